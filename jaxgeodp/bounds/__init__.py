@@ -1,0 +1,11 @@
+"""Curvature bounds: comparison functions, global sensitivities, growth of the gradient."""
+
+from jaxgeodp.bounds.sensitivity import (
+    CALIBRATIONS,
+    Sensitivity,
+    gradient_sensitivity,
+    largest_support,
+    mean_sensitivity,
+)
+
+__all__ = ["CALIBRATIONS", "Sensitivity", "gradient_sensitivity", "largest_support", "mean_sensitivity"]

@@ -1,0 +1,31 @@
+"""Comparison functions of Riemannian geometry, for public scalars (plain floats, double precision).
+
+For half the squared distance to a point at distance s, the eigenvalues of the Hessian lie between
+``h_max(s, k_max)`` and ``h_min(s, k_min)`` (Reimherr, Bharath & Soto 2021, (1)-(2)).
+"""
+
+import math
+
+
+def h_max(distance: float, curvature: float) -> float:
+    """``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
+    if curvature <= 0 or distance == 0:
+        return 1.0
+    angle = distance * math.sqrt(curvature)
+    return angle / math.tan(angle)
+
+
+def h_min(distance: float, curvature: float) -> float:
+    """``s sqrt|k| coth(s sqrt|k|)`` for k < 0, else 1: upper bound of the Hessian, increasing in s."""
+    if curvature >= 0 or distance == 0:
+        return 1.0
+    angle = distance * math.sqrt(-curvature)
+    return angle / math.tanh(angle)
+
+
+def rauch(distance: float, curvature: float) -> float:
+    """``s sqrt(k) / sin(s sqrt(k))`` for k > 0, else 1: bound of |(d exp_x)^-1| at distance s (Rauch)."""
+    if curvature <= 0 or distance == 0:
+        return 1.0
+    angle = distance * math.sqrt(curvature)
+    return angle / math.sin(angle) if angle < math.pi else math.inf

@@ -1,0 +1,24 @@
+"""Checks of manifold parameters: one clear sentence each."""
+
+import math
+import operator
+
+
+def positive_integer(owner: str, name: str, value, minimum: int) -> None:
+    """Raise ValueError unless ``value`` is an integer of at least ``minimum``."""
+    try:
+        valid = operator.index(value) >= minimum and not isinstance(value, bool)
+    except TypeError:
+        valid = False
+    if not valid:
+        raise ValueError(f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}.")
+
+
+def positive_number(owner: str, name: str, value) -> None:
+    """Raise ValueError unless ``value`` is a finite number above 0."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")

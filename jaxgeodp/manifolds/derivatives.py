@@ -1,0 +1,49 @@
+"""Riemannian gradient and Hessian by automatic differentiation, on any manifold.
+
+In normal coordinates z -> exp_p(sum_i z_i e_i) with an orthonormal frame e_i, the Riemannian gradient and
+Hessian of f at p are the ordinary ones at z = 0.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+
+
+def riemannian_gradient(manifold: Manifold, fun: Callable) -> Callable:
+    """The gradient of a real function of a point: a function ``point -> tangent vector``.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import Sphere, riemannian_gradient
+        >>> sphere, pole = Sphere(2), jnp.array([0.0, 0.0, 1.0])
+        >>> riemannian_gradient(sphere, lambda x: x[0])(pole).tolist()
+        [1.0, 0.0, 0.0]
+    """
+
+    def gradient(point):
+        frame = manifold.frame(point)
+        slope = jax.grad(_in_normal_coordinates(manifold, fun, point, frame))(_zero(manifold, point))
+        return manifold.combine(slope, frame)
+
+    return gradient
+
+
+def riemannian_hessian(manifold: Manifold, fun: Callable) -> Callable:
+    """The Hessian of a real function: ``point -> (dim, dim)`` matrix in the frame ``manifold.frame(point)``."""
+
+    def hessian(point):
+        frame = manifold.frame(point)
+        return jax.hessian(_in_normal_coordinates(manifold, fun, point, frame))(_zero(manifold, point))
+
+    return hessian
+
+
+def _in_normal_coordinates(manifold, fun, point, frame):
+    return lambda z: fun(manifold.exp(point, manifold.combine(z, frame)))
+
+
+def _zero(manifold, point):
+    return jnp.zeros(manifold.dim, real_dtype(point))

@@ -1,0 +1,199 @@
+"""The interface of a Riemannian manifold, with automatic-differentiation defaults.
+
+A manifold is a small frozen (hashable) value; its operations are pure jitted functions of *single*
+points and tangent vectors, batched with `jax.vmap`. Points are plain arrays of shape ``shape``, real or
+complex according to ``dtype_kind``.
+
+A subclass gives the metric facts (``dim``, ``shape``, ``origin``, ``curvature_bounds``,
+``injectivity_radius``) and ``inner``, ``exp``, ``log``, ``transport``, ``project``, ``to_tangent``.
+Everything else has a default here, and is overridden where a closed form is better.
+"""
+
+import abc
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.manifolds.analytic import safe_sqrt
+
+# A jitted method of a hashable manifold; inlined when it is called from other jitted code.
+operation = functools.partial(jax.jit, static_argnums=0, inline=True)
+
+
+class Manifold(abc.ABC):
+    """A complete Riemannian manifold; see the module docstring for what a subclass must give."""
+
+    dim: int  # dimension d of the manifold
+    dtype_kind: str = "real"  # "real" or "complex" arrays
+    homogeneous: bool = False  # isometries act transitively
+
+    # Facts ------------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array that holds one point."""
+
+    @property
+    @abc.abstractmethod
+    def origin(self):
+        """A canonical point (float64 NumPy array), the default public centre."""
+
+    @property
+    @abc.abstractmethod
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Lower and upper bound of the sectional curvature."""
+
+    @property
+    @abc.abstractmethod
+    def injectivity_radius(self) -> float:
+        """Injectivity radius (the same at every point), possibly infinite."""
+
+    @property
+    def transverse_curvature(self) -> float:
+        """Upper curvature bound off the complex lines; equal to the overall bound unless M is Kaehler.
+
+        On complex projective space the planes spanned by u and Ju have curvature 4, all planes through u
+        orthogonal to Ju curvature 1 (see `PlanarShapes`); exact samplers gain from knowing it.
+        """
+        return self.curvature_bounds[1]
+
+    @property
+    def volume_growth(self) -> float:
+        """A constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
+        lowest = self.curvature_bounds[0]
+        return (self.dim - 1) * math.sqrt(-lowest) if lowest < 0 else 0.0
+
+    # Metric -----------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def inner(self, point, u, v):
+        """Riemannian inner product of two tangent vectors at ``point``; a real scalar."""
+
+    @operation
+    def norm(self, point, tangent):
+        """Riemannian length of a tangent vector (gradient 0 at the zero vector)."""
+        return safe_sqrt(self.inner(point, tangent, tangent))
+
+    @operation
+    def squared_dist(self, p, q):
+        """Squared geodesic distance, smooth at ``p == q``."""
+        tangent = self.log(p, q)
+        return self.inner(p, tangent, tangent)
+
+    @operation
+    def dist(self, p, q):
+        """Geodesic distance (gradient 0 at ``p == q``, where it has a kink)."""
+        return safe_sqrt(self.squared_dist(p, q))
+
+    # Maps -------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def exp(self, point, tangent):
+        """Riemannian exponential map."""
+
+    @abc.abstractmethod
+    def log(self, p, q):
+        """Inverse of ``exp(p, .)``, for q off the cut locus of p."""
+
+    @abc.abstractmethod
+    def transport(self, p, q, tangent):
+        """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``."""
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)`` for ``points`` of shape (n, \\*shape).
+
+        The data-sized work of every mean and mechanism. Subclasses write it as matrix-vector products.
+        """
+        logs = jax.vmap(lambda x: self.log(base, x))(points)
+        squares = jax.vmap(lambda v: self.inner(base, v, v))(logs)
+        return jnp.tensordot(weights.astype(logs.dtype), logs, axes=1), weights @ squares
+
+    # Points and vectors -----------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def project(self, x):
+        """The nearest point of the manifold to an ambient array; NaN where there is none."""
+
+    @abc.abstractmethod
+    def to_tangent(self, point, v):
+        """Orthogonal projection of an ambient array onto the tangent space at ``point``."""
+
+    def belongs(self, x, atol: float = 1e-6):
+        """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""
+        return jnp.all(jnp.abs(self.project(x) - x) <= atol)
+
+    def admissible(self, x):
+        """Whether one raw data record can be projected to a point at all (finite, not degenerate)."""
+        return jnp.all(jnp.isfinite(x))
+
+    @operation
+    def frame(self, point):
+        """An orthonormal basis of the tangent space at ``point``, shape (dim, \\*shape).
+
+        Not smooth in the point: use it at a fixed point only.
+        """
+        point = jax.lax.stop_gradient(point)
+        ambient = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *self.shape)
+        if self.dtype_kind == "complex":
+            ambient = jnp.concatenate([ambient, 1j * ambient])
+        vectors = jax.vmap(lambda v: self.to_tangent(point, v))(ambient)
+        gram = jax.vmap(lambda u: jax.vmap(lambda v: self.inner(point, u, v))(vectors))(vectors)
+        values, coordinates = jnp.linalg.eigh(gram)
+        largest = coordinates[:, -self.dim :] / jnp.sqrt(values[-self.dim :])
+        return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
+
+    @operation
+    def random_tangent(self, key, point):
+        """A standard normal tangent vector in an orthonormal frame at ``point`` (an isotropic law)."""
+        return self.combine(jax.random.normal(key, (self.dim,), real_dtype(point)), self.frame(point))
+
+    @operation
+    def random_point(self, key):
+        """A random point: the exponential of a standard normal tangent at the origin by default."""
+        origin = jnp.asarray(self.origin)
+        return self.exp(origin, self.random_tangent(key, origin))
+
+    def combine(self, coordinates, frame):
+        """The tangent vector with the given ``coordinates`` (dim,) in a ``frame`` (dim, \\*shape)."""
+        return jnp.tensordot(coordinates.astype(frame.dtype), frame, axes=1)
+
+    def coordinates(self, point, tangent, frame):
+        """Coordinates (dim,) of a tangent vector at ``point`` in an orthonormal ``frame``."""
+        return jax.vmap(lambda e: self.inner(point, e, tangent))(frame)
+
+    # Volume -----------------------------------------------------------------------------------------
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """``log|det d exp_point|`` at ``tangent``: from the Jacobian by default."""
+        frame = self.frame(point)
+        endpoint = self.exp(point, tangent)
+        end_frame = self.frame(endpoint)
+
+        def chart(z):
+            return self.exp(point, self.combine(z, frame))
+
+        columns = jax.jacfwd(chart)(self.coordinates(point, tangent, frame))
+        jacobian = jax.vmap(lambda column: self.coordinates(endpoint, column, end_frame), in_axes=-1)(columns)
+        return jnp.linalg.slogdet(jacobian)[1]
+
+    def volume_envelope(self, lower, upper):
+        """A line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.
+
+        Returns its value at ``lower`` and its slope. Exact samplers are as good as this bound is sharp.
+        """
+        growth = jnp.full_like(lower, self.volume_growth)
+        return growth * lower, growth
+
+    def log_covariance_bound(self, base, points, weights):
+        """An upper bound of the largest eigenvalue of ``sum_i w_i log(x_i) log(x_i)'`` at ``base``."""
+        return self.log_moments(base, points, weights)[1]
+
+
+def real_dtype(x):
+    """The floating dtype of the real parts of a floating or complex array."""
+    return jnp.finfo(jnp.asarray(x).dtype).dtype

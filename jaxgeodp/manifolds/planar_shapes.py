@@ -1,0 +1,198 @@
+"""Kendall's planar shapes: k landmarks in the plane modulo translation, scale and rotation.
+
+A shape is represented by a complex vector of length k, centred and of unit norm, up to a common phase: a
+point of complex projective space CP^{k-2} with the Fubini-Study metric. With <x, y> = y* x, the
+representative e^{ia} y with x* e^{ia} y = |x* y| is *aligned* to x, theta = dist(x, y) is the angle between
+them (at most pi/2), and ``log_x(y) = theta/sin(theta) (aligned y - cos(theta) x)``. Tangent vectors are
+horizontal: centred and with x* v = 0. Multiplication by i is the complex structure J: planes spanned by
+u and Ju have curvature 4, planes through u orthogonal to Ju have curvature 1.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, safe_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.checks import positive_integer
+from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.radial import tangent_line
+
+# Landmarks whose spread is below this fraction of their size coincide: they have no shape.
+_COINCIDENT = 1e-9
+# C^32: trace powers overestimate the largest of d eigenvalues by at most d^(1/32), 15 % at d = 96.
+_SQUARINGS = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanarShapes(Manifold):
+    """Shapes of ``landmarks`` >= 3 points in the plane; points are complex arrays of shape (landmarks,).
+
+    Raises:
+        ValueError: ``landmarks`` is not an integer of at least 3.
+    """
+
+    landmarks: int
+
+    dtype_kind = "complex"
+    homogeneous = True
+    injectivity_radius = math.pi / 2
+    transverse_curvature = 1.0
+
+    def __post_init__(self):
+        positive_integer("PlanarShapes", "landmarks", self.landmarks, minimum=3)
+
+    @property
+    def dim(self):
+        """2 landmarks - 4."""
+        return 2 * self.landmarks - 4
+
+    @property
+    def shape(self):
+        """(landmarks,)."""
+        return (self.landmarks,)
+
+    @property
+    def origin(self):
+        """The regular polygon, counter-clockwise from the positive real axis."""
+        return np.exp(2j * np.pi * np.arange(self.landmarks) / self.landmarks) / math.sqrt(self.landmarks)
+
+    @property
+    def curvature_bounds(self):
+        """(1, 4); (4, 4) for triangles, whose shapes form a sphere of radius 1/2."""
+        return (1.0 if self.landmarks > 3 else 4.0, 4.0)
+
+    def from_landmarks(self, xy):
+        """The shape of real landmarks of shape (..., landmarks, 2); NaN if all landmarks coincide."""
+        xy = jnp.asarray(xy)
+        flat = xy.reshape(-1, self.landmarks, 2)
+        shapes = jax.vmap(self.project)(jax.lax.complex(flat[..., 0], flat[..., 1]))
+        return shapes.reshape(xy.shape[:-1])
+
+    def to_landmarks(self, point):
+        """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the representative's pose."""
+        return jnp.stack([jnp.real(point), jnp.imag(point)], axis=-1)
+
+    @operation
+    def inner(self, point, u, v):
+        """``Re(u* v)``."""
+        return jnp.real(jnp.vdot(u, v))
+
+    @operation
+    def exp(self, point, tangent):
+        """``cos|v| x + sin|v| v/|v|``."""
+        squared = jnp.real(jnp.vdot(tangent, tangent))
+        return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
+
+    @operation
+    def log(self, p, q):
+        """``theta/sin(theta) (aligned q - cos(theta) p)``; finite, but meaningless, where p* q = 0."""
+        overlap, perpendicular, sine_squared, cosine = self._angle(p, q)
+        phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
+        return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * phase * perpendicular)
+
+    @operation
+    def squared_dist(self, p, q):
+        """``theta^2`` with theta by atan2 of (sine, cosine)."""
+        _, _, sine_squared, cosine = self._angle(p, q)
+        return squared_angle(sine_squared, cosine)
+
+    @operation
+    def transport(self, p, q, tangent):
+        """``v - (q* v)/(1 + cos theta) (p + q)`` for aligned q, turned back to the given representative."""
+        overlap = jnp.vdot(p, q)
+        cosine = safe_sqrt(jnp.real(overlap * jnp.conj(overlap)))
+        phase = overlap / jnp.where(cosine > 0, cosine, 1.0)
+        aligned = jnp.conj(phase) * q
+        return phase * (tangent - jnp.vdot(aligned, tangent) / (1.0 + cosine) * (p + aligned))
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """Two complex matrix-vector products: overlaps ``points @ conj(x)``, then coefficients @ points."""
+        coefficients, squares = self._log_coefficients(base, points)
+        return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
+
+    @operation
+    def log_covariance_bound(self, base, points, weights):
+        """``tr(C^32)^(1/32)`` for the covariance C of the logarithms, by five squarings."""
+        coefficients, _ = self._log_coefficients(base, points)
+        logs = (jnp.sqrt(weights) * coefficients)[:, None] * points
+        logs = logs - (logs @ jnp.conj(base))[:, None] * base
+        stacked = jnp.concatenate([jnp.real(logs), jnp.imag(logs)], axis=1)
+        power = stacked.T @ stacked
+        tiny = jnp.finfo(power.dtype).tiny
+        log_bound = jnp.zeros((), power.dtype)
+        for j in range(_SQUARINGS + 1):
+            trace = jnp.maximum(jnp.trace(power), tiny)
+            log_bound = log_bound + jnp.log(trace) / 2.0**j
+            power = power / trace
+            power = power @ power
+        return jnp.exp(log_bound)
+
+    @operation
+    def project(self, x):
+        """``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""
+        centred = x - jnp.mean(x)
+        size = jnp.max(jnp.abs(x))
+        spread = jnp.max(jnp.abs(centred))
+        scaled = centred / jnp.where(spread > _coincidence(x) * size, spread, jnp.nan)
+        return scaled / jnp.sqrt(jnp.real(jnp.vdot(scaled, scaled)))
+
+    @operation
+    def to_tangent(self, point, v):
+        """``v`` centred, minus ``(x* v) x``."""
+        centred = v - jnp.mean(v)
+        return centred - jnp.vdot(point, centred) * point
+
+    @operation
+    def admissible(self, x):
+        """Finite landmarks that do not all coincide."""
+        return jnp.all(jnp.isfinite(self.project(x)))
+
+    @operation
+    def random_tangent(self, key, point):
+        """A projected standard normal vector of C^k."""
+        real, imaginary = jax.random.normal(key, (2, self.landmarks), real_dtype(point))
+        return self.to_tangent(point, jax.lax.complex(real, imaginary))
+
+    @operation
+    def random_point(self, key):
+        """A uniform point."""
+        real, imaginary = jax.random.normal(key, (2, self.landmarks))
+        return self.project(jax.lax.complex(real, imaginary))
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """``(2k-6) log(sin t/t) + log(sin 2t/(2t))``, minus infinity from t = pi/2 on."""
+        return self._radial_log_det(jnp.real(jnp.vdot(tangent, tangent)))
+
+    def volume_envelope(self, lower, upper):
+        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
+
+    def _radial_log_det(self, squared):
+        inside = squared < (math.pi / 2) ** 2
+        safe = jnp.where(inside, squared, 1.0)
+        transverse = (2 * self.landmarks - 6) * jnp.log(sinc_sqrt(safe))
+        return jnp.where(inside, transverse + jnp.log(sinc_sqrt(4.0 * safe)), -jnp.inf)
+
+    def _angle(self, p, q):
+        overlap = jnp.vdot(p, q)
+        perpendicular = q - overlap * p
+        cosine = safe_sqrt(jnp.real(overlap * jnp.conj(overlap)))
+        return overlap, perpendicular, jnp.real(jnp.vdot(perpendicular, perpendicular)), cosine
+
+    def _log_coefficients(self, base, points):
+        """Complex c_i with log_x(x_i) the horizontal part of ``c_i x_i``, and the squared distances."""
+        overlap = points @ jnp.conj(base)
+        cosine_squared = jnp.real(overlap) ** 2 + jnp.imag(overlap) ** 2
+        cosine = safe_sqrt(cosine_squared)
+        sine_squared = jnp.maximum(1.0 - cosine_squared, 0.0)
+        phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
+        return angle_over_sine(sine_squared, cosine) * phase, squared_angle(sine_squared, cosine)
+
+
+def _coincidence(x):
+    return max(_COINCIDENT, 16.0 * float(jnp.finfo(x.dtype).eps))

@@ -1,0 +1,201 @@
+"""Symmetric positive definite matrices with the affine-invariant metric <u, v>_p = tr(p^-1 u p^-1 v).
+
+With p = L L' (Cholesky) and W = L^-1 q L^-T: ``exp_p(v) = L Exp(L^-1 v L^-T) L'``,
+``log_p(q) = L Log(W) L'``, ``dist(p, q)^2 = sum log^2 eig(W)``; any square root of p may take the place of
+L, because congruences are isometries. Size 2 is in closed form (`spd2`), larger sizes take exactly one
+``eigh`` per point and nothing but Cholesky and triangular solves beside it (see pyproject on why).
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+
+from jaxgeodp.manifolds import spd2, spectral
+from jaxgeodp.manifolds.checks import positive_integer
+from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+
+# A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.
+_ASYMMETRY = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class SPD(Manifold):
+    """Symmetric positive definite ``size`` x ``size`` matrices; a Hadamard manifold.
+
+    Raises:
+        ValueError: ``size`` is not a positive integer.
+    """
+
+    size: int
+
+    homogeneous = True
+    injectivity_radius = math.inf
+
+    def __post_init__(self):
+        positive_integer("SPD", "size", self.size, minimum=1)
+
+    @property
+    def dim(self):
+        """Size (size + 1) / 2."""
+        return self.size * (self.size + 1) // 2
+
+    @property
+    def shape(self):
+        """(size, size)."""
+        return (self.size, self.size)
+
+    @property
+    def origin(self):
+        """The identity matrix."""
+        return np.eye(self.size)
+
+    @property
+    def curvature_bounds(self):
+        """(-1/2, 0); flat for size 1."""
+        return (-0.5 if self.size > 1 else 0.0, 0.0)
+
+    @property
+    def volume_growth(self):
+        """``sqrt(size (size^2 - 1) / 12)``."""
+        return math.sqrt(self.size * (self.size**2 - 1) / 12.0)
+
+    @operation
+    def inner(self, point, u, v):
+        """``tr(p^-1 u p^-1 v)``."""
+        root = _root(point)
+        return jnp.sum(_whiten(root, u) * _whiten(root, v))
+
+    @operation
+    def exp(self, point, tangent):
+        """``L Exp(L^-1 v L^-T) L'``."""
+        root = _root(point)
+        return _congruence(root, self._functions.matrix_exp(_whiten(root, tangent)))
+
+    @operation
+    def log(self, p, q):
+        """``L Log(L^-1 q L^-T) L'``."""
+        root = _root(p)
+        return _congruence(root, self._functions.matrix_log(_whiten(root, q)))
+
+    @operation
+    def squared_dist(self, p, q):
+        """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
+        root = _root(p)
+        if self.size == 2:
+            return spd2.squared_log_norm(_whiten(root, q - p))
+        return jnp.sum(self._functions.matrix_log(_whiten(root, q)) ** 2)
+
+    @operation
+    def transport(self, p, q, tangent):
+        """``E v E'`` with ``E = (q p^-1)^{1/2} = L W^{1/2} L^-1``."""
+        root = _root(p)
+        half = self._functions.matrix_sqrt(_whiten(root, q))
+        return _congruence(root, half @ _whiten(root, tangent) @ half)
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """Whitened once for all points; two matrix-vector products for size 2."""
+        if self.size == 2:
+            return spd2.log_moments(base, points, weights)
+        inverse = solve_triangular(_root(base), jnp.eye(self.size, dtype=base.dtype), lower=True)
+        logs = jax.vmap(spectral.matrix_log)(inverse @ points @ inverse.T)
+        total = _congruence(_root(base), jnp.tensordot(weights, logs, axes=1))
+        return total, weights @ jnp.sum(logs**2, axis=(-1, -2))
+
+    @operation
+    def project(self, x):
+        """The symmetric part; NaN if it is not positive definite (the cone is open, nothing is nearest)."""
+        symmetric = 0.5 * (x + x.T)
+        return jnp.where(_positive_definite(symmetric), symmetric, jnp.nan)
+
+    @operation
+    def to_tangent(self, point, v):
+        """The symmetric part."""
+        return 0.5 * (v + v.T)
+
+    @operation
+    def admissible(self, x):
+        """Finite, symmetric to rounding, positive definite."""
+        scale = jnp.max(jnp.abs(x))
+        symmetric = jnp.all(jnp.abs(x - x.T) <= _ASYMMETRY * scale)
+        return jnp.all(jnp.isfinite(x)) & symmetric & _positive_definite(0.5 * (x + x.T))
+
+    @operation
+    def frame(self, point):
+        """``L e_ij L'`` for the orthonormal basis e_ij of symmetric matrices."""
+        root = _root(jax.lax.stop_gradient(point))
+        basis = jnp.asarray(_symmetric_basis(self.size), dtype=root.dtype)
+        return jax.vmap(lambda e: _congruence(root, e))(basis)
+
+    @operation
+    def random_tangent(self, key, point):
+        """``L S L'`` with S standard normal on the symmetric matrices."""
+        noise = jax.random.normal(key, self.shape, real_dtype(point))
+        # Diagonal variance 1, off-diagonal variance 1/2.
+        symmetric = (noise + noise.T) / 2.0
+        diagonal = jnp.diag(jnp.diag(noise))
+        return _congruence(_root(point), symmetric - jnp.diag(jnp.diag(symmetric)) + diagonal)
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, l = eig(L^-1 v L^-T)."""
+        whitened = _whiten(_root(point), tangent)
+        if self.size == 2:
+            return spd2.log_sinhc_gap(whitened)
+        return spectral.sum_log_sinhc_gaps(whitened)
+
+    def volume_envelope(self, lower, upper):
+        """The better of ``g t`` and the chord of ``size t^2 / 24``.
+
+        The second holds since log(sinh z/z) <= z^2/6 and sum_{i<j} (l_i - l_j)^2 <= size |v|^2.
+        """
+        growth = jnp.full_like(lower, self.volume_growth)
+        quadratic = self.size / 24.0
+        finite = jnp.isfinite(upper)
+        safe_upper = jnp.where(finite, upper, lower)
+        chord = finite & (quadratic * safe_upper <= growth)
+        value = jnp.where(chord, quadratic * lower**2, growth * lower)
+        return value, jnp.where(chord, quadratic * (lower + safe_upper), growth)
+
+    @property
+    def _functions(self):
+        return spd2 if self.size == 2 else spectral
+
+
+def _root(point):
+    """Lower triangular L with p = L L'; the matrix is made symmetric first."""
+    if point.shape[-1] == 2:
+        return spd2.cholesky(point)
+    return jnp.linalg.cholesky(point, symmetrize_input=True)
+
+
+def _whiten(root, x):
+    """``L^-1 x L^-T``, symmetric."""
+    if root.shape[-1] == 2:
+        return spd2.whiten(root, x)
+    half = solve_triangular(root, 0.5 * (x + x.T), lower=True)
+    return solve_triangular(root, half.T, lower=True)
+
+
+def _congruence(root, x):
+    product = root @ x @ root.T
+    return 0.5 * (product + product.T)
+
+
+def _positive_definite(symmetric):
+    # Cholesky answers NaN for an indefinite matrix, and for one that is not finite.
+    return jnp.all(jnp.isfinite(_root(symmetric)))
+
+
+def _symmetric_basis(size: int) -> np.ndarray:
+    basis = []
+    for i in range(size):
+        for j in range(i + 1):
+            element = np.zeros((size, size))
+            element[i, j] = element[j, i] = 1.0 if i == j else math.sqrt(0.5)
+            basis.append(element)
+    return np.array(basis)

@@ -1,0 +1,98 @@
+"""Closed forms for symmetric 2 x 2 matrices, smooth at equal eigenvalues.
+
+With m = tr(A)/2 and s^2 = ((a11 - a22)/2)^2 + a12^2, the eigenvalues are m +- s and
+``f(A) = (f(m+s) + f(m-s))/2 I + (f(m+s) - f(m-s))/(2s) (A - m I)``; both coefficients are even in s, hence
+analytic in s^2. For the logarithm the first is log(det A)/2 and the second artanh(s/m)/s.
+"""
+
+import jax.numpy as jnp
+
+from jaxgeodp.manifolds.analytic import _ARCTANHC, _polynomial, cos_sqrt, log_sinhc_sqrt, safe_sqrt, sinc_sqrt
+
+
+def matrix_log(a):
+    """Logarithm of a symmetric positive definite 2 x 2 matrix."""
+    middle, gap = _middle_and_gap(a)
+    det = a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    slope = _log_slope(middle, gap, det)
+    return 0.5 * jnp.log(det) * _identity(a) + slope * (a - middle * _identity(a))
+
+
+def matrix_exp(a):
+    """Exponential of a symmetric 2 x 2 matrix."""
+    middle, gap = _middle_and_gap(a)
+    deviation = a - middle * _identity(a)
+    return jnp.exp(middle) * (cos_sqrt(-gap) * _identity(a) + sinc_sqrt(-gap) * deviation)
+
+
+def matrix_sqrt(a):
+    """Square root of a symmetric positive definite 2 x 2 matrix: ``(A + sqrt(det) I)/sqrt(tr + 2 sqrt(det))``."""
+    root = jnp.sqrt(a[0, 0] * a[1, 1] - a[0, 1] ** 2)
+    return (a + root * _identity(a)) / jnp.sqrt(a[0, 0] + a[1, 1] + 2.0 * root)
+
+
+def squared_log_norm(deviation):
+    """``|Log(I + E)|^2`` from the deviation E, accurate for small E."""
+    half_trace, gap = _middle_and_gap(deviation)
+    det_minus_one = 2.0 * half_trace + deviation[0, 0] * deviation[1, 1] - deviation[0, 1] ** 2
+    slope = _log_slope(1.0 + half_trace, gap, 1.0 + det_minus_one)
+    return 0.5 * jnp.log1p(det_minus_one) ** 2 + 2.0 * gap * slope**2
+
+
+def log_sinhc_gap(a):
+    """``log(sinh(z)/z)`` with z half the difference of the eigenvalues."""
+    return log_sinhc_sqrt(_middle_and_gap(a)[1])
+
+
+def log_moments(base, points, weights):
+    """First two moments of the logarithms at ``base``, as two matrix-vector products.
+
+    log_p(q) = slope(q) q + (log(det q/det p)/2 - slope(q) m(q)) p with m = tr(p^-1 q)/2, which is linear in q.
+    """
+    a, b, c = base[0, 0], 0.5 * (base[0, 1] + base[1, 0]), base[1, 1]
+    det_base = a * c - b * b
+    half_inverse = 0.5 / det_base * jnp.stack([c, -b, -b, a])
+    flat = points.reshape(-1, 4)
+    middle = flat @ half_inverse
+    det = (flat[:, 0] * flat[:, 3] - (0.5 * (flat[:, 1] + flat[:, 2])) ** 2) / det_base
+    gap = jnp.maximum(middle**2 - det, 0.0)
+    slope = _log_slope(middle, gap, det)
+    half_log_det = 0.5 * jnp.log(det)
+    along_points = ((weights * slope) @ flat).reshape(2, 2)
+    along_base = weights @ (half_log_det - slope * middle)
+    total = 0.5 * (along_points + along_points.T) + along_base * base
+    return total, weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
+
+
+def cholesky(a):
+    """Lower triangular Cholesky factor; NaN where the matrix is not positive definite."""
+    off = 0.5 * (a[0, 1] + a[1, 0])
+    first = jnp.sqrt(a[0, 0])
+    below = off / first
+    return jnp.array([[first, jnp.zeros_like(first)], [below, jnp.sqrt(a[1, 1] - below**2)]])
+
+
+def whiten(root, x):
+    """``L^-1 x L^-T`` for lower triangular L."""
+    one, off, two = 1.0 / root[0, 0], root[1, 0], 1.0 / root[1, 1]
+    inverse = jnp.array([[one, jnp.zeros_like(one)], [-off * one * two, two]])
+    product = inverse @ (0.5 * (x + x.T)) @ inverse.T
+    return 0.5 * (product + product.T)
+
+
+def _identity(a):
+    return jnp.eye(2, dtype=a.dtype)
+
+
+def _middle_and_gap(a):
+    return 0.5 * (a[0, 0] + a[1, 1]), (0.5 * (a[0, 0] - a[1, 1])) ** 2 + a[0, 1] ** 2
+
+
+def _log_slope(middle, gap, det):
+    """``artanh(s/m)/s`` from m, s^2 and det = m^2 - s^2."""
+    ratio = gap / middle**2
+    small = ratio < 0.1
+    series = _polynomial(_ARCTANHC, jnp.where(small, ratio, 0.0)) / middle
+    s = safe_sqrt(jnp.where(small, 1.0, gap))
+    closed = jnp.log((middle + s) / jnp.sqrt(det)) / s
+    return jnp.where(small, series, closed)

@@ -1,0 +1,147 @@
+"""The sphere S^d of constant curvature k > 0: vectors of length R = 1/sqrt(k) in R^{d+1}.
+
+With theta = dist(p, q)/R: ``exp_p(v) = cos(|v|/R) p + R sin(|v|/R) v/|v|`` and
+``log_p(q) = theta/sin(theta) (q - cos(theta) p)``, defined for dist(p, q) < pi R.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.checks import positive_integer, positive_number
+from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.radial import tangent_line
+
+
+@dataclasses.dataclass(frozen=True)
+class Sphere(Manifold):
+    """The sphere of dimension ``dim`` and the given curvature; points have shape (dim + 1,).
+
+    Data records are directions: any finite vector but zero is scaled to the sphere by ``project``.
+
+    Raises:
+        ValueError: ``dim`` is not a positive integer, or ``curvature`` not a finite number above 0.
+    """
+
+    dim: int
+    curvature: float = 1.0
+
+    homogeneous = True
+
+    def __post_init__(self):
+        positive_integer("Sphere", "dim", self.dim, minimum=1)
+        positive_number("Sphere", "curvature", self.curvature)
+
+    @property
+    def shape(self):
+        """(dim + 1,)."""
+        return (self.dim + 1,)
+
+    @property
+    def radius(self) -> float:
+        """R = 1/sqrt(curvature)."""
+        return 1.0 / math.sqrt(self.curvature)
+
+    @property
+    def origin(self):
+        """The north pole (0, ..., 0, R)."""
+        return np.append(np.zeros(self.dim), self.radius)
+
+    @property
+    def curvature_bounds(self):
+        """(k, k)."""
+        return (float(self.curvature), float(self.curvature))
+
+    @property
+    def injectivity_radius(self):
+        """Pi R."""
+        return math.pi * self.radius
+
+    @operation
+    def inner(self, point, u, v):
+        """``u . v``."""
+        return jnp.sum(u * v)
+
+    @operation
+    def exp(self, point, tangent):
+        """``cos(|v|/R) p + R sin(|v|/R) v/|v|``."""
+        squared = self.curvature * jnp.sum(tangent**2)
+        return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
+
+    @operation
+    def log(self, p, q):
+        """``theta/sin(theta) (q - cos(theta) p)``; finite, but meaningless, at the antipode."""
+        perpendicular, sine_squared, cosine = self._angle(p, q)
+        return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * perpendicular)
+
+    @operation
+    def squared_dist(self, p, q):
+        """``R^2 theta^2`` with theta by atan2 of (sine, cosine)."""
+        _, sine_squared, cosine = self._angle(p, q)
+        return squared_angle(sine_squared, cosine) / self.curvature
+
+    @operation
+    def transport(self, p, q, tangent):
+        """``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
+        k = self.curvature
+        return tangent - k * jnp.sum(q * tangent) / (1.0 + k * jnp.sum(p * q)) * (p + q)
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``."""
+        cosine = self.curvature * (points @ base)
+        # theta/sin(theta) is analytic in the cosine at 1, so its rounding error is harmless here.
+        sine_squared = jnp.maximum(1.0 - cosine**2, 0.0)
+        total = (weights * angle_over_sine(sine_squared, cosine)) @ points
+        return self.to_tangent(base, total), weights @ squared_angle(sine_squared, cosine) / self.curvature
+
+    @operation
+    def project(self, x):
+        """``R x/|x|``; NaN for the zero vector."""
+        scaled = x / jnp.max(jnp.abs(x))  # no overflow or underflow in the norm
+        return self.radius * scaled / jnp.sqrt(jnp.sum(scaled**2))
+
+    @operation
+    def to_tangent(self, point, v):
+        """``v - k <p, v> p``."""
+        return v - self.curvature * jnp.sum(point * v) * point
+
+    @operation
+    def admissible(self, x):
+        """Finite and not zero."""
+        return jnp.all(jnp.isfinite(x)) & jnp.any(x != 0)
+
+    @operation
+    def random_tangent(self, key, point):
+        """A projected standard normal vector of R^{d+1}."""
+        return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
+
+    @operation
+    def random_point(self, key):
+        """A uniform point."""
+        return self.project(jax.random.normal(key, self.shape))
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """``(d-1) log(sin(t/R)/(t/R))``, minus infinity from t = pi R on."""
+        return self._radial_log_det(self.curvature * jnp.sum(tangent**2))
+
+    def volume_envelope(self, lower, upper):
+        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        return tangent_line(lambda t: self._radial_log_det(self.curvature * t**2), lower, upper)
+
+    def _radial_log_det(self, squared_angle):
+        inside = squared_angle < math.pi**2
+        sinc = sinc_sqrt(jnp.where(inside, squared_angle, 1.0))
+        if self.dim == 1:
+            return jnp.where(inside, jnp.zeros_like(squared_angle), -jnp.inf)
+        return jnp.where(inside, (self.dim - 1) * jnp.log(sinc), -jnp.inf)
+
+    def _angle(self, p, q):
+        cosine = self.curvature * jnp.sum(p * q)
+        perpendicular = q - cosine * p
+        return perpendicular, self.curvature * jnp.sum(perpendicular**2), cosine

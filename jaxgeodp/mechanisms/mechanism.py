@@ -1,0 +1,243 @@
+"""What all mechanisms share: public calibration, reproducible simulation, private release.
+
+A mechanism is a public configuration; private data enter only as method arguments. It releases a draw from
+the density exp(-psi(x; D)/sigma) with respect to the volume measure, on the whole manifold or on a ball
+around the public centre. A subclass says what psi is, how it is calibrated, and how fast psi grows away
+from the statistic, which is all that the exact sampler needs.
+"""
+
+import abc
+import dataclasses
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds import CALIBRATIONS, Sensitivity
+from jaxgeodp.domain import GeodesicBall, assumption_limit
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.privacy.release import Release, make_release
+from jaxgeodp.samplers.rejection import Draws, default_block, rejection_sample
+from jaxgeodp.statistics.statistic import FrechetMean
+
+
+class Calibration(NamedTuple):
+    """The public numbers of a mechanism for n records, and the theorem that makes it private."""
+
+    sensitivity: Sensitivity
+    scale: float
+    support: GeodesicBall | None
+    theorem: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Mechanism(abc.ABC):
+    """A pure epsilon-DP mechanism for a statistic of n records in a public ball; see the module docstring.
+
+    Raises:
+        ValueError: the radius violates Assumption 1, epsilon is not in (0, inf), unknown calibration.
+    """
+
+    ball: GeodesicBall
+    epsilon: float
+    statistic: FrechetMean = dataclasses.field(default_factory=FrechetMean)
+    calibration: str = "tight"
+
+    def __post_init__(self):
+        name = type(self).__name__
+        if not self.ball.satisfies_assumption:
+            limit = assumption_limit(self.ball.manifold)
+            raise ValueError(
+                f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
+                f"below {limit:.6g}, so choose a smaller public ball."
+            )
+        PureDP(self.epsilon)
+        if self.calibration not in CALIBRATIONS:
+            raise ValueError(
+                f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}."
+            )
+
+    # What a mechanism defines ------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def calibrate(self, n: int) -> Calibration:
+        """Sensitivity, scale, support and theorem for n records; public quantities only."""
+
+    @abc.abstractmethod
+    def _potential(self, x, minimizer, points):
+        """psi(x) for points in the ball and their statistic ``minimizer``."""
+
+    @abc.abstractmethod
+    def _growth(self, minimizer, points, support):
+        """A certified lower bound of psi as a function of the distance from ``minimizer``."""
+
+    # Public quantities -------------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> PureDP:
+        """What one release promises."""
+        return PureDP(self.epsilon)
+
+    def sensitivity(self, n: int) -> float:
+        """The global sensitivity for n records (replace-one)."""
+        return self.calibrate(_record_count(n)).sensitivity.value
+
+    def scale(self, n: int) -> float:
+        """sigma for n records, in units of psi."""
+        return self.calibrate(_record_count(n)).scale
+
+    def support(self, n: int) -> GeodesicBall | None:
+        """The ball outside which nothing is released; None for the whole manifold."""
+        return self.calibrate(_record_count(n)).support
+
+    # Data meet the mechanism -------------------------------------------------------------------------
+
+    def log_density(self, x, data):
+        """Unnormalised log density of a release at ``x``, minus infinity outside the support.
+
+        Args:
+            x: a point, shape ``shape``. Batched by `jax.vmap`.
+            data: (n, \\*shape); clipped into the ball.
+        """
+        data = self._records(data)
+        calibration = self.calibrate(data.shape[0])
+        return _log_density(self, x, data, calibration.scale, calibration.support)
+
+    def simulate(self, key, data, num: int):
+        """``num`` independent draws for research: reproducible from ``key``, hence not private.
+
+        Jit- and vmap-compatible; runs in the precision of ``data``.
+
+        Args:
+            key: JAX random key.
+            data: (n, \\*shape), n >= 2; clipped into the ball.
+
+        Returns:
+            (num, \\*shape).
+        """
+        return self._draws(key, self._records(data), num).points
+
+    def release(self, data) -> Release:
+        """One private release, in double precision, with randomness from the operating system.
+
+        Args:
+            data: (n, \\*shape), n >= 2. A record outside the ball is clipped, a record that is no point
+                becomes the centre; neither is reported.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, or no such distribution exists (see `scale`).
+            RuntimeError: the sampler gave up (a matter of chance that has never been seen).
+        """
+        with jax.enable_x64(True):
+            data = self._records(np.asarray(data))
+            calibration = self.calibrate(data.shape[0])
+            draws = self._draws(system_key(), data, 1)
+            if not bool(draws.complete):
+                raise RuntimeError(f"{type(self).__name__}: no proposal was accepted; nothing is released.")
+            value = np.asarray(draws.points[0])
+        return make_release(
+            value,
+            guarantee=self.guarantee.record(calibration.theorem),
+            mechanism=type(self).__name__,
+            statistic=type(self.statistic).__name__,
+            ball=self.ball,
+            n=data.shape[0],
+            sensitivity={**dataclasses.asdict(calibration.sensitivity), "calibration": self.calibration},
+            scale=calibration.scale,
+            support=calibration.support,
+            sampler={
+                "name": "rejection from a certified radial envelope",
+                "exactness": "exact up to floating point",
+            },
+            numerics={
+                "dtype": str(value.dtype),
+                "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the "
+                "operating system; the running time depends on the data",
+            },
+        )
+
+    # Shared machinery --------------------------------------------------------------------------------
+
+    def _records(self, data):
+        """The data as an inexact array of shape (n, *shape); only shape and dtype are looked at."""
+        manifold, name = self.ball.manifold, type(self).__name__
+        data = data if isinstance(data, jax.Array) else np.asarray(data)
+        kinds = "iufc" if manifold.dtype_kind == "complex" else "iuf"
+        if data.dtype.kind not in kinds and not jnp.issubdtype(data.dtype, jnp.floating):
+            raise ValueError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
+        if data.ndim != len(manifold.shape) + 1 or data.shape[1:] != manifold.shape:
+            expected = ", ".join(["n", *map(str, manifold.shape)])
+            raise ValueError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
+        _record_count(data.shape[0])
+        wanted = jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float)
+        exact = data.dtype if jnp.issubdtype(data.dtype, jnp.inexact) else wanted
+        return jnp.asarray(data, jnp.result_type(exact, jnp.complex64) if manifold.dtype_kind == "complex" else exact)
+
+    def _draws(self, key, data, num: int) -> Draws:
+        calibration = self.calibrate(data.shape[0])
+        block = default_block(num, data.size)
+        return _sample(self, key, data, calibration.scale, calibration.support, num, block)
+
+    def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
+        """Without a bounded support the density must outweigh the growth of the volume."""
+        growth = self.ball.manifold.volume_growth
+        if support is not None or math.isfinite(self.ball.manifold.injectivity_radius) or scale * growth < 1.0:
+            return
+        needed = self.epsilon * scale * growth
+        raise ValueError(
+            f"{type(self).__name__}: with n={n}, epsilon={self.epsilon:g}, radius={self.ball.radius:g} the scale is "
+            f"{scale:.4g}, but on {self.ball.manifold} it must be below {1.0 / growth:.4g} for the distribution to "
+            f"exist: raise epsilon above {needed:.4g}, or n above about {math.ceil(n * scale * growth)}, or lower "
+            f"the radius below about {self.ball.radius / (scale * growth):.4g}."
+        )
+
+    def tree_flatten(self):
+        """The ball and epsilon are leaves (no recompilation over epsilons); the rest is static."""
+        static = tuple(
+            (field.name, getattr(self, field.name))
+            for field in dataclasses.fields(self)
+            if field.name not in ("ball", "epsilon")
+        )
+        return (self.ball, self.epsilon), static
+
+    @classmethod
+    def tree_unflatten(cls, static, leaves):
+        """Rebuild without checks (the leaves may be tracers)."""
+        mechanism = object.__new__(cls)
+        for name, value in (("ball", leaves[0]), ("epsilon", leaves[1]), *static):
+            object.__setattr__(mechanism, name, value)
+        return mechanism
+
+
+@jax.jit
+def _log_density(mechanism, x, data, scale, support):
+    points = mechanism.ball.clip(data)
+    minimizer = mechanism.statistic.minimizer(mechanism.ball, points)
+    value = -mechanism._potential(x, minimizer, points) / scale
+    return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
+
+
+@functools.partial(jax.jit, static_argnames=("num", "block"))
+def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
+    points = mechanism.ball.clip(data)
+    scale = jnp.asarray(scale, real_dtype(points))
+    minimizer = mechanism.statistic.minimizer(mechanism.ball, points)
+    growth = mechanism._growth(minimizer, points, support)
+
+    def log_density(x):
+        return -mechanism._potential(x, minimizer, points) / scale
+
+    return rejection_sample(
+        key, mechanism.ball.manifold, log_density, minimizer, growth, scale, num, support=support, block=block
+    )
+
+
+def _record_count(n: int) -> int:
+    if n < 2:
+        raise ValueError(f"a mechanism needs n >= 2 records, got {n}.")
+    return int(n)

@@ -1,0 +1,97 @@
+"""A release: the private value and the record of how it was made. Nothing else may leave the building."""
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import tempfile
+
+import numpy as np
+
+from jaxgeodp._version import __version__
+from jaxgeodp.domain import GeodesicBall
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Release:
+    """A private value with its record.
+
+    ``value`` is the released point (NumPy array). ``record`` is a JSON-ready dictionary; nothing in it
+    depends on the data except ``record["value"]``.
+    """
+
+    value: np.ndarray
+    record: dict
+
+    def to_json(self) -> str:
+        """The record as JSON text."""
+        return json.dumps(self.record, indent=2, allow_nan=False) + "\n"
+
+    def save(self, path) -> None:
+        """Write the record to ``path`` in one step: the file is complete or not there at all."""
+        write_atomically(path, self.to_json())
+
+
+def make_release(
+    value: np.ndarray,
+    *,
+    guarantee: dict,
+    mechanism: dict,
+    statistic: str,
+    ball: GeodesicBall,
+    n: int,
+    sensitivity: dict,
+    scale: float,
+    support: GeodesicBall | None,
+    sampler: dict,
+    numerics: dict,
+) -> Release:
+    """Assemble a release; every argument but ``value`` is public."""
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    record = {
+        "value": to_lists(value),
+        "guarantee": guarantee,
+        "mechanism": mechanism,
+        "statistic": statistic,
+        "manifold": {"name": type(ball.manifold).__name__, **dataclasses.asdict(ball.manifold)},
+        "ball": {"center": to_lists(ball.center), "radius": ball.radius},
+        "n": n,
+        "sensitivity": sensitivity,
+        "scale": scale,
+        "support": None if support is None else {"center": "as ball", "radius": support.radius},
+        "sampler": sampler,
+        "numerics": numerics,
+        "library": {"name": "jaxgeodp", "version": __version__},
+        "created": created,
+    }
+    return Release(value, record)
+
+
+def to_lists(point) -> list:
+    """Nested lists of a point; complex numbers become pairs (real, imaginary)."""
+    array = np.asarray(point)
+    if np.iscomplexobj(array):
+        array = np.stack([array.real, array.imag], axis=-1)
+    return array.tolist()
+
+
+def write_atomically(path, text: str) -> None:
+    """Write text to a temporary file beside ``path``, then rename it."""
+    path = pathlib.Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        # mkstemp makes files private to the user; a release is meant to be published.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,142 @@
+"""A piecewise log-linear envelope of the radial law of an exact sampler.
+
+In polar coordinates x = exp_c(t v) about the centre c, |v| = 1, the density exp(-psi(x)/sigma) becomes
+
+    exp(-psi(x)/sigma) t^{d-1} |det d exp_c(t v)|   with respect to dt dv.
+
+With a growth function G(t) <= psi and a bound of the log-determinant this is at most a function of t alone,
+which is replaced by its tangents (log t^{d-1}), lines from `Manifold.volume_envelope` and chords (G is
+concave) on intervals. The result is a mixture of truncated exponentials: it is sampled by inversion, also
+after truncation at any t, and its total mass is known.
+"""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.manifolds.manifold import Manifold
+
+_BULK_KNOTS = 56
+_TAIL_KNOTS = 8
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["knots", "heights", "slopes", "masses"],
+    meta_fields=[],
+)
+@dataclasses.dataclass(frozen=True)
+class RadialEnvelope:
+    """``heights[j] + slopes[j] (t - knots[j])`` bounds the log of the radial law on interval j.
+
+    ``masses`` are the integrals of its exponential over the intervals, up to one common factor.
+    """
+
+    knots: jax.Array  # (K + 1,), the last possibly infinite
+    heights: jax.Array  # (K,)
+    slopes: jax.Array  # (K,)
+    masses: jax.Array  # (K,)
+
+    def log_density(self, t):
+        """The envelope at t (unnormalised log density)."""
+        j = self._interval(t)
+        return self.heights[j] + self.slopes[j] * (t - self.knots[j])
+
+    def mass_below(self, t):
+        """The mass of the envelope on [0, t]."""
+        j = self._interval(t)
+        fraction = _partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], t - self.knots[j])
+        below = jnp.where(j > 0, jnp.cumsum(self.masses)[j - 1], 0.0)
+        return below + self.masses[j] * fraction
+
+    def radius_at(self, mass):
+        """The t with ``mass_below(t) == mass``: inversion sampling for a uniform mass."""
+        cumulative = jnp.cumsum(self.masses)
+        j = jnp.minimum(jnp.searchsorted(cumulative, mass, side="right"), self.masses.shape[0] - 1)
+        below = jnp.where(j > 0, cumulative[j - 1], 0.0)
+        fraction = jnp.clip((mass - below) / self.masses[j], 0.0, 1.0)
+        return self.knots[j] + _inverse_partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], fraction)
+
+    def _interval(self, t):
+        return jnp.clip(jnp.searchsorted(self.knots, t, side="right") - 1, 0, self.masses.shape[0] - 1)
+
+
+def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
+    """The envelope for psi >= growth(distance), density exp(-psi/scale), truncated at ``reach``.
+
+    Args:
+        growth: a slope m (psi >= m t), or a concave function of the distance with growth(0) = 0.
+        scale: sigma, in units of psi.
+        reach: the largest distance from the centre, array or float; infinite only for a slope with
+            ``slope/scale > manifold.volume_growth`` (else the density has no finite mass).
+    """
+    dtype = jnp.result_type(scale, float)
+    scale, reach = jnp.asarray(scale, dtype), jnp.asarray(reach, dtype)
+    growth_function = growth if callable(growth) else (lambda t: growth * t)
+    knots = _knots(manifold, growth_function, scale, reach)
+    lower, upper = knots[:-1], knots[1:]
+    finite_upper = jnp.where(jnp.isfinite(upper), upper, 2.0 * lower)
+    middle = 0.5 * (lower + finite_upper)
+    width = finite_upper - lower
+    degree = manifold.dim - 1
+    volume, volume_slope = manifold.volume_envelope(lower, upper)
+    growth_lower = growth_function(lower)
+    growth_slope = (growth_function(finite_upper) - growth_lower) / width
+    heights = degree * (jnp.log(middle) + (lower - middle) / middle) + volume - growth_lower / scale
+    slopes = degree / middle + volume_slope - growth_slope / scale
+    log_masses = heights + _log_integral(slopes, upper - lower)
+    top = jnp.max(heights)
+    return RadialEnvelope(knots, heights, slopes, jnp.exp(log_masses - top))
+
+
+def _knots(manifold, growth, scale, reach):
+    """Even knots where the radial law has its bulk, then a few up to the reach."""
+    dim = manifold.dim
+    unit = scale * 1e-3
+    rate = jnp.maximum(growth(unit) / (unit * scale) - manifold.volume_growth, 0.05 / scale)
+    bulk = (dim + 6.0 * math.sqrt(dim) + 20.0) / rate
+    even = jnp.minimum(reach, bulk)
+    knots = even * jnp.arange(_BULK_KNOTS + 1) / _BULK_KNOTS
+    ratio = jnp.where(jnp.isfinite(reach), reach / even, 2.0)
+    # At least a hair apart, so that no interval is empty when the bulk fills the whole support.
+    ratio = jnp.maximum(ratio, 1.0 + 64.0 * jnp.finfo(even.dtype).eps)
+    tail = even * ratio ** (jnp.arange(1, _TAIL_KNOTS + 1) / _TAIL_KNOTS)
+    tail = tail.at[-1].set(jnp.where(jnp.isfinite(reach), tail[-1], jnp.inf))
+    return jnp.concatenate([knots, tail])
+
+
+def _log_integral(slope, width):
+    """``log int_0^width exp(slope t) dt``; infinite width needs a negative slope."""
+    finite = jnp.isfinite(width)
+    safe_width = jnp.where(finite, width, 1.0)
+    x = slope * safe_width
+    size = jnp.abs(x)
+    tiny = size < 1e-6
+    safe_size = jnp.where(tiny, 1.0, size)
+    log_ratio = jnp.where(tiny, -0.5 * size, jnp.log(-jnp.expm1(-safe_size) / safe_size))
+    bounded = jnp.log(safe_width) + jnp.maximum(x, 0.0) + log_ratio
+    return jnp.where(finite, bounded, -jnp.log(jnp.where(finite, 1.0, -slope)))
+
+
+def _partial_mass(slope, width, t):
+    """The share of ``exp(slope t)`` on [0, width] that lies below t."""
+    return jnp.clip(jnp.exp(_log_integral(slope, jnp.maximum(t, 0.0)) - _log_integral(slope, width)), 0.0, 1.0)
+
+
+def _inverse_partial_mass(slope, width, fraction):
+    """The t with the given share below it."""
+    finite = jnp.isfinite(width)
+    safe_width = jnp.where(finite, width, 1.0)
+    size = jnp.abs(slope) * safe_width
+    tiny = size < 1e-6
+    safe_size = jnp.where(tiny, 1.0, size)
+    # A decreasing exponential measured from its high end.
+    share = jnp.where(slope > 0, 1.0 - fraction, fraction)
+    from_high_end = -jnp.log1p(share * jnp.expm1(-safe_size)) / safe_size
+    position = jnp.where(tiny, share, from_high_end)
+    position = jnp.where(slope > 0, 1.0 - position, position)
+    unbounded = jnp.log1p(-fraction) / jnp.where(finite, -1.0, slope)
+    return jnp.where(finite, jnp.clip(position, 0.0, 1.0) * safe_width, unbounded)

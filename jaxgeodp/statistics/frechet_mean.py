@@ -1,0 +1,174 @@
+"""The Frechet mean: the minimiser of F(x) = (1/2) sum_i w_i dist(x, x_i)^2.
+
+Gradient descent with the step 1/L of the descent lemma, -grad F(x) being the weighted sum of logarithms
+(`Manifold.log_moments`). L bounds the Hessian: 1 where the curvature is not negative, else
+s sqrt|k| coth(s sqrt|k|) at the root-mean-square distance s of the data, which falls along the iteration
+(docs/mathematics.md, Proposition 1).
+"""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.domain import GeodesicBall, assumption_limit
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+
+_STEP_LIMIT = 2000
+# The distance to the exact minimiser at which the mean of a release stops, in units of the ball's radius.
+_RELEASE_TOLERANCE = 1e-12
+
+
+def frechet_mean(manifold: Manifold, points, weights=None):
+    """The Frechet mean of points, differentiable in points and weights by the implicit function theorem.
+
+    Iterates until the gradient norm is at rounding level. The data should lie in a ball that satisfies
+    Assumption 1 (see `GeodesicBall`): then the mean is unique. Otherwise a stationary point is returned;
+    `certified_distance` tells whether it is the mean.
+
+    Args:
+        points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
+        weights: (n,), nonnegative, not all zero; equal by default. Scaled to sum to 1.
+
+    Returns:
+        A point of shape ``shape``.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import Sphere, frechet_mean
+        >>> frechet_mean(Sphere(2), jnp.eye(3)).round(4).tolist()
+        [0.5774..., 0.5774..., 0.5774...]
+    """
+    points, weights = _checked(manifold, points, weights)
+    return _implicit_mean(manifold, points, weights / jnp.sum(weights))
+
+
+def certified_distance(manifold: Manifold, mean, points, weights=None):
+    """An upper bound of the distance from ``mean`` to the true Frechet mean (in exact arithmetic).
+
+    |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
+    s = max_i dist(mean, x_i); infinite if that ball violates Assumption 1, so that nothing is certified.
+    """
+    points, weights = _checked(manifold, points, weights)
+    weights = weights / jnp.sum(weights)
+    total, _ = manifold.log_moments(mean, points, weights)
+    farthest = jnp.max(jax.vmap(lambda x: manifold.dist(mean, x))(points))
+    highest = manifold.curvature_bounds[1]
+    convexity = 1.0
+    if highest > 0:
+        angle = jnp.maximum(2.0 * farthest * math.sqrt(highest), 1e-6)
+        convexity = angle / jnp.tan(angle)
+    return jnp.where(farthest < assumption_limit(manifold), manifold.norm(mean, total) / convexity, jnp.inf)
+
+
+def mean_in_ball(ball: GeodesicBall, points):
+    """The Frechet mean of points in a ball, by a number of steps that depends on public quantities only.
+
+    Descent from the centre, each iterate kept in the ball, to within 1e-12 radii of the exact minimiser
+    (docs/mathematics.md, Proposition 1); nothing is read off the data to decide when to stop.
+
+    Args:
+        points: (n, \\*shape), all within the ball (see `GeodesicBall.clip`).
+    """
+    manifold, n = ball.manifold, points.shape[0]
+    steps, step_size = descent_schedule(manifold, ball.radius)
+    weights = jnp.full((n,), 1.0 / n, real_dtype(points))
+    center = jnp.asarray(ball.center, points.dtype)
+
+    def step(_, x):
+        total, _ = manifold.log_moments(x, points, weights)
+        return ball.clip(manifold.exp(x, step_size * total))
+
+    return jax.lax.fori_loop(0, steps, step, center)
+
+
+def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
+    """Number and size of the steps of `mean_in_ball`, from public quantities.
+
+    With h <= Hess F <= L along the iteration, steps of 1/L contract F - min F by 1 - h/L each.
+    """
+    k_min, k_max = manifold.curvature_bounds
+    smoothness = h_min(radius, k_min)
+    convexity = 1.0 - (1.0 - h_max(2.0 * radius, k_max)) / 4.0
+    contraction = 1.0 - convexity / smoothness
+    if contraction <= 0.0:
+        return 2, 1.0 / smoothness
+    steps = math.log(convexity * _RELEASE_TOLERANCE**2) / math.log(contraction)
+    return math.ceil(steps) + 1, 1.0 / smoothness
+
+
+def _checked(manifold, points, weights):
+    points = jnp.asarray(points)
+    if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
+        raise ValueError(f"frechet_mean: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
+    if weights is None:
+        return points, jnp.ones(points.shape[0], real_dtype(points))
+    weights = jnp.asarray(weights, real_dtype(points))
+    if weights.shape != points.shape[:1]:
+        raise ValueError(f"frechet_mean: weights must have shape {points.shape[:1]}, got {weights.shape}.")
+    return points, weights
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+@functools.partial(jax.jit, static_argnums=0)
+def _implicit_mean(manifold, points, weights):
+    return _descend(manifold, points, weights)
+
+
+def _descend(manifold, points, weights):
+    """Descend from the heaviest point until the gradient norm is at rounding level."""
+    precision = jnp.finfo(real_dtype(points)).eps
+    lowest = manifold.curvature_bounds[0]
+
+    def unfinished(state):
+        _, norm, previous, scale, count = state
+        # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
+        stalled = (norm >= previous) & (norm < 1e4 * precision * scale)
+        return (norm > 2.0 * precision * scale) & ~stalled & (count < _STEP_LIMIT)
+
+    def step(state):
+        x, norm, _, _, count = state
+        total, square = manifold.log_moments(x, points, weights)
+        following = manifold.project(manifold.exp(x, total / _smoothness(lowest, square)))
+        scale = jnp.sqrt(square) + jnp.max(jnp.abs(x))
+        return following, manifold.norm(x, total), norm, scale, count + 1
+
+    start = points[jnp.argmax(weights)]
+    infinity = jnp.full((), jnp.inf, weights.dtype)
+    return jax.lax.while_loop(unfinished, step, (start, infinity, infinity, jnp.ones_like(infinity), 0))[0]
+
+
+def _smoothness(lowest, square):
+    """h_min at the root-mean-square distance."""
+    if lowest >= 0:
+        return 1.0
+    angle = jnp.sqrt(-lowest * square)
+    safe = jnp.where(angle > 1e-3, angle, 1.0)
+    return jnp.where(angle > 1e-3, safe / jnp.tanh(safe), 1.0)
+
+
+@_implicit_mean.defjvp
+def _implicit_mean_jvp(manifold, primals, tangents):
+    """d mean = -H^-1 d(grad F) in an orthonormal frame at the mean, H the Hessian of F."""
+    points, weights = primals
+    mean = _implicit_mean(manifold, points, weights)
+    fixed = jax.lax.stop_gradient(mean)
+    frame = manifold.frame(fixed)
+
+    def gradient(data, data_weights):
+        total, _ = manifold.log_moments(fixed, data, data_weights)
+        return -manifold.coordinates(fixed, total, frame)
+
+    def objective(z):
+        x = manifold.exp(fixed, manifold.combine(z, frame))
+        return 0.5 * manifold.log_moments(x, points, weights)[1]
+
+    _, slope = jax.jvp(gradient, primals, tangents)
+    hessian = jax.hessian(objective)(jnp.zeros_like(slope))
+    factor = jax.scipy.linalg.cho_factor(hessian)
+    return mean, manifold.combine(-jax.scipy.linalg.cho_solve(factor, slope), frame)

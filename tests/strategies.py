@@ -1,0 +1,62 @@
+"""Manifolds, points, tangent vectors and planted mutants shared by the tests."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp import SPD, Euclidean, PlanarShapes, Sphere
+
+MANIFOLDS = [
+    Euclidean(1),
+    Euclidean(4),
+    Sphere(1),
+    Sphere(2),
+    Sphere(5, 0.25),
+    Sphere(3, 4.0),
+    SPD(1),
+    SPD(2),
+    SPD(3),
+    SPD(5),
+    PlanarShapes(3),
+    PlanarShapes(4),
+    PlanarShapes(12),
+]
+DTYPES = ["float32", "float64"]
+
+
+def name(value):
+    return repr(value) if not isinstance(value, str) else value
+
+
+def cast(manifold, x, dtype="float64"):
+    if manifold.dtype_kind == "complex":
+        dtype = {"float32": "complex64", "float64": "complex128"}[dtype]
+    return jnp.asarray(np.asarray(x), dtype)
+
+
+def a_point(manifold, seed, dtype="float64"):
+    return cast(manifold, manifold.random_point(jax.random.key(seed)), dtype)
+
+
+def a_tangent(manifold, point, seed, length):
+    """A random tangent vector of the given length."""
+    tangent = manifold.random_tangent(jax.random.key(1000 + seed), point)
+    return (tangent / manifold.norm(point, tangent) * length).astype(point.dtype)
+
+
+def cap(manifold, centre, radius, n, seed, dtype="float64"):
+    """n points within ``radius`` of ``centre``, asymmetric (not centred)."""
+    keys = jax.random.split(jax.random.key(seed), n)
+    bias = a_tangent(manifold, centre, seed, 0.3 * radius)
+
+    def one(key):
+        tangent = manifold.random_tangent(key, centre)
+        length = radius * 0.7 * jax.random.uniform(jax.random.fold_in(key, 1)) ** 0.5
+        return manifold.exp(centre, bias + tangent / manifold.norm(centre, tangent) * length)
+
+    return cast(manifold, jax.vmap(one)(keys), dtype)
+
+
+def reach(manifold):
+    """A tangent length well inside the injectivity radius."""
+    return min(0.6 * manifold.injectivity_radius, 1.5)
