@@ -1,0 +1,5 @@
+"""Command line: ``jaxgeodp demo``, ``jaxgeodp release``, ``jaxgeodp info``."""
+
+from jaxgeodp.cli.app import app, main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,153 @@
+"""The commands and their arguments; the work is done elsewhere.
+
+Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wrong, where, what to do; it never
+contains a private value.
+"""
+
+import contextlib
+import os
+import pathlib
+import platform
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from jaxgeodp._version import __version__
+
+app = typer.Typer(
+    name="jaxgeodp",
+    help="Differential privacy on Riemannian manifolds: exact private means of matrices, directions and shapes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_messages = Console(stderr=True)
+_output = Console()
+
+
+def main() -> None:
+    """Entry point of the ``jaxgeodp`` command."""
+    app()
+
+
+def _version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"jaxgeodp {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for the pictures and records.")] = pathlib.Path("jaxgeodp-demo"),
+) -> None:
+    """Private mean shape and mean covariance of handwritten digits: pictures and release records, in a minute."""
+    with _one_sentence_errors():
+        from jaxgeodp.cli.demo import run_demo
+
+        if out.exists() and not out.is_dir():
+            raise ValueError(f"--out {out} is a file; name a folder.")
+        _use_compilation_cache()
+        run_demo(out, _output)
+
+
+@app.command()
+def release(
+    data: Annotated[pathlib.Path, typer.Argument(help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows.")],
+    manifold: Annotated[str, typer.Option(help="euclidean, sphere, spd or shapes; sizes are read off the file's shape.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
+    center: Annotated[str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")] = "origin",
+    mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
+    calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
+    array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
+) -> None:
+    """Release the Frechet mean of a data file with pure epsilon-differential privacy."""
+    with _one_sentence_errors():
+        from jaxgeodp.cli.reading import read_center, read_records
+        from jaxgeodp.domain import GeodesicBall
+        from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
+
+        mechanisms = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
+        if mechanism not in mechanisms:
+            raise ValueError(f"--mechanism must be one of {', '.join(mechanisms)}, got '{mechanism}'.")
+        _check_writable(out)
+        space, records = read_records(data, manifold, array)
+        point = read_center(center, space)
+        chosen = mechanisms[mechanism](GeodesicBall(space, point, radius), epsilon, calibration=calibration)
+        calibrated = chosen.calibrate(max(len(records), 2))
+        _use_compilation_cache()
+        with _messages.status("Compiling and sampling ..."):
+            result = chosen.release(records)
+        result.save(out)
+    _output.print(
+        f"Wrote {escape(str(out))}: {type(chosen).__name__} on {space}, epsilon = {epsilon:g}, "
+        f"n = {len(records)}, sensitivity {calibrated.sensitivity.value:.4g}, scale {calibrated.scale:.4g}.",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+@app.command()
+def info() -> None:
+    """Print versions and the devices that JAX sees."""
+    import jax
+    import jaxlib
+
+    devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
+    typer.echo(f"jaxgeodp {__version__}")
+    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.__version__}")
+    typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")
+
+
+@contextlib.contextmanager
+def _one_sentence_errors():
+    """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1."""
+    try:
+        yield
+    except ValueError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(f"{error.filename or 'the file system'}: {error.strerror or 'input/output error'}.", 1)
+    except RuntimeError as error:
+        _fail(str(error), 1)
+
+
+def _fail(message: str, code: int) -> None:
+    _messages.print(f"Error: {escape(' '.join(message.split()))}", soft_wrap=True, highlight=False)
+    raise typer.Exit(code)
+
+
+def _check_writable(out: pathlib.Path) -> None:
+    folder = out.parent
+    if not folder.is_dir():
+        raise ValueError(f"--out {out}: the folder {folder} does not exist; create it first.")
+    if out.is_dir():
+        raise ValueError(f"--out {out} is a folder; name a file.")
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"--out {out}: the folder {folder} is not writable.")
+
+
+def _use_compilation_cache() -> None:
+    """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(base) / "jaxgeodp" / "compiled"
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

@@ -1,0 +1,33 @@
+"""Pictures of points: outlines and symmetric matrices, drawn on given Matplotlib axes."""
+
+import numpy as np
+
+
+def draw_outline(axes, landmarks, reference=None, **line) -> None:
+    """Draw the closed polygon of landmarks (k, 2), turned and scaled onto a ``reference`` (k, 2) if given."""
+    points = np.asarray(landmarks, float) @ np.array([1.0, 1j])
+    points = points - points.mean()
+    points = points / np.linalg.norm(points)
+    if reference is not None:
+        target = np.asarray(reference, float) @ np.array([1.0, 1j])
+        overlap = np.vdot(points, target - target.mean())
+        points = points * overlap / abs(overlap)
+    closed = np.append(points, points[0])
+    axes.plot(closed.real, closed.imag, **{"color": "black", "linewidth": 1.2, **line})
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def draw_matrix(axes, matrix, labels, limit=None) -> None:
+    """Draw a symmetric matrix (k, k) as a heat map with its numbers."""
+    matrix = np.asarray(matrix, float)
+    limit = np.max(np.abs(matrix)) if limit is None else limit
+    axes.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    ticks = range(len(labels))
+    axes.set_xticks(ticks, labels, fontsize=6)
+    axes.set_yticks(ticks, labels, fontsize=6)
+    axes.tick_params(length=0)
+    for i in ticks:
+        for j in ticks:
+            dark = abs(matrix[i, j]) > 0.6 * limit
+            axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=5, color="w" if dark else "k")
