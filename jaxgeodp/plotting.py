@@ -1,10 +1,11 @@
 """Pictures of points: outlines and symmetric matrices, drawn on given Matplotlib axes."""
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 
 def draw_outline(axes, landmarks, reference=None, **line) -> None:
-    """Draw the closed polygon of landmarks (k, 2), turned and scaled onto a ``reference`` (k, 2) if given."""
+    """Draw a smooth closed curve through landmarks (k, 2), turned onto a ``reference`` (k, 2) if given."""
     points = np.asarray(landmarks, float) @ np.array([1.0, 1j])
     points = points - points.mean()
     points = points / np.linalg.norm(points)
@@ -13,7 +14,12 @@ def draw_outline(axes, landmarks, reference=None, **line) -> None:
         overlap = np.vdot(points, target - target.mean())
         points = points * overlap / abs(overlap)
     closed = np.append(points, points[0])
-    axes.plot(closed.real, closed.imag, **{"color": "black", "linewidth": 1.2, **line})
+    # Centripetal parameters: the curve neither overshoots nor loops between uneven landmarks.
+    parameters = np.append(0.0, np.cumsum(np.sqrt(np.maximum(np.abs(np.diff(closed)), 1e-9))))
+    curve = CubicSpline(parameters, closed, bc_type="periodic")(
+        np.linspace(0.0, parameters[-1], 20 * len(points))
+    )
+    axes.plot(curve.real, curve.imag, **{"color": "black", "linewidth": 1.2, **line})
     axes.set_aspect("equal")
     axes.axis("off")
 
@@ -30,4 +36,12 @@ def draw_matrix(axes, matrix, labels, limit=None) -> None:
     for i in ticks:
         for j in ticks:
             dark = abs(matrix[i, j]) > 0.6 * limit
-            axes.text(j, i, f"{matrix[i, j]:.2f}", ha="center", va="center", fontsize=5, color="w" if dark else "k")
+            axes.text(
+                j,
+                i,
+                f"{matrix[i, j] + 0.0:z.2f}",
+                ha="center",
+                va="center",
+                fontsize=5,
+                color="w" if dark else "k",
+            )

@@ -92,12 +92,16 @@ def test_frame_is_orthonormal_and_normal_tangents_are_isotropic(manifold, dtype)
     chex.assert_shape(frame, (manifold.dim, *manifold.shape))
     gram = jax.vmap(lambda e: manifold.coordinates(p, e, frame))(frame)
     np.testing.assert_allclose(gram, np.eye(manifold.dim), atol=tolerance(dtype))
-    np.testing.assert_allclose(jax.vmap(lambda e: manifold.to_tangent(p, e))(frame), frame, atol=tolerance(dtype))
+    np.testing.assert_allclose(
+        jax.vmap(lambda e: manifold.to_tangent(p, e))(frame), frame, atol=tolerance(dtype)
+    )
     draws = jax.vmap(lambda key: manifold.coordinates(p, manifold.random_tangent(key, p), frame))(
         jax.random.split(jax.random.key(0), 4000)
     )
     # The covariance of 4000 draws is the identity within 6 standard errors.
-    np.testing.assert_allclose(np.cov(draws.T).reshape(manifold.dim, -1), np.eye(manifold.dim), atol=6 * 1.5 / 4000**0.5)
+    np.testing.assert_allclose(
+        np.cov(draws.T).reshape(manifold.dim, -1), np.eye(manifold.dim), atol=6 * 1.5 / 4000**0.5
+    )
 
 
 @every_manifold
@@ -151,7 +155,9 @@ def test_gradient_of_half_squared_distance_is_minus_log(manifold):
     frame, step = manifold.frame(p), 1e-5
     for j in range(min(manifold.dim, 4)):
         e = frame[j] * step
-        difference = manifold.squared_dist(manifold.exp(p, e), q) - manifold.squared_dist(manifold.exp(p, -e), q)
+        difference = manifold.squared_dist(manifold.exp(p, e), q) - manifold.squared_dist(
+            manifold.exp(p, -e), q
+        )
         np.testing.assert_allclose(difference / (4 * step), manifold.inner(p, frame[j], gradient), atol=1e-6)
 
 
@@ -253,7 +259,9 @@ def test_spd_isometries():
         p, q = a_point(manifold, 1), a_point(manifold, 2)
         a = jnp.asarray(rng.normal(size=(size, size)))
         np.testing.assert_allclose(manifold.dist(a @ p @ a.T, a @ q @ a.T), manifold.dist(p, q), rtol=1e-8)
-        np.testing.assert_allclose(manifold.dist(jnp.linalg.inv(p), jnp.linalg.inv(q)), manifold.dist(p, q), rtol=1e-8)
+        np.testing.assert_allclose(
+            manifold.dist(jnp.linalg.inv(p), jnp.linalg.inv(q)), manifold.dist(p, q), rtol=1e-8
+        )
         direct = np.sqrt(np.sum(np.log(np.linalg.eigvals(np.linalg.solve(p, q)).real) ** 2))
         np.testing.assert_allclose(manifold.dist(p, q), direct, rtol=1e-8)
 
@@ -294,7 +302,9 @@ def test_edge_of_the_cut_locus_is_finite(manifold):
     for fraction in (0.999, 1.0 - 1e-9, 1.0):
         q = manifold.exp(p, a_tangent(manifold, p, 0, fraction * manifold.injectivity_radius))
         np.testing.assert_allclose(manifold.dist(p, q), fraction * manifold.injectivity_radius, rtol=1e-7)
-        chex.assert_tree_all_finite((manifold.log(p, q), riemannian_gradient(manifold, lambda x, q=q: manifold.dist(x, q))(p)))
+        chex.assert_tree_all_finite(
+            (manifold.log(p, q), riemannian_gradient(manifold, lambda x, q=q: manifold.dist(x, q))(p))
+        )
 
 
 @every_manifold
@@ -304,7 +314,11 @@ def test_operations_agree_with_and_without_jit_and_under_vmap(manifold):
     with jax.disable_jit():
         plain = [manifold.log(p, x) for x in points]
     np.testing.assert_allclose(jax.vmap(lambda x: manifold.log(p, x))(points), jnp.stack(plain), atol=1e-12)
-    np.testing.assert_allclose(jax.jit(jax.vmap(lambda x: manifold.dist(p, x)))(points), [manifold.dist(p, x) for x in points], atol=1e-12)
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(lambda x: manifold.dist(p, x)))(points),
+        [manifold.dist(p, x) for x in points],
+        atol=1e-12,
+    )
 
 
 @pytest.mark.parametrize(

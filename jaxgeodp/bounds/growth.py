@@ -3,10 +3,10 @@
 Along a unit-speed geodesic from the mean that stays where all data are within s (docs/mathematics.md,
 Theorem F), the Hessian of F in its direction is at least
 
-    m(t) = 1 - a (V + t^2) - b exp(2 q t),
+    m(t) = 1 - a (V + h_min t^2) - b exp(2 q t),
 
-with V the mean squared distance of the data from the mean and, for the transverse curvature k and the
-largest curvature K, h_k(s) = s sqrt(k) cot(s sqrt(k)):
+with V the mean squared distance of the data from the mean, h_min = h_min(s, k_min) and, for the transverse
+curvature k and the largest curvature K, h_k(s) = s sqrt(k) cot(s sqrt(k)):
 ``a = (1 - h_k(s))/s^2``, ``b = (h_k(s) - h_K(s))/s^2 * lambda``, ``q = (1 - h_K(s))/s``, lambda the largest
 eigenvalue of the covariance of the logarithms. Hence |grad F| >= m(0..t) integrated, which is concave.
 """
@@ -17,6 +17,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold
 
 
@@ -29,8 +30,8 @@ class GradientGrowth:
 
     spread: jax.Array
     offset: jax.Array
-    bend: jax.Array
-    rate: jax.Array
+    bend: float
+    rate: float
 
     def __call__(self, t):
         """Lower bound of the gradient norm at distance t from the minimiser."""
@@ -38,7 +39,7 @@ class GradientGrowth:
         return (1.0 - self.spread) * t - self.bend * t**3 / 3.0 - self.offset * jnp.expm1(twice * t) / twice
 
 
-def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> GradientGrowth | float:
+def gradient_growth(manifold: Manifold, mean, points, weights, farthest: float) -> GradientGrowth | float:
     """The certified growth of |grad F| away from ``mean``.
 
     Args:
@@ -49,20 +50,16 @@ def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> Grad
     Returns:
         The slope 1.0 where the curvature is not positive, else a `GradientGrowth`.
     """
-    highest = manifold.curvature_bounds[1]
+    lowest, highest = manifold.curvature_bounds
     if highest <= 0:
         return 1.0
     variance = manifold.log_moments(mean, points, weights)[1]
-    transverse = _h_max(farthest, manifold.transverse_curvature)
-    steepest = _h_max(farthest, highest)
+    transverse = h_max(farthest, manifold.transverse_curvature)
+    steepest = h_max(farthest, highest)
     bend = (1.0 - transverse) / farthest**2
     if manifold.transverse_curvature == highest:
         offset = jnp.zeros_like(variance)
     else:
         offset = (transverse - steepest) / farthest**2 * manifold.log_covariance_bound(mean, points, weights)
-    return GradientGrowth(bend * variance, offset, bend, (1.0 - steepest) / farthest)
-
-
-def _h_max(distance, curvature):
-    angle = distance * curvature**0.5
-    return angle / jnp.tan(angle)
+    rate = (1.0 - steepest) / farthest
+    return GradientGrowth(bend * variance, offset, bend * h_min(farthest, lowest), rate)

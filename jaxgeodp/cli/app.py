@@ -49,7 +49,9 @@ def _options(
 
 @app.command()
 def demo(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for the pictures and records.")] = pathlib.Path("jaxgeodp-demo"),
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for the pictures and records.")] = pathlib.Path(
+        "jaxgeodp-demo"
+    ),
 ) -> None:
     """Private mean shape and mean covariance of handwritten digits: pictures and release records, in a minute."""
     with _one_sentence_errors():
@@ -63,15 +65,28 @@ def demo(
 
 @app.command()
 def release(
-    data: Annotated[pathlib.Path, typer.Argument(help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows.")],
-    manifold: Annotated[str, typer.Option(help="euclidean, sphere, spd or shapes; sizes are read off the file's shape.")],
-    radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
+    data: Annotated[
+        pathlib.Path,
+        typer.Argument(
+            help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows."
+        ),
+    ],
+    manifold: Annotated[
+        str, typer.Option(help="euclidean, sphere, spd or shapes; sizes are read off the file's shape.")
+    ],
+    radius: Annotated[
+        float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")
+    ],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")],
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
-    center: Annotated[str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")] = "origin",
+    center: Annotated[
+        str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")
+    ] = "origin",
     mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
-    array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
+    array: Annotated[
+        str | None, typer.Option(help="Name of the array in an .npz file that holds several.")
+    ] = None,
 ) -> None:
     """Release the Frechet mean of a data file with pure epsilon-differential privacy."""
     with _one_sentence_errors():

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import tempfile
 
 import numpy as np
@@ -27,7 +28,9 @@ class Release:
 
     def to_json(self) -> str:
         """The record as JSON text."""
-        return json.dumps(self.record, indent=2, allow_nan=False) + "\n"
+        text = json.dumps(self.record, indent=2, allow_nan=False)
+        # Rows of numbers on one line each.
+        return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
 
     def save(self, path) -> None:
         """Write the record to ``path`` in one step: the file is complete or not there at all."""
