@@ -136,9 +136,7 @@ def region_covariance(image: np.ndarray) -> np.ndarray:
     axis = np.linspace(-1.0, 1.0, SIDE)
     horizontal, vertical = np.meshgrid(axis, -axis)
     vertical_derivative, horizontal_derivative = np.gradient(pixels)
-    features = np.stack(
-        [horizontal, vertical, pixels, np.abs(horizontal_derivative), np.abs(vertical_derivative)]
-    )
+    features = np.stack([horizontal, vertical, pixels, np.abs(horizontal_derivative), np.abs(vertical_derivative)])
     return np.cov(features.reshape(5, -1)) + RIDGE * np.eye(5)
 
 

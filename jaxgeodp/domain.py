@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.manifolds.checks import positive_number
+from jaxgeodp.checks import positive_number
 from jaxgeodp.manifolds.manifold import Manifold
 
 

@@ -16,9 +16,7 @@ def draw_outline(axes, landmarks, reference=None, **line) -> None:
     closed = np.append(points, points[0])
     # Centripetal parameters: the curve neither overshoots nor loops between uneven landmarks.
     parameters = np.append(0.0, np.cumsum(np.sqrt(np.maximum(np.abs(np.diff(closed)), 1e-9))))
-    curve = CubicSpline(parameters, closed, bc_type="periodic")(
-        np.linspace(0.0, parameters[-1], 20 * len(points))
-    )
+    curve = CubicSpline(parameters, closed, bc_type="periodic")(np.linspace(0.0, parameters[-1], 20 * len(points)))
     axes.plot(curve.real, curve.imag, **{"color": "black", "linewidth": 1.2, **line})
     axes.set_aspect("equal")
     axes.axis("off")

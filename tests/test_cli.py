@@ -45,9 +45,7 @@ def save_csv(path, rows, header=None):
 
 
 def release(data, out, manifold, radius, *more):
-    return run(
-        "release", data, "--manifold", manifold, "--radius", radius, "--epsilon", 2, "--out", out, *more
-    )
+    return run("release", data, "--manifold", manifold, "--radius", radius, "--epsilon", 2, "--out", out, *more)
 
 
 def test_installed_entry_point_answers():
@@ -96,11 +94,7 @@ def test_release_of_directions_matrices_and_shapes(tmp_path, mechanism):
         value = np.array(record["value"])
         point = value[..., 0] + 1j * value[..., 1] if name == "shapes" else value
         assert manifold.belongs(point, 1e-9)
-        assert (
-            record["n"] == 30
-            and record["guarantee"]["epsilon"] == 2.0
-            and record["guarantee"]["kind"] == "pure"
-        )
+        assert record["n"] == 30 and record["guarantee"]["epsilon"] == 2.0 and record["guarantee"]["kind"] == "pure"
         assert record["manifold"]["name"] == type(manifold).__name__
         assert "30" in words(result) and "sensitivity" in words(result)
 
@@ -179,11 +173,7 @@ def test_bad_calls_are_one_sentence_exit_2_and_write_nothing(tmp_path):
         result = run("release", data, "--out", out, *options)
         assert result.exit_code == 2, (sentence, result.output)
         assert sentence in words(result), (sentence, result.output)
-        assert (
-            words(result).startswith("Error: ")
-            and words(result).endswith(".")
-            and "Traceback" not in result.output
-        )
+        assert words(result).startswith("Error: ") and words(result).endswith(".") and "Traceback" not in result.output
         assert sorted(tmp_path.iterdir()) == before
 
 
@@ -215,9 +205,7 @@ def test_demo_writes_pictures_and_records(tmp_path):
     assert run("demo", "--out", tmp_path / "file").exit_code == 2
 
 
-@pytest.mark.skipif(
-    not PUBLIC_DATA.is_dir(), reason="the folder of public evaluation data is not beside the project"
-)
+@pytest.mark.skipif(not PUBLIC_DATA.is_dir(), reason="the folder of public evaluation data is not beside the project")
 def test_public_data_from_the_wild(tmp_path):
     """Diffusion tensors of a brain, fly wings, leaves: real files through the whole path."""
     tensors = np.load(PUBLIC_DATA / "dipy_dti_small_64D.npz")["x"]

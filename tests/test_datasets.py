@@ -199,9 +199,7 @@ def test_templates_need_no_data(monkeypatch):
 
 @pytest.mark.parametrize("digit", DIGITS)
 def test_covariances_are_positive_definite(digit):
-    matrices = np.concatenate(
-        [datasets.digit_covariances(digit), datasets.template_covariance(digit)[np.newaxis]]
-    )
+    matrices = np.concatenate([datasets.digit_covariances(digit), datasets.template_covariance(digit)[np.newaxis]])
     np.testing.assert_array_equal(matrices, np.swapaxes(matrices, 1, 2))
     eigenvalues = np.linalg.eigvalsh(matrices)
     assert eigenvalues.min() >= datasets.RIDGE * (1 - 1e-9)

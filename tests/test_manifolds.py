@@ -92,9 +92,7 @@ def test_frame_is_orthonormal_and_normal_tangents_are_isotropic(manifold, dtype)
     chex.assert_shape(frame, (manifold.dim, *manifold.shape))
     gram = jax.vmap(lambda e: manifold.coordinates(p, e, frame))(frame)
     np.testing.assert_allclose(gram, np.eye(manifold.dim), atol=tolerance(dtype))
-    np.testing.assert_allclose(
-        jax.vmap(lambda e: manifold.to_tangent(p, e))(frame), frame, atol=tolerance(dtype)
-    )
+    np.testing.assert_allclose(jax.vmap(lambda e: manifold.to_tangent(p, e))(frame), frame, atol=tolerance(dtype))
     draws = jax.vmap(lambda key: manifold.coordinates(p, manifold.random_tangent(key, p), frame))(
         jax.random.split(jax.random.key(0), 4000)
     )
@@ -155,9 +153,7 @@ def test_gradient_of_half_squared_distance_is_minus_log(manifold):
     frame, step = manifold.frame(p), 1e-5
     for j in range(min(manifold.dim, 4)):
         e = frame[j] * step
-        difference = manifold.squared_dist(manifold.exp(p, e), q) - manifold.squared_dist(
-            manifold.exp(p, -e), q
-        )
+        difference = manifold.squared_dist(manifold.exp(p, e), q) - manifold.squared_dist(manifold.exp(p, -e), q)
         np.testing.assert_allclose(difference / (4 * step), manifold.inner(p, frame[j], gradient), atol=1e-6)
 
 
@@ -259,9 +255,7 @@ def test_spd_isometries():
         p, q = a_point(manifold, 1), a_point(manifold, 2)
         a = jnp.asarray(rng.normal(size=(size, size)))
         np.testing.assert_allclose(manifold.dist(a @ p @ a.T, a @ q @ a.T), manifold.dist(p, q), rtol=1e-8)
-        np.testing.assert_allclose(
-            manifold.dist(jnp.linalg.inv(p), jnp.linalg.inv(q)), manifold.dist(p, q), rtol=1e-8
-        )
+        np.testing.assert_allclose(manifold.dist(jnp.linalg.inv(p), jnp.linalg.inv(q)), manifold.dist(p, q), rtol=1e-8)
         direct = np.sqrt(np.sum(np.log(np.linalg.eigvals(np.linalg.solve(p, q)).real) ** 2))
         np.testing.assert_allclose(manifold.dist(p, q), direct, rtol=1e-8)
 

@@ -21,9 +21,7 @@ from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["spread", "offset", "bend", "rate"], meta_fields=[]
-)
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["spread", "offset", "bend", "rate"], meta_fields=[])
 @dataclasses.dataclass(frozen=True)
 class GradientGrowth:
     """The concave function ``t -> int_0^t m``, m(t) = 1 - spread - bend t^2 - offset exp(2 rate t)."""

@@ -37,9 +37,7 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
     if calibration == "theorem":
         h = h_max(2.0 * r, k_max)
         return Sensitivity(2.0 * r * (2.0 - h) / n, "2r(2-h)/n (Soto et al. 2022, Theorem 2)")
-    return min(
-        _by_rauch(ball, n, support_radius), _by_diameter(ball, n, support_radius), key=lambda s: s.value
-    )
+    return min(_by_rauch(ball, n, support_radius), _by_diameter(ball, n, support_radius), key=lambda s: s.value)
 
 
 def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:

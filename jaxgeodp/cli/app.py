@@ -67,16 +67,12 @@ def demo(
 def release(
     data: Annotated[
         pathlib.Path,
-        typer.Argument(
-            help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows."
-        ),
+        typer.Argument(help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows."),
     ],
     manifold: Annotated[
         str, typer.Option(help="euclidean, sphere, spd or shapes; sizes are read off the file's shape.")
     ],
-    radius: Annotated[
-        float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")
-    ],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")],
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
     center: Annotated[
@@ -84,9 +80,7 @@ def release(
     ] = "origin",
     mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
-    array: Annotated[
-        str | None, typer.Option(help="Name of the array in an .npz file that holds several.")
-    ] = None,
+    array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
 ) -> None:
     """Release the Frechet mean of a data file with pure epsilon-differential privacy."""
     with _one_sentence_errors():

@@ -96,17 +96,13 @@ def _draw_shapes(study, path):
     axes = figure.subplots(2, len(EPSILONS) + 2)
     axes[0, 0].set_title(f"{len(study.points)} outlines (data)", fontsize=9)
     for point in study.points:
-        plotting.draw_outline(
-            axes[0, 0], to_landmarks(point), upright, color="tab:blue", linewidth=0.4, alpha=0.25
-        )
+        plotting.draw_outline(axes[0, 0], to_landmarks(point), upright, color="tab:blue", linewidth=0.4, alpha=0.25)
     axes[1, 0].set_title("public centre (font)", fontsize=9)
     plotting.draw_outline(axes[1, 0], to_landmarks(study.ball.center), upright, color="tab:green")
     axes[0, 1].set_title("Fréchet mean (not private)", fontsize=9)
     plotting.draw_outline(axes[0, 1], to_landmarks(study.mean), upright, color="tab:blue")
     axes[1, 1].axis("off")
-    axes[1, 1].text(
-        0.5, 0.5, "private means, ε-DP →\n(dotted: the mean)", ha="center", va="center", fontsize=9
-    )
+    axes[1, 1].text(0.5, 0.5, "private means, ε-DP →\n(dotted: the mean)", ha="center", va="center", fontsize=9)
     for row, name in enumerate(_MECHANISMS):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 2]
@@ -118,9 +114,7 @@ def _draw_shapes(study, path):
                 fontsize=9,
                 color="tab:red" if lost else "black",
             )
-            plotting.draw_outline(
-                panel, to_landmarks(study.mean), upright, color="0.6", linestyle=":", linewidth=0.9
-            )
+            plotting.draw_outline(panel, to_landmarks(study.mean), upright, color="0.6", linestyle=":", linewidth=0.9)
             plotting.draw_outline(
                 panel,
                 to_landmarks(study.releases[name, epsilon]),
@@ -149,9 +143,7 @@ def _draw_covariances(study, path):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 1]
             label = "KNG" if name == "kng" else "Laplace"
-            panel.set_title(
-                f"{label}, ε = {epsilon:g}\ndistance {study.distance(name, epsilon):.3f}", fontsize=9
-            )
+            panel.set_title(f"{label}, ε = {epsilon:g}\ndistance {study.distance(name, epsilon):.3f}", fontsize=9)
             plotting.draw_matrix(panel, study.releases[name, epsilon], FEATURES, limit)
     figure.suptitle(
         f"Private mean of {len(study.points)} region covariances of the handwritten “{DIGIT}” "

@@ -16,9 +16,7 @@ from jaxgeodp.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Sphere
 _SUFFIXES = (".npy", ".npz", ".csv")
 
 
-def read_records(
-    path: pathlib.Path, manifold_name: str, array: str | None = None
-) -> tuple[Manifold, np.ndarray]:
+def read_records(path: pathlib.Path, manifold_name: str, array: str | None = None) -> tuple[Manifold, np.ndarray]:
     """The manifold and the records (n, \\*shape) of a data file.
 
     Args:
@@ -35,9 +33,7 @@ def read_records(
         raise ValueError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{manifold_name}'.")
     table = _read_array(path, array)
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
-        raise ValueError(
-            f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}."
-        )
+        raise ValueError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
     return _ARRANGE[manifold_name](path, table)
 
 
@@ -58,9 +54,7 @@ def read_center(center: str, manifold: Manifold) -> np.ndarray:
             if found == manifold:
                 break
     if found != manifold:
-        raise ValueError(
-            f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}."
-        )
+        raise ValueError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
     projected = np.asarray(manifold.project(points[0]))
     if not np.all(np.isfinite(projected)):
         raise ValueError(f"--center {center}: is not a point of {manifold}.")
@@ -75,7 +69,7 @@ def _read_array(path: pathlib.Path, array: str | None) -> np.ndarray:
         raise ValueError(f"{path}: there is no such file.")
     try:
         table = _read_csv(path) if suffix == ".csv" else _read_numpy(path, array)
-    except _Refused as refusal:
+    except _RefusalError as refusal:
         raise ValueError(str(refusal)) from None
     except Exception:
         # The reader's own words could quote the content.
@@ -87,7 +81,7 @@ def _read_array(path: pathlib.Path, array: str | None) -> np.ndarray:
     return table
 
 
-class _Refused(Exception):
+class _RefusalError(Exception):
     """A refusal in our own words, safe to print."""
 
 
@@ -100,19 +94,17 @@ def _read_numpy(path, array):
         if array is None and len(names) == 1:
             array = names[0]
         if array not in names:
-            raise _Refused(f"{path}: choose one of its arrays with --array: {', '.join(names)}.")
+            raise _RefusalError(f"{path}: choose one of its arrays with --array: {', '.join(names)}.")
         return loaded[array]
 
 
 def _read_csv(path):
     with open(path, newline="", encoding="utf-8-sig") as stream:
         rows = [row for row in csv.reader(stream) if row]
-    if rows and any(
-        math.isnan(_number(cell)) and cell.strip().lower() not in ("", "nan", "na") for cell in rows[0]
-    ):
+    if rows and any(math.isnan(_number(cell)) and cell.strip().lower() not in ("", "nan", "na") for cell in rows[0]):
         rows = rows[1:]
     if len({len(row) for row in rows}) > 1:
-        raise _Refused(f"{path}: all rows must have the same number of columns.")
+        raise _RefusalError(f"{path}: all rows must have the same number of columns.")
     return np.array([[_number(cell) for cell in row] for row in rows], dtype=float)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-
 _COS = [(-1.0) ** j / math.factorial(2 * j) for j in range(10)]
 _SINC = [(-1.0) ** j / math.factorial(2 * j + 1) for j in range(10)]
 _ARCSINC = [math.comb(2 * j, j) / 4.0**j / (2 * j + 1) for j in range(18)]
@@ -42,10 +41,13 @@ def log_sinhc_sqrt(x: jax.Array) -> jax.Array:
     return jnp.where(small, jnp.log(sinc_sqrt(-jnp.where(small, x, 0.0))), closed)
 
 
-def arctanhc(x: jax.Array) -> jax.Array:
-    """``artanh(sqrt(x)) / sqrt(x)`` for ``0 <= x < 1``."""
-    root = jnp.sqrt(_away_from_zero(x, 0.1))
-    return _series_below(x, 0.1, _ARCTANHC, x, jnp.arctanh(root) / root)
+def log_slope(middle: jax.Array, gap: jax.Array, product: jax.Array) -> jax.Array:
+    """``(log(m + s) - log(m - s)) / (2 s)`` from m, ``s**2`` and ``m**2 - s**2``, for ``0 <= s < m``."""
+    ratio = gap / middle**2
+    small = ratio < 0.1
+    series = _polynomial(_ARCTANHC, jnp.where(small, ratio, 0.0)) / middle
+    s = jnp.sqrt(jnp.where(small, 1.0, gap))
+    return jnp.where(small, series, jnp.log((middle + s) / jnp.sqrt(product)) / s)
 
 
 def angle_over_sine(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:

@@ -3,11 +3,10 @@
 import dataclasses
 import math
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.manifolds.checks import positive_integer
+from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
 
 

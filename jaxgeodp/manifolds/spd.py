@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 
-from jaxgeodp.manifolds import spd2, spectral
-from jaxgeodp.manifolds.checks import positive_integer
+import jaxgeodp.manifolds.spd2 as spd2
+import jaxgeodp.manifolds.spectral as spectral
+from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
 
 # A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.

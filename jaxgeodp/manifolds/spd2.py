@@ -7,14 +7,14 @@ analytic in s^2. For the logarithm the first is log(det A)/2 and the second arta
 
 import jax.numpy as jnp
 
-from jaxgeodp.manifolds.analytic import _ARCTANHC, _polynomial, cos_sqrt, log_sinhc_sqrt, safe_sqrt, sinc_sqrt
+from jaxgeodp.manifolds.analytic import cos_sqrt, log_sinhc_sqrt, log_slope, sinc_sqrt
 
 
 def matrix_log(a):
     """Logarithm of a symmetric positive definite 2 x 2 matrix."""
     middle, gap = _middle_and_gap(a)
     det = a[0, 0] * a[1, 1] - a[0, 1] ** 2
-    slope = _log_slope(middle, gap, det)
+    slope = log_slope(middle, gap, det)
     return 0.5 * jnp.log(det) * _identity(a) + slope * (a - middle * _identity(a))
 
 
@@ -35,7 +35,7 @@ def squared_log_norm(deviation):
     """``|Log(I + E)|^2`` from the deviation E, accurate for small E."""
     half_trace, gap = _middle_and_gap(deviation)
     det_minus_one = 2.0 * half_trace + deviation[0, 0] * deviation[1, 1] - deviation[0, 1] ** 2
-    slope = _log_slope(1.0 + half_trace, gap, 1.0 + det_minus_one)
+    slope = log_slope(1.0 + half_trace, gap, 1.0 + det_minus_one)
     return 0.5 * jnp.log1p(det_minus_one) ** 2 + 2.0 * gap * slope**2
 
 
@@ -56,7 +56,7 @@ def log_moments(base, points, weights):
     middle = flat @ half_inverse
     det = (flat[:, 0] * flat[:, 3] - (0.5 * (flat[:, 1] + flat[:, 2])) ** 2) / det_base
     gap = jnp.maximum(middle**2 - det, 0.0)
-    slope = _log_slope(middle, gap, det)
+    slope = log_slope(middle, gap, det)
     half_log_det = 0.5 * jnp.log(det)
     along_points = ((weights * slope) @ flat).reshape(2, 2)
     along_base = weights @ (half_log_det - slope * middle)
@@ -86,13 +86,3 @@ def _identity(a):
 
 def _middle_and_gap(a):
     return 0.5 * (a[0, 0] + a[1, 1]), (0.5 * (a[0, 0] - a[1, 1])) ** 2 + a[0, 1] ** 2
-
-
-def _log_slope(middle, gap, det):
-    """``artanh(s/m)/s`` from m, s^2 and det = m^2 - s^2."""
-    ratio = gap / middle**2
-    small = ratio < 0.1
-    series = _polynomial(_ARCTANHC, jnp.where(small, ratio, 0.0)) / middle
-    s = safe_sqrt(jnp.where(small, 1.0, gap))
-    closed = jnp.log((middle + s) / jnp.sqrt(det)) / s
-    return jnp.where(small, series, closed)

@@ -87,9 +87,7 @@ def _matrix_function_jvp(function, primals, tangents):
     # Zero in value; carries the dependence of this derivative on a to the next ones.
     deviation = vectors.T @ (a - jax.lax.stop_gradient(a)) @ vectors
     orders = 3 if values.shape[0] <= _SIZE_WITH_THIRD_DERIVATIVES else 2
-    total = sum(
-        _derivative_term(function, values, deviation, direction, order) for order in range(1, orders + 1)
-    )
+    total = sum(_derivative_term(function, values, deviation, direction, order) for order in range(1, orders + 1))
     return _matrix_function(function, a, values, vectors), vectors @ total @ vectors.T
 
 
@@ -98,9 +96,7 @@ def _derivative_term(function, values, deviation, direction, order):
     nodes = [values.reshape((1,) * j + (-1,) + (1,) * (order - j)) for j in range(order + 1)]
     differences = _divided_difference(function, jnp.broadcast_arrays(*nodes))
     letters = "abcd"[: order + 1]
-    equation = (
-        ",".join([letters, *(letters[j : j + 2] for j in range(order))]) + "->" + letters[0] + letters[-1]
-    )
+    equation = ",".join([letters, *(letters[j : j + 2] for j in range(order))]) + "->" + letters[0] + letters[-1]
     return sum(
         jnp.einsum(equation, differences, *(direction if j == place else deviation for j in range(order)))
         for place in range(order)

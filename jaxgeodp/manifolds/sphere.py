@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 

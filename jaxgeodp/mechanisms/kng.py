@@ -60,9 +60,7 @@ class KNGMechanism(Mechanism):
         sensitivity = self.statistic.gradient_sensitivity(ball, n, reach, self.calibration)
         scale = 2.0 * sensitivity.value / self.epsilon
         self._check_existence(n, scale, support)
-        return Calibration(
-            sensitivity, scale, support, "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
-        )
+        return Calibration(sensitivity, scale, support, "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon")
 
     def _potential(self, x, minimizer, points):
         return self.statistic.gradient_norm(self.ball.manifold, x, points)

@@ -58,9 +58,7 @@ class Mechanism(abc.ABC):
             )
         PureDP(self.epsilon)
         if self.calibration not in CALIBRATIONS:
-            raise ValueError(
-                f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}."
-            )
+            raise ValueError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")
 
     # What a mechanism defines ------------------------------------------------------------------------
 
@@ -176,9 +174,7 @@ class Mechanism(abc.ABC):
         _record_count(data.shape[0])
         wanted = jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float)
         exact = data.dtype if jnp.issubdtype(data.dtype, jnp.inexact) else wanted
-        return jnp.asarray(
-            data, jnp.result_type(exact, jnp.complex64) if manifold.dtype_kind == "complex" else exact
-        )
+        return jnp.asarray(data, jnp.result_type(exact, jnp.complex64) if manifold.dtype_kind == "complex" else exact)
 
     def _draws(self, key, data, num: int) -> Draws:
         calibration = self.calibrate(data.shape[0])
@@ -188,11 +184,7 @@ class Mechanism(abc.ABC):
     def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
         """Without a bounded support the density must outweigh the growth of the volume."""
         growth = self.ball.manifold.volume_growth
-        if (
-            support is not None
-            or math.isfinite(self.ball.manifold.injectivity_radius)
-            or scale * growth < 1.0
-        ):
+        if support is not None or math.isfinite(self.ball.manifold.injectivity_radius) or scale * growth < 1.0:
             return
         needed = self.epsilon * scale * growth
         raise ValueError(

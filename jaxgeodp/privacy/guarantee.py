@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from jaxgeodp.manifolds.checks import positive_number
+from jaxgeodp.checks import positive_number
 
 ADJACENCY = "replace-one"
 

@@ -58,9 +58,7 @@ class RadialEnvelope:
         j = jnp.minimum(jnp.searchsorted(cumulative, mass, side="right"), self.masses.shape[0] - 1)
         below = jnp.where(j > 0, cumulative[j - 1], 0.0)
         fraction = jnp.clip((mass - below) / self.masses[j], 0.0, 1.0)
-        return self.knots[j] + _inverse_partial_mass(
-            self.slopes[j], self.knots[j + 1] - self.knots[j], fraction
-        )
+        return self.knots[j] + _inverse_partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], fraction)
 
     def _interval(self, t):
         return jnp.clip(jnp.searchsorted(self.knots, t, side="right") - 1, 0, self.masses.shape[0] - 1)
@@ -125,9 +123,7 @@ def _log_integral(slope, width):
 
 def _partial_mass(slope, width, t):
     """The share of ``exp(slope t)`` on [0, width] that lies below t."""
-    return jnp.clip(
-        jnp.exp(_log_integral(slope, jnp.maximum(t, 0.0)) - _log_integral(slope, width)), 0.0, 1.0
-    )
+    return jnp.clip(jnp.exp(_log_integral(slope, jnp.maximum(t, 0.0)) - _log_integral(slope, width)), 0.0, 1.0)
 
 
 def _inverse_partial_mass(slope, width, fraction):

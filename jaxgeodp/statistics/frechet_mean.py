@@ -105,9 +105,7 @@ def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
 def _checked(manifold, points, weights):
     points = jnp.asarray(points)
     if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
-        raise ValueError(
-            f"frechet_mean: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}."
-        )
+        raise ValueError(f"frechet_mean: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
     if weights is None:
         return points, jnp.ones(points.shape[0], real_dtype(points))
     weights = jnp.asarray(weights, real_dtype(points))

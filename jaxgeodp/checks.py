@@ -1,4 +1,4 @@
-"""Checks of manifold parameters: one clear sentence each."""
+"""Checks of public parameters: one clear sentence each."""
 
 import math
 import operator
