@@ -42,7 +42,9 @@ class GeodesicBall:
             raise ValueError(
                 f"GeodesicBall: center must have shape {self.manifold.shape} on {self.manifold}, got {center.shape}."
             )
-        if not bool(self.manifold.belongs(jnp.asarray(center), 1e-5)):
+        with jax.ensure_compile_time_eval():  # a ball may be made while another function is traced
+            on_manifold = bool(self.manifold.belongs(jnp.asarray(center), 1e-5))
+        if not on_manifold:
             raise ValueError(f"GeodesicBall: center is not a point of {self.manifold}; project it first.")
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", float(self.radius))

@@ -22,8 +22,8 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
-_TAYLOR_TERMS = 10
-_NEARBY = 0.05
+_TAYLOR_TERMS = 7
+_NEARBY = 0.02
 _SIZE_WITH_THIRD_DERIVATIVES = 5
 
 

@@ -165,16 +165,14 @@ class Mechanism(abc.ABC):
         """The data as an inexact array of shape (n, *shape); only shape and dtype are looked at."""
         manifold, name = self.ball.manifold, type(self).__name__
         data = data if isinstance(data, jax.Array) else np.asarray(data)
-        kinds = "iufc" if manifold.dtype_kind == "complex" else "iuf"
-        if data.dtype.kind not in kinds and not jnp.issubdtype(data.dtype, jnp.floating):
+        allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
+        if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
             raise ValueError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
         if data.ndim != len(manifold.shape) + 1 or data.shape[1:] != manifold.shape:
             expected = ", ".join(["n", *map(str, manifold.shape)])
             raise ValueError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
         _record_count(data.shape[0])
-        wanted = jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float)
-        exact = data.dtype if jnp.issubdtype(data.dtype, jnp.inexact) else wanted
-        return jnp.asarray(data, jnp.result_type(exact, jnp.complex64) if manifold.dtype_kind == "complex" else exact)
+        return jnp.asarray(data, jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
 
     def _draws(self, key, data, num: int) -> Draws:
         calibration = self.calibrate(data.shape[0])
