@@ -99,13 +99,15 @@ class SPD(Manifold):
 
     @operation
     def log_moments(self, base, points, weights):
-        """Whitened once for all points; two matrix-vector products for size 2."""
+        """Two matrix-vector products for size 2; else whitening and summing as three matrix products."""
         if self.size == 2:
             return spd2.log_moments(base, points, weights)
-        inverse = solve_triangular(_root(base), jnp.eye(self.size, dtype=base.dtype), lower=True)
-        logs = jax.vmap(spectral.matrix_log)(inverse @ points @ inverse.T)
-        total = _congruence(_root(base), jnp.tensordot(weights, logs, axes=1))
-        return total, weights @ jnp.sum(logs**2, axis=(-1, -2))
+        root = _root(base)
+        inverse = solve_triangular(root, jnp.eye(self.size, dtype=base.dtype), lower=True)
+        half = (points.reshape(-1, self.size) @ inverse.T).reshape(points.shape).swapaxes(-1, -2)
+        whitened = (half.reshape(-1, self.size) @ inverse.T).reshape(points.shape)
+        total, square = spectral.log_moments(whitened, weights)
+        return _congruence(root, total), square
 
     @operation
     def project(self, x):

@@ -1,7 +1,7 @@
 """The Frechet mean: the minimiser of F(x) = (1/2) sum_i w_i dist(x, x_i)^2.
 
-Gradient descent with the step 1/L of the descent lemma, -grad F(x) being the weighted sum of logarithms
-(`Manifold.log_moments`). L bounds the Hessian: 1 where the curvature is not negative, else
+Gradient descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). The steps, 1/L in a
+release and 2/(1 + L) else, are below 2/L, so that F falls at each (descent lemma). L bounds the Hessian: 1 where the curvature is not negative, else
 s sqrt|k| coth(s sqrt|k|) at the root-mean-square distance s of the data, which falls along the iteration
 (docs/mathematics.md, Proposition 1).
 """
@@ -134,7 +134,7 @@ def _descend(manifold, points, weights):
     def step(state):
         x, norm, _, _, count = state
         total, square = manifold.log_moments(x, points, weights)
-        following = manifold.project(manifold.exp(x, total / _smoothness(lowest, square)))
+        following = manifold.project(manifold.exp(x, total * (2.0 / (1.0 + _smoothness(lowest, square)))))
         scale = jnp.sqrt(square) + jnp.max(jnp.abs(x))
         return following, manifold.norm(x, total), norm, scale, count + 1
 
