@@ -60,6 +60,19 @@ def angle_over_sine(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
     return _near_zero_angle(sine_squared, cosine, closed, power=1)
 
 
+def angle_over_sine_of_cosine(cosine: jax.Array) -> jax.Array:
+    """``theta / sin(theta)`` from ``cos(theta)`` alone, by halving the angle three times: no branch, no arctan.
+
+    For data-sized work. The ratio is analytic in the cosine at 1, so the cosine's rounding error is harmless here
+    (a *distance* from the cosine would lose half its digits; use `squared_angle`).
+    """
+    half = jnp.sqrt(_positive(0.5 + 0.5 * cosine))
+    quarter = jnp.sqrt(0.5 + 0.5 * half)
+    eighth = jnp.sqrt(0.5 + 0.5 * quarter)
+    sine_squared = jnp.maximum(1.0 - cosine, 0.0) / (8.0 * (1.0 + half) * (1.0 + quarter))  # of theta / 8
+    return _polynomial(_ARCSINC, sine_squared) / (half * quarter * eighth)
+
+
 def squared_angle(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
     """``theta**2`` from ``sin(theta)**2`` and ``cos(theta)``; smooth at ``theta = 0``, never by arccos."""
     sine = jnp.sqrt(_positive(_away_from_zero_if(sine_squared, _is_small(sine_squared, cosine))))

@@ -16,7 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, safe_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.analytic import (
+    angle_over_sine,
+    angle_over_sine_of_cosine,
+    cos_sqrt,
+    safe_sqrt,
+    sinc_sqrt,
+    squared_angle,
+)
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -189,9 +196,9 @@ class PlanarShapes(Manifold):
         overlap = points @ jnp.conj(base)
         cosine_squared = jnp.real(overlap) ** 2 + jnp.imag(overlap) ** 2
         cosine = safe_sqrt(cosine_squared)
-        sine_squared = jnp.maximum(1.0 - cosine_squared, 0.0)
+        ratio = angle_over_sine_of_cosine(cosine)
         phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
-        return angle_over_sine(sine_squared, cosine) * phase, squared_angle(sine_squared, cosine)
+        return ratio * phase, ratio**2 * jnp.maximum(1.0 - cosine_squared, 0.0)
 
 
 def _coincidence(x):

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
-from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -94,10 +94,9 @@ class Sphere(Manifold):
     def log_moments(self, base, points, weights):
         """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``."""
         cosine = self.curvature * (points @ base)
-        # theta/sin(theta) is analytic in the cosine at 1, so its rounding error is harmless here.
-        sine_squared = jnp.maximum(1.0 - cosine**2, 0.0)
-        total = (weights * angle_over_sine(sine_squared, cosine)) @ points
-        return self.to_tangent(base, total), weights @ squared_angle(sine_squared, cosine) / self.curvature
+        ratio = angle_over_sine_of_cosine(cosine)
+        squares = ratio**2 * jnp.maximum(1.0 - cosine**2, 0.0) / self.curvature
+        return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     @operation
     def project(self, x):

@@ -1,13 +1,15 @@
 """The Frechet mean: the minimiser of F(x) = (1/2) sum_i w_i dist(x, x_i)^2.
 
-Gradient descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). The steps, 1/L in a
-release and 2/(1 + L) else, are below 2/L, so that F falls at each (descent lemma). L bounds the Hessian: 1 where the curvature is not negative, else
+Gradient descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). All steps are below 2/L, so
+that F falls at each (descent lemma); L bounds the Hessian: 1 where the curvature is not negative, else
 s sqrt|k| coth(s sqrt|k|) at the root-mean-square distance s of the data, which falls along the iteration
-(docs/mathematics.md, Proposition 1).
+(docs/mathematics.md, Proposition 1). A release takes steps of 1/L, as many as public quantities say; `frechet_mean`
+takes Barzilai-Borwein steps until the gradient norm is at rounding level.
 """
 
 import functools
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -126,21 +128,39 @@ def _descend(manifold, points, weights):
     lowest = manifold.curvature_bounds[0]
 
     def unfinished(state):
-        _, norm, previous, scale, count = state
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
-        stalled = (norm >= previous) & (norm < 1e4 * precision * scale)
-        return (norm > 2.0 * precision * scale) & ~stalled & (count < _STEP_LIMIT)
+        stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
+        return (state.norm > 2.0 * precision * state.scale) & ~stalled & (state.count < _STEP_LIMIT)
 
     def step(state):
-        x, norm, _, _, count = state
-        total, square = manifold.log_moments(x, points, weights)
-        following = manifold.project(manifold.exp(x, total * (2.0 / (1.0 + _smoothness(lowest, square)))))
-        scale = jnp.sqrt(square) + jnp.max(jnp.abs(x))
-        return following, manifold.norm(x, total), norm, scale, count + 1
+        total, square = manifold.log_moments(state.point, points, weights)
+        norm = manifold.norm(state.point, total)
+        smoothness = _smoothness(lowest, square)
+        # Barzilai-Borwein: the inverse curvature seen along the last step.
+        carried = manifold.transport(state.previous, state.point, state.total)
+        change = state.norm**2 - manifold.inner(state.point, carried, total)
+        seen = state.size * state.norm**2 / jnp.where(change > 0, change, 1.0)
+        default = 2.0 / (1.0 + smoothness)
+        size = jnp.where((state.count > 0) & (change > 0), jnp.clip(seen, 0.5 * default, 1.9 / smoothness), default)
+        following = manifold.project(manifold.exp(state.point, size * total))
+        scale = jnp.sqrt(square) + jnp.max(jnp.abs(state.point))
+        return _Descent(following, state.point, total, size, norm, state.norm, scale, state.count + 1)
 
     start = points[jnp.argmax(weights)]
-    infinity = jnp.full((), jnp.inf, weights.dtype)
-    return jax.lax.while_loop(unfinished, step, (start, infinity, infinity, jnp.ones_like(infinity), 0))[0]
+    one = jnp.ones((), weights.dtype)
+    first = _Descent(start, start, jnp.zeros_like(start), one, one * jnp.inf, one * jnp.inf, one, 0)
+    return jax.lax.while_loop(unfinished, step, first).point
+
+
+class _Descent(NamedTuple):
+    point: jax.Array
+    previous: jax.Array  # the point before, with
+    total: jax.Array  # minus its gradient,
+    size: jax.Array  # the step taken from it
+    norm: jax.Array  # and its gradient norm
+    previous_norm: jax.Array
+    scale: jax.Array  # size of the numbers that rounding is relative to
+    count: int
 
 
 def _smoothness(lowest, square):
