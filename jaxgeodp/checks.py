@@ -1,6 +1,7 @@
 """Checks of public parameters: one clear sentence each."""
 
 import math
+import numbers
 import operator
 
 
@@ -16,9 +17,7 @@ def positive_integer(owner: str, name: str, value, minimum: int) -> None:
 
 def positive_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number above 0."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    scalar = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
+    number = float(value) if scalar and not isinstance(value, bool) else math.nan
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")

@@ -79,17 +79,24 @@ class GeodesicBall:
             raise ValueError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
         return jax.vmap(self._clip_one)(points)
 
+    def pull_inside(self, point):
+        """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
+        center = jnp.asarray(self.center, point.dtype)
+        length = self.manifold.dist(center, point)
+        outside = ~(length <= self.radius)
+        factor = self.radius / jnp.where(outside, length, 1.0)
+        return jnp.where(outside, self.manifold.exp(center, factor * self.manifold.log(center, point)), point)
+
     def _clip_one(self, record):
         manifold = self.manifold
         center = jnp.asarray(self.center, record.dtype)
         valid = manifold.admissible(record)
         point = jnp.where(valid, manifold.project(jnp.where(valid, record, center)), center)
-        tangent = manifold.log(center, point)
-        length = manifold.dist(center, point)
-        outside = length > self.radius
-        shrunk = manifold.exp(center, tangent * (self.radius / jnp.where(outside, length, 1.0)))
-        clipped = jnp.where(outside, shrunk, point)
-        return jnp.where(jnp.all(jnp.isfinite(clipped)), clipped, center)
+        # A record so extreme that its logarithm loses its digits lands near the boundary, not on it: pull twice, and
+        # let nothing pass that is not measured inside.
+        clipped = self.pull_inside(self.pull_inside(point))
+        slack = 1.0 + max(1e-9, 1e3 * float(jnp.finfo(record.dtype).eps))
+        return jnp.where(manifold.dist(center, clipped) <= self.radius * slack, clipped, center)
 
     def tree_flatten(self):
         """The centre is a leaf; manifold and radius are static."""

@@ -81,9 +81,9 @@ def squared_angle(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
 
 
 def safe_sqrt(x: jax.Array) -> jax.Array:
-    """``sqrt(x)`` with the subgradient 0 at ``x <= 0`` instead of infinity."""
+    """``sqrt(x)`` with the subgradient 0 at ``x <= 0`` instead of infinity; NaN stays NaN."""
     positive = x > 0
-    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0)
+    return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0 * x)
 
 
 def _is_small(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:

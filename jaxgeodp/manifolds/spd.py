@@ -190,8 +190,9 @@ def _congruence(root, x):
 
 
 def _positive_definite(symmetric):
-    # Cholesky answers NaN for an indefinite matrix, and for one that is not finite.
-    return jnp.all(jnp.isfinite(_root(symmetric)))
+    # Cholesky answers NaN for an indefinite or infinite matrix, and a zero pivot for a singular one.
+    root = _root(symmetric)
+    return jnp.all(jnp.isfinite(root)) & jnp.all(jnp.diag(root) > 0)
 
 
 def _symmetric_basis(size: int) -> np.ndarray:

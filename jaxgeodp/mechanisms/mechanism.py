@@ -56,7 +56,7 @@ class Mechanism(abc.ABC):
                 f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
-        PureDP(self.epsilon)
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         if self.calibration not in CALIBRATIONS:
             raise ValueError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")
 
@@ -133,6 +133,7 @@ class Mechanism(abc.ABC):
         """
         with jax.enable_x64(True):
             data = self._records(np.asarray(data))
+            data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
             draws = self._draws(system_key(), data, 1)
             if not bool(draws.complete):

@@ -58,7 +58,7 @@ def make_release(
         "guarantee": guarantee,
         "mechanism": mechanism,
         "statistic": statistic,
-        "manifold": {"name": type(ball.manifold).__name__, **dataclasses.asdict(ball.manifold)},
+        "manifold": _describe(ball.manifold),
         "ball": {"center": to_lists(ball.center), "radius": ball.radius},
         "n": n,
         "sensitivity": sensitivity,
@@ -70,6 +70,12 @@ def make_release(
         "created": created,
     }
     return Release(value, record)
+
+
+def _describe(manifold) -> dict:
+    parameters = dataclasses.asdict(manifold).items()
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters}
+    return {"name": type(manifold).__name__, **plain}
 
 
 def to_lists(point) -> list:

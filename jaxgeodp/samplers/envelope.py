@@ -96,7 +96,9 @@ def _knots(manifold, growth, scale, reach):
     """Even knots where the radial law has its bulk, then a few up to the reach."""
     dim = manifold.dim
     unit = scale * 1e-3
-    rate = jnp.maximum(growth(unit) / (unit * scale) - manifold.volume_growth, 0.05 / scale)
+    rate = growth(unit) / (unit * scale) - manifold.volume_growth
+    # On a bounded range any spacing is valid; on an unbounded one the tail starts where the law falls.
+    rate = jnp.where(jnp.isfinite(reach), jnp.maximum(rate, 0.05 / scale), rate)
     bulk = (dim + 6.0 * math.sqrt(dim) + 20.0) / rate
     even = jnp.minimum(reach, bulk)
     knots = even * jnp.arange(_BULK_KNOTS + 1) / _BULK_KNOTS

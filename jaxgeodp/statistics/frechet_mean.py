@@ -84,7 +84,7 @@ def mean_in_ball(ball: GeodesicBall, points):
 
     def step(_, x):
         total, _ = manifold.log_moments(x, points, weights)
-        return ball.clip(manifold.exp(x, step_size * total))
+        return ball.pull_inside(manifold.project(manifold.exp(x, step_size * total)))
 
     return jax.lax.fori_loop(0, steps, step, center)
 
