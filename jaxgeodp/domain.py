@@ -72,6 +72,7 @@ class GeodesicBall:
             ValueError: the shape does not fit the manifold.
         """
         points = jnp.asarray(points)
+        points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
         shape = self.manifold.shape
         if points.shape == shape:
             return self._clip_one(points)

@@ -69,7 +69,8 @@ def angle_over_sine_of_cosine(cosine: jax.Array) -> jax.Array:
     half = jnp.sqrt(_positive(0.5 + 0.5 * cosine))
     quarter = jnp.sqrt(0.5 + 0.5 * half)
     eighth = jnp.sqrt(0.5 + 0.5 * quarter)
-    sine_squared = jnp.maximum(1.0 - cosine, 0.0) / (8.0 * (1.0 + half) * (1.0 + quarter))  # of theta / 8
+    # Of theta / 8; not clipped at 0, where a maximum would halve the derivative at coincident points.
+    sine_squared = (1.0 - cosine) / (8.0 * (1.0 + half) * (1.0 + quarter))
     return _polynomial(_ARCSINC, sine_squared) / (half * quarter * eighth)
 
 

@@ -198,7 +198,7 @@ class PlanarShapes(Manifold):
         cosine = safe_sqrt(cosine_squared)
         ratio = angle_over_sine_of_cosine(cosine)
         phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
-        return ratio * phase, ratio**2 * jnp.maximum(1.0 - cosine_squared, 0.0)
+        return ratio * phase, ratio**2 * (1.0 - cosine_squared)
 
 
 def _coincidence(x):

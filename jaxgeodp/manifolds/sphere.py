@@ -95,7 +95,7 @@ class Sphere(Manifold):
         """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``."""
         cosine = self.curvature * (points @ base)
         ratio = angle_over_sine_of_cosine(cosine)
-        squares = ratio**2 * jnp.maximum(1.0 - cosine**2, 0.0) / self.curvature
+        squares = ratio**2 * (1.0 - cosine**2) / self.curvature
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     @operation

@@ -39,6 +39,7 @@ def frechet_mean(manifold: Manifold, points, weights=None):
 
     Raises:
         ValueError: the shapes do not fit.
+        TypeError: it is differentiated twice (only first derivatives are available).
 
     Example:
         >>> import jax.numpy as jnp
@@ -106,6 +107,7 @@ def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
 
 def _checked(manifold, points, weights):
     points = jnp.asarray(points)
+    points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))
     if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
         raise ValueError(f"frechet_mean: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
     if weights is None:
@@ -135,6 +137,7 @@ def _descend(manifold, points, weights):
     def step(state):
         total, square = manifold.log_moments(state.point, points, weights)
         norm = manifold.norm(state.point, total)
+        square = jnp.maximum(square, 0.0)  # rounding
         smoothness = _smoothness(lowest, square)
         # Barzilai-Borwein: the inverse curvature seen along the last step.
         carried = manifold.transport(state.previous, state.point, state.total)
@@ -172,12 +175,23 @@ def _smoothness(lowest, square):
     return jnp.where(angle > 1e-3, safe / jnp.tanh(safe), 1.0)
 
 
+@jax.custom_jvp
+def _differentiated_once(mean):
+    return mean
+
+
+@_differentiated_once.defjvp
+def _refuse_second_derivatives(primals, tangents):
+    # The derivative below holds the mean fixed: differentiated again it would be silently wrong.
+    raise TypeError("frechet_mean: only first derivatives are available, in forward or reverse mode.")
+
+
 @_implicit_mean.defjvp
 def _implicit_mean_jvp(manifold, primals, tangents):
     """d mean = -H^-1 d(grad F) in an orthonormal frame at the mean, H the Hessian of F."""
     points, weights = primals
     mean = _implicit_mean(manifold, points, weights)
-    fixed = jax.lax.stop_gradient(mean)
+    fixed = _differentiated_once(mean)
     frame = manifold.frame(fixed)
 
     def gradient(data, data_weights):
