@@ -205,7 +205,7 @@ class Mechanism(abc.ABC):
         if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_RELEASE:
             raise ValueError(
                 f"{type(self).__name__}: with n={n} and epsilon={self.epsilon:g} the scale {calibration.scale:.4g} is "
-                f"too near the limit {1.0 / manifold.volume_growth:.4g} to be drawn exactly in double precision; a release "
+                f"too near the limit {1.0 / manifold.volume_growth:.4g} for double precision; a release "
                 f"needs at most {_LARGEST_RELEASE / manifold.volume_growth:.4g}: raise epsilon or n, or lower radius."
             )
 
