@@ -45,17 +45,17 @@ def some_weights(n, seed=0, dtype="float64"):
 
 @every_manifold
 def test_gradient_vanishes_to_machine_precision_and_the_mean_is_certified(manifold):
-    check_stationarity(manifold, "float64")
+    assert_stationary(manifold, "float64")
 
 
 @curved
 def test_means_in_single_precision_are_exact_to_single_precision(manifold):
-    mean = check_stationarity(manifold, "float32")
+    mean = assert_stationary(manifold, "float32")
     exact = mean_of(manifold, asymmetric_data(manifold), some_weights(7))
     assert manifold.dist(exact, cast(manifold, mean)) <= 1e-5
 
 
-def check_stationarity(manifold, dtype):
+def assert_stationary(manifold, dtype):
     points, weights = asymmetric_data(manifold, dtype=dtype), some_weights(7, dtype=dtype)
     mean = mean_of(manifold, points, weights)
     assert mean.dtype == points.dtype and mean.shape == manifold.shape

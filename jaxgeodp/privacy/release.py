@@ -41,7 +41,7 @@ def make_release(
     value: np.ndarray,
     *,
     guarantee: dict,
-    mechanism: dict,
+    mechanism: str,
     statistic: str,
     ball: GeodesicBall,
     n: int,
