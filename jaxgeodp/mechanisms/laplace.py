@@ -30,6 +30,8 @@ class LaplaceMechanism(Mechanism):
         0.06
     """
 
+    _radial = True
+
     def calibrate(self, n: int) -> Calibration:
         """See `Mechanism.calibrate`.
 

@@ -25,9 +25,9 @@ from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.samplers.rejection import Draws, default_block, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean
 
-# Largest scale of a release in units of the existence limit: on SPD(2) no draw in 20,000 was affected at 0.35 of it,
-# 5 in 100,000 at 0.57.
-_LARGEST_RELEASE = 0.35
+# Largest scale in units of the existence limit for draws that double precision can hold: on SPD(2) no draw in 20,000
+# was affected at 0.35 of it, 5 in 100,000 at 0.57.
+_LARGEST_SCALE = 0.35
 
 
 class Calibration(NamedTuple):
@@ -51,6 +51,9 @@ class Mechanism(abc.ABC):
     epsilon: float
     statistic: FrechetMean = dataclasses.field(default_factory=FrechetMean)
     calibration: str = "tight"
+
+    # Whether psi is the distance from the statistic, so that a sampler in polar coordinates knows it exactly.
+    _radial = False
 
     def __post_init__(self):
         name = type(self).__name__
@@ -120,7 +123,12 @@ class Mechanism(abc.ABC):
             data: (n, \\*shape), n >= 2; clipped into the ball.
 
         Returns:
-            (num, \\*shape).
+            (num, \\*shape). On SPD, draws of condition above 1e16 (scales near the existence limit) have
+            lost their small eigenvalues to rounding.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, no such distribution exists, or (KNG on SPD) its
+                scale is too near the existence limit for double precision.
         """
         return self._draws(key, self._records(data), num).points
 
@@ -139,7 +147,7 @@ class Mechanism(abc.ABC):
             data = self._records(np.asarray(data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
-            self._check_representable(data.shape[0], calibration)
+            self._check_representable(data.shape[0], calibration)  # also where the sampler could do without
             draws = self._draws(system_key(), data, 1)
             if not bool(draws.complete):
                 raise RuntimeError(f"{type(self).__name__}: no proposal was accepted; nothing is released.")
@@ -182,6 +190,8 @@ class Mechanism(abc.ABC):
 
     def _draws(self, key, data, num: int) -> Draws:
         calibration = self.calibrate(data.shape[0])
+        if not self._radial:
+            self._check_representable(data.shape[0], calibration)
         block = default_block(num, data.size)
         return _sample(self, key, data, calibration.scale, calibration.support, num, block)
 
@@ -202,11 +212,11 @@ class Mechanism(abc.ABC):
         """Near the existence limit the law reaches matrices whose distances double precision cannot tell."""
         manifold = self.ball.manifold
         unbounded = calibration.support is None and not math.isfinite(manifold.injectivity_radius)
-        if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_RELEASE:
+        if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_SCALE:
             raise ValueError(
                 f"{type(self).__name__}: with n={n} and epsilon={self.epsilon:g} the scale {calibration.scale:.4g} is "
-                f"too near the limit {1.0 / manifold.volume_growth:.4g} for double precision; a release "
-                f"needs at most {_LARGEST_RELEASE / manifold.volume_growth:.4g}: raise epsilon or n, or lower radius."
+                f"too near the limit {1.0 / manifold.volume_growth:.4g} for double precision, which "
+                f"needs at most {_LARGEST_SCALE / manifold.volume_growth:.4g}: raise epsilon or n, or lower radius."
             )
 
     def tree_flatten(self):
@@ -245,8 +255,9 @@ def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
     def log_density(x):
         return -mechanism._potential(x, minimizer, points) / scale
 
+    target = None if mechanism._radial else log_density
     return rejection_sample(
-        key, mechanism.ball.manifold, log_density, minimizer, growth, scale, num, support=support, block=block
+        key, mechanism.ball.manifold, target, minimizer, growth, scale, num, support=support, block=block
     )
 
 

@@ -48,7 +48,7 @@ class Proposal:
     support: GeodesicBall | None
 
     def draw(self, key):
-        """One proposal and the log of its envelope density: (x, log envelope)."""
+        """One proposal, its distance from the centre, and the log of its envelope density."""
         manifold, center = self.manifold, self.center
         direction_key, radius_key = jax.random.split(key)
         uniform = jax.random.uniform(radius_key, (), self.radial.knots.dtype)
@@ -65,7 +65,7 @@ class Proposal:
         tangent = radius * unit
         # Density of the proposal in polar coordinates, against the target's t^{d-1} |det d exp|.
         log_volume = manifold.log_det_exp(center, tangent) + (manifold.dim - 1) * jnp.log(radius)
-        return manifold.exp(center, tangent), self.radial.log_density(radius) - log_volume - log_weight
+        return manifold.exp(center, tangent), radius, self.radial.log_density(radius) - log_volume - log_weight
 
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
@@ -84,7 +84,7 @@ def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBa
 def rejection_sample(
     key: jax.Array,
     manifold: Manifold,
-    log_density: Callable,
+    log_density: Callable | None,
     center: jax.Array,
     slope,
     scale,
@@ -103,7 +103,9 @@ def rejection_sample(
 
     Args:
         key: JAX random key.
-        log_density: unnormalised log density of one point; minus infinity outside the support.
+        log_density: unnormalised log density of one point; minus infinity outside the support. None for
+            ``-G(dist(center, x)) / scale`` itself: the distance is then the one that was proposed, which is
+            right even where it could not be computed back from x (matrices of condition above 1e16).
         center: centre of the envelope, shape ``manifold.shape``; inside the support if there is one.
         slope: m > 0, or a concave function of the distance (needs a bounded manifold or a support).
         scale: sigma > 0.
@@ -127,10 +129,11 @@ def rejection_sample(
     """
     block = default_block(num) if block is None else block
     proposal = make_proposal(manifold, center, slope, scale, support)
+    growth = slope if callable(slope) else (lambda t: slope * t)
 
-    def log_target(x):
-        inside = True if support is None else support.contains(x)
-        return jnp.where(inside, log_density(x), -jnp.inf)
+    def log_target(x, distance):
+        value = -growth(distance) / scale if log_density is None else log_density(x)
+        return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
     return _collect(key, proposal, log_target, num, block, proposal_limit)
 
@@ -153,8 +156,8 @@ def _collect(key, proposal, log_target, num, block, proposal_limit):
     def one_block(state):
         points, accepted, rounds = state
         keys = jax.random.split(jax.random.fold_in(key, rounds), 2 * block)
-        candidates, log_envelope = jax.vmap(proposal.draw)(keys[:block])
-        log_ratio = jax.vmap(log_target)(candidates) - log_envelope
+        candidates, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
+        log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
         uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys[block:])
         # 1 - uniform lies in (0, 1]: a zero density is never accepted.
         accept = jnp.log1p(-uniform) <= log_ratio
