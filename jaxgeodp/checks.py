@@ -17,7 +17,23 @@ def positive_integer(owner: str, name: str, value, minimum: int) -> None:
 
 def positive_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number above 0."""
-    scalar = isinstance(value, numbers.Real) or getattr(value, "shape", None) == ()
-    number = float(value) if scalar and not isinstance(value, bool) else math.nan
-    if not (math.isfinite(number) and number > 0):
+    if not _as_float(value) > 0:
         raise ValueError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")
+
+
+def negative_number(owner: str, name: str, value) -> None:
+    """Raise ValueError unless ``value`` is a finite number below 0."""
+    if not _as_float(value) < 0:
+        raise ValueError(f"{owner}: {name} must be a finite number below 0, got {value!r}.")
+
+
+def _as_float(value) -> float:
+    """NaN for what is not one finite number."""
+    if isinstance(value, bool) or not (isinstance(value, numbers.Real) or _is_numeric_scalar(value)):
+        return math.nan
+    number = float(value)
+    return number if math.isfinite(number) else math.nan
+
+
+def _is_numeric_scalar(value) -> bool:
+    return getattr(value, "shape", None) == () and getattr(value.dtype, "kind", "") in "fiu"

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp import SPD, Euclidean, PlanarShapes, Sphere
+from jaxgeodp import SPD, Euclidean, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 
 MANIFOLDS = [
     Euclidean(1),
@@ -20,6 +20,11 @@ MANIFOLDS = [
     PlanarShapes(3),
     PlanarShapes(4),
     PlanarShapes(12),
+    Hyperbolic(2),
+    Hyperbolic(4, -0.5),
+    Rotations(),
+    Product(Sphere(2), SPD(2)),
+    Product(PlanarShapes(4), Euclidean(2)),
 ]
 DTYPES = ["float32", "float64"]
 

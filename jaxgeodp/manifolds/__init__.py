@@ -2,16 +2,22 @@
 
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
+from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
+from jaxgeodp.manifolds.product import Product
+from jaxgeodp.manifolds.rotations import Rotations
 from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.manifolds.sphere import Sphere
 
 __all__ = [
     "SPD",
     "Euclidean",
+    "Hyperbolic",
     "Manifold",
     "PlanarShapes",
+    "Product",
+    "Rotations",
     "Sphere",
     "riemannian_gradient",
     "riemannian_hessian",

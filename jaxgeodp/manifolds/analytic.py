@@ -41,6 +41,14 @@ def log_sinhc_sqrt(x: jax.Array) -> jax.Array:
     return jnp.where(small, jnp.log(sinc_sqrt(-jnp.where(small, x, 0.0))), closed)
 
 
+def arcsinhc_sqrt(x: jax.Array) -> jax.Array:
+    """``arsinh(sqrt(x)) / sqrt(x)``, continued analytically to small negative ``x``."""
+    small = x < 0.1
+    root = jnp.sqrt(jnp.where(small, 1.0, x))
+    series = _polynomial(_ARCSINC, jnp.where(small, -x, 0.0))
+    return jnp.where(small, series, jnp.arcsinh(root) / root)
+
+
 def log_slope(middle: jax.Array, gap: jax.Array, product: jax.Array) -> jax.Array:
     """``(log(m + s) - log(m - s)) / (2 s)`` from m, ``s**2`` and ``m**2 - s**2``, for ``0 <= s < m``."""
     ratio = gap / middle**2

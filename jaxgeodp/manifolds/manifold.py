@@ -4,9 +4,15 @@ A manifold is a small frozen (hashable) value; its operations are pure jitted fu
 points and tangent vectors, batched with `jax.vmap`. Points are plain arrays of shape ``shape``, real or
 complex according to ``dtype_kind``.
 
-A subclass gives the metric facts (``dim``, ``shape``, ``origin``, ``curvature_bounds``,
-``injectivity_radius``) and ``inner``, ``exp``, ``log``, ``transport``, ``project``, ``to_tangent``.
-Everything else has a default here, and is overridden where a closed form is better.
+A subclass gives ``dim``, ``shape``, ``inner`` and ``exp``. Everything else has a default, mostly by automatic
+differentiation, and is overridden where a closed form is better:
+
+- in coordinates (``shape == (dim,)``, every array a point) that is all;
+- in an ambient space, ``project`` and ``to_tangent`` are needed too, and ``origin`` if 0 is no point;
+- for private releases, the facts ``curvature_bounds``, ``injectivity_radius`` and, where that is finite,
+  ``diameter``: unknown by default, and what is unknown is refused.
+
+`jaxgeodp.testing.check_manifold` puts a manifold through the laws that all of it must obey.
 """
 
 import abc
@@ -15,7 +21,9 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+import jaxgeodp.manifolds.shooting as shooting
 from jaxgeodp.manifolds.analytic import safe_sqrt
 
 # A jitted method of a hashable manifold; inlined when it is called from other jitted code.
@@ -37,19 +45,30 @@ class Manifold(abc.ABC):
         """Shape of the array that holds one point."""
 
     @property
-    @abc.abstractmethod
     def origin(self):
-        """A canonical point (float64 NumPy array), the default public centre."""
+        """A canonical point (float64 NumPy array), the default public centre; zero unless overridden."""
+        return np.zeros(self.shape)
 
     @property
-    @abc.abstractmethod
     def curvature_bounds(self) -> tuple[float, float]:
-        """Lower and upper bound of the sectional curvature."""
+        """Lower and upper bound of the sectional curvature; by default none is known."""
+        return (-math.inf, math.inf)
 
     @property
-    @abc.abstractmethod
     def injectivity_radius(self) -> float:
-        """Injectivity radius (the same at every point), possibly infinite."""
+        """A lower bound of the injectivity radius at every point, possibly infinite; by default none is known."""
+        return 0.0
+
+    @property
+    def diameter(self) -> float:
+        """The largest distance between two points.
+
+        Where it exceeds the injectivity radius, ``log_det_exp`` is minus infinity at tangent vectors whose
+        geodesic is not minimal.
+        """
+        if math.isinf(self.injectivity_radius):
+            return math.inf
+        raise NotImplementedError(f"{self}: define diameter to sample the whole manifold, or use a bounded support.")
 
     @property
     def transverse_curvature(self) -> float:
@@ -94,13 +113,18 @@ class Manifold(abc.ABC):
     def exp(self, point, tangent):
         """Riemannian exponential map."""
 
-    @abc.abstractmethod
+    @operation
     def log(self, p, q):
-        """Inverse of ``exp(p, .)``, for q off the cut locus of p."""
+        """Inverse of ``exp(p, .)``, for q off the cut locus of p; by Newton's method (`shooting`) by default."""
+        return shooting.log(self, p, q)
 
-    @abc.abstractmethod
+    @operation
     def transport(self, p, q, tangent):
-        """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``."""
+        """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
+
+        By default the pole ladder (`shooting`): exact on symmetric spaces, else accurate to about 1e-6.
+        """
+        return shooting.transport(self, p, q, tangent)
 
     @operation
     def log_moments(self, base, points, weights):
@@ -114,13 +138,19 @@ class Manifold(abc.ABC):
 
     # Points and vectors -----------------------------------------------------------------------------
 
-    @abc.abstractmethod
     def project(self, x):
         """The nearest point of the manifold to an ambient array; NaN where there is none."""
+        self._in_coordinates("project")
+        return x
 
-    @abc.abstractmethod
     def to_tangent(self, point, v):
         """Orthogonal projection of an ambient array onto the tangent space at ``point``."""
+        self._in_coordinates("to_tangent")
+        return v
+
+    def _in_coordinates(self, name):
+        if math.prod(self.shape) != self.dim or self.dtype_kind != "real":
+            raise NotImplementedError(f"{self}: define {name}, as points have more coordinates than dimensions.")
 
     def belongs(self, x, atol: float = 1e-6):
         """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""

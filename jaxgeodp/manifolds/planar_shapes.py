@@ -46,6 +46,7 @@ class PlanarShapes(Manifold):
     dtype_kind = "complex"
     homogeneous = True
     injectivity_radius = math.pi / 2
+    diameter = math.pi / 2
     transverse_curvature = 1.0
 
     def __post_init__(self):

@@ -61,6 +61,11 @@ class Sphere(Manifold):
         """Pi R."""
         return math.pi * self.radius
 
+    @property
+    def diameter(self):
+        """Pi R."""
+        return math.pi * self.radius
+
     @operation
     def inner(self, point, u, v):
         """``u . v``."""

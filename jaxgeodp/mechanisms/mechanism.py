@@ -198,7 +198,7 @@ class Mechanism(abc.ABC):
     def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
         """Without a bounded support the density must outweigh the growth of the volume."""
         growth = self.ball.manifold.volume_growth
-        if support is not None or math.isfinite(self.ball.manifold.injectivity_radius) or scale * growth < 1.0:
+        if support is not None or math.isfinite(self.ball.manifold.diameter) or scale * growth < 1.0:
             return
         needed = self.epsilon * scale * growth
         raise ValueError(
@@ -211,7 +211,7 @@ class Mechanism(abc.ABC):
     def _check_representable(self, n: int, calibration: Calibration) -> None:
         """Near the existence limit the law reaches matrices whose distances double precision cannot tell."""
         manifold = self.ball.manifold
-        unbounded = calibration.support is None and not math.isfinite(manifold.injectivity_radius)
+        unbounded = calibration.support is None and not math.isfinite(manifold.diameter)
         if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_SCALE:
             raise ValueError(
                 f"{type(self).__name__}: with n={n} and epsilon={self.epsilon:g} the scale {calibration.scale:.4g} is "

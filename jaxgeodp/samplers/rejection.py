@@ -71,7 +71,7 @@ class Proposal:
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
     """The proposal for exp(-psi/scale) with psi >= growth(distance from ``center``); see `rejection_sample`."""
     if support is None:
-        radial = radial_envelope(manifold, growth, scale, manifold.injectivity_radius)
+        radial = radial_envelope(manifold, growth, scale, manifold.diameter)
         return Proposal(manifold, center, radial, None, None)
     tangent = manifold.log(center, jnp.asarray(support.center, center.dtype))
     offset = manifold.norm(center, tangent)

@@ -167,8 +167,8 @@ class _Descent(NamedTuple):
 
 
 def _smoothness(lowest, square):
-    """h_min at the root-mean-square distance."""
-    if lowest >= 0:
+    """h_min at the root-mean-square distance; 1, a guess, where the curvature is not known."""
+    if lowest >= 0 or math.isinf(lowest):
         return 1.0
     angle = jnp.sqrt(-lowest * square)
     safe = jnp.where(angle > 1e-3, angle, 1.0)

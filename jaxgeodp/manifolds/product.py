@@ -1,0 +1,194 @@
+"""Products of manifolds with the sum of the inner products; a point is one flat real vector.
+
+The vector holds the coordinates of the factors' points one after another, complex coordinates as all real
+parts, then all imaginary parts: `Product.join` and `Product.split` go back and forth. Every operation acts on
+each factor alone. Geodesics are minimal where those of all factors are: `log_det_exp` is minus infinity
+elsewhere, although the product's injectivity radius (the smallest) may be far below its diameter.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.manifolds.manifold import Manifold, operation
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class Product(Manifold):
+    """The Riemannian product of one or more manifolds, ``Product(Sphere(2), SPD(2))``.
+
+    Raises:
+        ValueError: no factor, or one that is not a `Manifold`.
+
+    Example:
+        >>> from jaxgeodp import Euclidean, Product, Sphere
+        >>> poses = Product(Sphere(2), Euclidean(1))
+        >>> poses.join([0.0, 0.0, 1.0], [2.0]).tolist()
+        [0.0, 0.0, 1.0, 2.0]
+    """
+
+    manifolds: tuple[Manifold, ...]
+
+    def __init__(self, *manifolds: Manifold):
+        """The product of ``manifolds``, in this order."""
+        if not manifolds or not all(isinstance(factor, Manifold) for factor in manifolds):
+            raise ValueError(f"Product: factors must be one or more manifolds, got {manifolds!r}.")
+        object.__setattr__(self, "manifolds", manifolds)
+
+    def __repr__(self):
+        return f"Product({', '.join(map(repr, self.manifolds))})"
+
+    @property
+    def dim(self):
+        """The sum of the factors' dimensions."""
+        return sum(factor.dim for factor in self.manifolds)
+
+    @property
+    def shape(self):
+        """(total,), the number of real coordinates."""
+        return (sum(self._lengths),)
+
+    @property
+    def origin(self):
+        """The factors' origins."""
+        return np.concatenate([_flat(np, np.asarray(factor.origin)) for factor in self.manifolds])
+
+    @property
+    def homogeneous(self):
+        """Whether all factors are."""
+        return all(factor.homogeneous for factor in self.manifolds)
+
+    @property
+    def curvature_bounds(self):
+        """The factors' extremes, and 0 (planes spanned by two factors are flat)."""
+        bounds = [factor.curvature_bounds for factor in self.manifolds]
+        mixed = [(0.0, 0.0)] if len(self.manifolds) > 1 else []
+        return (min(low for low, _ in bounds + mixed), max(high for _, high in bounds + mixed))
+
+    @property
+    def injectivity_radius(self):
+        """The smallest of the factors'."""
+        return min(factor.injectivity_radius for factor in self.manifolds)
+
+    @property
+    def diameter(self):
+        """``sqrt(sum diameter_i^2)``."""
+        return math.hypot(*(factor.diameter for factor in self.manifolds))
+
+    @property
+    def volume_growth(self):
+        """``sqrt(sum g_i^2)``, as sum g_i |v_i| <= g |v| (Cauchy-Schwarz)."""
+        return math.hypot(*(factor.volume_growth for factor in self.manifolds))
+
+    def join(self, *parts):
+        """The flat vector (total,) of one point (or tangent vector) of each factor."""
+        if len(parts) != len(self.manifolds):
+            raise ValueError(f"Product: join needs {len(self.manifolds)} parts, got {len(parts)}.")
+        arrays = [jnp.asarray(part) for part in parts]
+        for factor, array in zip(self.manifolds, arrays, strict=True):
+            if array.shape != factor.shape:
+                raise ValueError(f"Product: a part on {factor} must have shape {factor.shape}, got {array.shape}.")
+        return jnp.concatenate([_flat(jnp, array) for array in arrays])
+
+    def split(self, x):
+        """The factors' parts of a flat vector; leading axes of ``x`` are kept."""
+        parts, start = [], 0
+        for factor, length in zip(self.manifolds, self._lengths, strict=True):
+            part = x[..., start : start + length]
+            if factor.dtype_kind == "complex":
+                part = jax.lax.complex(part[..., : length // 2], part[..., length // 2 :])
+            parts.append(part.reshape(*x.shape[:-1], *factor.shape))
+            start += length
+        return parts
+
+    @operation
+    def inner(self, point, u, v):
+        """The sum of the factors' inner products."""
+        return sum(self._map("inner", point, u, v))
+
+    @operation
+    def exp(self, point, tangent):
+        """The factors' exponentials."""
+        return self.join(*self._map("exp", point, tangent))
+
+    @operation
+    def log(self, p, q):
+        """The factors' logarithms."""
+        return self.join(*self._map("log", p, q))
+
+    @operation
+    def squared_dist(self, p, q):
+        """The sum of the factors' squared distances."""
+        return sum(self._map("squared_dist", p, q))
+
+    @operation
+    def transport(self, p, q, tangent):
+        """The factors' parallel transports."""
+        return self.join(*self._map("transport", p, q, tangent))
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """The factors' own data-sized sums."""
+        each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
+        totals, squares = zip(*(factor.log_moments(b, x, weights) for factor, b, x in each), strict=True)
+        return self.join(*totals), sum(squares)
+
+    @operation
+    def project(self, x):
+        """The factors' projections."""
+        return self.join(*self._map("project", x))
+
+    @operation
+    def to_tangent(self, point, v):
+        """The factors' projections."""
+        return self.join(*self._map("to_tangent", point, v))
+
+    @operation
+    def admissible(self, x):
+        """Whether every part can be projected: a record with one bad part is no point."""
+        return jnp.all(jnp.stack(self._map("admissible", x)))
+
+    @operation
+    def frame(self, point):
+        """The factors' frames, one after another."""
+        frames = self._map("frame", point)
+        zeros = [jnp.zeros(factor.shape, frame.dtype) for factor, frame in zip(self.manifolds, frames, strict=True)]
+        rows = [
+            jax.vmap(lambda e, j=j: self.join(*zeros[:j], e, *zeros[j + 1 :]))(frame) for j, frame in enumerate(frames)
+        ]
+        return jnp.concatenate(rows)
+
+    @operation
+    def random_tangent(self, key, point):
+        """Independent standard normal parts."""
+        keys = jax.random.split(key, len(self.manifolds))
+        each = zip(self.manifolds, keys, self.split(point), strict=True)
+        return self.join(*(factor.random_tangent(k, part) for factor, k, part in each))
+
+    @operation
+    def random_point(self, key):
+        """Independent random points of the factors."""
+        keys = jax.random.split(key, len(self.manifolds))
+        return self.join(*(factor.random_point(k) for factor, k in zip(self.manifolds, keys, strict=True)))
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """The sum of the factors' log-determinants."""
+        return sum(self._map("log_det_exp", point, tangent))
+
+    @property
+    def _lengths(self):
+        return [math.prod(factor.shape) * (2 if factor.dtype_kind == "complex" else 1) for factor in self.manifolds]
+
+    def _map(self, name, *vectors):
+        """The operation ``name`` of every factor, on its parts of the flat vectors."""
+        parts = zip(*(self.split(x) for x in vectors), strict=True)
+        return [getattr(factor, name)(*arguments) for factor, arguments in zip(self.manifolds, parts, strict=True)]
+
+
+def _flat(numpy, part):
+    flat = part.reshape(-1)
+    return numpy.concatenate([flat.real, flat.imag]) if numpy.iscomplexobj(flat) else flat

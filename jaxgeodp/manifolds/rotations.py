@@ -1,0 +1,184 @@
+"""Rotations of three-dimensional space, SO(3), with the rotation angle as distance.
+
+The unit quaternions +-u of a rotation make SO(3) a sphere of radius 2 (curvature 1/4) with antipodes
+identified. A quaternion is read off a matrix without a branch that differentiation could feel: the entries of
+4 u u' are linear in the matrix, and the column of its largest diagonal entry is a multiple of u. Everything
+is then accurate for all angles up to and at pi, the cut locus. Tangent vectors are 3 x 3 matrices p A, A
+skew, with <u, v> = tr(u'v)/2, the inner product of the rotation vectors of A.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.radial import tangent_line
+
+
+@dataclasses.dataclass(frozen=True)
+class Rotations(Manifold):
+    """Rotation matrices of shape (3, 3); ``project`` takes the nearest rotation of any matrix (Kabsch)."""
+
+    dim = 3
+    shape = (3, 3)
+    homogeneous = True
+    curvature_bounds = (0.25, 0.25)
+    injectivity_radius = math.pi
+    diameter = math.pi
+
+    @property
+    def origin(self):
+        """The identity."""
+        return np.eye(3)
+
+    @operation
+    def inner(self, point, u, v):
+        """``tr(u'v)/2``."""
+        return 0.5 * jnp.sum(u * v)
+
+    @operation
+    def exp(self, point, tangent):
+        """``p (I + sin(t)/t A + (1 - cos t)/t^2 A^2)``, A = p'v (Rodrigues)."""
+        return point @ _rotation(_vector(point.T @ tangent))
+
+    @operation
+    def log(self, p, q):
+        """``p A``, A the rotation vector of p'q; at angle pi one of the two possible ones."""
+        unit = _quaternion(p.T @ q)
+        cosine, axis = unit[0], unit[1:]
+        return p @ _skew(2.0 * angle_over_sine(jnp.sum(axis**2), cosine) * axis)
+
+    @operation
+    def squared_dist(self, p, q):
+        """The squared rotation angle of p'q, from its quaternion by atan2."""
+        unit = _quaternion(p.T @ q)
+        return 4.0 * squared_angle(jnp.sum(unit[1:] ** 2), unit[0])
+
+    @operation
+    def transport(self, p, q, tangent):
+        """``p S A S`` for v = p A and S the rotation half way from I to p'q."""
+        unit = _quaternion(p.T @ q)
+        half = _rotation(angle_over_sine(jnp.sum(unit[1:] ** 2), unit[0]) * unit[1:])
+        return p @ half @ (p.T @ tangent) @ half
+
+    @operation
+    def log_moments(self, base, points, weights):
+        """Two matrix-vector products on the quaternions, which are a sphere up to sign."""
+        here = _quaternion(base)
+        quaternions = jax.vmap(_quaternion)(points)
+        cosine = quaternions @ here
+        sign = jnp.where(cosine < 0, -1.0, 1.0)
+        cosine = jnp.abs(cosine)
+        ratio = 2.0 * angle_over_sine_of_cosine(cosine)
+        total = (weights * ratio * sign) @ quaternions
+        # conj(here) total: its vector part is the rotation vector of the sum in the frame of base.
+        vector = here[0] * total[1:] - total[0] * here[1:] - jnp.cross(here[1:], total[1:])
+        return base @ _skew(vector), weights @ (ratio**2 * (1.0 - cosine**2))
+
+    @operation
+    def project(self, x):
+        """The rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""
+        scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
+        form = _outer_quaternion(scaled, 0.0)
+        fixed = jax.lax.stop_gradient(form)
+        values, vectors = jnp.linalg.eigh(fixed)
+        top, gap = vectors[:, -1], values[-1] - values[-2]
+        # One Newton step: zero in value, it carries the derivative, where eigh's own rule has NaN (equal eigenvalues).
+        correction = jnp.linalg.solve(
+            values[-1] * jnp.eye(4, dtype=x.dtype) - fixed + jnp.outer(top, top), (form - fixed) @ top
+        )
+        unit = top + correction
+        unique = gap > _DEGENERATE * jnp.finfo(x.dtype).eps
+        return jnp.where(unique, _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), jnp.nan)
+
+    @operation
+    def admissible(self, x):
+        """A finite matrix with one nearest rotation."""
+        return jnp.all(jnp.isfinite(self.project(x)))
+
+    @operation
+    def to_tangent(self, point, v):
+        """``p (p'v - v'p)/2``."""
+        turned = point.T @ v
+        return point @ (0.5 * (turned - turned.T))
+
+    @operation
+    def frame(self, point):
+        """``p`` times the generators of the rotations about the three axes."""
+        return jax.vmap(lambda axis: point @ _skew(axis))(jnp.eye(3, dtype=point.dtype))
+
+    @operation
+    def random_tangent(self, key, point):
+        """``p`` times a skew matrix with a standard normal rotation vector."""
+        return point @ _skew(jax.random.normal(key, (3,), real_dtype(point)))
+
+    @operation
+    def random_point(self, key):
+        """A uniform rotation: the quaternion is a normal vector, scaled."""
+        normal = jax.random.normal(key, (4,))
+        return _rotation_of_quaternion(normal / jnp.sqrt(jnp.sum(normal**2)))
+
+    @operation
+    def log_det_exp(self, point, tangent):
+        """``2 log(sin(t/2)/(t/2))``, minus infinity from t = pi on."""
+        return self._radial_log_det(self.inner(point, tangent, tangent))
+
+    def volume_envelope(self, lower, upper):
+        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
+
+    def _radial_log_det(self, squared):
+        inside = squared < math.pi**2
+        return jnp.where(inside, 2.0 * jnp.log(sinc_sqrt(0.25 * jnp.where(inside, squared, 1.0))), -jnp.inf)
+
+
+# A gap between the two largest eigenvalues below this many rounding errors leaves the nearest rotation undecided.
+_DEGENERATE = 64.0
+
+
+def _skew(vector):
+    x, y, z = vector
+    zero = jnp.zeros_like(x)
+    return jnp.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]])
+
+
+def _vector(skew):
+    """The rotation vector of a skew matrix."""
+    return 0.5 * jnp.array([skew[2, 1] - skew[1, 2], skew[0, 2] - skew[2, 0], skew[1, 0] - skew[0, 1]])
+
+
+def _rotation(vector):
+    """``I + sin(t)/t A + (1 - cos t)/t^2 A^2`` with 1 - cos t = 2 sin(t/2)^2."""
+    squared = jnp.sum(vector**2)
+    skew = _skew(vector)
+    return (
+        jnp.eye(3, dtype=vector.dtype) + sinc_sqrt(squared) * skew + 0.5 * sinc_sqrt(0.25 * squared) ** 2 * skew @ skew
+    )
+
+
+def _outer_quaternion(r, one):
+    """4 u u' of the quaternion u = (w, x, y, z) of a rotation r (``one`` = 1); linear in r."""
+    trace = r[0, 0] + r[1, 1] + r[2, 2]
+    w = [one + trace, r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]
+    x = [w[1], one + 2.0 * r[0, 0] - trace, r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]]
+    y = [w[2], x[2], one + 2.0 * r[1, 1] - trace, r[1, 2] + r[2, 1]]
+    z = [w[3], x[3], y[3], one + 2.0 * r[2, 2] - trace]
+    return jnp.array([w, x, y, z])
+
+
+def _quaternion(rotation):
+    """The unit quaternion with nonnegative real part."""
+    form = _outer_quaternion(rotation, 1.0)
+    column = form[jnp.argmax(jnp.diag(form))]
+    unit = column / jnp.sqrt(jnp.sum(column**2))
+    return jnp.where(unit[0] < 0, -unit, unit)
+
+
+def _rotation_of_quaternion(unit):
+    real, axis = unit[0], unit[1:]
+    skew = _skew(axis)
+    return jnp.eye(3, dtype=unit.dtype) + 2.0 * real * skew + 2.0 * skew @ skew

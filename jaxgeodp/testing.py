@@ -1,0 +1,281 @@
+"""Laws that every Riemannian manifold obeys, to put a new `Manifold` through.
+
+`check_manifold` runs them all; each law alone is a function ``law(manifold, dtype)`` in `LAWS` that raises
+AssertionError with what was compared. Points are drawn by ``random_point`` and tangent vectors within the
+injectivity radius, with fixed keys: a failure can be repeated.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.manifolds import Manifold, riemannian_gradient, riemannian_hessian
+
+_TOLERANCE = {"float32": 3e-4, "float64": 1e-9}
+_LENGTHS = (1e-7, 1e-3, 0.1, 0.5, 1.0)
+_LONGEST = 1.5
+
+
+def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "float64")) -> None:
+    """Raise AssertionError with the first law that ``manifold`` breaks.
+
+    Facts that the manifold leaves unknown (curvature, injectivity radius) are not checked; it is then tested
+    at distances up to 1.
+
+    Args:
+        manifold: the manifold, which must offer ``random_point``.
+        dtypes: precisions; "float64" needs ``jax_enable_x64``.
+
+    Example:
+        >>> from jaxgeodp import Sphere
+        >>> from jaxgeodp.testing import check_manifold
+        >>> check_manifold(Sphere(2), dtypes=["float32"])
+    """
+    for dtype in dtypes:
+        for name, law in LAWS.items():
+            try:
+                law(manifold, dtype)
+            except AssertionError as broken:
+                raise AssertionError(f"{manifold} ({dtype}) breaks the law {name!r}: {broken}") from broken
+
+
+def random_points(manifold: Manifold, dtype: str, num: int, seed: int = 0):
+    """(num, *shape) random points in the given precision."""
+    points = jax.vmap(manifold.random_point)(jax.random.split(jax.random.key(seed), num))
+    return jax.vmap(manifold.project)(points.astype(_dtype(manifold, dtype)))
+
+
+def random_tangents(manifold: Manifold, points, seed: int = 1):
+    """Random tangent vectors of length 1 at ``points`` (num, *shape)."""
+    keys = jax.random.split(jax.random.key(seed), points.shape[0])
+    tangents = jax.vmap(manifold.random_tangent)(keys, points)
+    lengths = jax.vmap(manifold.norm)(points, tangents)
+    return tangents / lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype)
+
+
+def longest(manifold: Manifold) -> float:
+    """The tangent length up to which the laws are tried: well inside the injectivity radius."""
+    known = manifold.injectivity_radius
+    return min(0.6 * known, _LONGEST) if known > 0 else 1.0
+
+
+# Laws ---------------------------------------------------------------------------------------------------
+
+
+def shapes_and_dtypes(manifold, dtype):
+    """All operations keep the precision and give arrays of the promised shapes."""
+    p, q = random_points(manifold, dtype, 2)
+    v = random_tangents(manifold, p[None])[0]
+    arrays = {
+        "exp": manifold.exp(p, v),
+        "log": manifold.log(p, manifold.exp(p, 0.1 * v)),
+        "transport": manifold.transport(p, manifold.exp(p, 0.1 * v), v),
+        "to_tangent": manifold.to_tangent(p, q),
+        "project": manifold.project(p),
+    }
+    for name, value in arrays.items():
+        assert value.shape == manifold.shape, f"{name} has shape {value.shape}, not {manifold.shape}"
+        assert value.dtype == p.dtype, f"{name} turned {p.dtype} into {value.dtype}"
+    for name, value in {"inner": manifold.inner(p, v, v), "dist": manifold.dist(p, q)}.items():
+        assert value.shape == () and value.dtype == jnp.dtype(dtype), f"{name} is no real number of type {dtype}"
+    assert manifold.frame(p).shape == (manifold.dim, *manifold.shape), "frame has the wrong shape"
+
+
+def points_belong(manifold, dtype):
+    """Random points, exponentials and projections are points; tangent vectors are tangent."""
+    points = random_points(manifold, dtype, 8)
+    tangents = random_tangents(manifold, points)
+    ends = jax.vmap(manifold.exp)(points, longest(manifold) * tangents)
+    for name, x in (("random points", points), ("exponentials", ends)):
+        slack = _TOLERANCE[dtype] * (1.0 + float(jnp.max(jnp.abs(x))))
+        assert bool(jnp.all(jax.vmap(lambda y, slack=slack: manifold.belongs(y, slack))(x))), (
+            f"{name} are off the manifold"
+        )
+        assert bool(jnp.all(jax.vmap(manifold.admissible)(x))), f"{name} are not admissible"
+    _close(jax.vmap(manifold.to_tangent)(points, tangents), tangents, dtype, "to_tangent keeps tangent vectors")
+    _close(jax.vmap(manifold.project)(points), points, dtype, "project keeps points")
+    nothing = jnp.full(manifold.shape, jnp.nan, points.dtype)
+    assert not bool(manifold.belongs(nothing)), "NaN belongs to the manifold"
+    assert not bool(manifold.admissible(nothing)), "NaN is an admissible record"
+
+
+def inner_product(manifold, dtype):
+    """Symmetric, bilinear and positive; the frame is an orthonormal basis of the tangent space."""
+    p = random_points(manifold, dtype, 1)[0]
+    u, v = random_tangents(manifold, jnp.stack([p, p]))
+    _close(manifold.inner(p, u, v), manifold.inner(p, v, u), dtype, "inner is symmetric")
+    expected = 2.0 * manifold.inner(p, u, v) - 3.0 * manifold.inner(p, v, v)
+    _close(manifold.inner(p, 2.0 * u - 3.0 * v, v), expected, dtype, "inner is linear")
+    frame = manifold.frame(p)
+    gram = jax.vmap(lambda e: manifold.coordinates(p, e, frame))(frame)
+    _close(gram, np.eye(manifold.dim), dtype, "the frame is orthonormal")
+    _close(jax.vmap(lambda e: manifold.to_tangent(p, e))(frame), frame, dtype, "the frame is tangent")
+    coordinates = manifold.coordinates(p, u, frame)
+    _close(manifold.combine(coordinates, frame), u, dtype, "the frame spans the tangent space")
+
+
+def round_trips(manifold, dtype):
+    """log inverts exp; the distance is the length of the logarithm, from 1e-7 to most of the injectivity radius."""
+    points = random_points(manifold, dtype, len(_LENGTHS))
+    lengths = longest(manifold) * jnp.asarray(_LENGTHS, dtype)
+    tangents = random_tangents(manifold, points)
+    tangents = tangents * lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype)
+    ends = jax.vmap(manifold.exp)(points, tangents)
+    _close(jax.vmap(manifold.log)(points, ends), tangents, dtype, "log(p, exp(p, v)) = v", points, ends)
+    _close(jax.vmap(manifold.dist)(points, ends), lengths, dtype, "dist(p, exp(p, v)) = |v|", points, ends)
+    _close(jax.vmap(manifold.dist)(ends, points), lengths, dtype, "dist is symmetric", points, ends)
+    again = jax.vmap(lambda p, q: manifold.exp(p, manifold.log(p, q)))(points, ends)
+    _close(again, ends, dtype, "exp(p, log(p, q)) = q", points, ends)
+
+
+def geodesics(manifold, dtype):
+    """exp(p, (s + t) v) continues exp(p, s v) in the transported direction."""
+    p = random_points(manifold, dtype, 1)[0]
+    v = 0.5 * longest(manifold) * random_tangents(manifold, p[None])[0]
+    middle = manifold.exp(p, v)
+    carried = manifold.transport(p, middle, v)
+    _close(carried, -manifold.log(middle, p), dtype, "transport keeps the direction of the geodesic", p, middle)
+    _close(manifold.exp(middle, carried), manifold.exp(p, 2.0 * v), dtype, "geodesics continue", p, middle)
+
+
+def parallel_transport(manifold, dtype):
+    """Transport is an isometry, undone on the way back."""
+    p = random_points(manifold, dtype, 1)[0]
+    along, u, v = random_tangents(manifold, jnp.stack([p, p, p]))
+    q = manifold.exp(p, longest(manifold) * along)
+    moved_u, moved_v = manifold.transport(p, q, u), manifold.transport(p, q, v)
+    _close(manifold.inner(q, moved_u, moved_v), manifold.inner(p, u, v), dtype, "transport keeps inner products", p, q)
+    _close(manifold.to_tangent(q, moved_v), moved_v, dtype, "transport gives tangent vectors", p, q)
+    _close(manifold.transport(q, p, moved_v), v, dtype, "transport back undoes transport", p, q)
+
+
+def triangle_inequality(manifold, dtype):
+    """dist(p, r) <= dist(p, q) + dist(q, r) for points within reach of each other."""
+    p = random_points(manifold, dtype, 1)[0]
+    ends = jax.vmap(lambda v: manifold.exp(p, 0.5 * longest(manifold) * v))(
+        random_tangents(manifold, jnp.stack([p, p]))
+    )
+    excess = manifold.dist(ends[0], ends[1]) - manifold.dist(ends[0], p) - manifold.dist(p, ends[1])
+    assert excess <= _TOLERANCE[dtype], f"the triangle inequality fails by {float(excess):.3g}"
+
+
+def gradient_of_distance(manifold, dtype):
+    """The gradient of half the squared distance is minus the logarithm; finite at coincident points."""
+    p = random_points(manifold, dtype, 1)[0]
+    q = manifold.exp(p, 0.8 * longest(manifold) * random_tangents(manifold, p[None])[0])
+
+    def half(x):
+        return 0.5 * manifold.squared_dist(x, q)
+
+    _close(riemannian_gradient(manifold, half)(p), -manifold.log(p, q), dtype, "grad dist^2/2 = -log", p, q)
+    _close(
+        riemannian_gradient(manifold, half)(q), jnp.zeros_like(q), dtype, "grad dist^2/2 = 0 at the point itself", p, q
+    )
+    at_kink = riemannian_gradient(manifold, lambda x: manifold.dist(x, q))(q)
+    assert bool(jnp.all(jnp.isfinite(at_kink))), "the gradient of the distance is not finite at the point itself"
+
+
+def hessian_of_distance(manifold, dtype):
+    """The Hessian of half the squared distance is the identity at the point, and obeys the curvature bounds."""
+    if dtype == "float32":
+        return
+    p = random_points(manifold, dtype, 1)[0]
+    distance = 0.8 * longest(manifold)
+    q = manifold.exp(p, distance * random_tangents(manifold, p[None])[0])
+    hessian = jax.jit(riemannian_hessian(manifold, lambda x: 0.5 * manifold.squared_dist(x, q)))
+    here = np.asarray(hessian(q))
+    assert np.allclose(here, np.eye(manifold.dim), atol=1e-5), f"Hess dist^2/2 at the point itself is {here}"
+    low, high = manifold.curvature_bounds
+    values = np.linalg.eigvalsh(np.asarray(hessian(p)))
+    least = (
+        h_max(distance, high) if math.isfinite(high) and distance * math.sqrt(max(high, 0.0)) < math.pi else -math.inf
+    )
+    most = h_min(distance, low) if math.isfinite(low) else math.inf
+    assert values[0] >= least - 1e-5, (
+        f"Hess dist^2/2 has eigenvalue {values[0]:.6g} below {least:.6g}: upper curvature bound"
+    )
+    assert values[-1] <= most + 1e-5, (
+        f"Hess dist^2/2 has eigenvalue {values[-1]:.6g} above {most:.6g}: lower curvature bound"
+    )
+
+
+def volume(manifold, dtype):
+    """log_det_exp is the Jacobian of exp; the growth constant and the envelope lines lie above it."""
+    if dtype == "float32":
+        return
+    p = random_points(manifold, dtype, 1)[0]
+    directions = random_tangents(manifold, jnp.stack([p] * 6))
+    for direction, fraction in zip(directions[:4], (0.0, 1e-6, 0.3, 1.0), strict=True):
+        v = fraction * longest(manifold) * direction
+        _close(manifold.log_det_exp(p, v), Manifold.log_det_exp(manifold, p, v), dtype, "log_det_exp is the Jacobian")
+    if not math.isfinite(manifold.volume_growth):
+        return
+    knots = jnp.linspace(0.0, longest(manifold), 5)
+    value, slope = manifold.volume_envelope(knots[:-1], knots[1:])
+    log_det = jax.vmap(lambda t: jax.vmap(lambda u: manifold.log_det_exp(p, (t * u).astype(u.dtype)))(directions).max())
+    for j in range(4):
+        lengths = jnp.linspace(knots[j], knots[j + 1], 5)
+        actual = log_det(lengths)
+        line = value[j] + slope[j] * (lengths - knots[j])
+        assert bool(jnp.all(actual <= line + 1e-8)), (
+            f"log_det_exp exceeds volume_envelope by {jnp.max(actual - line):.3g}"
+        )
+        assert bool(jnp.all(actual <= manifold.volume_growth * lengths + 1e-8)), "log_det_exp exceeds volume_growth"
+
+
+def sums_of_logarithms(manifold, dtype):
+    """log_moments is the weighted sum of logarithms and of squared distances."""
+    p = random_points(manifold, dtype, 1)[0]
+    base = jnp.stack([p] * 12)
+    points = jax.vmap(lambda v: manifold.exp(p, 0.5 * longest(manifold) * v))(random_tangents(manifold, base))
+    points = points.at[0].set(p)  # a coincident point
+    weights = jnp.linspace(0.5, 2.0, 12, dtype=dtype) / 12.0
+    total, square = manifold.log_moments(p, points, weights)
+    expected, expected_square = Manifold.log_moments(manifold, p, points, weights)
+    _close(total, expected, dtype, "log_moments sums the logarithms")
+    _close(square, expected_square, dtype, "log_moments sums the squared distances")
+
+
+def batching(manifold, dtype):
+    """The same values one by one and under vmap of jit."""
+    points = random_points(manifold, dtype, 3)
+    ends = jax.vmap(manifold.exp)(points, 0.3 * longest(manifold) * random_tangents(manifold, points))
+    batched = jax.jit(jax.vmap(lambda p, q: (manifold.log(p, q), manifold.dist(p, q))))(points, ends)
+    for j in range(3):
+        _close(batched[0][j], manifold.log(points[j], ends[j]), dtype, "vmap of log")
+        _close(batched[1][j], manifold.dist(points[j], ends[j]), dtype, "vmap of dist")
+
+
+LAWS: dict[str, Callable[[Manifold, str], None]] = {
+    law.__name__: law
+    for law in (
+        shapes_and_dtypes,
+        points_belong,
+        inner_product,
+        round_trips,
+        geodesics,
+        parallel_transport,
+        triangle_inequality,
+        gradient_of_distance,
+        hessian_of_distance,
+        volume,
+        sums_of_logarithms,
+        batching,
+    )
+}
+
+
+def _dtype(manifold, dtype):
+    return {"float32": "complex64", "float64": "complex128"}[dtype] if manifold.dtype_kind == "complex" else dtype
+
+
+def _close(actual, expected, dtype, law, *context):
+    """Compare up to rounding at the size of the numbers involved."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    size = max(1.0, *(float(np.max(np.abs(x))) for x in (expected, *map(np.asarray, context))))
+    deviation = float(np.max(np.abs(actual - expected))) if actual.size else 0.0
+    assert deviation <= _TOLERANCE[dtype] * size**2, f"{law}: off by {deviation:.3g} (numbers of size {size:.3g})"
