@@ -5,6 +5,13 @@ import numbers
 import operator
 
 
+class InputError(ValueError):
+    """A wrong call: one sentence that says what, where and what to do, and holds no private value.
+
+    The command line prints the text of these errors and of no others.
+    """
+
+
 def positive_integer(owner: str, name: str, value, minimum: int) -> None:
     """Raise ValueError unless ``value`` is an integer of at least ``minimum``."""
     try:
@@ -12,19 +19,19 @@ def positive_integer(owner: str, name: str, value, minimum: int) -> None:
     except TypeError:
         valid = False
     if not valid:
-        raise ValueError(f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}.")
 
 
 def positive_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number above 0."""
     if not _as_float(value) > 0:
-        raise ValueError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")
 
 
 def negative_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number below 0."""
     if not _as_float(value) < 0:
-        raise ValueError(f"{owner}: {name} must be a finite number below 0, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be a finite number below 0, got {value!r}.")
 
 
 def _as_float(value) -> float:

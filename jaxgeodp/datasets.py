@@ -26,6 +26,8 @@ from pathlib import Path
 import numpy as np
 from scipy import ndimage
 
+from jaxgeodp.checks import InputError
+
 SIDE = 8  # pixels along each side of an image
 PADDING = 2  # empty pixels around an image: strokes reach the border, and contours must close
 UPSAMPLING = 8  # fine cells per pixel
@@ -231,7 +233,7 @@ def _registered_start(contour: np.ndarray, reference: np.ndarray) -> float:
     """Return where, as a fraction of the contour's length, the point matching ``reference[0]`` lies."""
     reference = np.asarray(reference, dtype=np.float64)
     if reference.ndim != 2 or reference.shape[0] < 3 or reference.shape[1] != 2:
-        raise ValueError(f"reference must have shape (m, 2) with m >= 3, got {reference.shape}.")
+        raise InputError(f"reference must have shape (m, 2) with m >= 3, got {reference.shape}.")
     count = len(reference)
     shape = _equispaced(contour, count, 0.0) @ np.array([1.0, 1.0j])
     target = reference @ np.array([1.0, 1.0j])
@@ -257,15 +259,15 @@ def _arc_length(contour: np.ndarray) -> np.ndarray:
 def _as_image(image: np.ndarray) -> np.ndarray:
     pixels = np.asarray(image, dtype=np.float64)
     if pixels.shape != (SIDE, SIDE):
-        raise ValueError(f"image must have shape ({SIDE}, {SIDE}), got {pixels.shape}.")
+        raise InputError(f"image must have shape ({SIDE}, {SIDE}), got {pixels.shape}.")
     return pixels
 
 
 def _check_digit(digit: int) -> None:
     if not isinstance(digit, (int, np.integer)) or not 0 <= digit <= 9:
-        raise ValueError(f"digit must be an integer in 0..9, got {digit!r}.")
+        raise InputError(f"digit must be an integer in 0..9, got {digit!r}.")
 
 
 def _check_landmarks(landmarks: int) -> None:
     if not isinstance(landmarks, (int, np.integer)) or landmarks < 3:
-        raise ValueError(f"landmarks must be an integer >= 3, got {landmarks!r}.")
+        raise InputError(f"landmarks must be an integer >= 3, got {landmarks!r}.")

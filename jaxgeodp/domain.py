@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import positive_number
+from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.manifolds.manifold import Manifold
 
 
@@ -39,13 +39,13 @@ class GeodesicBall:
         # Kept as a host array in double precision, whatever JAX's default precision is.
         center = np.asarray(self.center, dtype=kind)
         if center.shape != self.manifold.shape:
-            raise ValueError(
+            raise InputError(
                 f"GeodesicBall: center must have shape {self.manifold.shape} on {self.manifold}, got {center.shape}."
             )
         with jax.ensure_compile_time_eval():  # a ball may be made while another function is traced
             on_manifold = bool(self.manifold.belongs(jnp.asarray(center), 1e-5))
         if not on_manifold:
-            raise ValueError(f"GeodesicBall: center is not a point of {self.manifold}; project it first.")
+            raise InputError(f"GeodesicBall: center is not a point of {self.manifold}; project it first.")
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", float(self.radius))
 
@@ -77,7 +77,7 @@ class GeodesicBall:
         if points.shape == shape:
             return self._clip_one(points)
         if points.shape[1:] != shape or points.ndim != len(shape) + 1:
-            raise ValueError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
+            raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
         return jax.vmap(self._clip_one)(points)
 
     def pull_inside(self, point):

@@ -541,7 +541,7 @@ def propose(mechanism, key, minimizer, points, scale, steepness, support, num):
 
 @quickly_compiled
 def minimizer_of(mechanism, points):
-    return mechanism.statistic.minimizer(mechanism.ball, points)
+    return mechanism._center(points)
 
 
 def proposals_at_a_time(manifold):

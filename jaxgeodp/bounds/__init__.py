@@ -6,6 +6,14 @@ from jaxgeodp.bounds.sensitivity import (
     gradient_sensitivity,
     largest_support,
     mean_sensitivity,
+    power_gradient_sensitivity,
 )
 
-__all__ = ["CALIBRATIONS", "Sensitivity", "gradient_sensitivity", "largest_support", "mean_sensitivity"]
+__all__ = [
+    "CALIBRATIONS",
+    "Sensitivity",
+    "gradient_sensitivity",
+    "largest_support",
+    "mean_sensitivity",
+    "power_gradient_sensitivity",
+]

@@ -16,6 +16,8 @@ import math
 
 import numpy as np
 
+from jaxgeodp.checks import InputError
+
 _SAMPLES = 1024
 _ROUNDING = 1e-12
 _INTERVALS = 8
@@ -33,7 +35,7 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
         ValueError: the radii are outside these ranges.
     """
     if not (0 < ball_radius <= math.pi / 4 and ball_radius <= reach < math.pi / 2):
-        raise ValueError(f"log_diameter: needs 0 < r <= pi/4 and r <= R < pi/2, got r={ball_radius}, R={reach}.")
+        raise InputError(f"log_diameter: needs 0 < r <= pi/4 and r <= R < pi/2, got r={ball_radius}, R={reach}.")
     rate = 1.0 - (ball_radius + reach) / math.tan(ball_radius + reach)
     best = _sampled_diameter(reach, ball_radius)
     intervals = [(0.0, reach)]

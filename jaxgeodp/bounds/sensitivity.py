@@ -61,6 +61,21 @@ def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivit
     return Sensitivity(bound, "fixed point of (2r/n) c/h_eff (docs/mathematics.md, Theorem C)")
 
 
+def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, power: float) -> Sensitivity:
+    """Bound of ``|grad F(x; D) - grad F(x; D')|_x`` for F the mean of dist^p/p, within ``support_radius``.
+
+    Every datum contributes a vector of length at most s^{p-1}, s = R + r: 2 s^{p-1}/n, and 2/n for p = 1. For p >= 2
+    also (2r/n) s^{p-2} max(p - 1, c(s)), c of Theorem A (docs/mathematics.md, Theorem G).
+    """
+    farthest = support_radius + ball.radius
+    length = Sensitivity(2.0 * farthest ** (power - 1.0) / n, "2 s^(p-1)/n (docs/mathematics.md, Theorem G)")
+    if power < 2.0:
+        return length
+    bend = max(power - 1.0, rauch(farthest, ball.manifold.curvature_bounds[1]))
+    path = 2.0 * ball.radius * farthest ** (power - 2.0) * bend / n
+    return min(length, Sensitivity(path, "(2r/n) s^(p-2) max(p-1, s/sin s) (Theorem G)"), key=lambda s: s.value)
+
+
 def largest_support(ball: GeodesicBall) -> float:
     """The supremum of support radii for which the gradient bounds hold."""
     manifold = ball.manifold

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jaxgeodp._version import __version__
+from jaxgeodp.checks import InputError
 
 app = typer.Typer(
     name="jaxgeodp",
@@ -58,7 +59,7 @@ def demo(
         from jaxgeodp.cli.demo import run_demo
 
         if out.exists() and not out.is_dir():
-            raise ValueError(f"--out {out} is a file; name a folder.")
+            raise InputError(f"--out {out} is a file; name a folder.")
         _use_compilation_cache()
         run_demo(out, _output)
 
@@ -90,7 +91,7 @@ def release(
 
         mechanisms = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
         if mechanism not in mechanisms:
-            raise ValueError(f"--mechanism must be one of {', '.join(mechanisms)}, got '{mechanism}'.")
+            raise InputError(f"--mechanism must be one of {', '.join(mechanisms)}, got '{mechanism}'.")
         _check_writable(out)
         space, records = read_records(data, manifold, array)
         point = read_center(center, space)
@@ -141,11 +142,11 @@ def _fail(message: str, code: int) -> None:
 def _check_writable(out: pathlib.Path) -> None:
     folder = out.parent
     if not folder.is_dir():
-        raise ValueError(f"--out {out}: the folder {folder} does not exist; create it first.")
+        raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
     if out.is_dir():
-        raise ValueError(f"--out {out} is a folder; name a file.")
+        raise InputError(f"--out {out} is a folder; name a file.")
     if not os.access(folder, os.W_OK):
-        raise ValueError(f"--out {out}: the folder {folder} is not writable.")
+        raise InputError(f"--out {out}: the folder {folder} is not writable.")
 
 
 def _use_compilation_cache() -> None:

@@ -11,6 +11,7 @@ import pathlib
 
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Sphere
 
 _SUFFIXES = (".npy", ".npz", ".csv")
@@ -30,10 +31,10 @@ def read_records(path: pathlib.Path, manifold_name: str, array: str | None = Non
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
     """
     if manifold_name not in _ARRANGE:
-        raise ValueError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{manifold_name}'.")
+        raise InputError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{manifold_name}'.")
     table = _read_array(path, array)
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
-        raise ValueError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
+        raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
     return _ARRANGE[manifold_name](path, table)
 
 
@@ -54,30 +55,30 @@ def read_center(center: str, manifold: Manifold) -> np.ndarray:
             if found == manifold:
                 break
     if found != manifold:
-        raise ValueError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
+        raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
     projected = np.asarray(manifold.project(points[0]))
     if not np.all(np.isfinite(projected)):
-        raise ValueError(f"--center {center}: is not a point of {manifold}.")
+        raise InputError(f"--center {center}: is not a point of {manifold}.")
     return projected
 
 
 def _read_array(path: pathlib.Path, array: str | None) -> np.ndarray:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
-        raise ValueError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
+        raise InputError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
-        raise ValueError(f"{path}: there is no such file.")
+        raise InputError(f"{path}: there is no such file.")
     try:
         table = _read_csv(path) if suffix == ".csv" else _read_numpy(path, array)
     except _RefusalError as refusal:
-        raise ValueError(str(refusal)) from None
+        raise InputError(str(refusal)) from None
     except Exception:
         # The reader's own words could quote the content.
-        raise ValueError(
+        raise InputError(
             f"{path}: cannot be read as {suffix}; check that the file is complete and of that type."
         ) from None
     if table.dtype.kind not in "iufcb":
-        raise ValueError(f"{path}: must hold numbers, but its type is {table.dtype}.")
+        raise InputError(f"{path}: must hold numbers, but its type is {table.dtype}.")
     return table
 
 
@@ -117,13 +118,13 @@ def _number(cell: str) -> float:
 
 def _euclidean(path, table):
     if table.ndim != 2:
-        raise ValueError(f"{path}: Euclidean records must have shape (n, d), got {table.shape}.")
+        raise InputError(f"{path}: Euclidean records must have shape (n, d), got {table.shape}.")
     return Euclidean(table.shape[1]), table
 
 
 def _sphere(path, table):
     if table.ndim != 2 or table.shape[1] < 2:
-        raise ValueError(f"{path}: directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
+        raise InputError(f"{path}: directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
     return Sphere(table.shape[1] - 1), table
 
 
@@ -132,7 +133,7 @@ def _spd(path, table):
         return SPD(table.shape[1]), table
     size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
     if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
-        raise ValueError(
+        raise InputError(
             f"{path}: SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}."
         )
     matrices = np.zeros((table.shape[0], size, size), table.dtype)
@@ -148,7 +149,7 @@ def _shapes(path, table):
     if table.ndim == 2 and table.shape[1] % 2 == 0:
         table = table.reshape(table.shape[0], -1, 2)
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
-        raise ValueError(
+        raise InputError(
             f"{path}: landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape}."
         )
     return PlanarShapes(table.shape[1]), table[..., 0] + 1j * table[..., 1]

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, operation
 
 
@@ -35,7 +36,7 @@ class Product(Manifold):
     def __init__(self, *manifolds: Manifold):
         """The product of ``manifolds``, in this order."""
         if not manifolds or not all(isinstance(factor, Manifold) for factor in manifolds):
-            raise ValueError(f"Product: factors must be one or more manifolds, got {manifolds!r}.")
+            raise InputError(f"Product: factors must be one or more manifolds, got {manifolds!r}.")
         object.__setattr__(self, "manifolds", manifolds)
 
     def __repr__(self):
@@ -86,11 +87,11 @@ class Product(Manifold):
     def join(self, *parts):
         """The flat vector (total,) of one point (or tangent vector) of each factor."""
         if len(parts) != len(self.manifolds):
-            raise ValueError(f"Product: join needs {len(self.manifolds)} parts, got {len(parts)}.")
+            raise InputError(f"Product: join needs {len(self.manifolds)} parts, got {len(parts)}.")
         arrays = [jnp.asarray(part) for part in parts]
         for factor, array in zip(self.manifolds, arrays, strict=True):
             if array.shape != factor.shape:
-                raise ValueError(f"Product: a part on {factor} must have shape {factor.shape}, got {array.shape}.")
+                raise InputError(f"Product: a part on {factor} must have shape {factor.shape}, got {array.shape}.")
         return jnp.concatenate([_flat(jnp, array) for array in arrays])
 
     def split(self, x):

@@ -6,6 +6,7 @@ import math
 import jax
 
 from jaxgeodp.bounds import largest_support
+from jaxgeodp.checks import InputError
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 
 
@@ -16,7 +17,8 @@ class KNGMechanism(Mechanism):
 
     sigma = 2 sensitivity/epsilon (their Theorem 1). Where the curvature is positive, the sensitivity bound
     holds only near the data and the support is a ball of radius R around the public centre; elsewhere it is
-    the whole manifold unless ``support_radius`` is given.
+    the whole manifold unless ``support_radius`` is given. A statistic other than the Frechet mean always has a
+    bounded support.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
@@ -24,7 +26,7 @@ class KNGMechanism(Mechanism):
         statistic: what is summarised.
         calibration: "tight" (default) or "theorem", the papers' sensitivity on the ball of the data.
         support_radius: R >= ball.radius, with "tight" only; default ball.radius where the curvature is
-            positive, else no restriction.
+            positive or the statistic is not the Frechet mean, else no restriction.
 
     Raises:
         ValueError: see `Mechanism`; or the support radius is out of range.
@@ -38,9 +40,9 @@ class KNGMechanism(Mechanism):
             return
         limit = largest_support(self.ball)
         if self.calibration != "tight":
-            raise ValueError("KNGMechanism: support_radius needs calibration='tight'.")
+            raise InputError("KNGMechanism: support_radius needs calibration='tight'.")
         if not (self.ball.radius <= self.support_radius < limit and math.isfinite(self.support_radius)):
-            raise ValueError(
+            raise InputError(
                 f"KNGMechanism: support_radius must be finite, at least the ball's radius {self.ball.radius:g} and "
                 f"below {limit:.6g}, got {self.support_radius!r}."
             )
@@ -53,7 +55,7 @@ class KNGMechanism(Mechanism):
         """
         ball = self.ball
         radius = self.support_radius
-        if radius is None and ball.manifold.curvature_bounds[1] > 0:
+        if radius is None and not self.statistic.may_be_unbounded(ball.manifold):
             radius = ball.radius
         support = None if radius is None else dataclasses.replace(ball, radius=radius)
         reach = math.inf if radius is None else radius
@@ -62,10 +64,13 @@ class KNGMechanism(Mechanism):
         self._check_existence(n, scale, support)
         return Calibration(sensitivity, scale, support, "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon")
 
-    def _potential(self, x, minimizer, points):
+    def _center(self, points):
+        return self.statistic.center(self.ball, points)
+
+    def _potential(self, x, center, points):
         return self.statistic.gradient_norm(self.ball.manifold, x, points)
 
-    def _growth(self, minimizer, points, support):
-        # Without a support the curvature is not positive, and the growth does not depend on the distance.
+    def _growth(self, center, points, support):
+        # Without a support the growth does not depend on the distance.
         farthest = math.inf if support is None else support.radius + self.ball.radius
-        return self.statistic.gradient_growth(self.ball.manifold, minimizer, points, farthest)
+        return self.statistic.gradient_growth(self.ball.manifold, center, points, farthest)

@@ -45,8 +45,11 @@ class LaplaceMechanism(Mechanism):
         reason = "sensitivity/epsilon, homogeneous manifold" if homogeneous else "2 sensitivity/epsilon"
         return Calibration(sensitivity, scale, None, f"Reimherr et al. 2021, Theorem 1: scale = {reason}")
 
-    def _potential(self, x, minimizer, points):
-        return self.ball.manifold.dist(minimizer, x)
+    def _center(self, points):
+        return self.statistic.minimizer(self.ball, points)
 
-    def _growth(self, minimizer, points, support):
+    def _potential(self, x, center, points):
+        return self.ball.manifold.dist(center, x)
+
+    def _growth(self, center, points, support):
         return 1.0

@@ -17,13 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds import CALIBRATIONS, Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.samplers.rejection import Draws, default_block, rejection_sample
-from jaxgeodp.statistics.statistic import FrechetMean
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest scale in units of the existence limit for draws that double precision can hold: on SPD(2) no draw in 20,000
 # was affected at 0.35 of it, 5 in 100,000 at 0.57.
@@ -49,7 +50,7 @@ class Mechanism(abc.ABC):
 
     ball: GeodesicBall
     epsilon: float
-    statistic: FrechetMean = dataclasses.field(default_factory=FrechetMean)
+    statistic: Statistic = dataclasses.field(default_factory=FrechetMean)
     calibration: str = "tight"
 
     # Whether psi is the distance from the statistic, so that a sampler in polar coordinates knows it exactly.
@@ -59,13 +60,13 @@ class Mechanism(abc.ABC):
         name = type(self).__name__
         if not self.ball.satisfies_assumption:
             limit = assumption_limit(self.ball.manifold)
-            raise ValueError(
+            raise InputError(
                 f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
         object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         if self.calibration not in CALIBRATIONS:
-            raise ValueError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")
+            raise InputError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")
 
     # What a mechanism defines ------------------------------------------------------------------------
 
@@ -74,12 +75,16 @@ class Mechanism(abc.ABC):
         """Sensitivity, scale, support and theorem for n records; public quantities only."""
 
     @abc.abstractmethod
-    def _potential(self, x, minimizer, points):
-        """psi(x) for points in the ball and their statistic ``minimizer``."""
+    def _center(self, points):
+        """The point from which exact samplers measure distances."""
 
     @abc.abstractmethod
-    def _growth(self, minimizer, points, support):
-        """A certified lower bound of psi as a function of the distance from ``minimizer``."""
+    def _potential(self, x, center, points):
+        """psi(x) for clipped data and their ``center``."""
+
+    @abc.abstractmethod
+    def _growth(self, center, points, support):
+        """A certified lower bound of psi as a function of the distance from ``center``."""
 
     # Public quantities -------------------------------------------------------------------------------
 
@@ -156,7 +161,7 @@ class Mechanism(abc.ABC):
             value,
             guarantee=self.guarantee.record(calibration.theorem),
             mechanism=type(self).__name__,
-            statistic=type(self.statistic).__name__,
+            statistic=self.statistic.description,
             ball=self.ball,
             n=data.shape[0],
             sensitivity={**dataclasses.asdict(calibration.sensitivity), "calibration": self.calibration},
@@ -176,15 +181,16 @@ class Mechanism(abc.ABC):
     # Shared machinery --------------------------------------------------------------------------------
 
     def _records(self, data):
-        """The data as an inexact array of shape (n, *shape); only shape and dtype are looked at."""
+        """The data as an inexact array of shape (n, *datum shape); only shape and dtype are looked at."""
         manifold, name = self.ball.manifold, type(self).__name__
+        shape = self.statistic.datum_shape(manifold)
         data = data if isinstance(data, jax.Array) else np.asarray(data)
         allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
         if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
-            raise ValueError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
-        if data.ndim != len(manifold.shape) + 1 or data.shape[1:] != manifold.shape:
-            expected = ", ".join(["n", *map(str, manifold.shape)])
-            raise ValueError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
+            raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
+        if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
+            expected = ", ".join(["n", *map(str, shape)])
+            raise InputError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
         _record_count(data.shape[0])
         return jnp.asarray(data, jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
 
@@ -201,7 +207,7 @@ class Mechanism(abc.ABC):
         if support is not None or math.isfinite(self.ball.manifold.diameter) or scale * growth < 1.0:
             return
         needed = self.epsilon * scale * growth
-        raise ValueError(
+        raise InputError(
             f"{type(self).__name__}: with n={n}, epsilon={self.epsilon:g}, radius={self.ball.radius:g} the scale is "
             f"{scale:.4g}, but on {self.ball.manifold} it must be below {1.0 / growth:.4g} for the distribution to "
             f"exist: raise epsilon above {needed:.4g}, or n above about {math.ceil(n * scale * growth)}, or lower "
@@ -213,7 +219,7 @@ class Mechanism(abc.ABC):
         manifold = self.ball.manifold
         unbounded = calibration.support is None and not math.isfinite(manifold.diameter)
         if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_SCALE:
-            raise ValueError(
+            raise InputError(
                 f"{type(self).__name__}: with n={n} and epsilon={self.epsilon:g} the scale {calibration.scale:.4g} is "
                 f"too near the limit {1.0 / manifold.volume_growth:.4g} for double precision, which "
                 f"needs at most {_LARGEST_SCALE / manifold.volume_growth:.4g}: raise epsilon or n, or lower radius."
@@ -239,29 +245,28 @@ class Mechanism(abc.ABC):
 
 @jax.jit
 def _log_density(mechanism, x, data, scale, support):
-    points = mechanism.ball.clip(data)
-    minimizer = mechanism.statistic.minimizer(mechanism.ball, points)
-    value = -mechanism._potential(x, minimizer, points) / scale
+    points = mechanism.statistic.clip(mechanism.ball, data)
+    value = -mechanism._potential(x, mechanism._center(points), points) / scale
     return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
 
 @functools.partial(jax.jit, static_argnames=("num", "block"))
 def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
-    points = mechanism.ball.clip(data)
-    scale = jnp.asarray(scale, real_dtype(points))
-    minimizer = mechanism.statistic.minimizer(mechanism.ball, points)
-    growth = mechanism._growth(minimizer, points, support)
+    points = mechanism.statistic.clip(mechanism.ball, data)
+    center = mechanism._center(points)
+    scale = jnp.asarray(scale, real_dtype(center))
+    growth = mechanism._growth(center, points, support)
 
     def log_density(x):
-        return -mechanism._potential(x, minimizer, points) / scale
+        return -mechanism._potential(x, center, points) / scale
 
     target = None if mechanism._radial else log_density
     return rejection_sample(
-        key, mechanism.ball.manifold, target, minimizer, growth, scale, num, support=support, block=block
+        key, mechanism.ball.manifold, target, center, growth, scale, num, support=support, block=block
     )
 
 
 def _record_count(n: int) -> int:
     if n < 2:
-        raise ValueError(f"a mechanism needs n >= 2 records, got {n}.")
+        raise InputError(f"a mechanism needs n >= 2 records, got {n}.")
     return int(n)

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxgeodp._version import __version__
 from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,9 +74,17 @@ def make_release(
 
 
 def _describe(manifold) -> dict:
-    parameters = dataclasses.asdict(manifold).items()
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in parameters}
-    return {"name": type(manifold).__name__, **plain}
+    fields = dataclasses.fields(manifold) if dataclasses.is_dataclass(manifold) else ()
+    parameters = {field.name: _plain(getattr(manifold, field.name)) for field in fields}
+    return {"name": type(manifold).__name__, **parameters}
+
+
+def _plain(value):
+    if isinstance(value, Manifold):
+        return _describe(value)
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def to_lists(point) -> list:

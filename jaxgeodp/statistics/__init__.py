@@ -1,6 +1,21 @@
 """Statistics of manifold data and their derivatives."""
 
 from jaxgeodp.statistics.frechet_mean import certified_distance, frechet_mean
-from jaxgeodp.statistics.statistic import FrechetMean
+from jaxgeodp.statistics.minimize import Minimum, minimize
+from jaxgeodp.statistics.power_mean import frechet_median, power_mean
+from jaxgeodp.statistics.power_statistic import FrechetMedian, PowerMean
+from jaxgeodp.statistics.statistic import EmpiricalRisk, FrechetMean, Statistic
 
-__all__ = ["FrechetMean", "certified_distance", "frechet_mean"]
+__all__ = [
+    "EmpiricalRisk",
+    "FrechetMean",
+    "FrechetMedian",
+    "Minimum",
+    "PowerMean",
+    "Statistic",
+    "certified_distance",
+    "frechet_mean",
+    "frechet_median",
+    "minimize",
+    "power_mean",
+]

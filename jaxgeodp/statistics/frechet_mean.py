@@ -15,8 +15,10 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
 
 _STEP_LIMIT = 2000
 # The distance to the exact minimiser at which the mean of a release stops, in units of the ball's radius.
@@ -47,7 +49,7 @@ def frechet_mean(manifold: Manifold, points, weights=None):
         >>> frechet_mean(Sphere(2), jnp.eye(3)).round(4).tolist()
         [0.5774..., 0.5774..., 0.5774...]
     """
-    points, weights = _checked(manifold, points, weights)
+    points, weights = checked("frechet_mean", manifold, points, weights)
     return _implicit_mean(manifold, points, weights / jnp.sum(weights))
 
 
@@ -57,7 +59,7 @@ def certified_distance(manifold: Manifold, mean, points, weights=None):
     |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
     s = max_i dist(mean, x_i); infinite if that ball violates Assumption 1, so that nothing is certified.
     """
-    points, weights = _checked(manifold, points, weights)
+    points, weights = checked("frechet_mean", manifold, points, weights)
     weights = weights / jnp.sum(weights)
     total, _ = manifold.log_moments(mean, points, weights)
     farthest = jnp.max(jax.vmap(lambda x: manifold.dist(mean, x))(points))
@@ -105,16 +107,17 @@ def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
     return math.ceil(steps) + 1, 1.0 / smoothness
 
 
-def _checked(manifold, points, weights):
+def checked(owner, manifold, points, weights):
+    """Points and weights as arrays of the right type; raises ValueError where their shapes do not fit."""
     points = jnp.asarray(points)
     points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))
     if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
-        raise ValueError(f"frechet_mean: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
+        raise InputError(f"{owner}: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
     if weights is None:
         return points, jnp.ones(points.shape[0], real_dtype(points))
     weights = jnp.asarray(weights, real_dtype(points))
     if weights.shape != points.shape[:1]:
-        raise ValueError(f"frechet_mean: weights must have shape {points.shape[:1]}, got {weights.shape}.")
+        raise InputError(f"{owner}: weights must have shape {points.shape[:1]}, got {weights.shape}.")
     return points, weights
 
 
@@ -175,34 +178,15 @@ def _smoothness(lowest, square):
     return jnp.where(angle > 1e-3, safe / jnp.tanh(safe), 1.0)
 
 
-@jax.custom_jvp
-def _differentiated_once(mean):
-    return mean
-
-
-@_differentiated_once.defjvp
-def _refuse_second_derivatives(primals, tangents):
-    # The derivative below holds the mean fixed: differentiated again it would be silently wrong.
-    raise TypeError("frechet_mean: only first derivatives are available, in forward or reverse mode.")
-
-
 @_implicit_mean.defjvp
 def _implicit_mean_jvp(manifold, primals, tangents):
-    """d mean = -H^-1 d(grad F) in an orthonormal frame at the mean, H the Hessian of F."""
-    points, weights = primals
-    mean = _implicit_mean(manifold, points, weights)
-    fixed = _differentiated_once(mean)
-    frame = manifold.frame(fixed)
+    mean = _implicit_mean(manifold, *primals)
+    fixed = refuse_second_derivatives(mean)
 
-    def gradient(data, data_weights):
-        total, _ = manifold.log_moments(fixed, data, data_weights)
-        return -manifold.coordinates(fixed, total, frame)
-
-    def objective(z):
-        x = manifold.exp(fixed, manifold.combine(z, frame))
+    def objective(x, points, weights):
         return 0.5 * manifold.log_moments(x, points, weights)[1]
 
-    _, slope = jax.jvp(gradient, primals, tangents)
-    hessian = jax.hessian(objective)(jnp.zeros_like(slope))
-    factor = jax.scipy.linalg.cho_factor(hessian)
-    return mean, manifold.combine(-jax.scipy.linalg.cho_solve(factor, slope), frame)
+    def gradient(points, weights):
+        return -manifold.log_moments(fixed, points, weights)[0]
+
+    return mean, implicit_derivative(manifold, fixed, objective, gradient, primals, tangents)

@@ -1,40 +1,182 @@
-"""What is summarised: a statistic that minimises a mean loss, with the bounds that mechanisms need."""
+"""What is summarised: the minimiser of a mean loss F(x; D) = (1/n) sum_i loss(x, d_i), with what mechanisms need."""
 
+import abc
 import dataclasses
+import math
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 
 from jaxgeodp.bounds.growth import gradient_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, gradient_sensitivity, mean_sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 
+class Statistic(abc.ABC):
+    """A loss of a point and a datum, its mean's gradient, and public bounds of how much one datum can change it.
+
+    A subclass is a frozen (hashable) dataclass. It must give `loss` and `gradient_sensitivity`, which is all that
+    `KNGMechanism` relies on; the rest makes it fast, or fit for other mechanisms. Data need not be points of
+    the manifold: `datum_shape` and `clip` say what they are.
+    """
+
+    @abc.abstractmethod
+    def loss(self, manifold: Manifold, x, datum):
+        """The loss of the point ``x`` for one datum; a real scalar, differentiable in ``x``."""
+
+    @abc.abstractmethod
+    def gradient_sensitivity(self, ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
+        """Bound of |grad F(x; D) - grad F(x; D')| for adjacent clipped data and x within ``support_radius``."""
+
+    def minimizer_sensitivity(self, ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:
+        """Bound of the distance between the minimisers of adjacent data."""
+        raise InputError(f"{self.description}: no bound of the minimiser's sensitivity is known; use KNGMechanism.")
+
+    @property
+    def description(self) -> str:
+        """How a release record names the statistic."""
+        return type(self).__name__
+
+    def datum_shape(self, manifold: Manifold) -> tuple[int, ...]:
+        """Shape of one datum; that of a point by default."""
+        return manifold.shape
+
+    def clip(self, ball: GeodesicBall, data):
+        """Map raw data (n, \\*datum_shape) into the public domain, each datum on its own."""
+        return ball.clip(data)
+
+    def may_be_unbounded(self, manifold: Manifold) -> bool:
+        """Whether the sensitivity holds on the whole manifold and the gradient norm outgrows the volume."""
+        return False
+
+    def gradient(self, manifold: Manifold, x, data):
+        """grad F(x), a tangent vector; by automatic differentiation."""
+        return riemannian_gradient(
+            manifold, lambda y: jnp.mean(jax.vmap(lambda datum: self.loss(manifold, y, datum))(data))
+        )(x)
+
+    def gradient_norm(self, manifold: Manifold, x, data):
+        """|grad F(x)|."""
+        return manifold.norm(x, self.gradient(manifold, x, data))
+
+    def center(self, ball: GeodesicBall, data):
+        """Where exact samplers put their envelope, a point of the ball; any will do, the minimiser is best."""
+        return jnp.asarray(ball.center, complex if ball.manifold.dtype_kind == "complex" else float)
+
+    def gradient_growth(self, manifold: Manifold, center, data, farthest: float) -> Any:
+        """A certified concave lower bound of |grad F| as a function of the distance from ``center``: 0 is one."""
+        return 0.0
+
+
 @dataclasses.dataclass(frozen=True)
-class FrechetMean:
+class FrechetMean(Statistic):
     """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball."""
+
+    def loss(self, manifold: Manifold, x, datum):
+        """Half the squared distance."""
+        return 0.5 * manifold.squared_dist(x, datum)
+
+    def may_be_unbounded(self, manifold: Manifold) -> bool:
+        """Where the curvature is not positive: there |grad F| grows like the distance."""
+        return manifold.curvature_bounds[1] <= 0
 
     def minimizer(self, ball: GeodesicBall, points):
         """The mean of points in the ball, by a public number of steps."""
         return mean_in_ball(ball, points)
 
-    def gradient_norm(self, manifold: Manifold, x, points):
-        """|grad F(x)| = |(1/n) sum_i log_x(x_i)|, n of them at a time as matrix products."""
-        return manifold.norm(x, manifold.log_moments(x, points, _equal_weights(points))[0])
+    center = minimizer
 
-    def gradient_growth(self, manifold: Manifold, minimizer, points, farthest):
-        """A certified lower bound of the gradient norm as a function of the distance from the minimiser."""
-        return gradient_growth(manifold, minimizer, points, _equal_weights(points), farthest)
+    def gradient(self, manifold: Manifold, x, points):
+        """-(1/n) sum_i log_x(x_i), n of them at a time as matrix products."""
+        return -manifold.log_moments(x, points, equal_weights(points))[0]
+
+    def gradient_growth(self, manifold: Manifold, center, points, farthest):
+        """See `jaxgeodp.bounds.growth`."""
+        return gradient_growth(manifold, center, points, equal_weights(points), farthest)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
-        """Bound of the change of grad F between adjacent data, within ``support_radius`` of the centre."""
+        """Theorems A and B, or the papers'."""
         return gradient_sensitivity(ball, n, support_radius, calibration)
 
     def minimizer_sensitivity(self, ball, n, calibration) -> Sensitivity:
-        """Bound of the distance between the means of adjacent data."""
+        """Theorem C, or the papers'."""
         return mean_sensitivity(ball, n, calibration)
 
 
-def _equal_weights(points):
+@dataclasses.dataclass(frozen=True)
+class EmpiricalRisk(Statistic):
+    """The minimiser of a user's mean loss, for `KNGMechanism`.
+
+    Its gradients are clipped: the gradient of a single datum's loss that is longer than ``gradient_bound`` is
+    shortened to it. So one datum changes the mean of the gradients by at most 2 gradient_bound/n whatever the loss
+    does, and privacy does not hang on a bound that the caller might get wrong; where the bound is right,
+    nothing is changed.
+
+    Args:
+        function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``.
+        gradient_bound: L, public; the largest length of the gradient of one datum's loss.
+        shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
+            another shape are used as they are (NaN and infinities count as gradient 0).
+
+    Example:
+        The private first principal direction of vectors in the unit ball, |grad| <= 1/2:
+
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import EmpiricalRisk, GeodesicBall, KNGMechanism, Sphere
+        >>> statistic = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
+        >>> ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.7)
+        >>> mechanism = KNGMechanism(ball, epsilon=1.0, statistic=statistic, support_radius=1.5)
+        >>> mechanism.sensitivity(100)
+        0.01
+    """
+
+    function: Any
+    gradient_bound: float
+    shape: tuple[int, ...] | None = None
+
+    def __post_init__(self):
+        if not (callable(self.function) and 0 < self.gradient_bound < math.inf):
+            raise InputError("EmpiricalRisk: needs a function (x, datum) -> loss and a finite gradient_bound above 0.")
+
+    @property
+    def description(self):
+        """With the name of the loss."""
+        return f"EmpiricalRisk({getattr(self.function, '__name__', 'loss')}, gradient_bound={self.gradient_bound:g})"
+
+    def datum_shape(self, manifold):
+        """As given, else that of a point."""
+        return manifold.shape if self.shape is None else tuple(self.shape)
+
+    def clip(self, ball, data):
+        """Points are clipped into the ball; other data are left to the clipping of gradients."""
+        return ball.clip(data) if self.shape is None else data
+
+    def loss(self, manifold, x, datum):
+        """The user's function."""
+        return self.function(x, datum)
+
+    def gradient(self, manifold, x, data):
+        """The mean of the clipped gradients."""
+
+        def clipped(datum):
+            gradient = riemannian_gradient(manifold, lambda y: self.function(y, datum))(x)
+            length = manifold.norm(x, gradient)
+            factor = jnp.where(length > self.gradient_bound, self.gradient_bound / length, 1.0)
+            known = jnp.isfinite(length)
+            return jnp.where(known, gradient * jnp.where(known, factor, 0.0), 0.0)
+
+        return jnp.mean(jax.vmap(clipped)(data), axis=0)
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
+        """2 L/n."""
+        return Sensitivity(2.0 * self.gradient_bound / n, "2L/n, gradients of single records clipped to length L")
+
+
+def equal_weights(points):
+    """1/n for each of n points."""
     return jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))

@@ -1,0 +1,90 @@
+"""Riemannian minimisation of any function with any optax optimizer.
+
+The optimizer sees coordinates in an orthonormal frame that is parallel transported along the path, so that momenta
+and moments keep their meaning: with them transported, plain optax is a Riemannian optimizer. A step of coordinates u
+from x goes to exp_x(sum_j u_j e_j).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+
+
+class Minimum(NamedTuple):
+    """The result of `minimize`."""
+
+    point: jax.Array  #: (\\*shape)
+    value: jax.Array  #: fun(point)
+    gradient_norm: jax.Array  #: length of the Riemannian gradient
+    steps: jax.Array  #: number of steps taken
+
+
+def minimize(
+    manifold: Manifold,
+    fun: Callable,
+    x0,
+    optimizer: optax.GradientTransformation | None = None,
+    *,
+    max_steps: int = 500,
+    tolerance: float = 1e-8,
+) -> Minimum:
+    """A local minimum of a real function on a manifold.
+
+    Jit- and vmap-compatible. Not differentiable; see `jaxgeodp.frechet_mean` for a minimiser that is.
+
+    Args:
+        fun: a differentiable function of one point.
+        x0: the start, shape ``shape``.
+        optimizer: any optax transformation; by default `optax.lbfgs` with its line search.
+        max_steps: at most so many steps.
+        tolerance: stop when the gradient is shorter than this.
+
+    Example:
+        The leading eigenvector of a matrix:
+
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import Sphere, minimize
+        >>> a = jnp.diag(jnp.array([1.0, 2.0, 4.0]))
+        >>> found = minimize(Sphere(2), lambda x: -x @ a @ x, jnp.array([0.6, 0.0, 0.8]), tolerance=1e-4)
+        >>> found.point.round(3).tolist()
+        [0.0, 0.0, 1.0]
+    """
+    x0 = jnp.asarray(x0)
+    if x0.shape != manifold.shape:
+        raise InputError(f"minimize: x0 must have shape {manifold.shape} on {manifold}, got {x0.shape}.")
+    x0 = x0.astype(jnp.result_type(x0, complex if manifold.dtype_kind == "complex" else float))
+    optimizer = optax.with_extra_args_support(optax.lbfgs() if optimizer is None else optimizer)
+
+    def local(x, frame):
+        return lambda u: fun(manifold.exp(x, manifold.combine(u, frame)))
+
+    origin = jnp.zeros(manifold.dim, real_dtype(x0))
+
+    def unfinished(state):
+        _, _, _, _, length, count = state
+        return (length > tolerance) & (count < max_steps)
+
+    def step(state):
+        x, frame, total, optimizer_state, _, count = state
+        near = local(x, frame)
+        value, slope = jax.value_and_grad(near)(origin)
+        # Coordinates accumulate: an optimizer that compares parameters (L-BFGS) sees a flat path.
+        move, optimizer_state = optimizer.update(
+            slope, optimizer_state, total, value=value, grad=slope, value_fn=lambda u: near(u - total)
+        )
+        following = manifold.project(manifold.exp(x, manifold.combine(move, frame)))
+        frame = jax.vmap(lambda e: manifold.transport(x, following, e))(frame)
+        length = jnp.linalg.norm(jax.grad(local(following, frame))(origin))
+        return following, frame, total + move, optimizer_state, length, count + 1
+
+    frame = manifold.frame(x0)
+    length = jnp.linalg.norm(jax.grad(local(x0, frame))(origin))
+    first = (x0, frame, origin, optimizer.init(origin), length, jnp.int32(0))
+    point, _, _, _, length, count = jax.lax.while_loop(unfinished, step, first)
+    return Minimum(point, fun(point), length, count)

@@ -1,0 +1,156 @@
+"""Power means: minimisers of F(x) = (1/p) sum_i w_i dist(x, x_i)^p, p >= 1; p = 1 is the geometric median.
+
+The gradient is -sum_i w_i dist^{p-2} log_x(x_i). Weiszfeld's step divides it by a bound of the second derivative of a
+function above F that touches it at x, L = sum_i w_i dist_i^{p-2} max(1, p-1) h_min(dist_i), so that F falls (Fletcher,
+Venkatasubramanian & Joshi 2009). At a datum x_k of weight w_k the median's F has a kink: it is the minimum if
+the other terms pull with a force of at most w_k, else the step is shortened by that (Vardi & Zhang 2000).
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.statistics.frechet_mean import checked
+from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+
+_STEP_LIMIT = 3000
+# Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
+_RELEASE_STEPS = 60
+
+
+def frechet_median(manifold: Manifold, points, weights=None):
+    """The Frechet (geometric) median: the minimiser of sum_i w_i dist(x, x_i); see `power_mean`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import Euclidean, frechet_median
+        >>> frechet_median(Euclidean(1), jnp.array([[0.0], [1.0], [100.0]])).round(6).tolist()
+        [1.0]
+    """
+    return power_mean(manifold, points, 1.0, weights)
+
+
+def power_mean(manifold: Manifold, points, power: float, weights=None):
+    """The minimiser of sum_i w_i dist(x, x_i)^power, differentiable in points and weights (implicit function theorem).
+
+    The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
+    and the data lie on one geodesic. A median that is a datum moves with that datum alone.
+
+    Args:
+        points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
+        power: p >= 1, a Python number.
+        weights: (n,), nonnegative, not all zero; equal by default.
+
+    Raises:
+        ValueError: the shapes do not fit, or power < 1.
+        TypeError: it is differentiated twice.
+    """
+    if not power >= 1:
+        raise InputError(f"power_mean: power must be a number of at least 1, got {power!r}.")
+    points, weights = checked("power_mean", manifold, points, weights)
+    return _minimizer(manifold, float(power), points, weights / jnp.sum(weights))
+
+
+def power_gradient(manifold: Manifold, x, points, weights, power: float):
+    """``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and the distances (n,); a coincident point counts 0."""
+    distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
+    apart = distances > _coincidence(points)
+    factors = jnp.where(apart, jnp.where(apart, distances, 1.0) ** (power - 2.0), 0.0)
+    return manifold.log_moments(x, points, weights * factors)[0], distances
+
+
+def power_mean_in_ball(ball: GeodesicBall, points, power: float):
+    """An approximate power mean of points in a ball, by a public number of steps from the centre."""
+    weights = jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))
+
+    def step(_, x):
+        total, size, _ = _weiszfeld(ball.manifold, power, x, points, weights)
+        return ball.pull_inside(ball.manifold.project(ball.manifold.exp(x, size * total)))
+
+    return jax.lax.fori_loop(0, _RELEASE_STEPS, step, jnp.asarray(ball.center, points.dtype))
+
+
+def _weiszfeld(manifold, power, x, points, weights):
+    """Direction, step size and the length of the smallest subgradient at x."""
+    total, distances = power_gradient(manifold, x, points, weights, power)
+    apart = distances > _coincidence(points)
+    safe = jnp.where(apart, distances, 1.0)
+    lowest = manifold.curvature_bounds[0]
+    bend = 1.0
+    if -jnp.inf < lowest < 0:
+        angle = jnp.maximum(safe * (-lowest) ** 0.5, 1e-3)
+        bend = angle / jnp.tanh(angle)
+    smoothness = jnp.sum(jnp.where(apart, weights * safe ** (power - 2.0) * bend, 0.0)) * max(1.0, power - 1.0)
+    pull = manifold.norm(x, total)
+    stuck = jnp.sum(jnp.where(apart, 0.0, weights)) if power == 1.0 else 0.0
+    share = jnp.maximum(0.0, 1.0 - stuck / jnp.where(pull > 0, pull, 1.0))
+    return total, share / jnp.where(smoothness > 0, smoothness, 1.0), pull * share
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _minimizer(manifold, power, points, weights):
+    precision = jnp.finfo(weights.dtype).eps
+
+    def unfinished(state):
+        _, _, _, norm, previous, level, count = state
+        stalled = (norm >= previous) & (norm < 1e4 * precision * level)
+        return (norm > 4.0 * precision * level) & ~stalled & (count < _STEP_LIMIT)
+
+    def step(state):
+        x, last, total_last, previous, _, _, count = state
+        total, size, norm = _weiszfeld(manifold, power, x, points, weights)
+        # Barzilai-Borwein: the inverse curvature seen along the last step, between one and almost two of Weiszfeld's.
+        gone = manifold.log(last, x)
+        carried = manifold.transport(last, x, total_last)
+        change = manifold.inner(x, manifold.transport(last, x, gone), carried - total)
+        seen = manifold.inner(last, gone, gone) / jnp.where(change > 0, change, 1.0)
+        long = jnp.clip(seen, size, 1.9 * size)
+        size = jnp.where((count > 0) & (change > 0) & (jnp.mod(count, 4) > 0), long, size)
+        following = manifold.project(manifold.exp(x, size * total))
+        level = jnp.max(jnp.abs(x)) + norm + 1.0
+        return following, x, total, norm, previous, level, count + 1
+
+    mean = manifold.log_moments(points[0], points, weights)[0]
+    start = manifold.project(manifold.exp(points[0], mean))
+    one = jnp.ones((), weights.dtype)
+    first = (start, start, jnp.zeros_like(start), one * jnp.inf, one * jnp.inf, one, 0)
+    x = jax.lax.while_loop(unfinished, step, first)[0]
+    if power > 1.0:
+        return x
+    # Near a datum convergence is slow, and a datum can be the median: it is if the others pull less than its weight.
+    distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
+    nearest = points[jnp.argmin(distances)]
+    *_, subgradient = _weiszfeld(manifold, power, nearest, points, weights)
+    return jnp.where(subgradient <= 0.0, nearest, x)
+
+
+@_minimizer.defjvp
+def _minimizer_jvp(manifold, power, primals, tangents):
+    points, _ = primals
+    result = _minimizer(manifold, power, *primals)
+    fixed = refuse_second_derivatives(result)
+
+    def objective(x, data, weights):
+        distances = jax.vmap(lambda y: manifold.dist(x, y))(data)
+        return jnp.sum(weights * distances**power) / power
+
+    def gradient(data, weights):
+        return -power_gradient(manifold, fixed, data, weights, power)[0]
+
+    tangent = implicit_derivative(manifold, fixed, objective, gradient, primals, tangents)
+    if power == 1.0:
+        at_datum = jax.vmap(lambda y: manifold.dist(fixed, y))(points) <= _coincidence(points)
+        share = at_datum / jnp.maximum(jnp.sum(at_datum), 1)
+        own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
+        tangent = jnp.where(jnp.any(at_datum), manifold.to_tangent(fixed, own), tangent)
+    return result, tangent
+
+
+def _coincidence(points):
+    """Distances below this are rounding."""
+    return 64.0 * jnp.finfo(real_dtype(points)).eps

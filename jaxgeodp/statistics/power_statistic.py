@@ -1,0 +1,61 @@
+"""Power means and the Frechet median as statistics of a mechanism: robust summaries through the K-norm gradient."""
+
+import dataclasses
+import math
+
+from jaxgeodp.bounds.power_growth import power_growth
+from jaxgeodp.bounds.sensitivity import Sensitivity, power_gradient_sensitivity
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.statistics.power_mean import power_gradient, power_mean_in_ball
+from jaxgeodp.statistics.statistic import Statistic, equal_weights
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerMean(Statistic):
+    """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
+
+    Raises:
+        ValueError: ``power`` is not a finite number of at least 1.
+    """
+
+    power: float
+
+    def __post_init__(self):
+        if not (isinstance(self.power, int | float) and 1 <= self.power < math.inf):
+            raise InputError(f"{type(self).__name__}: power must be a finite number of at least 1, got {self.power!r}.")
+
+    @property
+    def description(self):
+        """With the power."""
+        return f"PowerMean(power={self.power:g})"
+
+    def loss(self, manifold: Manifold, x, datum):
+        """``dist^p/p``."""
+        return manifold.dist(x, datum) ** self.power / self.power
+
+    def gradient(self, manifold, x, points):
+        """-(1/n) sum_i dist^{p-2} log_x(x_i); a datum at x counts 0."""
+        return -power_gradient(manifold, x, points, equal_weights(points), self.power)[0]
+
+    def center(self, ball, points):
+        """The power mean after a public number of steps."""
+        return power_mean_in_ball(ball, points, self.power)
+
+    def gradient_growth(self, manifold, center, points, farthest):
+        """See `jaxgeodp.bounds.power_growth`."""
+        pull = manifold.norm(center, self.gradient(manifold, center, points))
+        return power_growth(manifold, center, pull, points, farthest, self.power)
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
+        """Theorem G."""
+        return power_gradient_sensitivity(ball, n, support_radius, self.power)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrechetMedian(PowerMean):
+    """The minimiser of (1/n) sum dist(x, x_i): every datum pulls with force 1: Delta = 2/n in any ball."""
+
+    power: float = dataclasses.field(default=1.0, init=False)
+
+    description = "FrechetMedian"
