@@ -10,6 +10,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import (
     SPD,
     Euclidean,
+    Grassmann,
     Manifold,
     PlanarShapes,
     Sphere,
@@ -25,6 +26,7 @@ __all__ = [
     "Euclidean",
     "FrechetMean",
     "GeodesicBall",
+    "Grassmann",
     "KNGMechanism",
     "LaplaceMechanism",
     "Manifold",

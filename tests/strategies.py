@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp import SPD, Euclidean, PlanarShapes, Sphere
+from jaxgeodp import SPD, Euclidean, Grassmann, PlanarShapes, Sphere
 
 MANIFOLDS = [
     Euclidean(1),
@@ -20,6 +20,9 @@ MANIFOLDS = [
     PlanarShapes(3),
     PlanarShapes(4),
     PlanarShapes(12),
+    Grassmann(3, 1),
+    Grassmann(4, 2),
+    Grassmann(5, 2),
 ]
 DTYPES = ["float32", "float64"]
 
