@@ -2,9 +2,9 @@
 
 Two p-dimensional subspaces with orthonormal bases X and Y have the cosines C = X'Y = V cos(theta) Z', the
 principal angles theta in [0, pi/2]. Their polar decomposition is C = M R with the *alignment* R = V Z' and
-M = V cos(theta) V'. The angles enter through functions of M or of H'H that are analytic at theta = 0, as
-functions of symmetric matrices (`spectral`); what cannot be smooth, the alignment at a singular C (the cut
-locus), is R alone, and its derivative solves a linear equation in M.
+M = V cos(theta) V'. The angles enter through functions of M or of H'H that are analytic at theta = 0: they are
+evaluated as matrix polynomials, which are exact to rounding and have no eigenvectors to differentiate. What
+cannot be smooth, at a singular C (the cut locus), is R alone: its derivative solves a linear equation in M.
 """
 
 import functools
@@ -14,21 +14,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.manifolds.analytic import angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.spectral import ScalarFunction, matrix_function
+from jaxgeodp.manifolds.analytic import sinc_sqrt
 
-# Terms of the power series behind Taylor coefficients; enough for double precision at the tenth coefficient.
-_COSINE_TERMS = 25
-_ANGLE_TERMS = 72
-_HIGHEST_COEFFICIENT = 10
-# Gauss-Legendre nodes on [0, 1]: eight are exact to rounding for an entire function on (0, pi^2).
-_NODES, _WEIGHTS = (np.array(x) for x in np.polynomial.legendre.leggauss(10))
+
+def _chebyshev_ratio(degree):
+    """Coefficients of theta/sin(theta) in T_k(2 cos(theta) - 1), for cosines in [0, 1].
+
+    The nearest singularity, cosine -1, lies at -3: the terms fall as (3 + sqrt 8)^-k, to 1e-19 at degree 25.
+    """
+
+    def ratio(z):
+        sine = np.sqrt(0.25 * (1.0 - z) * (3.0 + z))
+        return np.arctan2(sine, 0.5 * (1.0 + z)) / sine
+
+    return np.polynomial.chebyshev.chebinterpolate(ratio, degree).tolist()
+
+
+_RATIO = _chebyshev_ratio(25)
+# cos(sqrt x) - 1 = x * series and sin(sqrt x)/sqrt x, to rounding for x <= 1.
+_COS = [(-1.0) ** j / math.factorial(2 * j) for j in range(1, 10)]
+_SINC = [(-1.0) ** j / math.factorial(2 * j + 1) for j in range(9)]
+# Angles are halved this often before the series: exact to rounding up to angles of 2^8.
+_HALVINGS = 8
+# Gauss-Legendre nodes: ten are exact to rounding for the entire function below, on all of (0, pi^2).
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 @jax.custom_jvp
 def alignment(cosines: jax.Array) -> jax.Array:
     """The orthogonal factor R of the polar decomposition ``C = M R``; some orthogonal matrix if C is singular."""
-    return _polar_parts(cosines)[0]
+    return _polar_factor(cosines)
 
 
 @alignment.defjvp
@@ -50,10 +65,14 @@ def _alignment_jvp(primals, tangents):
 
 
 def angle_ratio(cosines: jax.Array) -> jax.Array:
-    """``V theta/sin(theta) Z'`` from ``C = V cos(theta) Z'``."""
-    _, values, vectors = _polar_parts(jax.lax.stop_gradient(cosines))
+    """``V theta/sin(theta) Z'`` from ``C = V cos(theta) Z'``: a Chebyshev series in M, by Clenshaw's rule."""
     rotation = alignment(cosines)
-    return matrix_function(_RATIO, _symmetric_part(cosines @ rotation.T), values, vectors) @ rotation
+    unit = jnp.eye(cosines.shape[0], dtype=cosines.dtype)
+    argument = 2.0 * _symmetric_part(cosines @ rotation.T) - unit
+    current = following = jnp.zeros_like(unit)
+    for coefficient in reversed(_RATIO[1:]):
+        current, following = 2.0 * argument @ current - following + coefficient * unit, current
+    return (argument @ current - following + _RATIO[0] * unit) @ rotation
 
 
 @jax.custom_jvp
@@ -72,10 +91,15 @@ def _sum_of_squared_angles_jvp(primals, tangents):
 
 
 def cos_and_sinc(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """``cos(sqrt A)`` and ``sin(sqrt A)/sqrt A`` of a positive semidefinite A, from one eigendecomposition."""
-    gram = _symmetric_part(gram)
-    values, vectors = _eigenpairs(jax.lax.stop_gradient(gram))
-    return matrix_function(_COS, gram, values, vectors), matrix_function(_SINC, gram, values, vectors)
+    """``cos(sqrt A)`` and ``sin(sqrt A)/sqrt A`` of a positive semidefinite A: power series, then doublings."""
+    unit = jnp.eye(gram.shape[0], dtype=gram.dtype)
+    scaled = gram / 4.0**_HALVINGS
+    less_one, sinc = scaled @ _polynomial(_COS, scaled, unit), _polynomial(_SINC, scaled, unit)
+    for _ in range(_HALVINGS):
+        # Doubling cos - 1 instead of cos keeps the digits of small angles.
+        sinc = sinc @ (unit + less_one)
+        less_one = 2.0 * less_one @ (2.0 * unit + less_one)
+    return unit + less_one, sinc
 
 
 def log_jacobian(gram: jax.Array, single: int) -> jax.Array:
@@ -136,67 +160,31 @@ def _jacobian_gradient_jvp(single, primals, tangents):
     return _jacobian_gradient(single, *primals), vectors @ (diagonal + off_diagonal) @ vectors.T
 
 
-# Scalar functions and their Taylor coefficients.
+def _polynomial(coefficients, x, unit):
+    total = coefficients[-1] * unit
+    for coefficient in reversed(coefficients[:-1]):
+        total = x @ total + coefficient * unit
+    return total
 
 
-def _series(coefficients, x, order):
-    """``f^(order)(x)/order!`` of the power series f with the given coefficients."""
-    terms = len(coefficients) - order
-    shifted = [coefficients[order + j] * math.comb(order + j, order) for j in range(terms)]
-    return (x[..., None] ** jnp.arange(terms)) @ jnp.asarray(shifted, x.dtype)
-
-
-_COSINE_SERIES = [(-1.0) ** j / math.factorial(2 * j) for j in range(_COSINE_TERMS + _HIGHEST_COEFFICIENT)]
-# theta/sin(theta) = sum_k k!/(2k+1)!! (1 - cos theta)^k, of radius of convergence 2.
-_RATIO_SERIES = np.cumprod([1.0] + [k / (2 * k + 1) for k in range(1, _ANGLE_TERMS + _HIGHEST_COEFFICIENT)]).tolist()
-
-
-def _cos_taylor(x, order):
-    """Taylor coefficients of cos(sqrt x): its series for small x, else ``4 x f'' + 2 f' + f = 0``."""
-    small = x < 4.0
-    safe = jnp.where(small, 4.0, x)
-    previous, current = cos_sqrt(safe), -0.5 * sinc_sqrt(safe)
-    for m in range(order):
-        following = -(previous + (m + 1) * (4 * m + 2) * current) / (4.0 * safe * (m + 1) * (m + 2))
-        previous, current = current, following
-    return jnp.where(small, _series(_COSINE_SERIES, jnp.where(small, x, 0.0), order), previous)
-
-
-def _ratio_taylor(x, order):
-    return (-1.0) ** order * _series(_RATIO_SERIES, 1.0 - x, order)
-
-
-# cos(sqrt x)' = -sinc(sqrt x)/2. Both are entire: eigenvalues count as near up to a fixed gap.
-_COS = ScalarFunction(cos_sqrt, _cos_taylor, lambda x: jnp.full_like(x, 10.0))
-_SINC = ScalarFunction(
-    sinc_sqrt, lambda x, order: -2.0 * (order + 1) * _cos_taylor(x, order + 1), lambda x: jnp.full_like(x, 10.0)
-)
-_RATIO = ScalarFunction(angle_over_sine_of_cosine, _ratio_taylor, lambda x: 1.0 + x)
-
-
-# Decompositions, as constants: derivatives never pass through them.
-
-
-def _polar_parts(cosines):
-    """R, the eigenvalues and the eigenvectors of M, for ``C = M R``."""
+def _polar_factor(cosines):
+    """R of ``C = M R``; derivatives never pass through here."""
     size = cosines.shape[0]
     if size == 1:
-        return jnp.where(cosines < 0, -1.0, 1.0).astype(cosines.dtype), jnp.abs(cosines[0]), jnp.ones_like(cosines)
-    if size == 2:
-        # The rotation, or reflection, nearest to C: C plus or minus its cofactors, which have the same length.
-        (a, b), (c, d) = cosines
-        sign = jnp.where(a * d - b * c < 0, -1.0, 1.0)
-        rotation = jnp.array([[a + sign * d, b - sign * c], [c - sign * b, d + sign * a]])
-        length = jnp.hypot(rotation[0, 0], rotation[0, 1])
-        rotation = jnp.where(length > 0, rotation / jnp.where(length > 0, length, 1.0), jnp.eye(2, dtype=a.dtype))
-        values, vectors = _eigenpairs(_symmetric_part(cosines @ rotation.T))
-        return rotation, values, vectors
-    left, values, right = jnp.linalg.svd(cosines)
-    return left @ right, values, left
+        return jnp.where(cosines < 0, -1.0, 1.0).astype(cosines.dtype)
+    if size > 2:
+        left, _, right = jnp.linalg.svd(cosines)
+        return left @ right
+    # The rotation, or reflection, nearest to C: C plus or minus its cofactors, which have the same length.
+    (a, b), (c, d) = cosines
+    sign = jnp.where(a * d - b * c < 0, -1.0, 1.0)
+    factor = jnp.array([[a + sign * d, b - sign * c], [c - sign * b, d + sign * a]])
+    length = jnp.hypot(factor[0, 0], factor[0, 1])
+    return jnp.where(length > 0, factor / jnp.where(length > 0, length, 1.0), jnp.eye(2, dtype=a.dtype))
 
 
 def _eigenpairs(a):
-    """Eigenvalues, not below 0, and eigenvectors of a positive semidefinite matrix; in closed form up to size 2."""
+    """Eigenvalues, not below 0, and eigenvectors of a positive semidefinite matrix; closed forms up to size 2."""
     if a.shape[0] == 1:
         values, vectors = a[0], jnp.ones_like(a)
     elif a.shape[0] == 2:

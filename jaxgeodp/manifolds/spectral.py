@@ -42,11 +42,6 @@ def matrix_sqrt(a: jax.Array) -> jax.Array:
     return _spectral(_SQRT, a)
 
 
-def matrix_function(function: "ScalarFunction", a: jax.Array, values: jax.Array, vectors: jax.Array) -> jax.Array:
-    """``f(a)`` from eigenvalues and eigenvectors of symmetric a that are known already (as constants)."""
-    return _matrix_function(function, a, values, vectors)
-
-
 @jax.custom_jvp
 def log_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
     """``(sum_i w_i log(A_i), sum_i w_i |log(A_i)|^2)`` for positive definite ``matrices`` (n, k, k).
@@ -75,11 +70,10 @@ def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:
     return _gap_sum(a, values, vectors)
 
 
-class ScalarFunction:
+class _ScalarFunction:
     """A scalar function with its normalised derivatives ``f^(j)(x)/j!`` and the scale of its variation."""
 
     def __init__(self, value: Callable, taylor: Callable, scale: Callable):
-        """All three map arrays elementwise; ``taylor`` takes the order j as its second argument."""
         self.value, self.taylor, self.scale = value, taylor, scale
 
 
@@ -92,12 +86,12 @@ def _sqrt_taylor(x, order):
     return coefficient * jnp.sqrt(x) / x**order
 
 
-_LOG = ScalarFunction(jnp.log, _log_taylor, lambda x: x)
-_SQRT = ScalarFunction(jnp.sqrt, _sqrt_taylor, lambda x: x)
-_EXP = ScalarFunction(jnp.exp, lambda x, order: jnp.exp(x) / math.factorial(order), jnp.ones_like)
+_LOG = _ScalarFunction(jnp.log, _log_taylor, lambda x: x)
+_SQRT = _ScalarFunction(jnp.sqrt, _sqrt_taylor, lambda x: x)
+_EXP = _ScalarFunction(jnp.exp, lambda x, order: jnp.exp(x) / math.factorial(order), jnp.ones_like)
 
 
-def _spectral(function: ScalarFunction, a: jax.Array) -> jax.Array:
+def _spectral(function: _ScalarFunction, a: jax.Array) -> jax.Array:
     a = 0.5 * (a + a.T)
     values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(a))
     return _matrix_function(function, a, values, vectors)
