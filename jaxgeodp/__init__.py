@@ -10,6 +10,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import (
     SPD,
     Euclidean,
+    Grassmann,
     Hyperbolic,
     Manifold,
     PlanarShapes,
@@ -41,6 +42,7 @@ __all__ = [
     "FrechetMean",
     "FrechetMedian",
     "GeodesicBall",
+    "Grassmann",
     "Hyperbolic",
     "KNGMechanism",
     "LaplaceMechanism",

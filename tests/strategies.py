@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp import SPD, Euclidean, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
+from jaxgeodp import SPD, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 
 MANIFOLDS = [
     Euclidean(1),
@@ -25,6 +25,8 @@ MANIFOLDS = [
     Rotations(),
     Product(Sphere(2), SPD(2)),
     Product(PlanarShapes(4), Euclidean(2)),
+    Grassmann(3, 1),
+    Grassmann(5, 2),
 ]
 DTYPES = ["float32", "float64"]
 

@@ -2,6 +2,7 @@
 
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
+from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
@@ -13,6 +14,7 @@ from jaxgeodp.manifolds.sphere import Sphere
 __all__ = [
     "SPD",
     "Euclidean",
+    "Grassmann",
     "Hyperbolic",
     "Manifold",
     "PlanarShapes",
