@@ -16,7 +16,18 @@ import pytest
 from scipy.stats import chi2, kstwo, norm
 from strategies import MANIFOLDS, a_tangent, cap, cast, name
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, KNGMechanism, LaplaceMechanism, PlanarShapes, Sphere, datasets
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    FrechetMean,
+    FrechetMedian,
+    GeodesicBall,
+    KNGMechanism,
+    LaplaceMechanism,
+    PlanarShapes,
+    Sphere,
+    datasets,
+)
 from jaxgeodp.domain import assumption_limit
 from jaxgeodp.samplers import rejection_sample
 from jaxgeodp.samplers.direction import exit_distance
@@ -252,6 +263,7 @@ class Case:
     planted: tuple
     geometry: object
     count: int = DRAWS
+    minus_gradient: object = None  # (x, data) -> tangents; by default that of the mean
 
     @functools.cached_property
     def scale(self):
@@ -276,7 +288,8 @@ class Case:
     def potential(self, x):
         if isinstance(self.mechanism, LaplaceMechanism):
             return _length(self.geometry.log(self.mean, x))
-        return _length(self.geometry.minus_gradient(x, self.data))
+        minus_gradient = self.minus_gradient or self.geometry.minus_gradient
+        return _length(minus_gradient(x, self.data))
 
     @functools.cached_property
     def draws(self):
@@ -424,9 +437,16 @@ def lopsided(manifold, center, radius, count, seed):
     return np.asarray(jax.vmap(one)(lengths, turns))
 
 
-def kng(manifold, radius, epsilon, support_radius=None, center=None):
+def kng(manifold, radius, epsilon, support_radius=None, center=None, statistic=FrechetMean()):  # noqa: B008
     ball = GeodesicBall(manifold, manifold.origin if center is None else center, radius)
-    return KNGMechanism(ball, epsilon, support_radius=support_radius)
+    return KNGMechanism(ball, epsilon, statistic=statistic, support_radius=support_radius)
+
+
+def pull_of_the_median(x, data):
+    """The mean of the unit vectors towards the data, on the unit sphere."""
+    cosine = np.clip(x @ data.T, -1.0, 1.0)
+    coefficients = 1.0 / np.sqrt(1.0 - cosine**2) / len(data)
+    return coefficients @ data - np.sum(coefficients * cosine, axis=-1)[..., None] * x
 
 
 def laplace(manifold, radius, epsilon, center=None):
@@ -484,6 +504,14 @@ CASES = {
     ),
     "Laplace on matrices, near the existence limit": Case(
         laplace(MATRICES, 1.5, 0.4, MATRIX_CENTER), MATRIX_DATA, planted=(), **_matrix
+    ),
+    "KNG for the median on the sphere": Case(
+        kng(SPHERE, RADIUS, 1.0, statistic=FrechetMedian()),
+        SPHERE_DATA,
+        planted=(SCALE, JACOBIAN),
+        minus_gradient=pull_of_the_median,
+        **_surface,
+        **_unit,
     ),
     "Laplace on triangles": Case(
         laplace(TRIANGLES, 0.3, 0.1), TRIANGLE_DATA, planted=(SCALE, VOLUME, JACOBIAN), **_surface, **_shapes

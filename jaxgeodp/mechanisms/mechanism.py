@@ -29,6 +29,10 @@ from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 # Largest scale in units of the existence limit for draws that double precision can hold: on SPD(2) no draw in 20,000
 # was affected at 0.35 of it, 5 in 100,000 at 0.57.
 _LARGEST_SCALE = 0.35
+# Largest radius in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
+_LARGEST_REACH = 10.0
+# Proposals per round of a release: few enough to cost nothing, many enough where acceptance is low.
+_RELEASE_BLOCK = 256
 
 
 class Calibration(NamedTuple):
@@ -146,16 +150,19 @@ class Mechanism(abc.ABC):
 
         Raises:
             ValueError: wrong shape, fewer than two records, or no such distribution exists (see `scale`).
-            RuntimeError: the sampler gave up (a matter of chance that has never been seen).
+
+        The sampler goes on until it has a draw: giving up would be one more output, which no theorem covers. How
+        long that takes depends on the data; for data at opposite ends of a large ball in high dimension it may
+        be hours.
         """
         with jax.enable_x64(True):
             data = self._records(np.asarray(data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
             self._check_representable(data.shape[0], calibration)  # also where the sampler could do without
-            draws = self._draws(system_key(), data, 1)
-            if not bool(draws.complete):
-                raise RuntimeError(f"{type(self).__name__}: no proposal was accepted; nothing is released.")
+            draws = self._draws(system_key(), data, 1, _RELEASE_BLOCK)
+            while not bool(draws.complete):
+                draws = self._draws(system_key(), data, 1, _RELEASE_BLOCK)
             value = np.asarray(draws.points[0])
         return make_release(
             value,
@@ -194,11 +201,11 @@ class Mechanism(abc.ABC):
         _record_count(data.shape[0])
         return jnp.asarray(data, jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
 
-    def _draws(self, key, data, num: int) -> Draws:
+    def _draws(self, key, data, num: int, block: int | None = None) -> Draws:
         calibration = self.calibrate(data.shape[0])
         if not self._radial:
             self._check_representable(data.shape[0], calibration)
-        block = default_block(num, data.size)
+        block = default_block(num, data.size) if block is None else block
         return _sample(self, key, data, calibration.scale, calibration.support, num, block)
 
     def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
@@ -217,6 +224,13 @@ class Mechanism(abc.ABC):
     def _check_representable(self, n: int, calibration: Calibration) -> None:
         """Near the existence limit the law reaches matrices whose distances double precision cannot tell."""
         manifold = self.ball.manifold
+        reach = max(self.ball.radius, calibration.support.radius if calibration.support else 0.0)
+        curvature = math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
+        if reach * curvature > _LARGEST_REACH:
+            raise InputError(
+                f"{type(self).__name__}: radius {reach:g} is too large for double precision on {manifold}; it must be "
+                f"at most {_LARGEST_REACH / curvature:.4g}."
+            )
         unbounded = calibration.support is None and not math.isfinite(manifold.diameter)
         if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_SCALE:
             raise InputError(

@@ -1,0 +1,305 @@
+"""Medians, power means, user losses, and minimisation."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from strategies import a_point, a_tangent, cap, name
+
+from jaxgeodp import (
+    SPD,
+    EmpiricalRisk,
+    Euclidean,
+    FrechetMean,
+    FrechetMedian,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    PlanarShapes,
+    PowerMean,
+    Product,
+    Rotations,
+    Sphere,
+    frechet_mean,
+    frechet_median,
+    minimize,
+    power_mean,
+    riemannian_gradient,
+)
+from jaxgeodp.bounds.power_growth import power_growth
+from jaxgeodp.domain import assumption_limit
+
+MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(4), Hyperbolic(2), Rotations()]
+each_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
+
+
+def radius_on(manifold):
+    return min(1.0, 0.9 * assumption_limit(manifold))
+
+
+def data_on(manifold, n=15, seed=2):
+    center = jnp.asarray(manifold.origin)
+    return cap(manifold, center, radius_on(manifold), n, seed)
+
+
+def objective(manifold, points, power):
+    return lambda x: jnp.mean(jax.vmap(lambda y: manifold.dist(x, y))(points) ** power) / power
+
+
+@each_manifold
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+def test_power_means_are_stationary_and_minimal(manifold, power):
+    points = data_on(manifold)
+    mean = power_mean(manifold, points, power)
+    fun = jax.jit(objective(manifold, points, power))
+    assert manifold.norm(mean, riemannian_gradient(manifold, fun)(mean)) < 1e-9
+    for seed in range(5):
+        assert fun(manifold.exp(mean, a_tangent(manifold, mean, seed, 1e-3))) > fun(mean)
+
+
+@each_manifold
+def test_power_two_is_the_mean_and_weights_count_records(manifold):
+    points = data_on(manifold)
+    np.testing.assert_allclose(
+        manifold.dist(power_mean(manifold, points, 2.0), frechet_mean(manifold, points)), 0, atol=1e-9
+    )
+    weights = jnp.asarray(np.random.default_rng(0).integers(1, 4, 15).astype(float))
+    repeated = jnp.repeat(points, np.asarray(weights, int), axis=0)
+    once, many = frechet_median(manifold, points, weights), frechet_median(manifold, repeated)
+    np.testing.assert_allclose(manifold.dist(once, many), 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("manifold", [Euclidean(2), Sphere(2), SPD(2)], ids=name)
+def test_a_median_can_be_a_datum_and_moves_with_it(manifold):
+    points = data_on(manifold, 5)
+    weights = jnp.array([1.0, 1.0, 5.0, 1.0, 1.0])
+    np.testing.assert_array_equal(frechet_median(manifold, points, weights), points[2])
+    moved = a_tangent(manifold, points[2], 1, 1.0)
+    tangents = jnp.zeros_like(points).at[2].set(moved).at[0].set(a_tangent(manifold, points[0], 2, 1.0))
+    derivative = jax.jvp(lambda x: frechet_median(manifold, x, weights), (points,), (tangents,))[1]
+    np.testing.assert_allclose(derivative, moved, atol=1e-12)
+
+
+def test_a_median_stays_where_the_mean_goes():
+    points = jnp.concatenate([data_on(Euclidean(3), 9), jnp.full((4, 3), 1e6)])
+    assert jnp.linalg.norm(frechet_median(Euclidean(3), points)) < 3.0
+    assert jnp.linalg.norm(frechet_mean(Euclidean(3), points)) > 1e5
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), SPD(2), PlanarShapes(4), Rotations()], ids=name)
+@pytest.mark.parametrize("power", [1.0, 3.0])
+def test_derivatives_of_power_means_match_finite_differences(manifold, power):
+    points, weights = data_on(manifold, 6), jnp.linspace(0.5, 1.5, 6)
+    probe = a_tangent(manifold, points[0], 9, 1.0)
+    directions = jnp.stack([a_tangent(manifold, x, j, 1.0) for j, x in enumerate(points)])
+    bend = jnp.linspace(-1.0, 1.0, 6)
+
+    @jax.jit
+    def along(t):
+        moved = jax.vmap(lambda x, v: manifold.exp(x, t * v))(points, directions)
+        return jnp.real(jnp.vdot(probe, power_mean(manifold, moved, power, weights + t * bend)))
+
+    step = 1e-4
+    expected = (along(step) - along(-step)) / (2 * step)
+    np.testing.assert_allclose(jax.jacfwd(along)(0.0), expected, atol=1e-6)
+    np.testing.assert_allclose(jax.jacrev(along)(0.0), expected, atol=1e-6)
+    with pytest.raises(TypeError, match="only first derivatives"):
+        jax.grad(jax.grad(along))(0.0)
+
+
+@each_manifold
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+def test_no_neighbour_exceeds_the_sensitivity_of_the_gradient(manifold, power):
+    radius, n = radius_on(manifold), 4
+    ball = GeodesicBall(manifold, manifold.origin, radius)
+    statistic = PowerMean(power)
+    reach = 0.99 * radius
+    bound = statistic.gradient_sensitivity(ball, n, reach, "tight").value
+    center = jnp.asarray(ball.center)
+    points = data_on(manifold, n)
+
+    @jax.jit
+    def change(x, a, b):
+        before, after = (statistic.gradient(manifold, x, points.at[-1].set(y)) for y in (a, b))
+        return manifold.norm(x, before - after)
+
+    largest = 0.0
+    for seed in range(40):
+        u = a_tangent(manifold, center, seed, 1.0)
+        # Opposite records at the rim, seen from the middle and from the rim.
+        a, b = manifold.exp(center, radius * u), manifold.exp(center, -radius * u)
+        v = u if seed % 2 else a_tangent(manifold, center, 100 + seed, 1.0)
+        largest = max(largest, *(float(change(manifold.exp(center, t * v), a, b)) for t in (1e-3, 0.5 * reach, reach)))
+    assert largest <= bound * (1 + 1e-9)
+    assert largest >= (0.99 if power == 1.0 else 0.3) * bound
+
+
+@each_manifold
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+def test_gradient_grows_at_least_as_certified(manifold, power):
+    radius = radius_on(manifold)
+    points = data_on(manifold)
+    mean = power_mean(manifold, points, power)
+    statistic = PowerMean(power)
+    growth = power_growth(manifold, mean, 0.0, points, 2 * radius, power)
+    lengths = jnp.linspace(1e-3, radius, 8)
+
+    @jax.jit
+    def share(u):
+        norms = jax.vmap(
+            lambda t: statistic.gradient_norm(manifold, manifold.exp(mean, (t * u).astype(u.dtype)), points)
+        )(lengths)
+        return jnp.min(norms / growth(lengths))
+
+    shares = [float(share(a_tangent(manifold, mean, seed, 1.0))) for seed in range(30)]
+    assert min(shares) >= 1.0 - 1e-9
+    # The certificate is of use: it is no smaller than a tenth of the truth.
+    assert min(shares) < 10.0
+    curve = np.asarray(growth(jnp.linspace(0.0, 2 * radius, 50)))
+    assert np.all(np.diff(curve, 2) <= 1e-9)
+
+
+def test_median_sensitivity_does_not_grow_with_the_ball():
+    values = [
+        KNGMechanism(GeodesicBall(SPD(2), np.eye(2), r), 1.0, statistic=FrechetMedian()).sensitivity(50)
+        for r in (0.5, 3.0)
+    ]
+    np.testing.assert_allclose(values, 2 / 50)
+
+
+def test_a_record_names_its_statistic():
+    manifold = Hyperbolic(2)
+    ball = GeodesicBall(manifold, manifold.origin, 1.0)
+    data = np.asarray(data_on(manifold, 40))
+    for statistic, named in ((FrechetMedian(), "FrechetMedian"), (PowerMean(3), "PowerMean(power=3)")):
+        record = KNGMechanism(ball, 4.0, statistic=statistic).release(data).record
+        assert record["statistic"] == named
+        assert record["support"]["radius"] == 1.0
+        assert record["guarantee"]["epsilon"] == 4.0
+    product = Product(Sphere(2), Euclidean(1))
+    record = (
+        LaplaceMechanism(GeodesicBall(product, product.origin, 0.5), 4.0)
+        .release(np.tile(product.origin, (9, 1)))
+        .record
+    )
+    assert [part["name"] for part in record["manifold"]["manifolds"]] == ["Sphere", "Euclidean"]
+
+
+def test_what_is_not_known_is_refused():
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+    with pytest.raises(ValueError, match=r"FrechetMedian: no bound of the minimiser.* use KNGMechanism\.$"):
+        LaplaceMechanism(ball, 1.0, statistic=FrechetMedian()).scale(10)
+    for power in (0.5, math.nan, math.inf, "two"):
+        with pytest.raises(ValueError, match="at least 1"):
+            PowerMean(power)
+    with pytest.raises(ValueError, match="at least 1"):
+        power_mean(Sphere(2), jnp.eye(3), 0.5)
+    with pytest.raises(ValueError, match="gradient_bound above 0"):
+        EmpiricalRisk(lambda x, y: 0.0, 0.0)
+
+
+# A user's loss ----------------------------------------------------------------------------------------
+
+
+def test_a_loss_whose_gradients_are_short_is_left_alone():
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+    data = data_on(Sphere(2), 30)
+    own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
+    x = ball.center + 0.0
+    np.testing.assert_allclose(own.gradient(Sphere(2), x, data), FrechetMean().gradient(Sphere(2), x, data), atol=1e-12)
+
+
+def test_no_loss_exceeds_its_gradient_bound():
+    wild = EmpiricalRisk(lambda x, y: 1e9 * jnp.vdot(x, y) + jnp.log(y[0]), gradient_bound=0.25, shape=(3,))
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+    mechanism = KNGMechanism(ball, 1.0, statistic=wild)
+    assert mechanism.sensitivity(10) == 0.05
+    data = np.random.default_rng(0).normal(size=(10, 3)) * 1e6
+    data[3], data[4, 0] = np.nan, np.inf
+    gradients = [wild.gradient(Sphere(2), a_point(Sphere(2), 1), jnp.asarray(data[j : j + 1])) for j in range(10)]
+    lengths = np.linalg.norm(gradients, axis=-1)
+    assert np.all(lengths <= 0.25 * (1 + 1e-12))
+    assert np.max(lengths) > 0.249
+    assert np.all(np.isfinite(mechanism.release(data).value))
+
+
+def test_private_principal_direction():
+    """Vectors in the unit ball, x -> -(x.y)^2/2: the leading eigenvector of the second moment."""
+    rng = np.random.default_rng(3)
+    data = rng.normal(size=(2000, 3)) * [0.1, 0.2, 0.5] @ np.linalg.qr(rng.normal(size=(3, 3)) * 0.1 + np.eye(3))[0].T
+    data = data / np.maximum(1.0, np.linalg.norm(data, axis=1, keepdims=True))
+    statistic = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
+    mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0, 0, 1.0], 0.7), 4.0, statistic=statistic, support_radius=1.0)
+    draws = mechanism.simulate(jax.random.key(0), data, 200)
+    leading = np.linalg.eigh(data.T @ data)[1][:, -1]
+    assert np.median(np.abs(draws @ leading)) > 0.98
+
+
+def test_private_geodesic_regression():
+    """y = exp_a(t log_a b) on the hyperbolic plane: the parameter (a, b) is a point of a product."""
+    plane = Hyperbolic(2)
+    pairs = Product(plane, plane)
+
+    def predict(x, t):
+        a, b = pairs.split(x)
+        return plane.exp(a, t * plane.log(a, b))
+
+    def loss(x, datum):
+        return 0.5 * plane.squared_dist(predict(x, datum[0]), datum[1:])
+
+    origin = jnp.asarray(plane.origin)
+    a, b = (plane.exp(origin, jnp.asarray(v)) for v in ([0.0, 0.3, 0.0], [0.0, -0.1, 0.4]))
+    truth = pairs.join(a, b)
+    rng = np.random.default_rng(0)
+    times = rng.uniform(size=400)
+    noisy = [
+        plane.exp(y, 0.1 * a_tangent(plane, y, j, 1.0))
+        for j, y in enumerate(jax.vmap(lambda t: predict(truth, t))(times))
+    ]
+    data = np.column_stack([times, np.stack(noisy)])
+    statistic = EmpiricalRisk(loss, gradient_bound=0.5, shape=(4,))
+    mechanism = KNGMechanism(GeodesicBall(pairs, pairs.origin, 0.7), 8.0, statistic=statistic)
+    draws = mechanism.simulate(jax.random.key(0), data, 40)
+    errors = jax.vmap(lambda x: pairs.dist(truth, x))(draws)
+    assert np.median(errors) < 0.25
+    assert pairs.dist(truth, jnp.asarray(pairs.origin)) > 0.5
+
+
+# minimize ---------------------------------------------------------------------------------------------
+
+
+@each_manifold
+def test_minimize_finds_the_mean(manifold):
+    points = data_on(manifold)
+    found = minimize(manifold, objective(manifold, points, 2.0), manifold.origin)
+    assert found.gradient_norm <= 1e-8
+    np.testing.assert_allclose(manifold.dist(found.point, frechet_mean(manifold, points)), 0, atol=1e-7)
+    np.testing.assert_allclose(found.value, objective(manifold, points, 2.0)(found.point), rtol=1e-12)
+
+
+def test_minimize_takes_any_optimizer_and_is_batched():
+    matrices = jax.vmap(lambda key: jnp.diag(jnp.array([1.0, 2.0, 5.0])) + 0.1 * jax.random.normal(key, (3, 3)))(
+        jax.random.split(jax.random.key(0), 4)
+    )
+    matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+    start = jnp.array([0.6, 0.0, 0.8])
+    for optimizer in (optax.adam(0.05), optax.sgd(0.2, momentum=0.5), None):
+        solve = jax.jit(
+            jax.vmap(lambda a, o=optimizer: minimize(Sphere(2), lambda x: -0.5 * x @ a @ x, start, o, tolerance=1e-6))
+        )
+        found = solve(matrices)
+        assert jnp.all(found.gradient_norm <= 1e-6)
+        leading = np.linalg.eigh(matrices)[1][:, :, -1]
+        np.testing.assert_allclose(np.abs(np.sum(found.point * leading, axis=1)), 1.0, atol=1e-9)
+
+
+def test_minimize_says_what_is_wrong_and_stops_in_time():
+    with pytest.raises(ValueError, match="x0 must have shape"):
+        minimize(Sphere(2), lambda x: x[0], jnp.zeros(2))
+    slow = minimize(Sphere(2), lambda x: -x[2], jnp.array([1.0, 0.0, 0.0]), optax.sgd(1e-6), max_steps=7)
+    assert slow.steps == 7
+    assert slow.gradient_norm > 0.9
