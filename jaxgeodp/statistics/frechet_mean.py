@@ -19,6 +19,7 @@ from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 _STEP_LIMIT = 2000
+_TINY = 1e-30
 # The distance to the exact minimiser at which the mean of a release stops, in units of the ball's radius.
 _RELEASE_TOLERANCE = 1e-12
 
@@ -125,43 +126,66 @@ def _implicit_mean(manifold, points, weights):
 
 
 def _descend(manifold, points, weights):
-    """Descend from the heaviest point until the gradient norm is at rounding level."""
+    """Descend until the gradient norm is at rounding level."""
     precision = jnp.finfo(real_dtype(points)).eps
     lowest = manifold.curvature_bounds[0]
 
     def unfinished(state):
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
-        return (state.norm > 2.0 * precision * state.scale) & ~stalled & (state.count < _STEP_LIMIT)
+        reached = (state.norm <= 2.0 * precision * state.scale) | (state.next_norm <= 0.5 * precision * state.scale)
+        return ~reached & ~stalled & (state.count < _STEP_LIMIT)
 
     def step(state):
-        total, square = manifold.log_moments(state.point, points, weights)
+        total, square, direction, rate = manifold.newton_moments(state.point, points, weights)
         norm = manifold.norm(state.point, total)
+        slope = manifold.inner(state.point, direction, total)
+        length = manifold.norm(state.point, direction)
+        # Where the Hessian is nearly singular, indefinite or NaN, its direction is not one to go.
+        usable = slope > 0.01 * norm * length
+        direction = jnp.where(usable, direction, total)
+        slope, length = jnp.where(usable, slope, norm**2), jnp.where(usable, length, norm)
         square = jnp.maximum(square, 0.0)  # rounding
-        smoothness = _smoothness(lowest, square)
-        # Barzilai-Borwein: the inverse curvature seen along the last step.
-        carried = manifold.transport(state.previous, state.point, state.total)
-        change = state.norm**2 - manifold.inner(state.point, carried, total)
-        seen = state.size * state.norm**2 / jnp.where(change > 0, change, 1.0)
-        default = 2.0 / (1.0 + smoothness)
-        size = jnp.where((state.count > 0) & (change > 0), jnp.clip(seen, 0.5 * default, 1.9 / smoothness), default)
-        following = manifold.project(manifold.exp(state.point, size * total))
+        longest = 1.9 * slope / jnp.maximum(_smoothness(lowest, square) * length**2, _TINY)
+        if rate is None:
+            size = jnp.clip(_secant_size(manifold, state, total), jnp.minimum(0.5, longest), longest)
+            next_norm = jnp.inf
+        else:
+            margin = jnp.where(usable, 1.0 - rate, 0.0)
+            local = margin * slope / jnp.maximum(length**3, _TINY)
+            size = jnp.minimum(1.0, jnp.maximum(longest, local))
+            # Of the Newton step: what the Hessian leaves, and its change along the step.
+            next_norm = jnp.where(usable & (size == 1.0), rate * norm + 2.0 * length**2, jnp.inf)
+        following = manifold.project(manifold.exp(state.point, size * direction))
         scale = jnp.sqrt(square) + jnp.max(jnp.abs(state.point))
-        return _Descent(following, state.point, total, size, norm, state.norm, scale, state.count + 1)
+        return _Descent(
+            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.count + 1
+        )
 
-    start = points[jnp.argmax(weights)]
+    start = manifold.mean_start(points, weights)
     one = jnp.ones((), weights.dtype)
-    first = _Descent(start, start, jnp.zeros_like(start), one, one * jnp.inf, one * jnp.inf, one, 0)
+    far = one * jnp.inf
+    first = _Descent(start, start, jnp.zeros_like(start), 0.0 * one, one, far, far, far, one, 0)
     return jax.lax.while_loop(unfinished, step, first).point
+
+
+def _secant_size(manifold, state, total):
+    """Barzilai-Borwein: the inverse curvature seen along the last step, in units of the direction; 1 at first."""
+    carried = manifold.transport(state.previous, state.point, state.direction)
+    change = state.slope - manifold.inner(state.point, carried, total)
+    positive = change > 0
+    return jnp.where((state.count > 0) & positive, state.size * state.slope / jnp.where(positive, change, 1.0), 1.0)
 
 
 class _Descent(NamedTuple):
     point: jax.Array
     previous: jax.Array  # the point before, with
-    total: jax.Array  # minus its gradient,
-    size: jax.Array  # the step taken from it
-    norm: jax.Array  # and its gradient norm
+    direction: jax.Array  # the direction taken from it,
+    slope: jax.Array  # its inner product with minus the gradient,
+    size: jax.Array  # the multiple of it taken,
+    norm: jax.Array  # and the gradient norm
     previous_norm: jax.Array
+    next_norm: jax.Array  # a bound of the gradient norm at the point, from the one before
     scale: jax.Array  # size of the numbers that rounding is relative to
     count: int
 
