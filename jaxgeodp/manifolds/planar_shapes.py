@@ -121,7 +121,7 @@ class PlanarShapes(Manifold):
     def log_moments(self, base, points, weights):
         """Two matrix products: overlaps ``points @ conj(x)``, then coefficients @ points."""
         coefficients, squares, _ = self._log_coefficients(base, points)
-        return self.to_tangent(base, _combination(weights * coefficients, points)), weights @ squares
+        return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
 
     @operation
     def newton_moments(self, base, points, weights):
@@ -130,7 +130,7 @@ class PlanarShapes(Manifold):
         ratio = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2)
         complex_direction = ratio * (2.0 * cosine - 1.0 / jnp.maximum(cosine, 0.5))
         trace = 1.0 + weights @ (complex_direction + (self.dim - 2) * ratio * cosine)
-        total = self.to_tangent(base, _combination(weights * coefficients, points))
+        total = self.to_tangent(base, (weights * coefficients) @ points)
         step = total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim)
         return total, weights @ squares, step, None
 
@@ -206,35 +206,14 @@ class PlanarShapes(Manifold):
 
     def _log_coefficients(self, base, points):
         """Complex c_i with log_x(x_i) the horizontal part of ``c_i x_i``, the squared distances, the cosines."""
-        real, imaginary = _overlaps(base, points)
+        overlap = points @ jnp.conj(base)
+        real, imaginary = jnp.real(overlap), jnp.imag(overlap)
         cosine_squared = real**2 + imaginary**2
         cosine = safe_sqrt(cosine_squared)
         ratio = angle_over_sine_of_cosine(cosine)
         scale = ratio / jnp.where(cosine > 0, cosine, 1.0)
         coefficients = jax.lax.complex(scale * real, -scale * imaginary)
         return coefficients, ratio**2 * (1.0 - cosine_squared), cosine
-
-
-# Complex products as real ones: XLA's complex matrix-vector product takes half as long again.
-
-
-def _stacked(points):
-    return jnp.concatenate([jnp.real(points), jnp.imag(points)], axis=-1)
-
-
-def _overlaps(base, points):
-    """Real and imaginary parts of ``points @ conj(base)``."""
-    stacked, x, y = _stacked(points), jnp.real(base), jnp.imag(base)
-    return stacked @ jnp.concatenate([x, y]), stacked @ jnp.concatenate([-y, x])
-
-
-def _combination(coefficients, points):
-    """``coefficients @ points``."""
-    stacked, landmarks = _stacked(points), points.shape[-1]
-    real, imaginary = jnp.real(coefficients) @ stacked, jnp.imag(coefficients) @ stacked
-    return jax.lax.complex(
-        real[:landmarks] - imaginary[landmarks:], real[landmarks:] + imaginary[:landmarks]
-    )
 
 
 def _coincidence(x):

@@ -67,17 +67,27 @@ def _log_moments_jvp(primals, tangents):
 
 
 def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """`log_moments`, a step ``P^-1 sum_i w_i log(A_i)`` and a bound of ``|1 - H P^-1|``.
+    """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and a bound of its relative residual.
 
-    H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity. With L = log(A_i), eigenvalues l, it is
-    the average of z coth z on the entries of the eigenbasis, z = (l_a - l_b)/2; from above, z coth z <= 1 + z^2/3
-    gives ``P E = E + (1/12) sum_i w_i (L^2 E + E L^2 - 2 L E L)``, which needs the second moments of L alone:
-    one matrix product. (1 - rate) P <= H <= P, so that 2/(2 - rate) is the best multiple of P^-1.
+    H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity: the average over i of the factors z coth z on
+    the entries of the eigenbasis of A_i, z = (l_a - l_b)/2 with the eigenvalues l of L = log(A_i). From above,
+    z coth z <= 1 + z^2/3 gives ``P E = E + (1/12) sum_i w_i (L^2 E + E L^2 - 2 L E L)``, which needs the second
+    moments of L alone: one matrix product. (1 - rate) P <= H <= P, so that 2/(2 - rate) is the best multiple of
+    P^-1; one refinement with H itself squares its error.
     """
     size = matrices.shape[-1]
     values, vectors = jax.vmap(_eigh)(matrices)
     logs = jnp.log(values)
-    flat = jnp.einsum("nab,nb,ncb->nac", vectors, logs, vectors).reshape(-1, size**2)
+    differences = jnp.abs(logs[:, :, None] - logs[:, None, :])
+    half = jnp.maximum(0.5 * differences, jnp.finfo(logs.dtype).tiny)
+    factors = half / jnp.tanh(half)
+    square = weights @ jnp.sum(logs**2, axis=-1)
+    if size == 3:
+        total = jnp.einsum("na,nia,nja->ij", weights[:, None] * logs, vectors, vectors)
+        step, residual = solve(_hessian_of_size_3(factors, vectors, weights), total, 6)
+        return total, square, step, residual
+    transposed = vectors.swapaxes(-1, -2)
+    flat = ((vectors * logs[:, None, :]) @ transposed).reshape(-1, size**2)
     total = (weights @ flat).reshape(size, size)
     # second[i, k, l, j] = sum w L_ik L_lj
     second = ((weights[:, None] * flat).T @ flat).reshape(size, size, size, size)
@@ -88,12 +98,28 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
         sandwich = (inner @ e.reshape(-1)).reshape(size, size)
         return e + (outer @ e + e @ outer - 2.0 * sandwich) / 12.0
 
-    step, residual = solve(upper_hessian, total)
-    half = jnp.maximum(0.5 * (jnp.max(logs, axis=-1) - jnp.min(logs, axis=-1)), jnp.finfo(logs.dtype).tiny)
-    above, exact = 1.0 + half**2 / 3.0, half / jnp.tanh(half)
+    def hessian(e):
+        rotated = (transposed.reshape(-1, size) @ e).reshape(-1, size, size) @ vectors
+        back = (weights[:, None, None] * factors * rotated) @ transposed
+        return transposed.reshape(-1, size).T @ back.reshape(-1, size)
+
+    widest = jnp.max(half, axis=(-1, -2))
+    above, exact = 1.0 + widest**2 / 3.0, jnp.max(factors, axis=(-1, -2))
     rate = jnp.minimum(weights @ (above - exact), jnp.max(1.0 - exact / above))
     best = 2.0 / (2.0 - rate)
-    return total, weights @ jnp.sum(logs**2, axis=-1), best * step, rate / (2.0 - rate) + best * residual
+    step, residual = solve(upper_hessian, total)
+    correction, _ = solve(upper_hessian, total - best * hessian(step))
+    return total, square, best * (step + correction), (rate / (2.0 - rate) + best * residual) ** 2
+
+
+def _hessian_of_size_3(factors, vectors, weights):
+    """``E + 2 sum_i w_i sum_{a<b} (z coth z - 1) <m, E> m``, m the symmetric part of v_a v_b', as a 9 x 9 matrix."""
+    pairs = ((0, 1), (0, 2), (1, 2))
+    products = jnp.stack([vectors[:, :, None, a] * vectors[:, None, :, b] for a, b in pairs], axis=1)
+    rows = (0.5 * (products + products.swapaxes(-1, -2))).reshape(-1, 9)
+    excess = jnp.stack([2.0 * weights * (factors[:, a, b] - 1.0) for a, b in pairs], axis=1).reshape(-1, 1)
+    gram = (excess * rows).T @ rows
+    return lambda e: e + (gram @ e.reshape(-1)).reshape(3, 3)
 
 
 def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:

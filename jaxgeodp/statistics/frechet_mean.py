@@ -128,12 +128,15 @@ def _implicit_mean(manifold, points, weights):
 def _descend(manifold, points, weights):
     """Descend until the gradient norm is at rounding level."""
     precision = jnp.finfo(real_dtype(points)).eps
-    lowest = manifold.curvature_bounds[0]
+    lowest, highest = manifold.curvature_bounds
+    bend = max(abs(lowest), abs(highest))
+    one = jnp.ones((), weights.dtype)
+    far = one * jnp.inf
 
     def unfinished(state):
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
-        reached = (state.norm <= 2.0 * precision * state.scale) | (state.next_norm <= 0.5 * precision * state.scale)
+        reached = (state.norm <= 4.0 * precision * state.scale) | (state.next_norm <= 0.5 * precision * state.scale)
         return ~reached & ~stalled & (state.count < _STEP_LIMIT)
 
     def step(state):
@@ -149,13 +152,14 @@ def _descend(manifold, points, weights):
         longest = 1.9 * slope / jnp.maximum(_smoothness(lowest, square) * length**2, _TINY)
         if rate is None:
             size = jnp.clip(_secant_size(manifold, state, total), jnp.minimum(0.5, longest), longest)
-            next_norm = jnp.inf
+            next_norm = far
         else:
             margin = jnp.where(usable, 1.0 - rate, 0.0)
-            local = margin * slope / jnp.maximum(length**3, _TINY)
+            local = margin * slope / jnp.maximum(math.sqrt(bend) * length**3, _TINY)
             size = jnp.minimum(1.0, jnp.maximum(longest, local))
-            # Of the Newton step: what the Hessian leaves, and its change along the step.
-            next_norm = jnp.where(usable & (size == 1.0), rate * norm + 2.0 * length**2, jnp.inf)
+            # What the Hessian leaves, and its change along the step (docs/mathematics.md, section 5).
+            left = rate * norm + bend * jnp.sqrt(square) * length**2
+            next_norm = jnp.where(usable & (size == 1.0), left, far)
         following = manifold.project(manifold.exp(state.point, size * direction))
         scale = jnp.sqrt(square) + jnp.max(jnp.abs(state.point))
         return _Descent(
@@ -163,8 +167,6 @@ def _descend(manifold, points, weights):
         )
 
     start = manifold.mean_start(points, weights)
-    one = jnp.ones((), weights.dtype)
-    far = one * jnp.inf
     first = _Descent(start, start, jnp.zeros_like(start), 0.0 * one, one, far, far, far, one, 0)
     return jax.lax.while_loop(unfinished, step, first).point
 
