@@ -1,10 +1,10 @@
 """The Frechet mean: the minimiser of F(x) = (1/2) sum_i w_i dist(x, x_i)^2.
 
-Gradient descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). All steps are below 2/L, so
-that F falls at each (descent lemma); L bounds the Hessian: 1 where the curvature is not negative, else
-s sqrt|k| coth(s sqrt|k|) at the root-mean-square distance s of the data, which falls along the iteration
-(docs/mathematics.md, Proposition 1). A release takes steps of 1/L, as many as public quantities say; `frechet_mean`
-takes Barzilai-Borwein steps until the gradient norm is at rounding level.
+Descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). Gradient steps below 2/L make F fall
+(descent lemma); L bounds the Hessian: 1 where the curvature is not negative, else s sqrt|k| coth(s sqrt|k|) at the
+root-mean-square distance s of the data, which falls along the iteration (docs/mathematics.md, section 5). A release
+takes steps of 1/L, as many as public quantities say; `frechet_mean` takes Newton steps where the manifold knows the
+Hessian (`Manifold.newton_moments`) and Barzilai-Borwein steps elsewhere, until the gradient norm is at rounding level.
 """
 
 import functools
@@ -136,8 +136,9 @@ def _descend(manifold, points, weights):
     def unfinished(state):
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
-        reached = (state.norm <= 4.0 * precision * state.scale) | (state.next_norm <= 0.5 * precision * state.scale)
-        return ~reached & ~stalled & (state.count < _STEP_LIMIT)
+        known = state.next_norm <= 0.5 * precision * state.scale
+        # A norm that is NaN ends it, too.
+        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & (state.count < _STEP_LIMIT)
 
     def step(state):
         total, square, direction, rate = manifold.newton_moments(state.point, points, weights)
@@ -161,7 +162,7 @@ def _descend(manifold, points, weights):
             left = rate * norm + bend * jnp.sqrt(square) * length**2
             next_norm = jnp.where(usable & (size == 1.0), left, far)
         following = manifold.project(manifold.exp(state.point, size * direction))
-        scale = jnp.sqrt(square) + jnp.max(jnp.abs(state.point))
+        scale = jnp.sqrt(square) + jnp.linalg.norm(state.point.reshape(-1))
         return _Descent(
             following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.count + 1
         )
