@@ -1,5 +1,6 @@
 """Eigenvectors of 3 x 3 matrices by rotations, and the functions built on them, where eigenvalues meet."""
 
+import functools
 import math
 
 import jax
@@ -123,6 +124,13 @@ def test_functions_against_scipy_in_both_precisions():
     assert not np.all(np.isfinite(spd3.cholesky(jnp.diag(jnp.array([1.0, -1.0, 1.0])))))
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def line_derivatives(function, a, e):
+    first = jax.jacfwd(lambda t: function(a + t * e))
+    zero = jnp.zeros((), a.dtype)
+    return first(zero), jax.jacfwd(first)(zero)
+
+
 @both_precisions
 @pytest.mark.parametrize("gap", GAPS)
 def test_two_derivatives_against_the_block_identity(dtype, gap):
@@ -131,15 +139,11 @@ def test_two_derivatives_against_the_block_identity(dtype, gap):
     e = np.random.default_rng(4).normal(size=(3, 3))
     e = 0.1 * (e + e.T)
 
-    def line(function):
-        first = jax.jacfwd(lambda t: function(jnp.asarray(a, dtype) + t * jnp.asarray(e, dtype)))
-        zero = jnp.zeros((), dtype)
-        return jax.jit(lambda: (first(zero), jax.jacfwd(first)(zero)))()
-
     single = dtype == "float32"
     for function, exact in FUNCTIONS:
         row = np.real(exact(np.kron(np.eye(3), a) + np.kron(np.eye(3, k=1), e)))[:3].reshape(3, 3, 3)
-        for order, derivative in enumerate(line(function), start=1):
+        derivatives = line_derivatives(function, jnp.asarray(a, dtype), jnp.asarray(e, dtype))
+        for order, derivative in enumerate(derivatives, start=1):
             expected = row[:, order] * math.factorial(order)
             # scipy's own functions of defective matrices are good to about 1e-8.
             np.testing.assert_allclose(derivative, expected, atol=2e-3 if single else 3e-7)
@@ -149,18 +153,26 @@ def test_two_derivatives_against_the_block_identity(dtype, gap):
 @pytest.mark.parametrize("gap", GAPS)
 def test_derivatives_of_log_det_exp_near_equal_eigenvalues(dtype, gap):
     """Sum of log sinh(z)/z, about sum z^2/6: gradient and Hessian are finite, and right by finite differences."""
-    manifold, p = SPD(3), jnp.eye(3, dtype=dtype)
     tangent = jnp.asarray(with_eigenvalues([1.0, 1.0 + gap, 0.2], 1)[0][0], dtype)
+    zero = jnp.zeros(6, dtype)
+    _, gradient, hessian = volume_derivatives(tangent, zero)
+    assert np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))
+    if dtype == "float64":
+        step = 1e-4
+        for i in range(6):
+            (ahead, slope_ahead, _), (behind, slope_behind, _) = (
+                volume_derivatives(tangent, zero.at[i].set(sign * step)) for sign in (1, -1)
+            )
+            np.testing.assert_allclose(gradient[i], (ahead - behind) / (2 * step), atol=1e-7)
+            np.testing.assert_allclose(hessian[i], (slope_ahead - slope_behind) / (2 * step), atol=1e-6)
+
+
+@jax.jit
+def volume_derivatives(tangent, z):
+    manifold, p = SPD(3), jnp.eye(3, dtype=tangent.dtype)
     frame = manifold.frame(p)
 
     def volume(z):
         return manifold.log_det_exp(p, tangent + manifold.combine(z, frame))
 
-    gradient, hessian = jax.jit(lambda z: (jax.grad(volume)(z), jax.hessian(volume)(z)))(jnp.zeros(6, dtype))
-    assert np.all(np.isfinite(gradient)) and np.all(np.isfinite(hessian))
-    if dtype == "float64":
-        slope, step = jax.jit(jax.grad(volume)), 1e-4
-        for i in range(6):
-            e = jnp.zeros(6).at[i].set(step)
-            np.testing.assert_allclose(gradient[i], (volume(e) - volume(-e)) / (2 * step), atol=1e-7)
-            np.testing.assert_allclose(hessian[i], (slope(e) - slope(-e)) / (2 * step), atol=1e-6)
+    return volume(z), jax.grad(volume)(z), jax.hessian(volume)(z)
