@@ -64,6 +64,12 @@ class Euclidean(Manifold):
         return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
 
     @operation
+    def newton_moments(self, base, points, weights):
+        """The Hessian is the identity."""
+        total, square = self.log_moments(base, points, weights)
+        return total, square, total, 0.0
+
+    @operation
     def project(self, x):
         """The identity."""
         return x

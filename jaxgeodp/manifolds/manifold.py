@@ -136,6 +136,21 @@ class Manifold(abc.ABC):
         squares = jax.vmap(lambda v: self.inner(base, v, v))(logs)
         return jnp.tensordot(weights.astype(logs.dtype), logs, axes=1), weights @ squares
 
+    @operation
+    def newton_moments(self, base, points, weights):
+        """`log_moments`, a step towards the Frechet mean, and how good it is.
+
+        Returns ``(total, square, step, rate)`` with ``step = P^-1 total`` and ``|1 - H P^-1| <= rate``, H being the
+        Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at ``base``: 0 for Newton's step. ``rate`` is None where
+        nothing is known, and ``step`` only a direction of the right length, as here.
+        """
+        total, square = self.log_moments(base, points, weights)
+        return total, square, total, None
+
+    def mean_start(self, points, weights):
+        """Where the search for the Frechet mean starts: the heaviest point by default."""
+        return points[jnp.argmax(weights)]
+
     # Points and vectors -----------------------------------------------------------------------------
 
     def project(self, x):

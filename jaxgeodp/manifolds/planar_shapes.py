@@ -31,6 +31,8 @@ from jaxgeodp.manifolds.radial import tangent_line
 _COINCIDENT = 1e-9
 # C^32: trace powers overestimate the largest of d eigenvalues by at most d^(1/32), 15 % at d = 96.
 _SQUARINGS = 5
+# The mean curvature of the objective is bounded from below before it divides a step.
+_SMALLEST_CURVATURE = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,14 +120,25 @@ class PlanarShapes(Manifold):
 
     @operation
     def log_moments(self, base, points, weights):
-        """Two complex matrix-vector products: overlaps ``points @ conj(x)``, then coefficients @ points."""
-        coefficients, squares = self._log_coefficients(base, points)
+        """Two matrix products: overlaps ``points @ conj(x)``, then coefficients @ points."""
+        coefficients, squares, _ = self._log_coefficients(base, points)
         return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
+
+    @operation
+    def newton_moments(self, base, points, weights):
+        """A step over the mean of the Hessian's eigenvalues: ``1``, ``2t cot 2t`` and dim - 2 times ``t cot t``."""
+        coefficients, squares, cosine = self._log_coefficients(base, points)
+        ratio = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2)
+        complex_direction = ratio * (2.0 * cosine - 1.0 / jnp.maximum(cosine, 0.5))
+        trace = 1.0 + weights @ (complex_direction + (self.dim - 2) * ratio * cosine)
+        total = self.to_tangent(base, (weights * coefficients) @ points)
+        step = total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim)
+        return total, weights @ squares, step, None
 
     @operation
     def log_covariance_bound(self, base, points, weights):
         """``tr(C^32)^(1/32)`` for the covariance C of the logarithms, by five squarings."""
-        coefficients, _ = self._log_coefficients(base, points)
+        coefficients, _, _ = self._log_coefficients(base, points)
         logs = (jnp.sqrt(weights) * coefficients)[:, None] * points
         logs = logs - (logs @ jnp.conj(base))[:, None] * base
         stacked = jnp.concatenate([jnp.real(logs), jnp.imag(logs)], axis=1)
@@ -193,13 +206,15 @@ class PlanarShapes(Manifold):
         return overlap, perpendicular, jnp.real(jnp.vdot(perpendicular, perpendicular)), cosine
 
     def _log_coefficients(self, base, points):
-        """Complex c_i with log_x(x_i) the horizontal part of ``c_i x_i``, and the squared distances."""
+        """Complex c_i with log_x(x_i) the horizontal part of ``c_i x_i``, the squared distances, the cosines."""
         overlap = points @ jnp.conj(base)
-        cosine_squared = jnp.real(overlap) ** 2 + jnp.imag(overlap) ** 2
+        real, imaginary = jnp.real(overlap), jnp.imag(overlap)
+        cosine_squared = real**2 + imaginary**2
         cosine = safe_sqrt(cosine_squared)
         ratio = angle_over_sine_of_cosine(cosine)
-        phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
-        return ratio * phase, ratio**2 * (1.0 - cosine_squared)
+        scale = ratio / jnp.where(cosine > 0, cosine, 1.0)
+        coefficients = jax.lax.complex(scale * real, -scale * imaginary)
+        return coefficients, ratio**2 * (1.0 - cosine_squared), cosine
 
 
 def _coincidence(x):

@@ -15,6 +15,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 import jaxgeodp.manifolds.spd2 as spd2
+import jaxgeodp.manifolds.spd3 as spd3
 import jaxgeodp.manifolds.spectral as spectral
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
@@ -103,11 +104,32 @@ class SPD(Manifold):
         if self.size == 2:
             return spd2.log_moments(base, points, weights)
         root = _root(base)
-        inverse = solve_triangular(root, jnp.eye(self.size, dtype=base.dtype), lower=True)
-        half = (points.reshape(-1, self.size) @ inverse.T).reshape(points.shape).swapaxes(-1, -2)
-        whitened = (half.reshape(-1, self.size) @ inverse.T).reshape(points.shape)
-        total, square = spectral.log_moments(whitened, weights)
+        total, square = spectral.log_moments(self._whitened(root, points), weights)
         return _congruence(root, total), square
+
+    @operation
+    def newton_moments(self, base, points, weights):
+        """The exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
+        if self.size == 2:
+            return *spd2.newton_moments(base, points, weights), 0.0
+        root = _root(base)
+        total, square, step, rate = spectral.newton_moments(self._whitened(root, points), weights)
+        return _congruence(root, total), square, _congruence(root, step), rate
+
+    @operation
+    def mean_start(self, points, weights):
+        """The geometric mean A (A^-1 H)^{1/2} of the arithmetic mean A and the harmonic mean H.
+
+        Third order in the spread of the data (the second order terms of A and H cancel), without any ``eigh`` of them.
+        """
+        arithmetic = jnp.tensordot(weights, points, axes=1)
+        if self.size == 2:
+            harmonic = spd2.harmonic_mean(points, weights)
+        else:
+            inverses = jax.vmap(_inverse_root)(points).reshape(-1, self.size)
+            harmonic_root = _inverse_root((jnp.repeat(weights, self.size)[:, None] * inverses).T @ inverses)
+            harmonic = harmonic_root.T @ harmonic_root
+        return self.exp(arithmetic, 0.5 * self.log(arithmetic, harmonic))
 
     @operation
     def project(self, x):
@@ -164,6 +186,14 @@ class SPD(Manifold):
         value = jnp.where(chord, quadratic * lower**2, growth * lower)
         return value, jnp.where(chord, quadratic * (lower + safe_upper), growth)
 
+    def _whitened(self, root, points):
+        """``L^-1 x_i L^-T`` for all points, as two matrix products."""
+        inverse = _inverse_of_lower(root)
+        if self.size == 3:
+            return (points.reshape(-1, 9) @ jnp.kron(inverse, inverse).T).reshape(points.shape)
+        half = (points.reshape(-1, self.size) @ inverse.T).reshape(points.shape).swapaxes(-1, -2)
+        return (half.reshape(-1, self.size) @ inverse.T).reshape(points.shape)
+
     @property
     def _functions(self):
         return spd2 if self.size == 2 else spectral
@@ -173,6 +203,8 @@ def _root(point):
     """Lower triangular L with p = L L'; the matrix is made symmetric first."""
     if point.shape[-1] == 2:
         return spd2.cholesky(point)
+    if point.shape[-1] == 3:
+        return spd3.cholesky(point)
     return jnp.linalg.cholesky(point, symmetrize_input=True)
 
 
@@ -180,8 +212,21 @@ def _whiten(root, x):
     """``L^-1 x L^-T``, symmetric."""
     if root.shape[-1] == 2:
         return spd2.whiten(root, x)
+    if root.shape[-1] == 3:
+        return spd3.whiten(root, x)
     half = solve_triangular(root, 0.5 * (x + x.T), lower=True)
     return solve_triangular(root, half.T, lower=True)
+
+
+def _inverse_of_lower(root):
+    if root.shape[-1] == 3:
+        return spd3.inverse_of_lower(root)
+    return solve_triangular(root, jnp.eye(root.shape[-1], dtype=root.dtype), lower=True)
+
+
+def _inverse_root(point):
+    """``L^-1``, so that ``p^-1 = L^-T L^-1``."""
+    return _inverse_of_lower(_root(point))
 
 
 def _congruence(root, x):

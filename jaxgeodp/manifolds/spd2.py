@@ -64,6 +64,53 @@ def log_moments(base, points, weights):
     return total, weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
 
 
+def newton_moments(base, points, weights):
+    """`log_moments` and the Newton step ``H^-1 sum_i w_i log_p(q_i)`` with the exact Hessian of the mean's objective.
+
+    Whitened, q = m I + [[d1, d2], [d2, -d1]], linear in q. The Hessian of half the squared distance is 1 along I and
+    along d, and z coth z across d, z = artanh(|d|/m) = slope |d|; so z coth z = slope m.
+    """
+    root = cholesky(base)
+    one, below, two = 1.0 / root[0, 0], -root[1, 0] / (root[0, 0] * root[1, 1]), 1.0 / root[1, 1]
+    # Rows: q11, q12, q21, q22; columns: m, d1, d2.
+    zero = jnp.zeros_like(one)
+    to_whitened = jnp.array(
+        [
+            [0.5 * (one**2 + below**2), 0.5 * (one**2 - below**2), one * below],
+            [0.5 * below * two, -0.5 * below * two, 0.5 * one * two],
+            [0.5 * below * two, -0.5 * below * two, 0.5 * one * two],
+            [0.5 * two**2, -0.5 * two**2, zero],
+        ]
+    )
+    flat = points.reshape(-1, 4)
+    middle, first, second = (flat @ to_whitened).T
+    det = (flat[:, 0] * flat[:, 3] - (0.5 * (flat[:, 1] + flat[:, 2])) ** 2) * (one * two) ** 2
+    gap = first**2 + second**2
+    slope = log_slope(middle, gap, det)
+    half_log_det = 0.5 * jnp.log(det)
+    across = (slope * middle - 1.0) / jnp.where(gap > 0, gap, 1.0)
+    identity, along_first, along_second = weights @ half_log_det, weights @ (slope * first), weights @ (slope * second)
+    square = weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
+    across = weights * across
+    h11, h22, h12 = 1.0 + across @ second**2, 1.0 + across @ first**2, -(across @ (first * second))
+    determinant = h11 * h22 - h12**2
+    step_first = (h22 * along_first - h12 * along_second) / determinant
+    step_second = (h11 * along_second - h12 * along_first) / determinant
+
+    def tangent(m, d1, d2):
+        return root @ jnp.array([[m + d1, d2], [d2, m - d1]]) @ root.T
+
+    return tangent(identity, along_first, along_second), square, tangent(identity, step_first, step_second)
+
+
+def harmonic_mean(points, weights):
+    """``(sum_i w_i q_i^-1)^-1``."""
+    flat = points.reshape(-1, 4)
+    det = flat[:, 0] * flat[:, 3] - flat[:, 1] * flat[:, 2]
+    adjugate = ((weights / det) @ flat).reshape(2, 2)  # of the mean inverse
+    return adjugate / (adjugate[0, 0] * adjugate[1, 1] - adjugate[0, 1] * adjugate[1, 0])
+
+
 def cholesky(a):
     """Lower triangular Cholesky factor; NaN where the matrix is not positive definite."""
     off = 0.5 * (a[0, 1] + a[1, 0])

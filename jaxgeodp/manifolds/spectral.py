@@ -19,7 +19,9 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
+import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
+from jaxgeodp.manifolds.newton import solve
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
 _TAYLOR_TERMS = 7
@@ -48,7 +50,7 @@ def log_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax
 
     All n k eigenvectors enter one matrix product; no single logarithm is formed.
     """
-    values, vectors = jnp.linalg.eigh(matrices)
+    values, vectors = jax.vmap(_eigh)(matrices)
     logs = jnp.log(values)
     rows = vectors.swapaxes(-1, -2).reshape(-1, matrices.shape[-1])
     coefficients = (weights[:, None] * logs).reshape(-1, 1)
@@ -64,10 +66,70 @@ def _log_moments_jvp(primals, tangents):
     return log_moments(*primals), jax.jvp(one_by_one, primals, tangents)[1]
 
 
+def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and a bound of its relative residual.
+
+    H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity: the average over i of the factors z coth z on
+    the entries of the eigenbasis of A_i, z = (l_a - l_b)/2 with the eigenvalues l of L = log(A_i). From above,
+    z coth z <= 1 + z^2/3 gives ``P E = E + (1/12) sum_i w_i (L^2 E + E L^2 - 2 L E L)``, which needs the second
+    moments of L alone: one matrix product. (1 - rate) P <= H <= P, so that 2/(2 - rate) is the best multiple of
+    P^-1; one refinement with H itself squares its error.
+    """
+    size = matrices.shape[-1]
+    values, vectors = jax.vmap(_eigh)(matrices)
+    logs = jnp.log(values)
+    differences = jnp.abs(logs[:, :, None] - logs[:, None, :])
+    half = jnp.maximum(0.5 * differences, jnp.finfo(logs.dtype).tiny)
+    factors = half / jnp.tanh(half)
+    square = weights @ jnp.sum(logs**2, axis=-1)
+    if size == 3:
+        total = jnp.einsum("na,nia,nja->ij", weights[:, None] * logs, vectors, vectors)
+        step, residual = solve(_hessian_of_size_3(factors, vectors, weights), total, 6)
+        return total, square, step, residual
+    transposed = vectors.swapaxes(-1, -2)
+    flat = ((vectors * logs[:, None, :]) @ transposed).reshape(-1, size**2)
+    total = (weights @ flat).reshape(size, size)
+    # second[i, k, l, j] = sum w L_ik L_lj
+    second = ((weights[:, None] * flat).T @ flat).reshape(size, size, size, size)
+    outer = jnp.einsum("ikkj->ij", second)
+    inner = second.transpose(0, 3, 1, 2).reshape(size**2, size**2)
+
+    def upper_hessian(e):
+        sandwich = (inner @ e.reshape(-1)).reshape(size, size)
+        return e + (outer @ e + e @ outer - 2.0 * sandwich) / 12.0
+
+    def hessian(e):
+        rotated = (transposed.reshape(-1, size) @ e).reshape(-1, size, size) @ vectors
+        back = (weights[:, None, None] * factors * rotated) @ transposed
+        return transposed.reshape(-1, size).T @ back.reshape(-1, size)
+
+    widest = jnp.max(half, axis=(-1, -2))
+    above, exact = 1.0 + widest**2 / 3.0, jnp.max(factors, axis=(-1, -2))
+    rate = jnp.minimum(weights @ (above - exact), jnp.max(1.0 - exact / above))
+    best = 2.0 / (2.0 - rate)
+    step, residual = solve(upper_hessian, total)
+    correction, _ = solve(upper_hessian, total - best * hessian(step))
+    return total, square, best * (step + correction), (rate / (2.0 - rate) + best * residual) ** 2
+
+
+def _hessian_of_size_3(factors, vectors, weights):
+    """``E + 2 sum_i w_i sum_{a<b} (z coth z - 1) <m, E> m``, m the symmetric part of v_a v_b', as a 9 x 9 matrix."""
+    pairs = ((0, 1), (0, 2), (1, 2))
+    products = jnp.stack([vectors[:, :, None, a] * vectors[:, None, :, b] for a, b in pairs], axis=1)
+    rows = (0.5 * (products + products.swapaxes(-1, -2))).reshape(-1, 9)
+    excess = jnp.stack([2.0 * weights * (factors[:, a, b] - 1.0) for a, b in pairs], axis=1).reshape(-1, 1)
+    gram = (excess * rows).T @ rows
+    return lambda e: e + (gram @ e.reshape(-1)).reshape(3, 3)
+
+
 def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:
     """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, over the eigenvalues l of symmetric a."""
-    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(a))
+    values, vectors = _eigh(jax.lax.stop_gradient(a))
     return _gap_sum(a, values, vectors)
+
+
+def _eigh(a):
+    return spd3.eigh(a) if a.shape[-1] == 3 else jnp.linalg.eigh(a)
 
 
 class _ScalarFunction:
@@ -93,7 +155,7 @@ _EXP = _ScalarFunction(jnp.exp, lambda x, order: jnp.exp(x) / math.factorial(ord
 
 def _spectral(function: _ScalarFunction, a: jax.Array) -> jax.Array:
     a = 0.5 * (a + a.T)
-    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(a))
+    values, vectors = _eigh(jax.lax.stop_gradient(a))
     return _matrix_function(function, a, values, vectors)
 
 

@@ -14,7 +14,12 @@ import numpy as np
 from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
 from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.newton import solve
 from jaxgeodp.manifolds.radial import tangent_line
+
+_LARGEST_DIM_WITH_HESSIAN = 8
+# The mean curvature of the objective is bounded from below before it divides a step.
+_SMALLEST_CURVATURE = 0.3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,6 +107,40 @@ class Sphere(Manifold):
         ratio = angle_over_sine_of_cosine(cosine)
         squares = ratio**2 * (1.0 - cosine**2) / self.curvature
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
+
+    @operation
+    def newton_moments(self, base, points, weights):
+        """The exact Hessian from second moments of the points, up to dimension 8; only its trace above.
+
+        Half the squared distance to x_i has the Hessian ``a I + (1 - a) u u'`` with u the direction of log_p(x_i)
+        and a = theta cot(theta), ``(1 - a) u u' = (1 - a)/sin^2(theta) P x_i x_i' P`` with P = I - p p' (for R = 1).
+        """
+        cosine = self.curvature * (points @ base)
+        ratio = angle_over_sine_of_cosine(cosine)
+        sine_squared = 1.0 - cosine**2
+        total = self.to_tangent(base, (weights * ratio) @ points)
+        square = weights @ (ratio**2 * sine_squared) / self.curvature
+        transverse = ratio * cosine
+        mean_transverse = weights @ transverse
+        if self.dim > _LARGEST_DIM_WITH_HESSIAN:
+            trace = 1.0 + (self.dim - 1) * mean_transverse
+            return total, square, total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim), None
+        # Far below the rounding of 1 - a this is finite, and multiplied by sin^2.
+        excess = self.curvature * weights * (1.0 - transverse) / jnp.maximum(sine_squared, jnp.finfo(points.dtype).eps)
+        gram = (excess[:, None] * points).T @ points
+
+        def hessian(v):
+            return mean_transverse * v + self.to_tangent(base, gram @ v)
+
+        step, residual = solve(hessian, total, self.dim)
+        return total, square, step, residual
+
+    @operation
+    def mean_start(self, points, weights):
+        """The direction of the arithmetic mean; the heaviest point if that is nearly zero."""
+        mean = weights @ points
+        heaviest = points[jnp.argmax(weights)]
+        return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest))
 
     @operation
     def project(self, x):

@@ -1,10 +1,10 @@
 """The Frechet mean: the minimiser of F(x) = (1/2) sum_i w_i dist(x, x_i)^2.
 
-Gradient descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). All steps are below 2/L, so
-that F falls at each (descent lemma); L bounds the Hessian: 1 where the curvature is not negative, else
-s sqrt|k| coth(s sqrt|k|) at the root-mean-square distance s of the data, which falls along the iteration
-(docs/mathematics.md, Proposition 1). A release takes steps of 1/L, as many as public quantities say; `frechet_mean`
-takes Barzilai-Borwein steps until the gradient norm is at rounding level.
+Descent, -grad F(x) being the weighted sum of logarithms (`Manifold.log_moments`). Gradient steps below 2/L make F fall
+(descent lemma); L bounds the Hessian: 1 where the curvature is not negative, else s sqrt|k| coth(s sqrt|k|) at the
+root-mean-square distance s of the data, which falls along the iteration (docs/mathematics.md, section 5). A release
+takes steps of 1/L, as many as public quantities say; `frechet_mean` takes Newton steps where the manifold knows the
+Hessian (`Manifold.newton_moments`) and Barzilai-Borwein steps elsewhere, until the gradient norm is at rounding level.
 """
 
 import functools
@@ -21,6 +21,7 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
 
 _STEP_LIMIT = 2000
+_TINY = 1e-30
 # The distance to the exact minimiser at which the mean of a release stops, in units of the ball's radius.
 _RELEASE_TOLERANCE = 1e-12
 
@@ -128,43 +129,69 @@ def _implicit_mean(manifold, points, weights):
 
 
 def _descend(manifold, points, weights):
-    """Descend from the heaviest point until the gradient norm is at rounding level."""
+    """Descend until the gradient norm is at rounding level."""
     precision = jnp.finfo(real_dtype(points)).eps
-    lowest = manifold.curvature_bounds[0]
+    lowest, highest = manifold.curvature_bounds
+    bend = max(abs(lowest), abs(highest))
+    one = jnp.ones((), weights.dtype)
+    far = one * jnp.inf
 
     def unfinished(state):
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
-        return (state.norm > 2.0 * precision * state.scale) & ~stalled & (state.count < _STEP_LIMIT)
+        known = state.next_norm <= 0.5 * precision * state.scale
+        # A norm that is NaN ends it, too.
+        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & (state.count < _STEP_LIMIT)
 
     def step(state):
-        total, square = manifold.log_moments(state.point, points, weights)
+        total, square, direction, rate = manifold.newton_moments(state.point, points, weights)
         norm = manifold.norm(state.point, total)
+        slope = manifold.inner(state.point, direction, total)
+        length = manifold.norm(state.point, direction)
+        # Where the Hessian is nearly singular, indefinite or NaN, its direction is not one to go.
+        usable = slope > 0.01 * norm * length
+        direction = jnp.where(usable, direction, total)
+        slope, length = jnp.where(usable, slope, norm**2), jnp.where(usable, length, norm)
         square = jnp.maximum(square, 0.0)  # rounding
-        smoothness = _smoothness(lowest, square)
-        # Barzilai-Borwein: the inverse curvature seen along the last step.
-        carried = manifold.transport(state.previous, state.point, state.total)
-        change = state.norm**2 - manifold.inner(state.point, carried, total)
-        seen = state.size * state.norm**2 / jnp.where(change > 0, change, 1.0)
-        default = 2.0 / (1.0 + smoothness)
-        size = jnp.where((state.count > 0) & (change > 0), jnp.clip(seen, 0.5 * default, 1.9 / smoothness), default)
-        following = manifold.project(manifold.exp(state.point, size * total))
-        scale = jnp.sqrt(square) + jnp.max(jnp.abs(state.point))
-        return _Descent(following, state.point, total, size, norm, state.norm, scale, state.count + 1)
+        longest = 1.9 * slope / jnp.maximum(_smoothness(lowest, square) * length**2, _TINY)
+        if rate is None:
+            size = jnp.clip(_secant_size(manifold, state, total), jnp.minimum(0.5, longest), longest)
+            next_norm = far
+        else:
+            margin = jnp.where(usable, 1.0 - rate, 0.0)
+            local = margin * slope / jnp.maximum(math.sqrt(bend) * length**3, _TINY)
+            size = jnp.minimum(1.0, jnp.maximum(longest, local))
+            # What the Hessian leaves, and its change along the step (docs/mathematics.md, section 5).
+            left = rate * norm + bend * jnp.sqrt(square) * length**2
+            next_norm = jnp.where(usable & (size == 1.0), left, far)
+        following = manifold.project(manifold.exp(state.point, size * direction))
+        scale = jnp.sqrt(square) + jnp.linalg.norm(state.point.reshape(-1))
+        return _Descent(
+            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.count + 1
+        )
 
-    start = points[jnp.argmax(weights)]
-    one = jnp.ones((), weights.dtype)
-    first = _Descent(start, start, jnp.zeros_like(start), one, one * jnp.inf, one * jnp.inf, one, 0)
+    start = manifold.mean_start(points, weights)
+    first = _Descent(start, start, jnp.zeros_like(start), 0.0 * one, one, far, far, far, one, 0)
     return jax.lax.while_loop(unfinished, step, first).point
+
+
+def _secant_size(manifold, state, total):
+    """Barzilai-Borwein: the inverse curvature seen along the last step, in units of the direction; 1 at first."""
+    carried = manifold.transport(state.previous, state.point, state.direction)
+    change = state.slope - manifold.inner(state.point, carried, total)
+    positive = change > 0
+    return jnp.where((state.count > 0) & positive, state.size * state.slope / jnp.where(positive, change, 1.0), 1.0)
 
 
 class _Descent(NamedTuple):
     point: jax.Array
     previous: jax.Array  # the point before, with
-    total: jax.Array  # minus its gradient,
-    size: jax.Array  # the step taken from it
-    norm: jax.Array  # and its gradient norm
+    direction: jax.Array  # the direction taken from it,
+    slope: jax.Array  # its inner product with minus the gradient,
+    size: jax.Array  # the multiple of it taken,
+    norm: jax.Array  # and the gradient norm
     previous_norm: jax.Array
+    next_norm: jax.Array  # a bound of the gradient norm at the point, from the one before
     scale: jax.Array  # size of the numbers that rounding is relative to
     count: int
 
