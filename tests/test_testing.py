@@ -174,9 +174,7 @@ def test_wrong_manifolds_are_caught(manifold, law):
 
 
 def test_the_broken_law_is_named():
-    with pytest.raises(
-        AssertionError, match=r"WrongFrame.*float32.*breaks the law 'inner_product': the frame"
-    ):
+    with pytest.raises(AssertionError, match=r"WrongFrame.*float32.*breaks the law 'inner_product': the frame"):
         check_manifold(WrongFrame(2))
     check_manifold(Euclidean(2), dtypes=["float32"])
 
