@@ -22,11 +22,11 @@ def draw_outline(axes, landmarks, reference=None, **line) -> None:
     axes.axis("off")
 
 
-def draw_matrix(axes, matrix, labels, limit=None) -> None:
-    """Draw a symmetric matrix (k, k) as a heat map with its numbers."""
+def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r"):
+    """Draw a symmetric matrix (k, k) as a heat map with its numbers; returns the image, for a colour bar."""
     matrix = np.asarray(matrix, float)
     limit = np.max(np.abs(matrix)) if limit is None else limit
-    axes.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
+    image = axes.imshow(matrix, cmap=colors, vmin=-limit, vmax=limit)
     ticks = range(len(labels))
     axes.set_xticks(ticks, labels, fontsize=6)
     axes.set_yticks(ticks, labels, fontsize=6)
@@ -40,6 +40,7 @@ def draw_matrix(axes, matrix, labels, limit=None) -> None:
                 f"{matrix[i, j] + 0.0:z.2f}",
                 ha="center",
                 va="center",
-                fontsize=5,
+                fontsize=6.5,
                 color="w" if dark else "k",
             )
+    return image

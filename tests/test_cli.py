@@ -1,6 +1,7 @@
 """The command line, through its entry point."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from jaxgeodp import SPD, PlanarShapes, Sphere
+from jaxgeodp import SPD, Hyperbolic, PlanarShapes, Rotations, Sphere
 from jaxgeodp.cli import app
 
 PUBLIC_DATA = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -40,12 +41,26 @@ def landmarks(n=30):
     return square + 0.05 * np.random.default_rng(2).normal(size=(n, 4, 2))
 
 
+def hyperboloid(n=30):
+    space = np.random.default_rng(3).normal(size=(n, 2)) * 0.2
+    return np.column_stack([np.sqrt(1.0 + np.sum(space**2, axis=1)), space])
+
+
+def rotation_matrices(n=30):
+    # Near the identity; the reader projects.
+    return np.eye(3) + 0.1 * np.random.default_rng(4).normal(size=(n, 3, 3))
+
+
 def save_csv(path, rows, header=None):
     np.savetxt(path, rows, delimiter=",", header=header or "", comments="")
 
 
-def release(data, out, manifold, radius, *more):
-    return run("release", data, "--manifold", manifold, "--radius", radius, "--epsilon", 2, "--out", out, *more)
+def release_arguments(data, out, manifold, radius, *more):
+    return ["release", data, "--manifold", manifold, "--radius", radius, "--epsilon", 2, "--out", out, *more]
+
+
+def release(*arguments):
+    return run(*release_arguments(*arguments))
 
 
 def test_installed_entry_point_answers():
@@ -76,15 +91,19 @@ def test_installed_entry_point_answers():
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "kng"])
-def test_release_of_directions_matrices_and_shapes(tmp_path, mechanism):
+def test_release_on_every_manifold(tmp_path, mechanism):
     np.save(tmp_path / "directions.npy", directions())
     np.savez(tmp_path / "matrices.npz", x=matrices(), labels=np.arange(30))
     save_csv(tmp_path / "landmarks.csv", landmarks().reshape(30, -1), header="x1,y1,x2,y2,x3,y3,x4,y4")
     np.save(tmp_path / "square.npy", landmarks(1)[0])
+    np.save(tmp_path / "hyperboloid.npy", hyperboloid())
+    save_csv(tmp_path / "rotations.csv", rotation_matrices().reshape(30, 9))
     cases = [
         ("directions.npy", "sphere", 0.5, [], Sphere(2)),
         ("matrices.npz", "spd", 1.5, ["--array", "x"], SPD(3)),
-        ("landmarks.csv", "shapes", 0.3, ["--center", tmp_path / "square.npy"], PlanarShapes(4)),
+        ("landmarks.csv", "shapes", 0.3, ["--header", "--center", tmp_path / "square.npy"], PlanarShapes(4)),
+        ("hyperboloid.npy", "hyperbolic", 1.0, [], Hyperbolic(2)),
+        ("rotations.csv", "rotations", 0.7, [], Rotations()),
     ]
     for file, name, radius, more, manifold in cases:
         out = tmp_path / f"{name}.json"
@@ -95,8 +114,20 @@ def test_release_of_directions_matrices_and_shapes(tmp_path, mechanism):
         point = value[..., 0] + 1j * value[..., 1] if name == "shapes" else value
         assert manifold.belongs(point, 1e-9)
         assert record["n"] == 30 and record["guarantee"]["epsilon"] == 2.0 and record["guarantee"]["kind"] == "pure"
-        assert record["manifold"]["name"] == type(manifold).__name__
+        assert record["manifold"]["name"] == type(manifold).__name__ and record["statistic"] == "FrechetMean"
         assert "30" in words(result) and "sensitivity" in words(result)
+
+
+def test_the_median_is_released_by_kng_alone(tmp_path):
+    np.save(tmp_path / "data.npy", directions())
+    more = ["--statistic", "median"]
+    result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, *more)
+    assert result.exit_code == 2 and words(result).startswith("Error: --statistic median needs --mechanism kng")
+    assert not (tmp_path / "out.json").exists()
+    result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, *more, "--mechanism", "kng")
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert record["statistic"] == "FrechetMedian" and Sphere(2).belongs(np.array(record["value"]), 1e-9)
 
 
 def test_vech_rows_and_square_matrices_are_the_same_data(tmp_path):
@@ -110,16 +141,99 @@ def test_vech_rows_and_square_matrices_are_the_same_data(tmp_path):
     np.testing.assert_allclose(records, read_records(tmp_path / "full.npy", "spd")[1])
 
 
-def test_cells_that_are_no_numbers_become_missing_and_are_not_reported(tmp_path):
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
     from jaxgeodp.cli.reading import read_records
 
     path = tmp_path / "cells.csv"
-    path.write_text("0,0,1\n0,secret,1\n,0,1\n0.1,0,1\n")
-    _, records = read_records(path, "sphere")
-    assert records.shape == (4, 3) and np.isnan(records[1, 1]) and np.isnan(records[2, 0])
-    result = release(path, tmp_path / "out.json", "sphere", 0.5)
-    assert result.exit_code == 0 and "secret" not in result.output
-    assert "NaN" not in (tmp_path / "out.json").read_text()
+    lines = [
+        b"0,0,1",
+        b"0,secret,1",
+        b",0,1",
+        b"",
+        b'"0,0,1',
+        b"0.1,0",
+        b"0.1,0,1,2",
+        b"0,caf\xe9,1",
+        b"0.1,0,1",
+        b"1,1,1",
+    ]
+    expected = np.full((10, 3), np.nan)
+    expected[[0, 8, 9]] = [[0, 0, 1], [0.1, 0, 1], [1, 1, 1]]
+    expected[[1, 2, 4, 7]] = [[0, np.nan, 1], [np.nan, 0, 1], [np.nan, 0, 1], [0, np.nan, 1]]
+    for last in (b"", end):
+        path.write_bytes(b"\xef\xbb\xbf" + end.join(lines) + last)
+        np.testing.assert_array_equal(read_records(path, "sphere")[1], expected)
+        # With a header the first line is no record, and alone gives the width.
+        np.testing.assert_array_equal(read_records(path, "sphere", header=True)[1], expected[1:])
+
+
+def test_the_content_of_a_record_changes_nothing_but_the_value(tmp_path):
+    """Replace any line by any bytes: the same n, exit code and output; the compiled program is shared."""
+    data, out = tmp_path / "data.csv", tmp_path / "out.json"
+    save_csv(data, directions(50))
+    lines = data.read_bytes().splitlines()
+
+    def outcome():
+        result = release(data, out, "sphere", 0.5, "--overwrite")
+        return result.exit_code, result.stdout, result.stderr, json.loads(out.read_text())["n"]
+
+    expected = outcome()
+    assert expected[0] == 0 and expected[2] == "" and expected[3] == 50
+    rng = np.random.default_rng(5)
+    noise = [bytes(rng.integers(0, 256, 30, dtype=np.uint8)).translate(None, b"\r\n") for _ in range(6)]
+    special = [
+        b"",
+        b"x,y,z",
+        b'"open',
+        b"1,2",
+        b"1,2,3,4",
+        b"\xe9,\xff,\x00",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"nan,inf,-inf",
+    ]
+    special += [b"1e999,1,1", "\u2028,\x0b,\x0c".encode(), b"0,0,0", b"9" * 5000 + b",1,1", b"1_0,0x1,1"]
+    for position, content in enumerate(noise + special):
+        line = (0, 49, position)[position % 3]
+        changed = list(lines)
+        changed[line] = content
+        data.write_bytes(b"\n".join(changed) + b"\n")
+        assert outcome() == expected, (line, content)
+    assert "NaN" not in out.read_text()
+
+
+def test_a_center_file_has_a_header_only_if_the_call_says_so(tmp_path):
+    for name, rows in (("data", directions()), ("center", np.array([[0.0, 0.1, 1.0]]))):
+        save_csv(tmp_path / f"{name}.csv", rows, header="x,y,z")
+    arguments = [tmp_path / "data.csv", tmp_path / "out.json", "sphere", 0.5, "--center", tmp_path / "center.csv"]
+    assert release(*arguments).exit_code == 2
+    assert release(*arguments, "--header").exit_code == 0
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert record["n"] == 30
+    np.testing.assert_allclose(record["ball"]["center"], np.array([0.0, 0.1, 1.0]) / np.sqrt(1.01), atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["longdouble", "float16", ">f8", ">i4", "uint8", "bool"])
+def test_any_type_of_real_number_is_read(tmp_path, kind):
+    from jaxgeodp.cli.reading import read_records
+
+    rows = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+    np.save(tmp_path / "data.npy", rows.astype(kind))
+    _, records = read_records(tmp_path / "data.npy", "sphere")
+    assert records.dtype == np.float64
+    np.testing.assert_array_equal(records, rows)
+
+
+def test_extended_precision_is_released(tmp_path):
+    shapes = landmarks().astype(np.longdouble)
+    np.save(tmp_path / "real.npy", shapes)
+    np.save(tmp_path / "complex.npy", shapes[..., 0] + 1j * shapes[..., 1])
+    np.save(tmp_path / "square.npy", landmarks(1)[0])
+    for name in ("real", "complex"):
+        more = ["--center", tmp_path / "square.npy"]
+        result = release(tmp_path / f"{name}.npy", tmp_path / f"{name}.json", "shapes", 0.3, *more)
+        assert result.exit_code == 0, result.output
 
 
 def bad_calls(folder):
@@ -129,7 +243,8 @@ def bad_calls(folder):
     np.save(folder / "text.npy", np.array([["a", "b"], ["c", "d"]]))
     np.savez(folder / "two.npz", a=directions(), b=directions())
     (folder / "broken.npy").write_bytes(b"not an array 12345")
-    (folder / "ragged.csv").write_text("1,2,3\n4,5\n")
+    (folder / "vector.csv").write_text("1,2,3,4,5\n4,5,6,7,8\n")
+    (folder / "old.json").write_text("precious")
     (folder / "empty.csv").write_text("")
     (folder / "data.parquet").write_text("")
     base = {
@@ -143,7 +258,11 @@ def bad_calls(folder):
         "there is no such file": {**base, "data": "absent.npy"},
         "unknown file type": {**base, "data": "data.parquet"},
         "cannot be read": {**base, "data": "broken.npy"},
-        "same number of columns": {**base, "data": "ragged.csv"},
+        "exists; name another file, or replace it with --overwrite": {**base, "out": folder / "old.json"},
+        "is an input of this call": {**base, "out": folder / "good.npy"},
+        "points of the hyperboloid must have shape": {**base, "--manifold": "hyperbolic", "data": "cube.npy"},
+        "rotations must have shape": {**base, "--manifold": "rotations", "data": "vector.csv"},
+        "--statistic must be one of": {**base, "--statistic": "mode"},
         "needs at least 2 records, one per row, but": {**base, "data": "one.npy"},
         "needs at least 2 records": {**base, "data": "empty.csv"},
         "--manifold must be one of": {**base, "--manifold": "torus"},
@@ -184,11 +303,53 @@ def test_spd_release_that_cannot_exist_says_what_to_change(tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
-def test_an_existing_release_survives_a_failed_one(tmp_path):
-    out = tmp_path / "out.json"
+def test_existing_files_are_replaced_only_on_demand_and_inputs_never(tmp_path):
+    data, center, out, link = (tmp_path / name for name in ("data.npy", "center.npy", "out.json", "link.npy"))
+    np.save(data, directions())
+    np.save(center, np.array([0.0, 0.0, 1.0]))
+    link.symlink_to(data)
     out.write_text("precious")
-    assert release(tmp_path / "absent.npy", out, "sphere", 0.5).exit_code == 2
+    assert release(data, out, "sphere", 0.5).exit_code == 2
+    assert release(tmp_path / "absent.npy", out, "sphere", 0.5, "--overwrite").exit_code == 2
     assert out.read_text() == "precious"
+    before = data.read_bytes(), center.read_bytes()
+    for target in (data, center, link):
+        result = release(data, target, "sphere", 0.5, "--center", center, "--overwrite")
+        assert result.exit_code == 2 and "is an input of this call" in words(result)
+    assert (data.read_bytes(), center.read_bytes()) == before and link.is_symlink()
+    assert release(data, out, "sphere", 0.5, "--overwrite").exit_code == 0
+    assert json.loads(out.read_text())["n"] == 30
+
+
+@pytest.mark.parametrize("kind", [ValueError, TypeError, RuntimeError, MemoryError, FloatingPointError, KeyError])
+def test_only_our_own_words_are_printed(tmp_path, monkeypatch, kind):
+    from jaxgeodp.mechanisms import LaplaceMechanism
+
+    def fail(self, data):
+        raise kind("secret 3.14")
+
+    monkeypatch.setattr(LaplaceMechanism, "release", fail)
+    np.save(tmp_path / "data.npy", directions())
+    before = sorted(tmp_path.iterdir())
+    result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5)
+    assert result.exit_code == 1 and "secret" not in result.output and "Traceback" not in result.output
+    assert words(result) == (
+        f"Error: stopped by an unexpected {kind.__name__}; its text is withheld, as it could quote data."
+    )
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
+    """Programs from the compilation cache must not make XLA print warnings."""
+    np.save(tmp_path / "data.npy", directions())
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    arguments = release_arguments(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, "--overwrite")
+    command = [sys.executable, "-c", "from jaxgeodp.cli import main; main()", *map(str, arguments)]
+    for _ in range(2):
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        assert answer.stderr == "" and answer.stdout.startswith("Wrote ")
+        assert any((tmp_path / "cache").rglob("*-cache")), "the cache is in use"
 
 
 def test_demo_writes_pictures_and_records(tmp_path):

@@ -5,9 +5,12 @@ contains a private value.
 """
 
 import contextlib
+import hashlib
 import os
 import pathlib
 import platform
+import sys
+import warnings
 from typing import Annotated
 
 import typer
@@ -61,17 +64,23 @@ def demo(
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
         _use_compilation_cache()
-        run_demo(out, _output)
+        with _quiet_libraries():
+            run_demo(out, _output)
 
 
 @app.command()
 def release(
     data: Annotated[
         pathlib.Path,
-        typer.Argument(help="Records: .npy, .npz or .csv; landmarks as (n,k,2), SPD as (n,k,k) or vech rows."),
+        typer.Argument(
+            help="Records: .npy, .npz or .csv (a line is a record); landmarks as (n,k,2), SPD as (n,k,k) or vech rows."
+        ),
     ],
     manifold: Annotated[
-        str, typer.Option(help="euclidean, sphere, spd or shapes; sizes are read off the file's shape.")
+        str,
+        typer.Option(
+            help="euclidean, sphere, hyperbolic, spd, rotations or shapes; sizes are read off the file's shape."
+        ),
     ],
     radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")],
@@ -79,30 +88,44 @@ def release(
     center: Annotated[
         str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")
     ] = "origin",
+    statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
     mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
     array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
+    header: Annotated[
+        bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
-    """Release the Frechet mean of a data file with pure epsilon-differential privacy."""
+    """Release the Frechet mean or median of a data file with pure epsilon-differential privacy for each record."""
     with _one_sentence_errors():
+        import jax
+
         from jaxgeodp.cli.reading import read_center, read_records
         from jaxgeodp.domain import GeodesicBall
         from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
+        from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
         mechanisms = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
         if mechanism not in mechanisms:
             raise InputError(f"--mechanism must be one of {', '.join(mechanisms)}, got '{mechanism}'.")
-        _check_writable(out)
-        space, records = read_records(data, manifold, array)
-        point = read_center(center, space)
-        chosen = mechanisms[mechanism](GeodesicBall(space, point, radius), epsilon, calibration=calibration)
-        calibrated = chosen.calibrate(max(len(records), 2))
+        statistics = {"mean": FrechetMean, "median": FrechetMedian}
+        if statistic not in statistics:
+            raise InputError(f"--statistic must be one of {', '.join(statistics)}, got '{statistic}'.")
+        if statistic == "median" and mechanism != "kng":
+            raise InputError(f"--statistic median needs --mechanism kng, got --mechanism {mechanism}.")
+        _check_writable(out, overwrite, [data] if center == "origin" else [data, pathlib.Path(center)])
+        space, records = read_records(data, manifold, array, header)
         _use_compilation_cache()
-        with _messages.status("Compiling and sampling ..."):
+        # On the standard output: the error stream is closed while compiled code works.
+        with _output.status("Compiling and sampling ..."), _quiet_libraries(), jax.enable_x64(True):
+            ball = GeodesicBall(space, read_center(center, space, header), radius)
+            chosen = mechanisms[mechanism](ball, epsilon, statistics[statistic](), calibration=calibration)
+            calibrated = chosen.calibrate(len(records))
             result = chosen.release(records)
         result.save(out)
     _output.print(
-        f"Wrote {escape(str(out))}: {type(chosen).__name__} on {space}, epsilon = {epsilon:g}, "
+        f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, epsilon = {epsilon:g}, "
         f"n = {len(records)}, sensitivity {calibrated.sensitivity.value:.4g}, scale {calibrated.scale:.4g}.",
         soft_wrap=True,
         highlight=False,
@@ -123,15 +146,18 @@ def info() -> None:
 
 @contextlib.contextmanager
 def _one_sentence_errors():
-    """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1."""
+    """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1.
+
+    The words of any other error are not ours and could quote the data: only its class is named.
+    """
     try:
         yield
-    except ValueError as error:
+    except InputError as error:
         _fail(str(error), 2)
     except OSError as error:
         _fail(f"{error.filename or 'the file system'}: {error.strerror or 'input/output error'}.", 1)
-    except RuntimeError as error:
-        _fail(str(error), 1)
+    except Exception as error:
+        _fail(f"stopped by an unexpected {type(error).__name__}; its text is withheld, as it could quote data.", 1)
 
 
 def _fail(message: str, code: int) -> None:
@@ -139,12 +165,17 @@ def _fail(message: str, code: int) -> None:
     raise typer.Exit(code)
 
 
-def _check_writable(out: pathlib.Path) -> None:
+def _check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
     folder = out.parent
     if not folder.is_dir():
         raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
     if out.is_dir():
         raise InputError(f"--out {out} is a folder; name a file.")
+    if any(out.exists() and path.exists() and out.samefile(path) for path in inputs):
+        raise InputError(f"--out {out} is an input of this call; name another file.")
+    if os.path.lexists(out) and not overwrite:
+        # Perhaps the only trace of epsilon that has been spent.
+        raise InputError(f"--out {out} exists; name another file, or replace it with --overwrite.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"--out {out}: the folder {folder} is not writable.")
 
@@ -156,8 +187,42 @@ def _use_compilation_cache() -> None:
     if jax.config.jax_compilation_cache_dir is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(base) / "jaxgeodp" / "compiled"
+    folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _machine() -> str:
+    """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
+    import jaxlib
+
+    words = {platform.machine(), platform.processor()}
+    with contextlib.suppress(OSError):  # Linux only
+        lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
+    return f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
+
+
+@contextlib.contextmanager
+def _quiet_libraries():
+    """Close the error stream to compiled and other libraries, unless TF_CPP_MIN_LOG_LEVEL=0 asks for XLA's log.
+
+    XLA writes there, alarmingly, that it cannot check features of code from the cache; raising that variable
+    would be too late, since it is read when jax is imported. Our own errors are printed afterwards.
+    """
+    if sys.stderr is None or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -26,7 +26,11 @@ COVARIANCE_RADIUS = 1.0
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0)
 FEATURES = ("x", "y", "I", "|Ix|", "|Iy|")
 # Beyond about this Procrustes distance from the mean a "2" is no longer told from other curves by eye.
-RECOGNISABLE = 0.15
+SHAPE_LOST = 0.15
+# Beyond this distance the variance of some combination of the features may be off by 65 %.
+COVARIANCE_LOST = 0.5
+# Entries of the log-ratio to the mean beyond this have the deepest colour; 0.4 is 49 % more or 33 % less.
+RATIO_LIMIT = 0.4
 _MECHANISMS = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
 
 
@@ -53,8 +57,8 @@ def run_demo(out: pathlib.Path, console: Console) -> None:
 class _Study:
     """One data set in its public ball, and the releases made of it."""
 
-    def __init__(self, title, ball, points):
-        self.title, self.ball, self.points = title, ball, points
+    def __init__(self, title, ball, points, lost):
+        self.title, self.ball, self.points, self.lost = title, ball, points, lost
         with jax.enable_x64(True):
             self.mean = np.asarray(frechet_mean(ball.manifold, ball.clip(points)))
         self.releases = {}
@@ -64,10 +68,17 @@ class _Study:
         release.save(out / f"{self.title}-{name}-epsilon-{epsilon:g}.json")
         self.releases[name, epsilon] = release.value
 
-    def distance(self, name, epsilon) -> float:
-        """Distance of a release from the mean: public only because these data are."""
+    def distance(self, point) -> float:
+        """Distance of a point from the mean: public only because these data are."""
         with jax.enable_x64(True):
-            return float(self.ball.manifold.dist(self.mean, self.releases[name, epsilon]))
+            return float(self.ball.manifold.dist(self.mean, point))
+
+    def heading(self, name, epsilon) -> dict:
+        """Title of the panel of one release, red if it is farther from the mean than the public ``lost``."""
+        distance = self.distance(self.releases[name, epsilon])
+        lost = distance > self.lost
+        label = f"{name.upper() if name == 'kng' else name.title()}, ε = {epsilon:g}\ndistance {distance:.3f}"
+        return {"label": label + (", lost" if lost else ""), "color": "tab:red" if lost else "black"}
 
 
 def _shape_study():
@@ -75,13 +86,13 @@ def _shape_study():
     with jax.enable_x64(True):
         center = manifold.from_landmarks(datasets.template_outline(DIGIT, LANDMARKS))
         points = np.asarray(manifold.from_landmarks(datasets.digit_outlines(DIGIT, LANDMARKS)))
-        return _Study("shapes", GeodesicBall(manifold, center, SHAPE_RADIUS), points)
+        return _Study("shapes", GeodesicBall(manifold, center, SHAPE_RADIUS), points, SHAPE_LOST)
 
 
 def _covariance_study():
     with jax.enable_x64(True):
         ball = GeodesicBall(SPD(5), datasets.template_covariance(DIGIT), COVARIANCE_RADIUS)
-        return _Study("covariances", ball, datasets.digit_covariances(DIGIT))
+        return _Study("covariances", ball, datasets.digit_covariances(DIGIT), COVARIANCE_LOST)
 
 
 def _draw_shapes(study, path):
@@ -106,23 +117,13 @@ def _draw_shapes(study, path):
     for row, name in enumerate(_MECHANISMS):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 2]
-            distance = study.distance(name, epsilon)
-            lost = distance > RECOGNISABLE
-            panel.set_title(
-                f"{name.upper() if name == 'kng' else 'Laplace'}, ε = {epsilon:g}\ndistance {distance:.3f}"
-                + (", lost" if lost else ""),
-                fontsize=9,
-                color="tab:red" if lost else "black",
-            )
+            heading = study.heading(name, epsilon)
+            panel.set_title(fontsize=9, **heading)
             plotting.draw_outline(panel, to_landmarks(study.mean), upright, color="0.6", linestyle=":", linewidth=0.9)
-            plotting.draw_outline(
-                panel,
-                to_landmarks(study.releases[name, epsilon]),
-                upright,
-                color="tab:red" if lost else "black",
-            )
+            released = to_landmarks(study.releases[name, epsilon])
+            plotting.draw_outline(panel, released, upright, color=heading["color"])
     figure.suptitle(
-        f"Private mean shape of the handwritten “{DIGIT}”: {len(study.points)} people, {LANDMARKS} landmarks "
+        f"Private mean shape of the handwritten “{DIGIT}”: {len(study.points)} images, {LANDMARKS} landmarks "
         f"(dimension {manifold.dim}), public radius {study.ball.radius:g}",
         fontsize=11,
     )
@@ -132,25 +133,38 @@ def _draw_shapes(study, path):
 def _draw_covariances(study, path):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(13, 5.6), layout="constrained")
+    figure = Figure(figsize=(14, 5.6), layout="constrained")
     axes = figure.subplots(2, len(EPSILONS) + 1)
-    limit = float(np.max(np.abs(study.mean)))
-    axes[0, 0].set_title("Fréchet mean (not private)", fontsize=9)
-    plotting.draw_matrix(axes[0, 0], study.mean, FEATURES, limit)
-    axes[1, 0].set_title("public centre (font)", fontsize=9)
-    plotting.draw_matrix(axes[1, 0], study.ball.center, FEATURES, limit)
+    axes[0, 0].set_title("Fréchet mean (not private): correlations,\nstandard deviations on the diagonal", fontsize=9)
+    deviations = np.sqrt(np.diag(study.mean))
+    correlations = study.mean / np.outer(deviations, deviations)
+    np.fill_diagonal(correlations, deviations)
+    plotting.draw_matrix(axes[0, 0], correlations, FEATURES, 1.0, "PuOr_r")
+    axes[1, 0].set_title(f"public centre (font)\ndistance {study.distance(study.ball.center):.3f}", fontsize=9)
+    plotting.draw_matrix(axes[1, 0], _log_ratio(study.ball.center, study.mean), FEATURES, RATIO_LIMIT)
     for row, name in enumerate(_MECHANISMS):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 1]
-            label = "KNG" if name == "kng" else "Laplace"
-            panel.set_title(f"{label}, ε = {epsilon:g}\ndistance {study.distance(name, epsilon):.3f}", fontsize=9)
-            plotting.draw_matrix(panel, study.releases[name, epsilon], FEATURES, limit)
+            panel.set_title(fontsize=9, **study.heading(name, epsilon))
+            ratio = _log_ratio(study.releases[name, epsilon], study.mean)
+            image = plotting.draw_matrix(panel, ratio, FEATURES, RATIO_LIMIT)
+    bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, pad=0.01)
+    bar.set_label("log-ratio to the mean: white = nothing changed", fontsize=9)
+    bar.ax.tick_params(labelsize=8)
     figure.suptitle(
-        f"Private mean of {len(study.points)} region covariances of the handwritten “{DIGIT}” "
-        f"(affine-invariant SPD(5), public radius {study.ball.radius:g}): every release is a covariance matrix",
+        f"Private mean of {len(study.points)} region covariances of the handwritten “{DIGIT}” (affine-invariant "
+        f"SPD(5), public radius {study.ball.radius:g}): logarithm of mean^(-1/2) · release · mean^(-1/2)",
         fontsize=11,
     )
     figure.savefig(path, dpi=130)
+
+
+def _log_ratio(matrix, mean):
+    """log(mean^-1/2 matrix mean^-1/2): zero at the mean, and its Frobenius norm is the distance from it."""
+    values, vectors = np.linalg.eigh(mean)
+    whitening = (vectors / np.sqrt(values)) @ vectors.T
+    ratios, axes = np.linalg.eigh(whitening @ np.asarray(matrix) @ whitening)
+    return (axes * np.log(ratios)) @ axes.T
 
 
 def _report(shapes, covariances, out, console, seconds):
@@ -161,7 +175,7 @@ def _report(shapes, covariances, out, console, seconds):
         table.add_column(f"ε = {epsilon:g}", justify="right")
     for study in (shapes, covariances):
         for name in _MECHANISMS:
-            cells = [f"{study.distance(name, epsilon):.3f}" for epsilon in EPSILONS]
+            cells = [f"{study.distance(study.releases[name, epsilon]):.3f}" for epsilon in EPSILONS]
             table.add_row(study.title, name, *cells)
     console.print(table)
     console.print(

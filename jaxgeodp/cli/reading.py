@@ -1,56 +1,63 @@
 """Reading records and centres from files.
 
-The *shape* of a file is public and may be refused; the *content* of a record is private, so that nothing here
-refuses or reports a value: a cell that is no number becomes NaN, and a record with a NaN is later replaced by
-the public centre (see `GeodesicBall.clip`).
+The *format* of a file is public and may be refused: its type, the number of records, the shape of a record (in a
+.csv file: the number of columns), whether there is a header. The *content* of a record is private, so that
+nothing here refuses, drops or reports one: a cell that is no number becomes NaN, a line of another width becomes
+a record of NaN, and a record with a NaN is later replaced by the public centre (see `GeodesicBall.clip`).
+Whatever one line of a .csv file says, the file holds as many records as it has lines.
 """
 
-import csv
+import collections
 import math
 import pathlib
 
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds import SPD, Euclidean, Manifold, PlanarShapes, Sphere
+from jaxgeodp.manifolds import SPD, Euclidean, Hyperbolic, Manifold, PlanarShapes, Rotations, Sphere
 
 _SUFFIXES = (".npy", ".npz", ".csv")
 
 
-def read_records(path: pathlib.Path, manifold_name: str, array: str | None = None) -> tuple[Manifold, np.ndarray]:
-    """The manifold and the records (n, \\*shape) of a data file.
+def read_records(
+    path: pathlib.Path, manifold_name: str, array: str | None = None, header: bool = False
+) -> tuple[Manifold, np.ndarray]:
+    """The manifold and the records (n, \\*shape) of a data file, as float64 or complex128.
 
     Args:
-        path: .npy, .npz or .csv (a first line with words in it is a header).
-        manifold_name: "euclidean" (n, d); "sphere" (n, d + 1); "spd" (n, k, k) or rows of k(k+1)/2 numbers
-            (lower triangle by rows: x11, x21, x22, ...); "shapes" (n, k, 2), rows x1, y1, x2, y2, ... or complex
-            (n, k).
+        path: .npy, .npz or .csv (lines of numbers with commas between them, no quotes).
+        manifold_name: "euclidean" (n, d); "sphere" (n, d + 1); "hyperbolic" (n, d + 1), curvature -1; "spd"
+            (n, k, k) or rows of k(k+1)/2 numbers (lower triangle by rows: x11, x21, x22, ...); "rotations"
+            (n, 3, 3) or rows of 9 numbers (by rows: x11, x12, ...); "shapes" (n, k, 2), rows x1, y1, x2, y2, ...
+            or complex (n, k).
         array: name of the array in an .npz file with several.
+        header: the first line of a .csv file holds the names of its columns. Never guessed: a guess would look
+            at the first record.
 
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
     """
     if manifold_name not in _ARRANGE:
         raise InputError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{manifold_name}'.")
-    table = _read_array(path, array)
+    table = _read_array(path, array, header)
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
         raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
     return _ARRANGE[manifold_name](path, table)
 
 
-def read_center(center: str, manifold: Manifold) -> np.ndarray:
+def read_center(center: str, manifold: Manifold, header: bool = False) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
-    name = {Euclidean: "euclidean", Sphere: "sphere", SPD: "spd", PlanarShapes: "shapes"}[type(manifold)]
+    name = _NAMES[type(manifold)]
     path = pathlib.Path(center)
-    table = _read_array(path, None)
+    table = _read_array(path, None, header)
     found, points = None, None
     for candidate in (table[None], table):
         if candidate.ndim >= 2 and candidate.shape[0] == 1:
             try:
                 found, points = _ARRANGE[name](path, candidate)
-            except ValueError:
+            except InputError:
                 continue
             if found == manifold:
                 break
@@ -62,16 +69,16 @@ def read_center(center: str, manifold: Manifold) -> np.ndarray:
     return projected
 
 
-def _read_array(path: pathlib.Path, array: str | None) -> np.ndarray:
+def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarray:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     try:
-        table = _read_csv(path) if suffix == ".csv" else _read_numpy(path, array)
-    except _RefusalError as refusal:
-        raise InputError(str(refusal)) from None
+        table = _read_csv(path, header) if suffix == ".csv" else _read_numpy(path, array)
+    except InputError:
+        raise
     except Exception:
         # The reader's own words could quote the content.
         raise InputError(
@@ -79,11 +86,8 @@ def _read_array(path: pathlib.Path, array: str | None) -> np.ndarray:
         ) from None
     if table.dtype.kind not in "iufcb":
         raise InputError(f"{path}: must hold numbers, but its type is {table.dtype}.")
-    return table
-
-
-class _RefusalError(Exception):
-    """A refusal in our own words, safe to print."""
+    with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
+        return table.astype(np.complex128 if table.dtype.kind == "c" else np.float64)
 
 
 def _read_numpy(path, array):
@@ -95,18 +99,23 @@ def _read_numpy(path, array):
         if array is None and len(names) == 1:
             array = names[0]
         if array not in names:
-            raise _RefusalError(f"{path}: choose one of its arrays with --array: {', '.join(names)}.")
+            raise InputError(f"{path}: choose one of its arrays with --array: {', '.join(names)}.")
         return loaded[array]
 
 
-def _read_csv(path):
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        rows = [row for row in csv.reader(stream) if row]
-    if rows and any(math.isnan(_number(cell)) and cell.strip().lower() not in ("", "nan", "na") for cell in rows[0]):
-        rows = rows[1:]
-    if len({len(row) for row in rows}) > 1:
-        raise _RefusalError(f"{path}: all rows must have the same number of columns.")
-    return np.array([[_number(cell) for cell in row] for row in rows], dtype=float)
+def _read_csv(path, header):
+    """One record per physical line; the width is that of the header, else of most lines."""
+    # Bytes are split, not text: text has more line ends than \n, \r\n and \r, and may not decode.
+    lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+    rows = [line.decode("utf-8", errors="replace").split(",") for line in lines]
+    if not rows:
+        return np.empty((0, 0))
+    width = len(rows[0]) if header else collections.Counter(map(len, rows)).most_common(1)[0][0]
+    table = np.full((len(rows), width), np.nan)
+    for record, row in zip(table, rows, strict=True):
+        if len(row) == width:
+            record[:] = [_number(cell) for cell in row]
+    return table[1:] if header else table
 
 
 def _number(cell: str) -> float:
@@ -126,6 +135,20 @@ def _sphere(path, table):
     if table.ndim != 2 or table.shape[1] < 2:
         raise InputError(f"{path}: directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
     return Sphere(table.shape[1] - 1), table
+
+
+def _hyperbolic(path, table):
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InputError(
+            f"{path}: points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {table.shape}."
+        )
+    return Hyperbolic(table.shape[1] - 1), table
+
+
+def _rotations(path, table):
+    if table.shape[1:] not in ((3, 3), (9,)):
+        raise InputError(f"{path}: rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}.")
+    return Rotations(), table.reshape(-1, 3, 3)
 
 
 def _spd(path, table):
@@ -155,4 +178,19 @@ def _shapes(path, table):
     return PlanarShapes(table.shape[1]), table[..., 0] + 1j * table[..., 1]
 
 
-_ARRANGE = {"euclidean": _euclidean, "sphere": _sphere, "spd": _spd, "shapes": _shapes}
+_ARRANGE = {
+    "euclidean": _euclidean,
+    "sphere": _sphere,
+    "hyperbolic": _hyperbolic,
+    "spd": _spd,
+    "rotations": _rotations,
+    "shapes": _shapes,
+}
+_NAMES = {
+    Euclidean: "euclidean",
+    Sphere: "sphere",
+    Hyperbolic: "hyperbolic",
+    SPD: "spd",
+    Rotations: "rotations",
+    PlanarShapes: "shapes",
+}

@@ -156,7 +156,7 @@ class Mechanism(abc.ABC):
         be hours.
         """
         with jax.enable_x64(True):
-            data = self._records(np.asarray(data))
+            data = self._records(_host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
             self._check_representable(data.shape[0], calibration)  # also where the sampler could do without
@@ -191,7 +191,7 @@ class Mechanism(abc.ABC):
         """The data as an inexact array of shape (n, *datum shape); only shape and dtype are looked at."""
         manifold, name = self.ball.manifold, type(self).__name__
         shape = self.statistic.datum_shape(manifold)
-        data = data if isinstance(data, jax.Array) else np.asarray(data)
+        data = data if isinstance(data, jax.Array) else _host_array(name, data)
         allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
         if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
             raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
@@ -278,6 +278,18 @@ def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
     return rejection_sample(
         key, mechanism.ball.manifold, target, center, growth, scale, num, support=support, block=block
     )
+
+
+def _host_array(name: str, data) -> np.ndarray:
+    """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
+    with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
+        return array.astype(double.get(array.dtype, array.dtype), copy=False)
 
 
 def _record_count(n: int) -> int:
