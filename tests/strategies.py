@@ -28,6 +28,18 @@ MANIFOLDS = [
     Grassmann(3, 1),
     Grassmann(5, 2),
 ]
+# For tests whose compilation takes seconds.
+ONE_OF_EACH_KIND = [
+    Euclidean(4),
+    Sphere(2),
+    SPD(2),
+    SPD(3),
+    PlanarShapes(4),
+    Hyperbolic(2),
+    Rotations(),
+    Grassmann(5, 2),
+    Product(Sphere(2), SPD(2)),
+]
 DTYPES = ["float32", "float64"]
 
 
