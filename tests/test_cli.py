@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import jax
+import jaxlib
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -168,14 +169,20 @@ def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
         np.testing.assert_array_equal(read_records(path, "sphere", header=True)[1], expected[1:])
 
 
-def test_the_content_of_a_record_changes_nothing_but_the_value(tmp_path):
+@pytest.mark.parametrize("manifold", ["sphere", "shapes"])
+def test_the_content_of_a_record_changes_nothing_but_the_value(tmp_path, manifold):
     """Replace any line by any bytes: the same n, exit code and output; the compiled program is shared."""
-    data, out = tmp_path / "data.csv", tmp_path / "out.json"
-    save_csv(data, directions(50))
+    data, out, center = tmp_path / "data.csv", tmp_path / "out.json", tmp_path / "center.npy"
+    rows, point, radius = {
+        "sphere": (directions(50), np.array([0.0, 0.0, 1.0]), 0.5),
+        "shapes": (landmarks(50).reshape(50, 8), landmarks(1)[0], 0.3),
+    }[manifold]
+    np.save(center, point)
+    save_csv(data, rows)
     lines = data.read_bytes().splitlines()
 
     def outcome():
-        result = release(data, out, "sphere", 0.5, "--overwrite")
+        result = release(data, out, manifold, radius, "--center", center, "--overwrite")
         return result.exit_code, result.stdout, result.stderr, json.loads(out.read_text())["n"]
 
     expected = outcome()
@@ -193,6 +200,7 @@ def test_the_content_of_a_record_changes_nothing_but_the_value(tmp_path):
         b"\xff\xfe",
         b"nan,inf,-inf",
     ]
+    special += [b",".join([number] * rows.shape[1]) for number in (b"inf", b"-1e308", b"0", b"1e-320", b"nan")]
     special += [b"1e999,1,1", "\u2028,\x0b,\x0c".encode(), b"0,0,0", b"9" * 5000 + b",1,1", b"1_0,0x1,1"]
     for position, content in enumerate(noise + special):
         line = (0, 49, position)[position % 3]
@@ -349,7 +357,8 @@ def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
     for _ in range(2):
         answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert answer.stderr == "" and answer.stdout.startswith("Wrote ")
-        assert any((tmp_path / "cache").rglob("*-cache")), "the cache is in use"
+        (folder,) = (tmp_path / "cache" / "jaxgeodp" / "compiled").iterdir()
+        assert folder.name.startswith(f"jaxlib-{jaxlib.__version__}-") and any(folder.glob("*-cache"))
 
 
 def test_demo_writes_pictures_and_records(tmp_path):
@@ -379,7 +388,7 @@ def test_public_data_from_the_wild(tmp_path):
     ]
     for data, manifold, radius, more in cases:
         out = tmp_path / "out.json"
-        result = release(data, out, manifold, radius, *more)
+        result = release(data, out, manifold, radius, *more, "--overwrite")
         assert result.exit_code == 0, result.output
         assert np.all(np.isfinite(np.array(json.loads(out.read_text())["value"])))
 

@@ -372,6 +372,17 @@ def refused_in_one_sentence(call):
     return message
 
 
+@pytest.mark.parametrize("kind", ["longdouble", ">f8", ">i4"])
+def test_numbers_that_jax_cannot_hold_are_converted(kind):
+    data = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1]])
+    mechanism = LaplaceMechanism(ball_on(SPHERE, 0.3), 1.0)
+    key = jax.random.key(0)
+    np.testing.assert_array_equal(
+        mechanism.simulate(key, data.astype(kind), 2), mechanism.simulate(key, data.astype(float), 2)
+    )
+    assert mechanism.release(data.astype(kind)).value.dtype == np.float64
+
+
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize(
     ("data", "part"),
@@ -385,9 +396,10 @@ def refused_in_one_sentence(call):
         (np.full((4, 3), str(SECRET)), "real numbers"),
         (np.full((4, 3), SECRET, dtype=object), "real numbers"),
         (np.full((4, 3), True), "real numbers"),
+        ([[SECRET, 0.0, 1.0], [SECRET, 1.0]], "nested lists need equal lengths"),
         (np.full((4, 3), SECRET + 1j), "real numbers"),
     ],
-    ids=["columns", "one record", "batch", "scalar", "n=1", "n=0", "text", "object", "bool", "complex"],
+    ids=["columns", "one record", "batch", "scalar", "n=1", "n=0", "text", "object", "bool", "ragged", "complex"],
 )
 def test_bad_data_are_refused_without_a_word_about_values(build, data, part):
     mechanism = build(ball_on(SPHERE, 0.3), 1.0)

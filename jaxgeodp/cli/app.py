@@ -148,10 +148,13 @@ def info() -> None:
 def _one_sentence_errors():
     """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1.
 
-    The words of any other error are not ours and could quote the data: only its class is named.
+    The words of any other error are not ours and could quote the data: only its class is named. Warnings are
+    withheld for the same reason.
     """
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     except InputError as error:
         _fail(str(error), 2)
     except OSError as error:
@@ -207,10 +210,10 @@ def _machine() -> str:
 
 @contextlib.contextmanager
 def _quiet_libraries():
-    """Close the error stream to compiled and other libraries, unless TF_CPP_MIN_LOG_LEVEL=0 asks for XLA's log.
+    """Close the error stream to compiled libraries, unless TF_CPP_MIN_LOG_LEVEL=0 asks for XLA's log.
 
-    XLA writes there, alarmingly, that it cannot check features of code from the cache; raising that variable
-    would be too late, since it is read when jax is imported. Our own errors are printed afterwards.
+    XLA writes there, alarmingly, that it cannot check features of code from the cache. Raising that variable
+    here would be too late: it is read when jax is imported. Our own errors are printed afterwards.
     """
     if sys.stderr is None or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
         yield
@@ -220,9 +223,7 @@ def _quiet_libraries():
     with open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 2)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
+        yield
     finally:
         os.dup2(kept, 2)
         os.close(kept)

@@ -135,7 +135,7 @@ def _draw_covariances(study, path):
 
     figure = Figure(figsize=(14, 5.6), layout="constrained")
     axes = figure.subplots(2, len(EPSILONS) + 1)
-    axes[0, 0].set_title("Fréchet mean (not private): correlations,\nstandard deviations on the diagonal", fontsize=9)
+    axes[0, 0].set_title("Fréchet mean (not private):\ncorrelations; diagonal: deviations", fontsize=9)
     deviations = np.sqrt(np.diag(study.mean))
     correlations = study.mean / np.outer(deviations, deviations)
     np.fill_diagonal(correlations, deviations)

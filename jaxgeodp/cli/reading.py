@@ -175,7 +175,8 @@ def _shapes(path, table):
         raise InputError(
             f"{path}: landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape}."
         )
-    return PlanarShapes(table.shape[1]), table[..., 0] + 1j * table[..., 1]
+    # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
+    return PlanarShapes(table.shape[1]), np.ascontiguousarray(table).view(np.complex128)[..., 0]
 
 
 _ARRANGE = {
