@@ -22,9 +22,12 @@ from jaxgeodp import (
     FrechetMean,
     FrechetMedian,
     GeodesicBall,
+    Grassmann,
     KNGMechanism,
     LaplaceMechanism,
     PlanarShapes,
+    Product,
+    Rotations,
     Sphere,
     datasets,
 )
@@ -263,7 +266,6 @@ class Case:
     planted: tuple
     geometry: object
     count: int = DRAWS
-    minus_gradient: object = None  # (x, data) -> tangents; by default that of the mean
 
     @functools.cached_property
     def scale(self):
@@ -288,8 +290,7 @@ class Case:
     def potential(self, x):
         if isinstance(self.mechanism, LaplaceMechanism):
             return _length(self.geometry.log(self.mean, x))
-        minus_gradient = self.minus_gradient or self.geometry.minus_gradient
-        return _length(minus_gradient(x, self.data))
+        return _length(self.geometry.minus_gradient(x, self.data))
 
     @functools.cached_property
     def draws(self):
@@ -504,14 +505,6 @@ CASES = {
     ),
     "Laplace on matrices, near the existence limit": Case(
         laplace(MATRICES, 1.5, 0.4, MATRIX_CENTER), MATRIX_DATA, planted=(), **_matrix
-    ),
-    "KNG for the median on the sphere": Case(
-        kng(SPHERE, RADIUS, 1.0, statistic=FrechetMedian()),
-        SPHERE_DATA,
-        planted=(SCALE, JACOBIAN),
-        minus_gradient=pull_of_the_median,
-        **_surface,
-        **_unit,
     ),
     "Laplace on triangles": Case(
         laplace(TRIANGLES, 0.3, 0.1), TRIANGLE_DATA, planted=(SCALE, VOLUME, JACOBIAN), **_surface, **_shapes
@@ -947,3 +940,61 @@ def test_vmap_over_keys_and_data_sets_gives_every_law():
     assert min(p_values.values()) > LEVEL, p_values
     single = np.asarray(case.mechanism.simulate(keys[-1], data[-1], DRAWS))
     np.testing.assert_allclose(points[-1], single, atol=1e-12)
+
+
+# Whole manifolds, beyond the injectivity radius ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "manifold", [Rotations(), Product(Sphere(2), Sphere(1)), Grassmann(4, 2), Grassmann(5, 2)], ids=str
+)
+def test_laplace_covers_the_whole_manifold_once(manifold):
+    """Against uniform points weighted by the density; a sampler that stops at the injectivity radius is caught."""
+    center, scale, count = jnp.asarray(manifold.origin), 1.0, 40_000
+    draws = rejection_sample(jax.random.key(0), manifold, None, center, 1.0, scale, count)
+    distances = np.asarray(jax.vmap(lambda x: manifold.dist(center, x))(draws.points))
+    uniform = jax.vmap(manifold.random_point)(jax.random.split(jax.random.key(1), count))
+    reference = np.asarray(jax.vmap(lambda x: manifold.dist(center, x))(uniform))
+    weights = normalised(-reference / scale)
+
+    def deviations(distances):
+        found = []
+        for edge in np.quantile(reference, [0.2, 0.5, 0.8]):
+            share, expected = np.mean(distances > edge), np.sum(weights * (reference > edge))
+            variance = expected * (1 - expected) * (1 / len(distances) + np.sum(weights**2))
+            found.append(abs(share - expected) / math.sqrt(variance))
+        return max(found)
+
+    assert deviations(distances) < 5.0
+    if manifold.diameter > 1.01 * manifold.injectivity_radius:
+        assert np.mean(distances > manifold.injectivity_radius) > 0.01
+        assert deviations(distances[distances < manifold.injectivity_radius]) > 10.0
+
+
+def test_kng_for_the_median_follows_its_law():
+    """Against uniform points of the support, weighted: quadrature stumbles over the kinks at the data."""
+    data = lopsided(SPHERE, SPHERE.origin, RADIUS, 15, 8)
+    mechanism = kng(SPHERE, RADIUS, 5.0, statistic=FrechetMedian())
+    draws = np.asarray(mechanism.simulate(jax.random.key(0), data, FEWER_DRAWS))
+    generator = np.random.default_rng(0)
+    height = 1.0 - generator.uniform(size=400_000) * (1.0 - math.cos(RADIUS))
+    turn = generator.uniform(0.0, 2.0 * math.pi, 400_000)
+    flat = np.sqrt(1.0 - height**2)
+    reference = np.column_stack([flat * np.cos(turn), flat * np.sin(turn), height])
+    pull = _length(pull_of_the_median(reference, data))
+
+    def deviations(scale):
+        weights = normalised(-pull / scale)
+        found = []
+        for axis in np.eye(3):
+            values, drawn = reference @ axis, draws @ axis
+            for edge in np.quantile(drawn, [0.1, 0.3, 0.5, 0.7, 0.9]):
+                share, expected = np.mean(drawn > edge), np.sum(weights * (values > edge))
+                variance = share * (1 - share) / len(drawn) + np.sum(weights**2 * ((values > edge) - expected) ** 2)
+                found.append(abs(share - expected) / math.sqrt(variance))
+        return max(found)
+
+    scale = mechanism.scale(len(data))
+    assert deviations(scale) < 5.0
+    assert deviations(1.1 * scale) > 5.5
+    assert deviations(scale / 1.1) > 5.5
