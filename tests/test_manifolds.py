@@ -1,5 +1,6 @@
 """Laws that every manifold obeys, in both precisions."""
 
+import functools
 import math
 
 import chex
@@ -7,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.linalg import logm
 from scipy.spatial.transform import Rotation
 from strategies import DTYPES, MANIFOLDS, ONE_OF_EACH_KIND, a_point, a_tangent, cap, cast, name, reach
@@ -57,6 +60,37 @@ def test_transport_agrees_with_the_pole_ladder(manifold):
     q = manifold.exp(p, a_tangent(manifold, p, 1, 0.5 * reach(manifold)))
     v = a_tangent(manifold, p, 2, 1.0)
     np.testing.assert_allclose(manifold.transport(p, q, v), Manifold.transport(manifold, p, q, v), atol=1e-8)
+
+
+@one_of_each_kind
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1), exponent=st.floats(-8.0, 0.0))
+def test_round_trips_at_any_place_and_length(manifold, seed, exponent):
+    deviation = float(_round_trip(manifold, seed, 10.0**exponent * reach(manifold)))
+    assert deviation < 1e-8
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _round_trip(manifold, seed, length):
+    p = manifold.random_point(jax.random.key(seed))
+    v = manifold.random_tangent(jax.random.key(seed + 1), p)
+    v = (v / manifold.norm(p, v) * length).astype(p.dtype)
+    q = manifold.exp(p, v)
+    there, back = manifold.log(p, q), manifold.exp(p, manifold.log(p, q))
+    return jnp.maximum(jnp.max(jnp.abs(there - v)), jnp.max(jnp.abs(back - q))) / (1.0 + jnp.max(jnp.abs(q))) ** 2
+
+
+class TestWithAndWithoutJit(chex.TestCase):
+    @chex.variants(with_jit=True, without_jit=True)
+    def test_distance_to_a_geodesic_walk(self):
+        for manifold in (Sphere(2), Hyperbolic(2), SPD(2), Rotations()):
+            p = a_point(manifold, 31)
+            v = a_tangent(manifold, p, 1, 0.7)
+
+            def walk(t, manifold=manifold, p=p, v=v):
+                return manifold.dist(p, manifold.exp(p, t * v))
+
+            np.testing.assert_allclose(self.variant(walk)(0.5), 0.35, rtol=1e-9)
 
 
 def tolerance(dtype, single=2e-4, double=1e-10):

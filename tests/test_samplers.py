@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstwo, norm
-from strategies import MANIFOLDS, a_tangent, cap, cast, name
+from strategies import ONE_OF_EACH_KIND, a_tangent, cap, cast, name
 
 from jaxgeodp import (
     SPD,
@@ -25,12 +25,14 @@ from jaxgeodp import (
     Grassmann,
     KNGMechanism,
     LaplaceMechanism,
+    Manifold,
     PlanarShapes,
     Product,
     Rotations,
     Sphere,
     datasets,
 )
+from jaxgeodp.bounds import largest_support
 from jaxgeodp.domain import assumption_limit
 from jaxgeodp.samplers import rejection_sample
 from jaxgeodp.samplers.direction import exit_distance
@@ -676,7 +678,8 @@ def certificate_mechanisms(manifold):
         if CASES[key].mechanism.ball.manifold == manifold:
             return CASES[key].mechanism, CASES[key.replace("KNG", "Laplace")].mechanism, len(CASES[key].data)
     radius = min(0.8 * assumption_limit(manifold), 1.0)
-    return kng(manifold, radius, 1.0, 1.3 * radius), laplace(manifold, radius, 1.0), 8
+    reach = min(1.3 * radius, 0.98 * largest_support(GeodesicBall(manifold, manifold.origin, radius)))
+    return kng(manifold, radius, 1.0, reach), laplace(manifold, radius, 1.0), 8
 
 
 def certificate_regimes(manifold, ball, count):
@@ -700,11 +703,12 @@ def log_ratios(mechanism, minimizer, data, scale, support, steepness=1.0):
     x, log_envelope, psi, inside = propose(
         mechanism, jax.random.key(3), minimizer, data, scale, steepness, support, num
     )
-    assert np.all(np.isfinite(x)) and np.all(np.isfinite(log_envelope))
+    # Infinite where the target is 0: beyond minimal geodesics.
+    assert np.all(np.isfinite(x)) and np.all(log_envelope > -np.inf)
     return np.where(inside, -psi / scale - log_envelope, -np.inf)
 
 
-@pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
+@pytest.mark.parametrize("manifold", [*ONE_OF_EACH_KIND, Sphere(5, 0.25), SPD(5), PlanarShapes(12)], ids=name)
 def test_the_envelope_lies_above_the_target(manifold):
     kng_mechanism, laplace_mechanism, count = certificate_mechanisms(manifold)
     violated = []
@@ -998,3 +1002,28 @@ def test_kng_for_the_median_follows_its_law():
     assert deviations(scale) < 5.0
     assert deviations(1.1 * scale) > 5.5
     assert deviations(scale / 1.1) > 5.5
+
+
+class HalfKnown(Sphere):
+    curvature_bounds = (-math.inf, math.inf)
+
+
+class NoVolume(Sphere):
+    """Minimal geodesics end at pi; this one says they may go on, and leaves the volume to the default."""
+
+    diameter = 2.0 * math.pi
+    log_det_exp = Manifold.log_det_exp
+
+
+def test_the_sampler_refuses_what_it_cannot_know():
+    def sample(manifold, support=None):
+        center = jnp.asarray(manifold.origin)
+        return rejection_sample(jax.random.key(0), manifold, None, center, 1.0, 0.1, 10, support=support)
+
+    with pytest.raises(ValueError, match="define its curvature_bounds"):
+        sample(HalfKnown(2))
+    with pytest.raises(ValueError, match="define log_det_exp"):
+        sample(NoVolume(2))
+    with pytest.raises(ValueError, match=r"support's radius 1\.6 must be below 1\.5708"):
+        sample(SPHERE, GeodesicBall(SPHERE, SPHERE.origin, 1.6))
+    assert bool(sample(SPHERE, GeodesicBall(SPHERE, SPHERE.origin, 1.5)).complete)

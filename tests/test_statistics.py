@@ -16,6 +16,7 @@ from jaxgeodp import (
     FrechetMean,
     FrechetMedian,
     GeodesicBall,
+    Grassmann,
     Hyperbolic,
     KNGMechanism,
     LaplaceMechanism,
@@ -80,8 +81,20 @@ def test_a_median_can_be_a_datum_and_moves_with_it(manifold):
     np.testing.assert_array_equal(frechet_median(manifold, points, weights), points[2])
     moved = a_tangent(manifold, points[2], 1, 1.0)
     tangents = jnp.zeros_like(points).at[2].set(moved).at[0].set(a_tangent(manifold, points[0], 2, 1.0))
-    derivative = jax.jvp(lambda x: frechet_median(manifold, x, weights), (points,), (tangents,))[1]
-    np.testing.assert_allclose(derivative, moved, atol=1e-12)
+    for power in (1.0, 1.5):
+
+        def mean(x, power=power):
+            return power_mean(manifold, x, power, weights)
+
+        if power > 1:  # the others balance at that datum
+            mirrored = jax.vmap(lambda x: manifold.exp(points[2], -manifold.log(points[2], x)))(points[:2])
+            points = points.at[3:].set(mirrored)
+            np.testing.assert_allclose(manifold.dist(mean(points), points[2]), 0.0, atol=1e-12)
+            points = points.at[2].set(mean(points))
+        derivative = jax.jvp(mean, (points,), (tangents,))[1]
+        np.testing.assert_allclose(derivative, moved, atol=1e-12)
+        _, pull = jax.vjp(mean, points)
+        np.testing.assert_allclose(jnp.sum(pull(moved)[0] * tangents), jnp.sum(moved * moved), rtol=1e-9)
 
 
 def test_a_median_stays_where_the_mean_goes():
@@ -195,7 +208,7 @@ def test_what_is_not_known_is_refused():
     ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
     with pytest.raises(ValueError, match=r"FrechetMedian: no bound of the minimiser.* use KNGMechanism\.$"):
         LaplaceMechanism(ball, 1.0, statistic=FrechetMedian()).scale(10)
-    for power in (0.5, math.nan, math.inf, "two"):
+    for power in (0.5, 17, math.nan, math.inf, "two"):
         with pytest.raises(ValueError, match="at least 1"):
             PowerMean(power)
     with pytest.raises(ValueError, match="at least 1"):
@@ -305,3 +318,42 @@ def test_minimize_says_what_is_wrong_and_stops_in_time():
     slow = minimize(Sphere(2), lambda x: -x[2], jnp.array([1.0, 0.0, 0.0]), optax.sgd(1e-6), max_steps=7)
     assert slow.steps == 7
     assert slow.gradient_norm > 0.9
+
+
+def test_derivatives_at_coincident_data():
+    def of(power):
+        return jax.jacrev(lambda x: power_mean(Euclidean(1), x, power)[0])
+
+    np.testing.assert_allclose(of(2.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [1 / 3] * 3, atol=1e-12)
+    np.testing.assert_allclose(of(1.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0, 1, 0], atol=1e-12)
+    np.testing.assert_allclose(of(1.5)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0, 1, 0], atol=1e-12)
+    np.testing.assert_allclose(of(3.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0.5, 0, 0.5], atol=1e-12)
+    for power in (1.0, 1.5, 2.0):
+        np.testing.assert_allclose(of(power)(jnp.ones((4, 1)))[:, 0], [0.25] * 4, atol=1e-12)
+
+
+def test_flat_manifolds_with_a_cut_locus_have_a_bounded_support():
+    """A circle has curvature 0 and a cut locus: gradient norms there do not grow without end."""
+    circle = Grassmann(2, 1)
+    mechanism = KNGMechanism(GeodesicBall(circle, circle.origin, 0.1), 1.0)
+    assert mechanism.support(2).radius == 0.1
+    origin = jnp.asarray(circle.origin)
+    unit = circle.frame(origin)[0]
+    at = jax.vmap(lambda t: circle.exp(origin, t * unit))
+    nodes = at(jnp.linspace(-0.1, 0.1, 401)[1:-1])
+    logs = []
+    for data in (at(jnp.array([0.1, -0.1])), at(jnp.array([0.1, 0.1]))):
+        values = jax.vmap(lambda x, d=data: mechanism.log_density(x, d))(nodes)
+        logs.append(values - jax.scipy.special.logsumexp(values))
+    loss = float(jnp.max(jnp.abs(logs[0] - logs[1])))
+    assert 0.1 < loss <= 1.0
+    with pytest.raises(ValueError, match="below 0.785398"):
+        KNGMechanism(GeodesicBall(circle, circle.origin, 0.1), 1.0, statistic=FrechetMedian(), support_radius=50.0)
+
+
+def test_precision_of_the_data_is_kept():
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+    own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
+    data = data_on(Sphere(2), 30).astype(jnp.float32)
+    for statistic in (FrechetMean(), FrechetMedian(), own):
+        assert KNGMechanism(ball, 8.0, statistic=statistic).simulate(jax.random.key(0), data, 3).dtype == jnp.float32

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, LaplaceMechanism, Manifold, Sphere, frechet_mean, riemannian_gradient
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    KNGMechanism,
+    LaplaceMechanism,
+    Manifold,
+    Product,
+    Sphere,
+    frechet_mean,
+    riemannian_gradient,
+)
 from jaxgeodp.testing import LAWS, check_manifold
 
 
@@ -91,8 +102,17 @@ def test_a_manifold_of_two_functions_has_means_and_gradients():
 def test_what_a_manifold_leaves_unknown_is_refused():
     ball = GeodesicBall(Paraboloid(), [0.0, 0.0], 0.1)
     assert not ball.satisfies_assumption
-    with pytest.raises(ValueError, match="violates Assumption 1"):
+    with pytest.raises(ValueError, match="must define its curvature_bounds, injectivity_radius and log"):
         LaplaceMechanism(ball, 1.0)
+
+    class KnownButSlow(Paraboloid):
+        curvature_bounds = (0.0, 1.0)
+        injectivity_radius = 1.0
+
+    with pytest.raises(ValueError, match="the default logarithm may fail"):
+        KNGMechanism(GeodesicBall(KnownButSlow(), [0.0, 0.0], 0.1), 1.0)
+    with pytest.raises(ValueError, match="must define"):
+        KNGMechanism(GeodesicBall(Product(Euclidean(1), KnownButSlow()), [0.0, 0.0, 0.0], 0.1), 1.0)
 
     class Embedded(Paraboloid):
         shape = (3,)

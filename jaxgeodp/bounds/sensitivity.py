@@ -9,6 +9,7 @@ import math
 
 from jaxgeodp.bounds.comparison import h_max, h_min, rauch
 from jaxgeodp.bounds.diameter import log_diameter
+from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 
 CALIBRATIONS = ("tight", "theorem")
@@ -32,6 +33,7 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
         ValueError: the support is too large for the curvature.
     """
     r, k_max = ball.radius, ball.manifold.curvature_bounds[1]
+    _check_support(ball, support_radius)
     if k_max <= 0:
         return Sensitivity(2.0 * r / n, "2r/n (Rauch comparison, curvature <= 0)")
     if calibration == "theorem":
@@ -67,6 +69,7 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
     Every datum contributes a vector of length at most s^{p-1}, s = R + r: 2 s^{p-1}/n, and 2/n for p = 1. For p >= 2
     also (2r/n) s^{p-2} max(p - 1, c(s)), c of Theorem A (docs/mathematics.md, Theorem G).
     """
+    _check_support(ball, support_radius)
     farthest = support_radius + ball.radius
     length = Sensitivity(2.0 * farthest ** (power - 1.0) / n, "2 s^(p-1)/n (docs/mathematics.md, Theorem G)")
     if power < 2.0:
@@ -77,12 +80,19 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 
 
 def largest_support(ball: GeodesicBall) -> float:
-    """The supremum of support radii for which the gradient bounds hold."""
+    """The supremum of support radii for which the gradient bounds hold: balls below it are convex."""
     manifold = ball.manifold
     k_max = manifold.curvature_bounds[1]
-    if k_max <= 0:
-        return math.inf
-    return 0.5 * min(manifold.injectivity_radius, math.pi / math.sqrt(k_max))
+    conjugate = math.pi / math.sqrt(k_max) if k_max > 0 else math.inf
+    return 0.5 * min(manifold.injectivity_radius, conjugate)
+
+
+def _check_support(ball, support_radius):
+    limit = largest_support(ball)
+    if not (support_radius < limit or support_radius == limit == math.inf):
+        raise InputError(
+            f"the gradient's sensitivity is known for supports of radius below {limit:.6g}, got {support_radius:g}."
+        )
 
 
 def _by_rauch(ball, n, support_radius):

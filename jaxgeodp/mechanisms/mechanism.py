@@ -19,7 +19,7 @@ import numpy as np
 from jaxgeodp.bounds import CALIBRATIONS, Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
-from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.privacy.release import Release, make_release
@@ -62,6 +62,7 @@ class Mechanism(abc.ABC):
 
     def __post_init__(self):
         name = type(self).__name__
+        _check_facts(name, self.ball.manifold)
         if not self.ball.satisfies_assumption:
             limit = assumption_limit(self.ball.manifold)
             raise InputError(
@@ -290,6 +291,18 @@ def _host_array(name: str, data) -> np.ndarray:
     double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
         return array.astype(double.get(array.dtype, array.dtype), copy=False)
+
+
+def _check_facts(name, manifold):
+    """Refuse manifolds that leave unknown what the theorems need."""
+    for factor in getattr(manifold, "manifolds", ()):
+        _check_facts(name, factor)
+    known = all(map(math.isfinite, manifold.curvature_bounds)) and manifold.injectivity_radius > 0
+    if not known or type(manifold).log is Manifold.log:
+        raise InputError(
+            f"{name}: {manifold} must define its curvature_bounds, injectivity_radius and log for private releases "
+            "(what is unknown is not assumed, and the default logarithm may fail far from its base)."
+        )
 
 
 def _record_count(n: int) -> int:

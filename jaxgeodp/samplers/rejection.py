@@ -8,12 +8,15 @@ the target law: no burn-in, no approximation beyond floating point.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.bounds import largest_support
+from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
@@ -70,6 +73,7 @@ class Proposal:
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
     """The proposal for exp(-psi/scale) with psi >= growth(distance from ``center``); see `rejection_sample`."""
+    _check_facts(manifold, support)
     if support is None:
         radial = radial_envelope(manifold, growth, scale, manifold.diameter)
         return Proposal(manifold, center, radial, None, None)
@@ -79,6 +83,21 @@ def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBa
     # A line has two directions only; there is no law of angles to draw from.
     direction = None if manifold.dim == 1 else direction_law(support, center, radial)
     return Proposal(manifold, center, radial, direction, support)
+
+
+def _check_facts(manifold, support):
+    """Fail closed: the proposals are right only on manifolds that say what is needed, and in convex balls."""
+    if not (math.isfinite(manifold.volume_growth) and manifold.injectivity_radius > 0):
+        raise InputError(f"{manifold}: define its curvature_bounds and injectivity_radius to sample it.")
+    if support is not None:
+        limit = largest_support(support)
+        if not support.radius < limit:
+            raise InputError(f"the support's radius {support.radius:g} must be below {limit:.6g} on {manifold}.")
+    elif manifold.diameter > manifold.injectivity_radius and type(manifold).log_det_exp is Manifold.log_det_exp:
+        raise InputError(
+            f"{manifold}: its diameter exceeds its injectivity radius, so define log_det_exp, minus infinity where "
+            "geodesics are not minimal, to sample all of it."
+        )
 
 
 def rejection_sample(
@@ -97,7 +116,7 @@ def rejection_sample(
     """Independent exact draws from ``exp(log_density)`` with respect to the volume measure.
 
     The caller certifies ``log_density(x) <= -G(dist(center, x)) / scale`` on the support, where G is
-    ``slope * t`` or, if ``slope`` is a function, ``slope(t)``: concave with value 0 at 0. The certificate is
+    ``slope * t`` or, if ``slope`` is a function, ``slope(t)``, which is concave. The certificate is
     what makes the law exact; a slope that is too steep gives a wrong law, one that is too flat only costs
     proposals.
 
@@ -113,6 +132,9 @@ def rejection_sample(
         support: the ball outside which the density vanishes, or None for the whole manifold.
         block: proposals made at a time (default: about twice ``num``, between 8 and 4096).
         proposal_limit: proposals after which the remaining draws are given up, as NaN.
+
+    Raises:
+        ValueError: the manifold leaves facts unknown that exactness needs, or the support is no convex ball.
 
     Returns:
         `Draws`. Under `jax.vmap` over data sets every lane waits for the slowest: use small blocks there.

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.statistics.frechet_mean import checked
+from jaxgeodp.statistics.frechet_mean import checked, frechet_mean
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
 
 _STEP_LIMIT = 3000
@@ -38,7 +38,8 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     """The minimiser of sum_i w_i dist(x, x_i)^power, differentiable in points and weights (implicit function theorem).
 
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
-    and the data lie on one geodesic. A median that is a datum moves with that datum alone.
+    and the data lie on one geodesic. For power < 2 a minimiser that is a datum moves with that datum alone. The
+    derivative is NaN where it does not exist: a median between data on a line, power > 2 with all data at one point.
 
     Args:
         points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
@@ -51,6 +52,8 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     """
     if not power >= 1:
         raise InputError(f"power_mean: power must be a number of at least 1, got {power!r}.")
+    if power == 2:
+        return frechet_mean(manifold, points, weights)
     points, weights = checked("power_mean", manifold, points, weights)
     return _minimizer(manifold, float(power), points, weights / jnp.sum(weights))
 
@@ -131,24 +134,27 @@ def _minimizer(manifold, power, points, weights):
 
 @_minimizer.defjvp
 def _minimizer_jvp(manifold, power, primals, tangents):
-    points, _ = primals
+    points, weights = primals
     result = _minimizer(manifold, power, *primals)
     fixed = refuse_second_derivatives(result)
+    here = jax.vmap(lambda y: manifold.dist(fixed, y))(jax.lax.stop_gradient(points)) <= _coincidence(points)
+    here = here & (weights > 0)
+    # Below power 2 the second derivative at a datum is infinite: the minimiser moves with it, and with nothing else.
+    pinned = jnp.any(here) & (power < 2.0)
 
     def objective(x, data, weights):
         distances = jax.vmap(lambda y: manifold.dist(x, y))(data)
-        return jnp.sum(weights * distances**power) / power
+        terms = jnp.where(here, 0.0, jnp.where(here, 1.0, distances) ** power) / power
+        # Keeps the Hessian regular where it will not be used.
+        return jnp.sum(weights * terms) + jnp.where(pinned, 0.5, 0.0) * manifold.squared_dist(x, fixed)
 
     def gradient(data, weights):
         return -power_gradient(manifold, fixed, data, weights, power)[0]
 
     tangent = implicit_derivative(manifold, fixed, objective, gradient, primals, tangents)
-    if power == 1.0:
-        at_datum = jax.vmap(lambda y: manifold.dist(fixed, y))(points) <= _coincidence(points)
-        share = at_datum / jnp.maximum(jnp.sum(at_datum), 1)
-        own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
-        tangent = jnp.where(jnp.any(at_datum), manifold.to_tangent(fixed, own), tangent)
-    return result, tangent
+    share = here / jnp.maximum(jnp.sum(here), 1)
+    own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
+    return result, jnp.where(pinned, manifold.to_tangent(fixed, own), tangent)
 
 
 def _coincidence(points):

@@ -1,7 +1,6 @@
 """Power means and the Frechet median as statistics of a mechanism: robust summaries through the K-norm gradient."""
 
 import dataclasses
-import math
 
 from jaxgeodp.bounds.power_growth import power_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, power_gradient_sensitivity
@@ -10,20 +9,23 @@ from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.statistics.power_mean import power_gradient, power_mean_in_ball
 from jaxgeodp.statistics.statistic import Statistic, equal_weights
 
+# Beyond it the distances' powers leave the range of floating point before they mean anything.
+_LARGEST_POWER = 16.0
+
 
 @dataclasses.dataclass(frozen=True)
 class PowerMean(Statistic):
     """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
 
     Raises:
-        ValueError: ``power`` is not a finite number of at least 1.
+        ValueError: ``power`` is not a number from 1 to 16.
     """
 
     power: float
 
     def __post_init__(self):
-        if not (isinstance(self.power, int | float) and 1 <= self.power < math.inf):
-            raise InputError(f"{type(self).__name__}: power must be a finite number of at least 1, got {self.power!r}.")
+        if not (isinstance(self.power, int | float) and 1 <= self.power <= _LARGEST_POWER):
+            raise InputError(f"PowerMean: power must be a number of at least 1 and at most 16, got {self.power!r}.")
 
     @property
     def description(self):

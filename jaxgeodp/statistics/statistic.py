@@ -66,7 +66,8 @@ class Statistic(abc.ABC):
 
     def center(self, ball: GeodesicBall, data):
         """Where exact samplers put their envelope, a point of the ball; any will do, the minimiser is best."""
-        return jnp.asarray(ball.center, complex if ball.manifold.dtype_kind == "complex" else float)
+        precision = real_dtype(data) if jnp.issubdtype(data.dtype, jnp.inexact) else float
+        return jnp.asarray(ball.center, jnp.result_type(precision, ball.center.dtype.type(0).item()))
 
     def gradient_growth(self, manifold: Manifold, center, data, farthest: float) -> Any:
         """A certified concave lower bound of |grad F| as a function of the distance from ``center``: 0 is one."""
@@ -82,8 +83,8 @@ class FrechetMean(Statistic):
         return 0.5 * manifold.squared_dist(x, datum)
 
     def may_be_unbounded(self, manifold: Manifold) -> bool:
-        """Where the curvature is not positive: there |grad F| grows like the distance."""
-        return manifold.curvature_bounds[1] <= 0
+        """On Hadamard manifolds: there |grad F| grows like the distance."""
+        return manifold.curvature_bounds[1] <= 0 and math.isinf(manifold.injectivity_radius)
 
     def minimizer(self, ball: GeodesicBall, points):
         """The mean of points in the ball, by a public number of steps."""
