@@ -88,7 +88,7 @@ def release(
     center: Annotated[
         str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")
     ] = "origin",
-    statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
+    statistic: Annotated[str, typer.Option(help="mean or, with kng, median (slow above about 4 dimensions).")] = "mean",
     mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
     array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
