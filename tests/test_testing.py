@@ -55,10 +55,10 @@ class Paraboloid(Manifold):
         return jax.lax.scan(runge_kutta, (point, tangent), length=64)[0][0]
 
 
-@pytest.mark.parametrize("law", LAWS)
+# Transport by the ladder is right to 1e-6 only, which has a test of its own below.
+@pytest.mark.parametrize("law", [law for law in LAWS if law not in ("parallel_transport", "geodesics")])
 def test_defaults_obey_the_laws(law):
-    if law not in ("parallel_transport", "geodesics"):
-        LAWS[law](Paraboloid(), "float64")
+    LAWS[law](Paraboloid(), "float64")  # raises AssertionError where it is broken
 
 
 def test_default_transport_solves_its_differential_equation():
@@ -117,9 +117,9 @@ def test_what_a_manifold_leaves_unknown_is_refused():
     class Embedded(Paraboloid):
         shape = (3,)
 
-    with pytest.raises(NotImplementedError, match="define to_tangent"):
+    with pytest.raises(ValueError, match="define to_tangent"):
         Embedded().to_tangent(jnp.zeros(3), jnp.zeros(3))
-    with pytest.raises(NotImplementedError, match="define project"):
+    with pytest.raises(ValueError, match="define project"):
         Embedded().project(jnp.zeros(3))
 
 

@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp.manifolds.shooting as shooting
+from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.analytic import safe_sqrt
 
 # A jitted method of a hashable manifold; inlined when it is called from other jitted code.
@@ -68,7 +69,7 @@ class Manifold(abc.ABC):
         """
         if math.isinf(self.injectivity_radius):
             return math.inf
-        raise NotImplementedError(f"{self}: define diameter to sample the whole manifold, or use a bounded support.")
+        raise InputError(f"{self}: define diameter to sample the whole manifold, or use a bounded support.")
 
     @property
     def transverse_curvature(self) -> float:
@@ -165,7 +166,7 @@ class Manifold(abc.ABC):
 
     def _in_coordinates(self, name):
         if math.prod(self.shape) != self.dim or self.dtype_kind != "real":
-            raise NotImplementedError(f"{self}: define {name}, as points have more coordinates than dimensions.")
+            raise InputError(f"{self}: define {name}, as points have more coordinates than dimensions.")
 
     def belongs(self, x, atol: float = 1e-6):
         """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""
