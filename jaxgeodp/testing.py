@@ -18,6 +18,9 @@ from jaxgeodp.manifolds import Manifold, riemannian_gradient, riemannian_hessian
 _TOLERANCE = {"float32": 3e-4, "float64": 1e-9}
 _LENGTHS = (1e-7, 1e-3, 0.1, 0.5, 1.0)
 _LONGEST = 1.5
+_FAR = 4.0
+# One size for all batches: fewer programs to compile.
+_BATCH = 24
 
 
 def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "float64")) -> None:
@@ -45,16 +48,18 @@ def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "floa
 
 def random_points(manifold: Manifold, dtype: str, num: int, seed: int = 0):
     """(num, *shape) random points in the given precision."""
-    points = jax.vmap(manifold.random_point)(jax.random.split(jax.random.key(seed), num))
-    return jax.vmap(manifold.project)(points.astype(_dtype(manifold, dtype)))
+    points = jax.vmap(manifold.random_point)(jax.random.split(jax.random.key(seed), max(num, _BATCH)))
+    return jax.vmap(manifold.project)(points.astype(_dtype(manifold, dtype)))[:num]
 
 
 def random_tangents(manifold: Manifold, points, seed: int = 1):
     """Random tangent vectors of length 1 at ``points`` (num, *shape)."""
-    keys = jax.random.split(jax.random.key(seed), points.shape[0])
+    num = points.shape[0]
+    keys = jax.random.split(jax.random.key(seed), max(num, _BATCH))
+    points = jnp.concatenate([points, jnp.broadcast_to(points[:1], (keys.shape[0] - num, *manifold.shape))])
     tangents = jax.vmap(manifold.random_tangent)(keys, points)
     lengths = jax.vmap(manifold.norm)(points, tangents)
-    return tangents / lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype)
+    return (tangents / lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype))[:num]
 
 
 def longest(manifold: Manifold) -> float:
@@ -87,7 +92,7 @@ def shapes_and_dtypes(manifold, dtype):
 
 def points_belong(manifold, dtype):
     """Random points, exponentials and projections are points; tangent vectors are tangent."""
-    points = random_points(manifold, dtype, 8)
+    points = random_points(manifold, dtype, _BATCH)
     tangents = random_tangents(manifold, points)
     ends = jax.vmap(manifold.exp)(points, longest(manifold) * tangents)
     for name, x in (("random points", points), ("exponentials", ends)):
@@ -120,16 +125,50 @@ def inner_product(manifold, dtype):
 
 def round_trips(manifold, dtype):
     """log inverts exp; the distance is the length of the logarithm, from 1e-7 to most of the injectivity radius."""
-    points = random_points(manifold, dtype, len(_LENGTHS))
-    lengths = longest(manifold) * jnp.asarray(_LENGTHS, dtype)
+    points = random_points(manifold, dtype, _BATCH)
+    lengths = longest(manifold) * jnp.resize(jnp.asarray(_LENGTHS, dtype), _BATCH)
     tangents = random_tangents(manifold, points)
     tangents = tangents * lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype)
     ends = jax.vmap(manifold.exp)(points, tangents)
     _close(jax.vmap(manifold.log)(points, ends), tangents, dtype, "log(p, exp(p, v)) = v", points, ends)
     _close(jax.vmap(manifold.dist)(points, ends), lengths, dtype, "dist(p, exp(p, v)) = |v|", points, ends)
     _close(jax.vmap(manifold.dist)(ends, points), lengths, dtype, "dist is symmetric", points, ends)
-    again = jax.vmap(lambda p, q: manifold.exp(p, manifold.log(p, q)))(points, ends)
+    again = jax.vmap(manifold.exp)(points, jax.vmap(manifold.log)(points, ends))
     _close(again, ends, dtype, "exp(p, log(p, q)) = q", points, ends)
+
+
+def minimal_geodesics(manifold, dtype):
+    """Geodesics are minimal up to the injectivity radius, where log_det_exp is finite, and never beyond the diameter."""
+    known = manifold.injectivity_radius
+    if dtype == "float32" or not known > 0:
+        return
+    p = random_points(manifold, dtype, 1)[0]
+    directions = random_tangents(manifold, jnp.stack([p] * _BATCH))
+    whole = math.isfinite(known) and type(manifold).diameter is not Manifold.diameter
+    farthest = 1.02 * manifold.diameter if whole else 0.98 * known
+    farthest = min(farthest, _FAR + (known if math.isfinite(known) else 0.0))
+    lengths = jnp.linspace(0.05, 1.0, 20) * farthest
+
+    def distance_and_volume(u, t):
+        v = (t * u).astype(u.dtype)
+        return manifold.dist(p, manifold.exp(p, v)), manifold.log_det_exp(p, v)
+
+    distances, volumes = jax.jit(jax.vmap(lambda u: jax.vmap(lambda t: distance_and_volume(u, t))(lengths)))(directions)
+    slack = 1e-6 * (1.0 + lengths)
+    minimal = jnp.abs(distances - lengths) <= slack
+    assert bool(jnp.all(minimal | (lengths > 0.98 * known))), "exp is not minimal within the injectivity radius"
+    if not whole:
+        return
+    assert not bool(jnp.any(minimal & (lengths > 1.01 * manifold.diameter))), (
+        "geodesics are minimal beyond the diameter"
+    )
+    assert bool(jnp.all(distances <= manifold.diameter * (1.0 + 1e-6))), "distances exceed the diameter"
+    # Within a hair of the cut locus either is right.
+    short = distances < lengths - 1e-3
+    assert bool(jnp.all(jnp.isneginf(volumes) | ~short)), "log_det_exp is finite where geodesics are not minimal"
+    assert not bool(jnp.any(jnp.isneginf(volumes) & minimal & (distances < 0.98 * manifold.diameter))), (
+        "log_det_exp is minus infinity where geodesics are minimal"
+    )
 
 
 def geodesics(manifold, dtype):
@@ -156,9 +195,8 @@ def parallel_transport(manifold, dtype):
 def triangle_inequality(manifold, dtype):
     """dist(p, r) <= dist(p, q) + dist(q, r) for points within reach of each other."""
     p = random_points(manifold, dtype, 1)[0]
-    ends = jax.vmap(lambda v: manifold.exp(p, 0.5 * longest(manifold) * v))(
-        random_tangents(manifold, jnp.stack([p, p]))
-    )
+    directions = random_tangents(manifold, jnp.stack([p, p]))
+    ends = [manifold.exp(p, 0.5 * longest(manifold) * v) for v in directions]
     excess = manifold.dist(ends[0], ends[1]) - manifold.dist(ends[0], p) - manifold.dist(p, ends[1])
     assert excess <= _TOLERANCE[dtype], f"the triangle inequality fails by {float(excess):.3g}"
 
@@ -168,14 +206,14 @@ def gradient_of_distance(manifold, dtype):
     p = random_points(manifold, dtype, 1)[0]
     q = manifold.exp(p, 0.8 * longest(manifold) * random_tangents(manifold, p[None])[0])
 
-    def half(x):
-        return 0.5 * manifold.squared_dist(x, q)
+    @jax.jit
+    def gradients(x, y):
+        half = riemannian_gradient(manifold, lambda z: 0.5 * manifold.squared_dist(z, y))(x)
+        return half, riemannian_gradient(manifold, lambda z: manifold.dist(z, y))(x)
 
-    _close(riemannian_gradient(manifold, half)(p), -manifold.log(p, q), dtype, "grad dist^2/2 = -log", p, q)
-    _close(
-        riemannian_gradient(manifold, half)(q), jnp.zeros_like(q), dtype, "grad dist^2/2 = 0 at the point itself", p, q
-    )
-    at_kink = riemannian_gradient(manifold, lambda x: manifold.dist(x, q))(q)
+    _close(gradients(p, q)[0], -manifold.log(p, q), dtype, "grad dist^2/2 = -log", p, q)
+    at_point, at_kink = gradients(q, q)
+    _close(at_point, jnp.zeros_like(q), dtype, "grad dist^2/2 = 0 at the point itself", p, q)
     assert bool(jnp.all(jnp.isfinite(at_kink))), "the gradient of the distance is not finite at the point itself"
 
 
@@ -230,10 +268,10 @@ def volume(manifold, dtype):
 def sums_of_logarithms(manifold, dtype):
     """log_moments is the weighted sum of logarithms and of squared distances."""
     p = random_points(manifold, dtype, 1)[0]
-    base = jnp.stack([p] * 12)
-    points = jax.vmap(lambda v: manifold.exp(p, 0.5 * longest(manifold) * v))(random_tangents(manifold, base))
+    base = jnp.stack([p] * _BATCH)
+    points = jax.vmap(manifold.exp)(base, 0.5 * longest(manifold) * random_tangents(manifold, base))
     points = points.at[0].set(p)  # a coincident point
-    weights = jnp.linspace(0.5, 2.0, 12, dtype=dtype) / 12.0
+    weights = jnp.linspace(0.5, 2.0, _BATCH, dtype=dtype) / _BATCH
     total, square = manifold.log_moments(p, points, weights)
     expected, expected_square = Manifold.log_moments(manifold, p, points, weights)
     _close(total, expected, dtype, "log_moments sums the logarithms")
@@ -242,7 +280,7 @@ def sums_of_logarithms(manifold, dtype):
 
 def batching(manifold, dtype):
     """The same values one by one and under vmap of jit."""
-    points = random_points(manifold, dtype, 3)
+    points = random_points(manifold, dtype, _BATCH)
     ends = jax.vmap(manifold.exp)(points, 0.3 * longest(manifold) * random_tangents(manifold, points))
     batched = jax.jit(jax.vmap(lambda p, q: (manifold.log(p, q), manifold.dist(p, q))))(points, ends)
     for j in range(3):
@@ -257,6 +295,7 @@ LAWS: dict[str, Callable[[Manifold, str], None]] = {
         points_belong,
         inner_product,
         round_trips,
+        minimal_geodesics,
         geodesics,
         parallel_transport,
         triangle_inequality,

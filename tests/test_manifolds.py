@@ -49,7 +49,7 @@ def test_law(manifold, law):
 
 
 @one_of_each_kind
-@pytest.mark.parametrize("law", [law for law in LAWS if law not in ("hessian_of_distance", "volume")])
+@pytest.mark.parametrize("law", sorted(LAWS.keys() - {"hessian_of_distance", "volume", "minimal_geodesics"}))
 def test_law_in_single_precision(manifold, law):
     LAWS[law](manifold, "float32")
 

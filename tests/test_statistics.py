@@ -36,6 +36,11 @@ from jaxgeodp.domain import assumption_limit
 
 MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(4), Hyperbolic(2), Rotations()]
 each_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
+each_power = pytest.mark.parametrize(
+    ("manifold", "power"),
+    [(m, 1.0) for m in MANIFOLDS] + [(m, p) for m in (Sphere(2), SPD(2), PlanarShapes(4)) for p in (1.5, 3.0)],
+    ids=name,
+)
 
 
 def radius_on(manifold):
@@ -51,8 +56,7 @@ def objective(manifold, points, power):
     return lambda x: jnp.mean(jax.vmap(lambda y: manifold.dist(x, y))(points) ** power) / power
 
 
-@each_manifold
-@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+@each_power
 def test_power_means_are_stationary_and_minimal(manifold, power):
     points = data_on(manifold)
     mean = power_mean(manifold, points, power)
@@ -104,9 +108,7 @@ def test_a_median_stays_where_the_mean_goes():
     assert jnp.linalg.norm(frechet_mean(Euclidean(3), points)) > 1e5
 
 
-@pytest.mark.parametrize(
-    ("manifold", "power"), [(Sphere(2), 1.0), (SPD(2), 1.0), (PlanarShapes(4), 3.0)], ids=["S^2", "SPD(2)", "shapes"]
-)
+@pytest.mark.parametrize(("manifold", "power"), [(SPD(2), 1.0), (PlanarShapes(4), 3.0)], ids=["SPD(2)", "shapes"])
 def test_derivatives_of_power_means_match_finite_differences(manifold, power):
     points, weights = data_on(manifold, 6), jnp.linspace(0.5, 1.5, 6)
     base = points[0]
@@ -128,8 +130,7 @@ def test_derivatives_of_power_means_match_finite_differences(manifold, power):
         jax.grad(jax.grad(along))(0.0)
 
 
-@each_manifold
-@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+@each_power
 def test_no_neighbour_exceeds_the_sensitivity_of_the_gradient(manifold, power):
     radius, n = radius_on(manifold), 4
     ball = GeodesicBall(manifold, manifold.origin, radius)
@@ -155,29 +156,58 @@ def test_no_neighbour_exceeds_the_sensitivity_of_the_gradient(manifold, power):
     assert largest >= (0.99 if power == 1.0 else 0.3) * bound
 
 
-@each_manifold
-@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+@each_power
 def test_gradient_grows_at_least_as_certified(manifold, power):
     radius = radius_on(manifold)
     points = data_on(manifold)
     mean = power_mean(manifold, points, power)
     statistic = PowerMean(power)
-    growth = power_growth(manifold, mean, 0.0, points, 2 * radius, power)
-    lengths = jnp.linspace(1e-3, radius, 8)
+    edges = jnp.linspace(0.0, radius, 30)
+    shares = jnp.array([[0.001], [0.3], [0.7], [0.999]])
+    lengths = (edges[:-1] + shares * jnp.diff(edges)).ravel()
 
     @jax.jit
-    def share(u):
-        norms = jax.vmap(
-            lambda t: statistic.gradient_norm(manifold, manifold.exp(mean, (t * u).astype(u.dtype)), points)
-        )(lengths)
-        return jnp.min(norms / growth(lengths))
+    def certified(center):
+        pull = statistic.gradient_norm(manifold, center, points)
+        growth = power_growth(manifold, center, pull, points, 2 * radius, power)
+        values, slopes = growth.lines(edges[:-1], edges[1:])
+        return (values + slopes * shares * jnp.diff(edges)).ravel()
 
-    shares = [float(share(a_tangent(manifold, mean, seed, 1.0))) for seed in range(30)]
-    assert min(shares) >= 1.0 - 1e-9
-    # The certificate is of use: it is no smaller than a tenth of the truth.
-    assert min(shares) < 10.0
-    curve = np.asarray(growth(jnp.linspace(0.0, 2 * radius, 50)))
-    assert np.all(np.diff(curve, 2) <= 1e-9)
+    @jax.jit
+    def actual(center, u):
+        at = jax.vmap(lambda t: manifold.exp(center, (t * u).astype(u.dtype)))(lengths)
+        inside = jax.vmap(lambda x: manifold.dist(jnp.asarray(manifold.origin), x) <= radius)(at)
+        norms = jax.vmap(lambda x: statistic.gradient_norm(manifold, x, points))(at)
+        return jnp.where(inside, norms, jnp.inf)
+
+    # From the minimiser, and from a centre that is none.
+    for center in (mean, manifold.exp(mean, a_tangent(manifold, mean, 99, 0.1 * radius))):
+        bound = np.asarray(certified(center))
+        norms = np.min([actual(center, a_tangent(manifold, center, seed, 1.0)) for seed in range(40)], axis=0)
+        assert np.all(norms >= bound - 1e-9)
+        # A bound 10 % above would be false somewhere, or the bound is at least of use.
+        useful = np.isfinite(norms) & (bound > 0)
+        assert np.min(norms[useful] / bound[useful]) < (1.6 if power == 1.0 else 8.0)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius", "power", "least"),
+    [
+        (Sphere(2), 0.5, 1.0, 0.1),
+        (SPD(2), 1.5, 1.0, 0.1),
+        (PlanarShapes(10), 0.3, 1.0, 0.2),
+        (Sphere(2), 0.5, 3.0, 0.1),
+    ],
+    ids=["S^2", "SPD(2)", "shapes", "power 3 on S^2"],
+)
+def test_medians_and_power_means_are_drawn_without_long_waits(manifold, radius, power, least):
+    center = jnp.asarray(manifold.origin)
+    ball = GeodesicBall(manifold, center, radius)
+    points = jax.vmap(
+        lambda key: manifold.exp(center, 0.3 * radius * manifold.dim**-0.5 * manifold.random_tangent(key, center))
+    )(jax.random.split(jax.random.key(1), 100))
+    mechanism = KNGMechanism(ball, 1.0, statistic=PowerMean(power))
+    assert mechanism._draws(jax.random.key(0), ball.clip(points), 200, 1024).acceptance > least
 
 
 def test_median_sensitivity_does_not_grow_with_the_ball():

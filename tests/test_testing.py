@@ -13,6 +13,7 @@ from jaxgeodp import (
     SPD,
     Euclidean,
     GeodesicBall,
+    Grassmann,
     KNGMechanism,
     LaplaceMechanism,
     Manifold,
@@ -157,6 +158,19 @@ class WrongLowerCurvature(SPD):
     curvature_bounds = (-0.05, 0.0)
 
 
+class WrongInjectivity(Sphere):
+    injectivity_radius = 4.0
+
+
+class WrongDiameter(Sphere):
+    diameter = 2.5
+
+
+class WrongDomain(Grassmann):
+    def log_det_exp(self, point, tangent):
+        return jnp.maximum(super().log_det_exp(point, tangent), -10.0)
+
+
 class WrongSum(Sphere):
     def log_moments(self, base, points, weights):
         return self.to_tangent(base, weights @ points), super().log_moments(base, points, weights)[1]
@@ -182,6 +196,9 @@ class WrongFrame(Euclidean):
         (WrongEnvelope(2), "volume"),
         (WrongUpperCurvature(2), "hessian_of_distance"),
         (WrongLowerCurvature(2), "hessian_of_distance"),
+        (WrongInjectivity(2), "minimal_geodesics"),
+        (WrongDiameter(2), "minimal_geodesics"),
+        (WrongDomain(4, 2), "minimal_geodesics"),
         (WrongSum(2), "sums_of_logarithms"),
         (WrongPrecision(2), "shapes_and_dtypes"),
         (WrongFrame(2), "inner_product"),

@@ -1,28 +1,99 @@
 """How fast the gradient of a power-mean objective grows away from a centre c, as a certified lower bound.
 
-Along a unit-speed geodesic from c that stays where all data are within s (docs/mathematics.md, Theorem H), with
-d_i the distances from c, h = h_max(s, k_max), and the data so near that h > 0,
+Along any unit-speed geodesic from c that stays where all data are within s (docs/mathematics.md, Theorem H), with
+d_i the distances from c and h_max, h_min the comparison functions, |grad F|(t) >= -pull + int_0^t m, pull = |grad F(c)|,
 
-    |grad F|(t) >= -pull + int_0^t m,    pull = |grad F(c)|,
-
-    m(t) = s^{p-2} min(p-1, h)                                    1 < p <= 2,
-    m(t) = min(1, h) (1/n) sum_i max(0, d_i - t)^{p-2}            p > 2,
+    m(t) = (1/n) sum_i (d_i + t)^{p-2} min(p-1, h_max(d_i + t))                              1 < p <= 2,
+    m(t) = (1/n) sum_i |d_i - t|^{p-2} min(1, h_max(d_i + t))                                p > 2,
     m(t) = h e^{-2qt} (tr - lambda_max)( (1/n) sum_i log_c x_i (x) log_c x_i / (d_i + t)^3 )   p = 1,
 
-q = max(h_min(s, k_min) - 1, 1 - h)/s. All are decreasing, so that the integral is concave.
+h = h_max(s), q = max(h_min(s) - 1, 1 - h)/s. For the median p = 1 the cosine law in constant curvature k_max also
+bounds |grad F|(t) from below at each t, and more sharply (Theorem I): both are used.
 """
+
+import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold
 
-_CELLS = 24
+_SUBCELLS = 4
+_TINY = 1e-30
 
 
-def power_growth(manifold: Manifold, center, pull, points, farthest: float, power: float):
+@dataclasses.dataclass(frozen=True)
+class PowerGrowth:
+    """A lower bound of |grad F| by the distance from c, as lines on intervals; see the module docstring."""
+
+    power: float
+    farthest: float  # s
+    curvature: tuple[float, float]
+    pull: jax.Array
+    distances: jax.Array  # (n,)
+    units: jax.Array  # (n, dim): directions of the data from c, 0 for a datum at c
+
+    def lines(self, lower, upper):
+        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0."""
+        width = upper - lower
+        cells = lower[:, None] + width[:, None] * (jnp.arange(_SUBCELLS + 1) / _SUBCELLS)
+        slopes = jax.lax.map(lambda ends: self._least_slope(*ends), (cells[:, :-1].ravel(), cells[:, 1:].ravel()))
+        slopes = slopes.reshape(-1, _SUBCELLS)
+        rise = jnp.cumsum(jnp.sum(slopes, axis=1) * width / _SUBCELLS)
+        rise = jnp.concatenate([jnp.zeros(1, rise.dtype), rise[:-1]])
+        values = rise - self.pull
+        if self.power == 1.0:
+            # F is convex, so that a bound at one distance, and the slopes from there, hold beyond it.
+            by_cosines = jax.lax.map(self._by_cosines, lower)
+            values = jnp.maximum(values, rise + jax.lax.cummax(by_cosines - rise))
+        # On an interval the lines of its cells lie above the line with the least of their slopes.
+        return values, jnp.min(slopes, axis=1)
+
+    def _least_slope(self, lower, upper):
+        """m at its least on an interval."""
+        low, high = self.curvature
+        if self.power == 1.0:
+            convexity = h_max(self.farthest, high)
+            rate = max(h_min(self.farthest, low) - 1.0, 1.0 - convexity) / self.farthest
+            shares = self.distances**2 / (self.distances + upper) ** 3
+            across = jnp.maximum(jnp.mean(shares * jnp.sum(self.units**2, axis=1)) - self._largest(shares), 0.0)
+            return convexity * jnp.exp(-2.0 * rate * upper) * across
+        farthest = jnp.minimum(self.distances + upper, self.farthest)
+        convexity = _h_max(farthest, high)
+        if self.power <= 2.0:
+            return jnp.mean(farthest ** (self.power - 2.0) * jnp.minimum(self.power - 1.0, convexity))
+        nearest = jnp.maximum(jnp.maximum(self.distances - upper, lower - self.distances), 0.0)
+        return jnp.mean(nearest ** (self.power - 2.0) * jnp.minimum(1.0, convexity))
+
+    def _largest(self, weights):
+        """lambda_max of (1/n) sum_i w_i u_i u_i', and a margin for rounding."""
+        second = (self.units * weights[:, None]).T @ self.units / self.units.shape[0]
+        scale = jnp.max(jnp.abs(weights))
+        return jnp.linalg.eigvalsh(second)[-1] + 1e3 * jnp.finfo(second.dtype).eps * scale
+
+    def _by_cosines(self, t):
+        """Theorem I: mean_i of a - b z - c z^2 below the cosine law, z = <u_i, v>, at the worst direction v."""
+        root = math.sqrt(max(self.curvature[1], 0.0))
+        aspect = self._largest(jnp.ones_like(self.distances))
+        near = jnp.minimum(t, self.distances)
+        at = -jnp.clip(aspect, 0.0, 1.0)
+        value, slope = _cosine_law(near, self.distances, at, root)
+        # For t < d the datum straight ahead pulls with -1; for t = d with nothing.
+        ahead = jnp.where(t < self.distances, -1.0, 0.0)
+        c = (value + slope * (1.0 - at) - ahead) / (1.0 - at) ** 2
+        b = -slope - 2.0 * c * at
+        a = value + b * at + c * at**2
+        # Beyond d the angle at x is below a right one whatever the direction.
+        beyond = jnp.sqrt(jnp.maximum(1.0 - (_sin(self.distances, root) / _sin(jnp.maximum(t, _TINY), root)) ** 2, 0.0))
+        better = (t > self.distances) & (beyond > a + c * at)
+        a, b, c = (jnp.where(better, x, y) for x, y in ((beyond, a), (0.0, b), (0.0, c)))
+        centred = jnp.linalg.norm(jnp.mean(b[:, None] * self.units, axis=0))
+        return jnp.mean(a) - centred - self._largest(c)
+
+
+def power_growth(manifold: Manifold, center, pull, points, farthest: float, power: float) -> PowerGrowth | float:
     """The certified growth of |grad F|; 0 where nothing is certified.
 
     Args:
@@ -33,41 +104,39 @@ def power_growth(manifold: Manifold, center, pull, points, farthest: float, powe
         power: p.
     """
     lowest, highest = manifold.curvature_bounds
-    reach = farthest * np.sqrt(max(highest, 0.0))
-    convexity = h_max(farthest, highest) if reach < np.pi / 2 else 0.0
-    if convexity <= 0:
+    if farthest * math.sqrt(max(highest, 0.0)) >= math.pi / 2:
         return 0.0
-    if 1.0 < power <= 2.0:
-        slope = farthest ** (power - 2.0) * min(power - 1.0, convexity)
-        return lambda t: slope * t - pull
-    distances = jax.vmap(lambda y: manifold.dist(center, y))(points)
-    if power > 2.0:
-        slope = min(1.0, convexity) / (power - 1.0)
-
-        def growth(t):
-            left = jnp.maximum(distances - jnp.asarray(t)[..., None], 0.0)
-            return slope * jnp.mean(distances ** (power - 1.0) - left ** (power - 1.0), axis=-1) - pull
-
-        return growth
-    rate = max(h_min(farthest, lowest) - 1.0, 1.0 - convexity) / farthest
-    return _median_growth(manifold, center, pull, points, distances, farthest, convexity, rate)
-
-
-def _median_growth(manifold, center, pull, points, distances, farthest, convexity, rate):
-    """Piecewise linear: on each cell m is at least its value at the right end."""
-    edges = farthest * (np.arange(_CELLS + 1) / _CELLS) ** 2
     frame = manifold.frame(center)
     logs = jax.vmap(lambda y: manifold.coordinates(center, manifold.log(center, y), frame))(points)
+    distances = jnp.linalg.norm(logs, axis=1)
+    units = logs / jnp.where(distances > 0, distances, 1.0)[:, None]
+    return PowerGrowth(power, farthest, (lowest, highest), pull, distances, units)
 
-    def spread(t):
-        scaled = logs / (distances + t)[:, None] ** 1.5
-        second = scaled.T @ scaled / logs.shape[0]
-        trace = jnp.trace(second)
-        # Less a margin for rounding.
-        return jnp.maximum(trace - jnp.linalg.eigvalsh(second)[-1] - 1e-6 * trace, 0.0)
 
-    right = jnp.asarray(edges[1:], distances.dtype)
-    slopes = convexity * jnp.exp(-2.0 * rate * right) * jax.lax.map(spread, right)
-    values = jnp.concatenate([jnp.zeros(1, slopes.dtype), jnp.cumsum(slopes * np.diff(edges))])
-    knots = jnp.asarray(edges, distances.dtype)
-    return lambda t: jnp.interp(t, knots, values) - pull
+def _h_max(distance, curvature):
+    """`h_max` of arrays."""
+    if curvature <= 0:
+        return jnp.ones_like(distance)
+    angle = jnp.maximum(distance * math.sqrt(curvature), 1e-6)
+    return angle / jnp.tan(angle)
+
+
+def _sin(length, root):
+    return jnp.sin(root * length) if root > 0 else length
+
+
+def _cosine_law(t, d, z, root):
+    """The rate at which the distance to a datum grows at t, in constant curvature, and its derivative in z.
+
+    The datum is at distance d in a direction whose cosine with the geodesic is z <= 0.
+    """
+    if root == 0:
+        side = jnp.sqrt(t**2 + d**2 - 2.0 * t * d * z)
+        safe = jnp.where(side > 0, side, 1.0)
+        return (t - d * z) / safe, -(d**2) * (d - t * z) / safe**3
+    sin_t, cos_t, sin_d, cos_d = jnp.sin(root * t), jnp.cos(root * t), jnp.sin(root * d), jnp.cos(root * d)
+    across = sin_t * cos_d - cos_t * sin_d * z
+    # The sine of the side, without cancellation where it is short.
+    side = jnp.sqrt(across**2 + sin_d**2 * (1.0 - z**2))
+    safe = jnp.where(side > 0, side, 1.0)
+    return across / safe, -(sin_d**2) * (cos_t * sin_d - sin_t * cos_d * z) / safe**3

@@ -1,7 +1,8 @@
 """Logarithm and parallel transport of a manifold that knows only its exponential map.
 
-- ``log``: Newton's method for exp_p(v) = q, damped by halving. Its derivatives are those of the implicit
-  function: at the solution, j steps with a constant Jacobian are right to order j.
+- ``log``: Newton's method for exp_p(v) = q, damped by halving; where it fails, the end point is moved to q along the
+  projected chord, in steps as long as Newton's method bears. Its derivatives are those of the implicit function:
+  at the solution, j steps with a constant Jacobian are right to order j.
 - ``transport``: the pole ladder (Lorenzi & Pennec 2014). With a rung of the geodesic from x to y, m half way,
   v is carried to -log_y(exp_m(-log_m(exp_x(v)))): the reflection of a short geodesic at m, and at y. It is
   exact on symmetric spaces; else the error falls with the square of the number of rungs, and the difference of
@@ -11,7 +12,8 @@
 import jax
 import jax.numpy as jnp
 
-_NEWTON_STEPS = 60
+_NEWTON_STEPS = 30
+_CHORD_STEPS = 64
 _HALVINGS = 8
 _EXACT_DERIVATIVES = 3
 _RUNGS = 8
@@ -31,35 +33,64 @@ def log(manifold, p, q):
     jacobian = jax.jacfwd(residual)
     sizes = 0.5 ** jnp.arange(_HALVINGS + 1, dtype=_real(p).dtype)
 
-    def newton(z):
-        slope, value = jacobian(z, fixed_p, fixed_q), residual(z, fixed_p, fixed_q)
+    def newton(z, target):
+        slope, value = jacobian(z, fixed_p, target), residual(z, fixed_p, target)
         return jnp.linalg.solve(slope.T @ slope, slope.T @ value)
 
-    def unfinished(state):
-        _, length, previous, count = state
-        return (length > 0) & (length < previous) & (count < _NEWTON_STEPS)
+    def squared_error(z, target):
+        length = jnp.sum(residual(z, fixed_p, target) ** 2)
+        return jnp.where(jnp.isnan(length), jnp.inf, length)
 
-    def step(state):
-        z, length, _, count = state
-        direction = newton(z)
-        trials = z - sizes[:, None] * direction
-        lengths = jax.vmap(lambda trial: jnp.sum(residual(trial, fixed_p, fixed_q) ** 2))(trials)
-        lengths = jnp.where(jnp.isnan(lengths), jnp.inf, lengths)
-        best = jnp.argmin(lengths)
-        better = lengths[best] < length
-        return jnp.where(better, trials[best], z), jnp.minimum(lengths[best], length), length, count + 1
+    scale = 1.0 + jnp.max(jnp.abs(_real(fixed_q)))
+    tolerance = (1e4 * jnp.finfo(scale.dtype).eps * scale) ** 2
 
-    start = manifold.coordinates(fixed_p, manifold.to_tangent(fixed_p, fixed_q - fixed_p), frame)
-    length = jnp.sum(residual(start, fixed_p, fixed_q) ** 2)
-    z, length, _, _ = jax.lax.while_loop(unfinished, step, (start, length, jnp.inf * jnp.ones_like(length), 0))
+    def solve(z, target):
+        """The root that Newton's method reaches from z, and the squared error there."""
+
+        def unfinished(state):
+            _, length, previous, count = state
+            return (length > 0) & (length < previous) & (count < _NEWTON_STEPS)
+
+        def step(state):
+            z, length, _, count = state
+            trials = z - sizes[:, None] * newton(z, target)
+            lengths = jax.vmap(lambda trial: squared_error(trial, target))(trials)
+            best = jnp.argmin(lengths)
+            better = lengths[best] < length
+            return jnp.where(better, trials[best], z), jnp.minimum(lengths[best], length), length, count + 1
+
+        length = squared_error(z, target)
+        z, length, _, _ = jax.lax.while_loop(unfinished, step, (z, length, jnp.inf * jnp.ones_like(length), 0))
+        return z, length
+
+    def advance(state):
+        z, reached, stride, count = state
+        share = jnp.minimum(1.0, reached + stride)
+        target = manifold.project(fixed_p + share * (fixed_q - fixed_p))
+        target = jnp.where(share < 1.0, target, fixed_q)
+        first = manifold.coordinates(fixed_p, manifold.to_tangent(fixed_p, target - fixed_p), frame)
+        guess = jnp.where(reached > 0, z * share / jnp.where(reached > 0, reached, 1.0), first)
+        found, length = solve(guess, target)
+        good = length <= tolerance
+        return (
+            jnp.where(good, found, z),
+            jnp.where(good, share, reached),
+            jnp.where(good, 2.0, 0.5) * stride,
+            count + 1,
+        )
+
+    def on_the_way(state):
+        return (state[1] < 1.0) & (state[3] < _CHORD_STEPS)
+
+    one = jnp.ones_like(scale)
+    origin = jnp.zeros(manifold.dim, one.dtype)
+    z, reached, *_ = jax.lax.while_loop(on_the_way, advance, (origin, 0.0 * one, one, 0))
     z = jax.lax.stop_gradient(z)
     slope = jax.lax.stop_gradient(jacobian(z, fixed_p, fixed_q))
     gram = slope.T @ slope
     for _ in range(_EXACT_DERIVATIVES):
         z = z - jnp.linalg.solve(gram, slope.T @ residual(z, p, q))
-    scale = 1.0 + jnp.max(jnp.abs(_real(fixed_q)))
-    found = length <= (1e4 * jnp.finfo(length.dtype).eps * scale) ** 2
-    return jnp.where(found, tangent(z, p), jnp.nan)
+    return jnp.where(reached >= 1.0, tangent(z, p), jnp.nan)
 
 
 def transport(manifold, p, q, tangent):

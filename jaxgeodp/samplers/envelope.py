@@ -68,23 +68,22 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     """The envelope for psi >= growth(distance), density exp(-psi/scale), truncated at ``reach``.
 
     Args:
-        growth: a slope m (psi >= m t), or a concave function of the distance with growth(0) = 0.
+        growth: a slope m (psi >= m t), a concave function of the distance, or an object whose ``lines(lower, upper)``
+            gives the values at ``lower`` and the slopes of lines below psi on intervals that follow each other from 0.
         scale: sigma, in units of psi.
         reach: the largest distance from the centre, array or float; infinite only for a slope with
             ``slope/scale > manifold.volume_growth`` (else the density has no finite mass).
     """
     dtype = jnp.result_type(scale, float)
     scale, reach = jnp.asarray(scale, dtype), jnp.asarray(reach, dtype)
-    growth_function = growth if callable(growth) else (lambda t: growth * t)
-    knots = _knots(manifold, growth_function, scale, reach)
+    lines = growth.lines if hasattr(growth, "lines") else functools.partial(_chords, growth)
+    knots = _knots(manifold, lines, scale, reach)
     lower, upper = knots[:-1], knots[1:]
     finite_upper = jnp.where(jnp.isfinite(upper), upper, 2.0 * lower)
     middle = 0.5 * (lower + finite_upper)
-    width = finite_upper - lower
     degree = manifold.dim - 1
     volume, volume_slope = manifold.volume_envelope(lower, upper)
-    growth_lower = growth_function(lower)
-    growth_slope = (growth_function(finite_upper) - growth_lower) / width
+    growth_lower, growth_slope = lines(lower, finite_upper)
     heights = degree * (jnp.log(middle) + (lower - middle) / middle) + volume - growth_lower / scale
     slopes = degree / middle + volume_slope - growth_slope / scale
     log_masses = heights + _log_integral(slopes, upper - lower)
@@ -92,11 +91,18 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     return RadialEnvelope(knots, heights, slopes, jnp.exp(log_masses - top))
 
 
-def _knots(manifold, growth, scale, reach):
+def _chords(growth, lower, upper):
+    """Lines below a slope or a concave function."""
+    function = growth if callable(growth) else (lambda t: growth * t)
+    value = function(lower)
+    return value, (function(upper) - value) / (upper - lower)
+
+
+def _knots(manifold, lines, scale, reach):
     """Even knots where the radial law has its bulk, then a few up to the reach."""
     dim = manifold.dim
-    unit = scale * 1e-3
-    rate = growth(unit) / (unit * scale) - manifold.volume_growth
+    unit = jnp.reshape(scale * 1e-3, 1)
+    rate = lines(jnp.zeros_like(unit), unit)[1][0] / scale - manifold.volume_growth
     # On a bounded range any spacing is valid; on an unbounded one the tail starts where the law falls.
     rate = jnp.where(jnp.isfinite(reach), jnp.maximum(rate, 0.05 / scale), rate)
     bulk = (dim + 6.0 * math.sqrt(dim) + 20.0) / rate

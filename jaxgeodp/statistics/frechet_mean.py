@@ -210,10 +210,7 @@ def _implicit_mean_jvp(manifold, primals, tangents):
     mean = _implicit_mean(manifold, *primals)
     fixed = refuse_second_derivatives(mean)
 
-    def objective(x, points, weights):
-        return 0.5 * manifold.log_moments(x, points, weights)[1]
+    def gradient(x, points, weights):
+        return -manifold.log_moments(x, points, weights)[0]
 
-    def gradient(points, weights):
-        return -manifold.log_moments(fixed, points, weights)[0]
-
-    return mean, implicit_derivative(manifold, fixed, objective, gradient, primals, tangents)
+    return mean, implicit_derivative(manifold, fixed, gradient, primals, tangents)

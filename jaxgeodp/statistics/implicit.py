@@ -11,26 +11,25 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
-def implicit_derivative(manifold: Manifold, minimizer, objective: Callable, gradient: Callable, primals, tangents):
+def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, primals, tangents):
     """The tangent vector at ``minimizer`` along the ``tangents`` of the data.
 
     Args:
         minimizer: the point x(D), held fixed.
-        objective: F as a function of (x, \\*data).
-        gradient: the Riemannian gradient of F at ``minimizer`` as a function of (\\*data).
+        gradient: the Riemannian gradient of F as a function of (x, \\*data), 0 at the minimiser: there its
+            derivative in an ambient sense, made tangent, is the covariant one, the Hessian.
         primals, tangents: the data and their tangents.
     """
     frame = manifold.frame(minimizer)
 
-    def slope(*data):
-        return manifold.coordinates(minimizer, gradient(*data), frame)
+    def slope(z, *data):
+        x = manifold.exp(minimizer, manifold.combine(z, frame))
+        return manifold.coordinates(minimizer, manifold.to_tangent(minimizer, gradient(x, *data)), frame)
 
-    def in_normal_coordinates(z):
-        return objective(manifold.exp(minimizer, manifold.combine(z, frame)), *primals)
-
-    _, change = jax.jvp(slope, tuple(primals), tuple(tangents))
-    hessian = jax.hessian(in_normal_coordinates)(jnp.zeros(manifold.dim, real_dtype(minimizer)))
-    factor = jax.scipy.linalg.cho_factor(hessian)
+    origin = jnp.zeros(manifold.dim, real_dtype(minimizer))
+    _, change = jax.jvp(lambda *data: slope(origin, *data), tuple(primals), tuple(tangents))
+    hessian = jax.jacfwd(lambda z: slope(z, *primals))(origin)
+    factor = jax.scipy.linalg.cho_factor(0.5 * (hessian + hessian.T))
     return manifold.combine(-jax.scipy.linalg.cho_solve(factor, change), frame)
 
 

@@ -142,16 +142,13 @@ def _minimizer_jvp(manifold, power, primals, tangents):
     # Below power 2 the second derivative at a datum is infinite: the minimiser moves with it, and with nothing else.
     pinned = jnp.any(here) & (power < 2.0)
 
-    def objective(x, data, weights):
-        distances = jax.vmap(lambda y: manifold.dist(x, y))(data)
-        terms = jnp.where(here, 0.0, jnp.where(here, 1.0, distances) ** power) / power
-        # Keeps the Hessian regular where it will not be used.
-        return jnp.sum(weights * terms) + jnp.where(pinned, 0.5, 0.0) * manifold.squared_dist(x, fixed)
+    def gradient(x, data, weights):
+        # A datum at the minimiser has no second derivative below power 2, and counts 0 above.
+        factors = jnp.where(here, 0.0, weights)
+        regular = jnp.where(pinned, 1.0, 0.0) * manifold.log(x, fixed)  # keeps the Hessian regular where it is not used
+        return -power_gradient(manifold, x, data, factors, power)[0] - regular
 
-    def gradient(data, weights):
-        return -power_gradient(manifold, fixed, data, weights, power)[0]
-
-    tangent = implicit_derivative(manifold, fixed, objective, gradient, primals, tangents)
+    tangent = implicit_derivative(manifold, fixed, gradient, primals, tangents)
     share = here / jnp.maximum(jnp.sum(here), 1)
     own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
     return result, jnp.where(pinned, manifold.to_tangent(fixed, own), tangent)
