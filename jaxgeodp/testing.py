@@ -138,7 +138,7 @@ def round_trips(manifold, dtype):
 
 
 def minimal_geodesics(manifold, dtype):
-    """Geodesics are minimal up to the injectivity radius, where log_det_exp is finite, and never beyond the diameter."""
+    """Geodesics are minimal up to the injectivity radius, with a finite log_det_exp, and never beyond the diameter."""
     known = manifold.injectivity_radius
     if dtype == "float32" or not known > 0:
         return

@@ -1,7 +1,7 @@
 """How fast the gradient of a power-mean objective grows away from a centre c, as a certified lower bound.
 
 Along any unit-speed geodesic from c that stays where all data are within s (docs/mathematics.md, Theorem H), with
-d_i the distances from c and h_max, h_min the comparison functions, |grad F|(t) >= -pull + int_0^t m, pull = |grad F(c)|,
+d_i the distances from c and h_max, h_min the comparison functions, |grad F|(t) >= -|grad F(c)| + int_0^t m with
 
     m(t) = (1/n) sum_i (d_i + t)^{p-2} min(p-1, h_max(d_i + t))                              1 < p <= 2,
     m(t) = (1/n) sum_i |d_i - t|^{p-2} min(1, h_max(d_i + t))                                p > 2,
