@@ -1,8 +1,8 @@
 """jaxgeodp: differential privacy on Riemannian manifolds, in JAX.
 
 The parts, in the order in which data meet them: a `Manifold`, a public `GeodesicBall`, a statistic
-(`FrechetMean`, `FrechetMedian`, any loss), a mechanism (`LaplaceMechanism`, `KNGMechanism`), an exact sampler
-(`samplers`), a guarantee (`PureDP`), and the `Release` with its record.
+(`FrechetMean`, `FrechetMedian`, any loss), a mechanism (`LaplaceMechanism`, `KNGMechanism`, `WrappedLaplace`, ...), an
+exact sampler (`samplers`), a guarantee (`PureDP`, `GaussianDP`), and the `Release` with its record.
 """
 
 from jaxgeodp._version import __version__
@@ -20,8 +20,25 @@ from jaxgeodp.manifolds import (
     riemannian_gradient,
     riemannian_hessian,
 )
-from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
-from jaxgeodp.privacy import PureDP, Release
+from jaxgeodp.mechanisms import (
+    EuclideanLaplace,
+    KNGMechanism,
+    LandmarkLaplace,
+    LaplaceMechanism,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.privacy import (
+    ApproximateDP,
+    GaussianDP,
+    Guarantee,
+    PureDP,
+    Release,
+    ZeroConcentratedDP,
+    compose,
+    delta_of_epsilon,
+)
 from jaxgeodp.statistics import (
     EmpiricalRisk,
     FrechetMean,
@@ -37,14 +54,19 @@ from jaxgeodp.statistics import (
 
 __all__ = [
     "SPD",
+    "ApproximateDP",
     "EmpiricalRisk",
     "Euclidean",
+    "EuclideanLaplace",
     "FrechetMean",
     "FrechetMedian",
+    "GaussianDP",
     "GeodesicBall",
     "Grassmann",
+    "Guarantee",
     "Hyperbolic",
     "KNGMechanism",
+    "LandmarkLaplace",
     "LaplaceMechanism",
     "Manifold",
     "PlanarShapes",
@@ -55,8 +77,14 @@ __all__ = [
     "Rotations",
     "Sphere",
     "Statistic",
+    "TangentLaplace",
+    "WrappedGaussian",
+    "WrappedLaplace",
+    "ZeroConcentratedDP",
     "__version__",
     "certified_distance",
+    "compose",
+    "delta_of_epsilon",
     "frechet_mean",
     "frechet_median",
     "minimize",

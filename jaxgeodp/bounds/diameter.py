@@ -37,7 +37,7 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
     if not (0 < ball_radius <= math.pi / 4 and ball_radius <= reach < math.pi / 2):
         raise InputError(f"log_diameter: needs 0 < r <= pi/4 and r <= R < pi/2, got r={ball_radius}, R={reach}.")
     rate = 1.0 - (ball_radius + reach) / math.tan(ball_radius + reach)
-    best = _sampled_diameter(reach, ball_radius)
+    best = sampled_diameter(reach, ball_radius)
     intervals = [(0.0, reach)]
     # Branch and bound in t: keep the intervals whose upper bound could still exceed the best sample.
     while True:
@@ -46,7 +46,7 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
         for low, high in intervals:
             for piece in np.linspace(low, high, _INTERVALS + 1)[:-1]:
                 width = (high - low) / _INTERVALS
-                value = _sampled_diameter(piece + 0.5 * width, ball_radius)
+                value = sampled_diameter(piece + 0.5 * width, ball_radius)
                 best = max(best, value)
                 if value + 0.5 * rate * width > target:
                     survivors.append((piece, piece + width))
@@ -57,9 +57,9 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
     return max(target, best) + 2.0 * sagitta + _ROUNDING
 
 
-def _sampled_diameter(t: float, ball_radius: float) -> float:
+def sampled_diameter(t: float, ball_radius: float, samples: int = _SAMPLES) -> float:
     """Largest distance between the logarithms, at distance t from the centre, of the sampled circle."""
-    alpha = 2.0 * math.pi * np.arange(_SAMPLES) / _SAMPLES
+    alpha = 2.0 * math.pi * np.arange(samples) / samples
     sin_r, cos_r = math.sin(ball_radius), math.cos(ball_radius)
     # x = (sin t, 0, cos t); the tangent plane at x is spanned by (cos t, 0, -sin t) and (0, 1, 0).
     along = math.cos(t) * sin_r * np.cos(alpha) - math.sin(t) * cos_r
@@ -69,7 +69,7 @@ def _sampled_diameter(t: float, ball_radius: float) -> float:
     factor = np.where(sine > 1e-9, np.arctan2(sine, cosine) / np.where(sine > 1e-9, sine, 1.0), 1.0)
     curve = (factor * (along + 1j * across)).astype(complex)
     # By the mirror symmetry one of the two points may be taken in the upper half circle.
-    half = curve[: _SAMPLES // 2 + 1]
+    half = curve[: samples // 2 + 1]
     return float(np.max(np.abs(half[:, None] - curve[None, :])))
 
 

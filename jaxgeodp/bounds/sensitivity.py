@@ -12,7 +12,7 @@ from jaxgeodp.bounds.diameter import log_diameter
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 
-CALIBRATIONS = ("tight", "theorem")
+CALIBRATIONS = ("tight", "theorem", "paper")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +40,19 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
         h = h_max(2.0 * r, k_max)
         return Sensitivity(2.0 * r * (2.0 - h) / n, "2r(2-h)/n (Soto et al. 2022, Theorem 2)")
     return min(_by_rauch(ball, n, support_radius), _by_diameter(ball, n, support_radius), key=lambda s: s.value)
+
+
+def paper_gradient_sensitivity(ball: GeodesicBall, n: int) -> tuple[Sensitivity, float]:
+    """The sensitivity and the factor of scale = factor sensitivity/epsilon in the simulation of Soto et al. 2022.
+
+    On spheres 2r(2-h)/n with h at r instead of 2r and the factor 1 (supplement 2.4.2); elsewhere their Theorem 2 and 2.
+    """
+    lowest, highest = ball.manifold.curvature_bounds
+    if lowest == highest > 0:
+        value = 2.0 * ball.radius * (2.0 - h_max(ball.radius, highest)) / n
+        return Sensitivity(value, "2r(2-h(r))/n (Soto et al. 2022, supplement 2.4.2; h at r is not proven)"), 1.0
+    value = 2.0 * ball.radius * (2.0 - h_max(2.0 * ball.radius, highest)) / n
+    return Sensitivity(value, "2r(2-h)/n (Soto et al. 2022, Theorem 2)"), 2.0
 
 
 def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
@@ -130,6 +131,53 @@ def release(
         soft_wrap=True,
         highlight=False,
     )
+
+
+@app.command()
+def plan(
+    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
+    n: Annotated[int, typer.Option("--n", help="Number of records.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
+    size: Annotated[
+        int | None,
+        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+    ] = None,
+    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanism, at this mu.")] = None,
+    spread: Annotated[
+        float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
+    ] = 0.5,
+    draws: Annotated[int, typer.Option(help="Simulated releases per mechanism.")] = 1000,
+) -> None:
+    """Expected error of every mechanism, without data: choose before you spend privacy."""
+    with _one_sentence_errors():
+        from jaxgeodp.cli.reading import manifold_of_size
+        from jaxgeodp.domain import GeodesicBall
+        from jaxgeodp.mechanisms import plan_mechanisms
+
+        _use_compilation_cache()
+        with _output.status("Simulating ..."), _quiet_libraries():
+            space = manifold_of_size(manifold, size)
+            plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
+    table = Table("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error", box=None)
+    for row in plans:
+        if row.refusal:
+            continue
+        support = "all" if row.support is None else f"{row.support:.4g}"
+        error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
+        table.add_row(row.mechanism, row.guarantee, f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
+    _output.print(table)
+    for row in plans:
+        if row.refusal:
+            _output.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
+    pure = [row for row in plans if row.guarantee.startswith("epsilon") and not row.refusal]
+    if pure:
+        _output.print(
+            f"Smallest expected error at epsilon = {epsilon:g}: {pure[0].mechanism} (n = {n}, {space}, "
+            f"radius {radius:g}, records at {spread:g} radii from the centre).",
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 @app.command()

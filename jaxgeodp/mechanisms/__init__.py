@@ -1,7 +1,27 @@
 """Differentially private mechanisms on manifolds."""
 
+from jaxgeodp.mechanisms.additive import (
+    EuclideanLaplace,
+    LandmarkLaplace,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
 
-__all__ = ["Calibration", "KNGMechanism", "LaplaceMechanism", "Mechanism"]
+__all__ = [
+    "Calibration",
+    "EuclideanLaplace",
+    "KNGMechanism",
+    "LandmarkLaplace",
+    "LaplaceMechanism",
+    "Mechanism",
+    "Plan",
+    "TangentLaplace",
+    "WrappedGaussian",
+    "WrappedLaplace",
+    "plan_mechanisms",
+]

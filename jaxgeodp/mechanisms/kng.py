@@ -6,27 +6,40 @@ import math
 import jax
 
 from jaxgeodp.bounds import largest_support
+from jaxgeodp.bounds.normalizer import best_support_radius, calibrated_scale, normalizer_bound
+from jaxgeodp.bounds.sensitivity import paper_gradient_sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.mechanisms.density import DensityMechanism
+from jaxgeodp.mechanisms.mechanism import Calibration
+from jaxgeodp.statistics.statistic import FrechetMean
+
+_DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
+_NORMALIZER = "docs/mathematics.md, Theorem J: sensitivity/scale + change of the log normalising constant <= epsilon"
+_PAPER = "scale and support as in the paper's simulation, which its Theorem 1 does not cover"
+# Supports stay this far inside the largest for which balls are convex.
+_INSIDE = 0.999
 
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class KNGMechanism(Mechanism):
+class KNGMechanism(DensityMechanism):
     """Density exp(-|grad F(x; D)|/sigma), F the objective that the statistic minimises.
 
-    sigma = 2 sensitivity/epsilon (their Theorem 1). Where the curvature is positive, the sensitivity bound
-    holds only near the data and the support is a ball of radius R around the public centre; elsewhere it is
-    the whole manifold unless ``support_radius`` is given. A statistic other than the Frechet mean always has a
-    bounded support.
+    sigma = 2 sensitivity/epsilon (their Theorem 1). For the Frechet mean on spaces of constant curvature and on planar
+    shapes it is nearly half of that, where the records are many enough for Theorem J (docs/mathematics.md), which
+    chooses the support, too. Where the curvature is positive, the sensitivity bound holds only near the data and the
+    support is a ball of radius R around the public centre; elsewhere it may be the whole manifold. A statistic other
+    than the Frechet mean always has a bounded support.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).
         statistic: what is summarised.
-        calibration: "tight" (default) or "theorem", the papers' sensitivity on the ball of the data.
-        support_radius: R >= ball.radius, with "tight" only; default ball.radius where the curvature is
-            positive or the statistic is not the Frechet mean, else no restriction.
+        calibration: "tight" (default); "theorem", the papers' sensitivity on the ball of the data; or "paper", the
+            setting of the papers' simulation, which no theorem covers (the record says so): on the largest convex ball,
+            as a chain started at the mean cannot go further, with scale 2 sensitivity/epsilon, except on spheres, where
+            it is sensitivity/epsilon with the curvature taken at the radius.
+        support_radius: R >= ball.radius, with "tight" only; chosen to make the scale smallest by default.
 
     Raises:
         ValueError: see `Mechanism`; or the support radius is out of range.
@@ -53,16 +66,49 @@ class KNGMechanism(Mechanism):
         Raises:
             ValueError: the distribution does not exist; says what would have to change.
         """
-        ball = self.ball
-        radius = self.support_radius
-        if radius is None and not self.statistic.may_be_unbounded(ball.manifold):
+        if self.calibration == "paper":
+            return self._as_in_the_paper(n)
+        ball, radius = self.ball, self.support_radius
+        unbounded = self.statistic.may_be_unbounded(ball.manifold)
+        chosen = self._by_normalizer(n)
+        if radius is None and not unbounded:
             radius = ball.radius
-        support = None if radius is None else dataclasses.replace(ball, radius=radius)
         reach = math.inf if radius is None else radius
         sensitivity = self.statistic.gradient_sensitivity(ball, n, reach, self.calibration)
         scale = 2.0 * sensitivity.value / self.epsilon
+        if chosen is not None and chosen.scale < scale:
+            return chosen
+        support = self._ball(reach)
         self._check_existence(n, scale, support)
-        return Calibration(sensitivity, scale, support, "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon")
+        return Calibration(sensitivity, scale, support, _DOUBLED)
+
+    def _by_normalizer(self, n):
+        """Theorem J, where it applies."""
+        ball, radius = self.ball, self.support_radius
+        if not (self.calibration == "tight" and isinstance(self.statistic, FrechetMean)):
+            return None
+        limit = _INSIDE * largest_support(ball)
+        if radius is None:
+            radius = best_support_radius(ball.manifold, ball.radius, limit, n, float(self.epsilon))
+        bound = None if radius is None else normalizer_bound(ball, radius)
+        if bound is None:
+            return None
+        sensitivity = self.statistic.gradient_sensitivity(ball, n, radius, "tight")
+        scale = calibrated_scale(bound, sensitivity.value, n, float(self.epsilon))
+        return Calibration(sensitivity, scale, self._ball(radius), _NORMALIZER)
+
+    def _as_in_the_paper(self, n):
+        ball = self.ball
+        sensitivity, factor = paper_gradient_sensitivity(ball, n)
+        if not isinstance(self.statistic, FrechetMean):
+            raise InputError("KNGMechanism: calibration='paper' is for the Frechet mean.")
+        support = self._ball(_INSIDE * largest_support(ball))
+        scale = factor * sensitivity.value / self.epsilon
+        self._check_existence(n, scale, support)
+        return Calibration(sensitivity, scale, support, _PAPER)
+
+    def _ball(self, radius):
+        return None if math.isinf(radius) else dataclasses.replace(self.ball, radius=radius)
 
     def _center(self, points):
         return self.statistic.center(self.ball, points)

@@ -4,12 +4,13 @@ import dataclasses
 
 import jax
 
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.mechanisms.density import DensityMechanism
+from jaxgeodp.mechanisms.mechanism import Calibration
 
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class LaplaceMechanism(Mechanism):
+class LaplaceMechanism(DensityMechanism):
     """Density exp(-dist(x, s)/sigma) around the statistic s, on the whole manifold.
 
     sigma = sensitivity/epsilon on a homogeneous manifold, where the normalising constant is the same around
@@ -20,7 +21,8 @@ class LaplaceMechanism(Mechanism):
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).
         statistic: what is summarised.
-        calibration: "tight" (default) or "theorem", the papers' sensitivity.
+        calibration: "tight" (default), "theorem", the papers' sensitivity, or "paper", which is "theorem" here but
+            makes no claim (see `KNGMechanism`).
 
     Example:
         >>> import jax
@@ -38,7 +40,8 @@ class LaplaceMechanism(Mechanism):
         Raises:
             ValueError: the distribution does not exist; says what would have to change.
         """
-        sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, self.calibration)
+        papers = "theorem" if self.calibration == "paper" else self.calibration
+        sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, papers)
         homogeneous = self.ball.manifold.homogeneous
         scale = (1.0 if homogeneous else 2.0) * sensitivity.value / self.epsilon
         self._check_existence(n, scale, None)

@@ -1,0 +1,379 @@
+"""Mechanisms that add noise to a vector and map the sum back: exact, loop-free, in time that data cannot change.
+
+A subclass says which vector summarises the data, how far one record can move it, and how a vector becomes a value.
+"""
+
+import abc
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.bounds.comparison import rauch
+from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+from jaxgeodp.statistics.frechet_mean import mean_in_ball
+
+_K_NORM = "K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010): scale = sensitivity/epsilon"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AdditiveMechanism(Mechanism):
+    """A vector plus noise; see the module docstring."""
+
+    _timing = "the running time does not depend on the data"
+    _law = "norm"  # "norm": density exp(-|z|); "gaussian"; "coordinates": exp(-sum |z_j|)
+
+    # What a mechanism defines ------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _sensitivity(self, n: int) -> Sensitivity:
+        """How far one record can move the vector."""
+
+    @abc.abstractmethod
+    def _location(self, points):
+        """The vector of clipped data."""
+
+    @abc.abstractmethod
+    def _to_value(self, vector):
+        """What is released for a vector."""
+
+    @abc.abstractmethod
+    def _to_vector(self, x):
+        """The vector of a value, and the log of the volume that `_to_value` gives to a unit of vectors there."""
+
+    @property
+    def _strength(self):
+        return self.epsilon
+
+    _theorem = _K_NORM
+
+    # Public ------------------------------------------------------------------------------------------
+
+    @property
+    def guarantee(self):
+        """What one release promises."""
+        return PureDP(self.epsilon)
+
+    def calibrate(self, n: int) -> Calibration:
+        """See `Mechanism.calibrate`."""
+        sensitivity = self._sensitivity(n)
+        return Calibration(sensitivity, sensitivity.value / self._strength, None, self._theorem)
+
+    def log_density(self, x, data):
+        """See `Mechanism.log_density`; with respect to the volume measure where the noise is on a manifold.
+
+        Raises:
+            ValueError: several noise vectors give the same value (positive curvature), or the value is projected.
+        """
+        data = self._records(data)
+        vector, log_volume = self._to_vector(x)
+        shift = (vector - self._location(self._clipped(data))) / self.calibrate(data.shape[0]).scale
+        return _log_noise(self._law, shift) - log_volume
+
+    def simulate(self, key, data, num: int):
+        """See `Mechanism.simulate`."""
+        data = self._records(data)
+        return _simulate(self, key, data, self.calibrate(data.shape[0]).scale, num)
+
+    # Machinery ---------------------------------------------------------------------------------------
+
+    @property
+    def _sampler(self):
+        return {"name": f"{self._law} noise added to a vector", "exactness": "exact up to floating point"}
+
+    def _clipped(self, data):
+        return self.ball.clip(data)
+
+    def _draw_until_found(self, data, n):
+        return self.simulate(system_key(), data, 1)[0]
+
+
+@functools.partial(jax.jit, static_argnames="num")
+def _simulate(mechanism, key, data, scale, num):
+    location = mechanism._location(mechanism._clipped(data))
+    noise = _noise(mechanism._law, key, num, location.shape[0], location.dtype)
+    return jax.vmap(lambda z: mechanism._to_value(location + jnp.asarray(scale, location.dtype) * z))(noise)
+
+
+def _noise(law, key, num, dim, dtype):
+    """Standard noise vectors (num, dim)."""
+    direction_key, length_key = jax.random.split(key)
+    if law == "coordinates":
+        return jax.random.laplace(direction_key, (num, dim), dtype)
+    normal = jax.random.normal(direction_key, (num, dim), dtype)
+    if law == "gaussian":
+        return normal
+    # A uniform direction times a Gamma(dim, 1) length.
+    lengths = jax.random.gamma(length_key, float(dim), (num,), dtype)
+    return normal / jnp.linalg.norm(normal, axis=1, keepdims=True) * lengths[:, None]
+
+
+def _log_noise(law, z):
+    if law == "coordinates":
+        return -jnp.sum(jnp.abs(z))
+    return -0.5 * jnp.sum(z**2) if law == "gaussian" else -jnp.linalg.norm(z)
+
+
+class _InTangentSpace:
+    """The vector: coordinates in an orthonormal frame of the tangent space at the public centre."""
+
+    def _to_value(self, vector):
+        manifold, center, frame = self._base(vector.dtype)
+        return manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
+
+    def _to_vector(self, x):
+        manifold, center, frame = self._base(real_dtype(x))
+        if math.isfinite(manifold.injectivity_radius):
+            raise InputError(
+                f"{type(self).__name__}: no density on {manifold}: noise vectors of several lengths meet in a point."
+            )
+        tangent = manifold.log(center, x)
+        return manifold.coordinates(center, tangent, frame), manifold.log_det_exp(center, tangent)
+
+    def _base(self, dtype):
+        manifold = self.ball.manifold
+        kind = jnp.result_type(dtype, jnp.complex64) if manifold.dtype_kind == "complex" else dtype
+        center = jnp.asarray(self.ball.center, kind)
+        return manifold, center, manifold.frame(center)
+
+
+class _Wrapped(_InTangentSpace):
+    """Around the logarithm of the private mean."""
+
+    def _sensitivity(self, n):
+        ball = self.ball
+        mean = mean_sensitivity(ball, n, "tight")
+        # log_p0 stretches distances within the ball at most by Rauch's factor.
+        factor = rauch(ball.radius, ball.manifold.curvature_bounds[1])
+        formula = mean.formula if factor == 1.0 else f"({mean.formula}) r sqrt(k)/sin(r sqrt(k))"
+        return Sensitivity(mean.value * factor, f"{formula} (docs/mathematics.md, section 9)")
+
+    def _location(self, points):
+        manifold, center, frame = self._base(real_dtype(points))
+        return manifold.coordinates(center, manifold.log(center, mean_in_ball(self.ball, points)), frame)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class WrappedLaplace(_Wrapped, AdditiveMechanism):
+    """exp_p0( log_p0(private mean) + noise ), noise with density exp(-|z|/sigma) in the tangent space at the centre.
+
+    Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        epsilon: privacy parameter, in (0, inf).
+
+    Raises:
+        ValueError: see `Mechanism`.
+    """
+
+    epsilon: float
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class WrappedGaussian(_Wrapped, AdditiveMechanism):
+    """exp_p0( log_p0(private mean) + normal noise ): mu-Gaussian differential privacy.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        mu: privacy parameter, in (0, inf).
+
+    Raises:
+        ValueError: see `Mechanism`.
+    """
+
+    mu: float
+    _law = "gaussian"
+    _theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1): scale = sensitivity/mu"
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
+
+    @property
+    def guarantee(self):
+        """mu-GDP."""
+        return GaussianDP(self.mu)
+
+    @property
+    def _strength(self):
+        return self.mu
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class TangentLaplace(_InTangentSpace, AdditiveMechanism):
+    """exp_p0( mean of log_p0 x_i + noise ): sensitivity 2r/n whatever the curvature, but biased unless it is 0.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        epsilon: privacy parameter, in (0, inf).
+
+    Raises:
+        ValueError: see `Mechanism`.
+    """
+
+    epsilon: float
+    _described = "mean of the logarithms at the public centre"
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+
+    def _sensitivity(self, n):
+        return Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
+
+    def _location(self, points):
+        manifold, center, frame = self._base(real_dtype(points))
+        weights = jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))
+        return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class EuclideanLaplace(AdditiveMechanism):
+    """The arithmetic mean of matrices or unit vectors plus noise with density exp(-|z|/sigma) in their space.
+
+    The baseline of the papers: the value is in general no point of the manifold. Symmetric matrices get symmetric noise
+    (Frobenius norm).
+
+    Args:
+        ball: the public ball that holds the data; on a sphere, Euclidean space, SPD or rotations.
+        epsilon: privacy parameter, in (0, inf).
+        project: release the nearest point of the manifold (not on SPD, where there may be none).
+
+    Raises:
+        ValueError: see `Mechanism`; another manifold.
+    """
+
+    epsilon: float
+    project: bool = False
+    _described = "arithmetic mean in the ambient space"
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+        manifold = self.ball.manifold
+        if not isinstance(manifold, Euclidean | Sphere | SPD | Rotations):
+            raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
+        if self.project and isinstance(manifold, SPD):
+            raise InputError(
+                "EuclideanLaplace: project=True is not possible on SPD: a matrix may have no nearest point."
+            )
+
+    def _sensitivity(self, n):
+        return Sensitivity(2.0 * self._ambient_radius() / n, "2 r_E/n, r_E the radius of an ambient ball (section 9)")
+
+    def _ambient_radius(self):
+        """Radius of a ball of the ambient space that holds the public ball."""
+        manifold, r = self.ball.manifold, self.ball.radius
+        if isinstance(manifold, Sphere):
+            return math.sin(r * math.sqrt(manifold.curvature)) / math.sqrt(manifold.curvature)
+        if isinstance(manifold, SPD):
+            largest = float(jnp.linalg.norm(self.ball.center, 2))
+            return largest * math.expm1(r)
+        # Rotations: |P - Q| = 2 sqrt(2) sin(angle/2).
+        return 2.0 * math.sqrt(2.0) * math.sin(r / 2.0) if isinstance(manifold, Rotations) else r
+
+    def _location(self, points):
+        return self._flat(jnp.mean(points, axis=0))
+
+    def _flat(self, x):
+        if not isinstance(self.ball.manifold, SPD):
+            return x.reshape(-1)
+        rows, columns = jnp.tril_indices(x.shape[0])
+        return x[rows, columns] * jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(x.dtype)
+
+    def _to_value(self, vector):
+        manifold = self.ball.manifold
+        if isinstance(manifold, SPD):
+            rows, columns = jnp.tril_indices(manifold.size)
+            entries = vector / jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(vector.dtype)
+            lower = jnp.zeros(manifold.shape, vector.dtype).at[rows, columns].set(entries)
+            return lower + jnp.tril(lower, -1).T
+        value = vector.reshape(manifold.shape)
+        return manifold.project(value) if self.project else value
+
+    def _to_vector(self, x):
+        if self.project and not isinstance(self.ball.manifold, Euclidean):
+            raise InputError("EuclideanLaplace: a projected value has no simple density.")
+        return self._flat(x), 0.0
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class LandmarkLaplace(AdditiveMechanism):
+    """The mean configuration plus independent Laplace noise of every coordinate of every landmark.
+
+    The baseline of Soto et al. 2022 (supplement 2.5.2), with public bounds in place of those they read off the data:
+    epsilon is shared evenly by the 2k coordinates. The value is a configuration (k,), complex, not a normed shape.
+
+    Args:
+        ball: the public ball that holds the data, on planar shapes.
+        epsilon: privacy parameter, in (0, inf).
+        align: rotate every shape to the public centre first, after which a coordinate is known within 2 sin(r/2);
+            without, only within sqrt((k-1)/k), as for any centred configuration of norm 1.
+
+    Raises:
+        ValueError: see `Mechanism`; another manifold.
+    """
+
+    epsilon: float
+    align: bool = True
+    _law = "coordinates"
+    _described = "mean configuration of the landmarks"
+    _theorem = "Laplace mechanism with epsilon/(2k) for each of the 2k coordinates, sequential composition"
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+        if not isinstance(self.ball.manifold, PlanarShapes):
+            raise InputError(f"LandmarkLaplace: needs planar shapes, got {self.ball.manifold}.")
+
+    def _sensitivity(self, n):
+        k, r = self.ball.manifold.landmarks, self.ball.radius
+        reach = 2.0 * math.sin(r / 2.0) if self.align else math.sqrt((k - 1) / k)
+        formula = "2k times 4 sin(r/2)/n" if self.align else "2k times 2 sqrt((k-1)/k)/n"
+        return Sensitivity(2.0 * k * 2.0 * reach / n, f"{formula}, the sum of the coordinates' ranges")
+
+    def _clipped(self, data):
+        if self.align:
+            return self.ball.clip(data)
+        # A clipped record is turned as the raw one was: clipping aligns it with the centre.
+        shapes = self.ball.clip(data)
+        turned = jax.vmap(lambda x, raw: x * _unit(jnp.vdot(x, raw)))(shapes, jnp.nan_to_num(data))
+        return jnp.where(jnp.isfinite(turned), turned, shapes)
+
+    def _location(self, points):
+        if self.align:
+            center = jnp.asarray(self.ball.center, points.dtype)
+            points = jax.vmap(lambda x: x * _unit(jnp.vdot(x, center)))(points)
+        mean = jnp.mean(points, axis=0)
+        return jnp.concatenate([mean.real, mean.imag])
+
+    def _to_value(self, vector):
+        k = self.ball.manifold.landmarks
+        return jax.lax.complex(vector[:k], vector[k:])
+
+    def _to_vector(self, x):
+        return jnp.concatenate([x.real, x.imag]), 0.0
+
+
+def _unit(z):
+    """z/|z|, 1 for 0."""
+    size = jnp.abs(z)
+    return jnp.where(size > 0, z / jnp.where(size > 0, size, 1.0), 1.0)

@@ -1,0 +1,148 @@
+"""Which mechanism? Expected errors before any data are touched, from public numbers alone."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.additive import (
+    EuclideanLaplace,
+    LandmarkLaplace,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.mechanisms.kng import KNGMechanism
+from jaxgeodp.mechanisms.laplace import LaplaceMechanism
+from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.statistics import frechet_mean
+
+# Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
+_REFERENCES = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What to expect of one mechanism.
+
+    Attributes:
+        mechanism: how it is called.
+        guarantee: what a release promises.
+        sensitivity, scale: for n records.
+        support: radius of the ball outside which nothing is released; None for the whole manifold.
+        error: mean distance of a release from the Frechet mean of the reference records.
+        standard_error: of ``error``, from the number of draws.
+        refusal: why it cannot be used here; the numbers are then NaN.
+    """
+
+    mechanism: str
+    guarantee: str
+    sensitivity: float = np.nan
+    scale: float = np.nan
+    support: float | None = None
+    error: float = np.nan
+    standard_error: float = np.nan
+    refusal: str = ""
+
+
+def plan_mechanisms(
+    ball: GeodesicBall, n: int, epsilon: float, mu: float | None = None, spread: float = 0.5, draws: int = 1000
+) -> list[Plan]:
+    """The expected error of every mechanism that applies, the smallest first; no data are needed.
+
+    Errors are simulated with public reference records: ``spread`` times the radius away from the centre, in random
+    directions with a fixed seed. For values off the manifold (Euclidean and landmark-wise baselines) distances are
+    those of the ambient space.
+
+    Args:
+        ball: the public ball.
+        n: number of records, at least 2.
+        epsilon: privacy parameter of the pure mechanisms.
+        mu: of the Gaussian mechanism, which is left out without it (its guarantee is another one).
+        spread: in (0, 1].
+        draws: simulated releases per mechanism.
+
+    Raises:
+        ValueError: a parameter is out of range, or the ball suits no mechanism.
+
+    Example:
+        >>> from jaxgeodp import GeodesicBall, Sphere
+        >>> from jaxgeodp.mechanisms import plan_mechanisms
+        >>> ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+        >>> plan_mechanisms(ball, n=100, epsilon=1.0)[0].error < 0.03
+        True
+    """
+    positive_integer("plan", "n", n, 2)
+    positive_integer("plan", "draws", draws, 2)
+    if not 0 < spread <= 1:
+        raise InputError(f"plan: spread must be in (0, 1], got {spread!r}.")
+    with jax.enable_x64(True):
+        records = _reference_records(ball, n, spread)
+        plans = [_plan(mechanism, records, draws) for mechanism in _applicable(ball, epsilon, mu)]
+    return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
+
+
+def _applicable(ball, epsilon, mu) -> Sequence[Mechanism]:
+    mechanisms = [build(ball, epsilon) for build in (KNGMechanism, LaplaceMechanism, WrappedLaplace, TangentLaplace)]
+    if mu is not None:
+        mechanisms.append(WrappedGaussian(ball, mu))
+    if isinstance(ball.manifold, PlanarShapes):
+        mechanisms.append(LandmarkLaplace(ball, epsilon))
+    if isinstance(ball.manifold, Euclidean | Sphere | SPD | Rotations):
+        mechanisms.append(EuclideanLaplace(ball, epsilon))
+    if isinstance(ball.manifold, Sphere):
+        mechanisms.append(EuclideanLaplace(ball, epsilon, project=True))
+    return mechanisms
+
+
+def _reference_records(ball, n, spread):
+    manifold = ball.manifold
+    center = jnp.asarray(ball.center)
+    keys = jax.random.split(jax.random.key(0), min(n, _REFERENCES))
+
+    def record(key):
+        direction = manifold.random_tangent(key, center)
+        return manifold.exp(center, (spread * ball.radius / manifold.norm(center, direction)) * direction)
+
+    return jnp.resize(jax.vmap(record)(keys), (n, *manifold.shape))
+
+
+def _plan(mechanism, records, draws) -> Plan:
+    manifold = mechanism.ball.manifold
+    name = type(mechanism).__name__ + (" (projected)" if getattr(mechanism, "project", False) else "")
+    guarantee = f"mu = {mechanism.mu:g}" if hasattr(mechanism, "mu") else f"epsilon = {mechanism.epsilon:g}"
+    try:
+        calibration = mechanism.calibrate(records.shape[0])
+        values = mechanism.simulate(jax.random.key(1), records, draws)
+    except InputError as refusal:
+        return Plan(name, guarantee, refusal=str(refusal))
+    mean = frechet_mean(manifold, records)
+    ambient = isinstance(mechanism, LandmarkLaplace) or (
+        isinstance(mechanism, EuclideanLaplace) and not mechanism.project
+    )
+    errors = np.asarray(jax.vmap(lambda x: _distance(manifold, mean, x, ambient))(values))
+    return Plan(
+        name,
+        guarantee,
+        calibration.sensitivity.value,
+        float(calibration.scale),
+        None if calibration.support is None else calibration.support.radius,
+        float(errors.mean()),
+        float(errors.std(ddof=1) / np.sqrt(draws)),
+    )
+
+
+def _distance(manifold, mean, x, ambient):
+    if not ambient:
+        return manifold.dist(mean, x)
+    if isinstance(manifold, PlanarShapes):
+        # As close as a rotation brings it.
+        overlap = jnp.vdot(mean, x)
+        mean = mean * jnp.where(jnp.abs(overlap) > 0, overlap / jnp.abs(overlap), 1.0)
+    return jnp.linalg.norm((mean - x).reshape(-1)).astype(real_dtype(x))

@@ -1,0 +1,90 @@
+"""What several releases about the same people promise together (independent noise, adaptively chosen)."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
+
+
+def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
+    """The guarantee of all releases together.
+
+    - Pure: the exact sum of the epsilons, rounded up. With approximate ones also the sum of the deltas.
+    - Gaussian: sqrt(sum mu^2), which is exact. zCDP: the sum of the rhos.
+    - Mixed, without ``delta``: zCDP where all imply it. With ``delta``: (epsilon, delta) by numerical composition of
+      privacy loss distributions, rounded to the safe side (``pip install 'jaxgeodp[accounting]'``).
+
+    Args:
+        guarantees: at least one.
+        delta: the delta of the result, for mixed guarantees.
+
+    Raises:
+        ValueError: nothing to compose, something that is no guarantee, or a mixture that needs ``delta``.
+
+    Example:
+        >>> from jaxgeodp.privacy import GaussianDP, PureDP, compose
+        >>> compose([PureDP(0.1), PureDP(0.2)])
+        PureDP(epsilon=0.30000000000000004)
+        >>> compose([GaussianDP(3.0), GaussianDP(4.0)])
+        GaussianDP(mu=5.0)
+    """
+    guarantees = list(guarantees)
+    for guarantee in guarantees:
+        if not isinstance(guarantee, Guarantee):
+            raise InputError(f"compose: {guarantee!r} is no guarantee; nothing follows from it.")
+    if not guarantees:
+        raise InputError("compose: needs at least one guarantee.")
+    kinds = {type(guarantee) for guarantee in guarantees}
+    if delta is not None:
+        return _by_loss_distributions(guarantees, delta)
+    if kinds == {PureDP}:
+        return PureDP(_sum_up(g.epsilon for g in guarantees))
+    if kinds <= {PureDP, ApproximateDP}:
+        deltas = (g.delta for g in guarantees if isinstance(g, ApproximateDP))
+        return ApproximateDP(_sum_up(g.epsilon for g in guarantees), _sum_up(deltas))
+    if kinds == {GaussianDP}:
+        return GaussianDP(math.hypot(*(g.mu for g in guarantees)))
+    if ApproximateDP not in kinds:
+        return ZeroConcentratedDP(
+            _sum_up((g if isinstance(g, ZeroConcentratedDP) else g.to_zcdp()).rho for g in guarantees)
+        )
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise InputError(f"compose: {names} have no common exact form; give delta to get an ApproximateDP.")
+
+
+def _sum_up(numbers) -> float:
+    """The sum of floats in exact arithmetic, rounded upwards."""
+    total = sum(map(Fraction, numbers), Fraction(0))
+    rounded = float(total)
+    return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
+
+
+def _by_loss_distributions(guarantees, delta):
+    """Numerical composition. Our guarantees are replace-one already: one pair of laws each, whose loss counts once."""
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"compose: delta must be a number between 0 and 1, got {delta!r}.")
+    if any(isinstance(g, ZeroConcentratedDP) for g in guarantees):
+        raise InputError("compose: a zCDP guarantee has no loss distribution; compose without delta and convert.")
+    try:
+        from dp_accounting.pld import common, privacy_loss_distribution
+    except ImportError:
+        raise InputError(
+            "compose: delta needs the package dp-accounting: pip install 'jaxgeodp[accounting]'."
+        ) from None
+    total = None
+    for guarantee in guarantees:
+        if isinstance(guarantee, GaussianDP):
+            # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
+            part = privacy_loss_distribution.from_gaussian_mechanism(
+                1.0, sensitivity=guarantee.mu, value_discretization_interval=1e-4
+            )
+        else:
+            parameters = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
+            part = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=1e-4)
+        total = part if total is None else total.compose(part)
+    epsilon = total.get_epsilon_for_delta(delta)
+    if not math.isfinite(epsilon):
+        raise InputError(f"compose: delta={delta:g} is below the sum of the deltas; choose a larger one.")
+    return ApproximateDP(max(epsilon, 1e-12), delta)

@@ -1,0 +1,146 @@
+"""Guarantees: conversions against the trade-off functions that define them, and composition."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from jaxgeodp.privacy import (
+    ApproximateDP,
+    GaussianDP,
+    NotProven,
+    PureDP,
+    ZeroConcentratedDP,
+    compose,
+    delta_of_epsilon,
+    log_delta_of_epsilon,
+)
+
+
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "log_delta"),
+    # Of Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), in 400 digits (mpmath).
+    [
+        (1.0, 0.1, -1.0432007466234303),
+        (1.0, 5.0, -14.361320786606816),
+        (1.0, 36.0, -638.2130931195018),
+        (0.3, 20.0, -2222.756463130178),
+        (0.01, 0.0, -5.524112885852486),
+        (0.0001, -1.0, -0.4586751453870819),
+        (3.0, 1e-9, math.log(2 * norm.cdf(1.5) - 1)),
+        (30.0, 20.0, math.log(norm.cdf(15 - 2 / 3))),
+    ],
+)
+def test_delta_of_epsilon_keeps_its_digits(mu, epsilon, log_delta):
+    assert log_delta_of_epsilon(mu, epsilon) == pytest.approx(
+        log_delta, rel=1e-13, abs=1e-9 if epsilon == 1e-9 else 1e-13
+    )
+    assert delta_of_epsilon(mu, epsilon) == pytest.approx(math.exp(log_delta), rel=1e-8)
+
+
+def test_delta_falls_with_epsilon_and_grows_with_mu():
+    deltas = [delta_of_epsilon(1.3, e) for e in np.linspace(-3, 30, 200)]
+    assert np.all(np.diff(deltas) < 0)
+    assert np.all(np.diff([delta_of_epsilon(m, 1.0) for m in np.linspace(0.05, 8, 200)]) > 0)
+
+
+def gaussian_trade_off(mu, alpha):
+    return norm.cdf(norm.isf(alpha) - mu)
+
+
+def pure_trade_off(epsilon, alpha):
+    return np.maximum(0, np.maximum(1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha)))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 4.0, 50.0])
+def test_pure_implies_gaussian_and_no_smaller_mu_would_do(epsilon):
+    mu = PureDP(epsilon).to_gdp().mu
+    alpha = np.concatenate([np.logspace(-25, -1, 200), np.linspace(0.1, 1, 200), [1 / (1 + math.exp(epsilon))]])
+    assert np.all(pure_trade_off(epsilon, alpha) >= gaussian_trade_off(mu, alpha) * (1 - 1e-9) - 1e-16)
+    if epsilon < 20:
+        assert np.any(pure_trade_off(epsilon, alpha) < gaussian_trade_off(0.9 * mu, alpha) * (1 - 1e-9))
+
+
+def test_gaussian_to_approximate_is_the_smallest_epsilon():
+    for mu, delta in ((0.5, 1e-6), (3.0, 1e-12), (1.0, 1e-200)):
+        result = GaussianDP(mu).to_approximate(delta)
+        assert delta_of_epsilon(mu, result.epsilon) <= delta
+        assert delta_of_epsilon(mu, result.epsilon * (1 - 1e-9)) > delta
+    assert GaussianDP(2.0).delta(1.0) == delta_of_epsilon(2.0, 1.0)
+
+
+def renyi(log_p, log_q, order, weights):
+    """Renyi divergence on a grid."""
+    return np.log(np.sum(weights * np.exp(order * log_p + (1 - order) * log_q))) / (order - 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_zcdp_bounds_renyi_divergence_of_the_worst_pairs(epsilon):
+    flip = math.exp(epsilon) / (1 + math.exp(epsilon))
+    for order in (1.01, 1.5, 2, 5, 30):
+        # Randomised response is pure, and of bounded range 2 epsilon.
+        value = renyi(np.log([flip, 1 - flip]), np.log([1 - flip, flip]), order, 1.0)
+        assert value <= PureDP(epsilon).to_zcdp().rho * order
+        # log-ratio in [a - epsilon, a]: two points whose ratio is exp(epsilon).
+        p = 1 / (1 + math.exp(-epsilon / 2)) if order < 100 else 0.5
+        q = p * math.exp(-epsilon) / (p * math.exp(-epsilon) + 1 - p)
+        value = renyi(np.log([p, 1 - p]), np.log([q, 1 - q]), order, 1.0)
+        assert value <= PureDP(epsilon).to_zcdp(bounded_range=True).rho * order
+    rho = GaussianDP(epsilon).to_zcdp().rho
+    assert rho == epsilon**2 / 2
+    result = ZeroConcentratedDP(rho).to_approximate(1e-6)
+    assert result.epsilon >= GaussianDP(epsilon).to_approximate(1e-6).epsilon
+    assert result.delta == 1e-6
+
+
+def test_composition_is_exact_or_rounded_up():
+    assert compose([PureDP(0.1)] * 10).epsilon >= 1.0
+    assert compose([PureDP(0.1)] * 10).epsilon == pytest.approx(1.0, rel=1e-15)
+    assert compose([GaussianDP(0.2), GaussianDP(0.2), GaussianDP(0.55)] * 23).mu == pytest.approx(2.9661, abs=5e-5)
+    assert compose([ApproximateDP(1.0, 1e-6), PureDP(0.5)]) == ApproximateDP(1.5, 1e-6)
+    assert compose([PureDP(1.0), ZeroConcentratedDP(0.25)]) == ZeroConcentratedDP(0.75)
+    assert compose([PureDP(1.0), GaussianDP(1.0)]) == ZeroConcentratedDP(1.0)
+
+
+def test_mixed_composition_through_loss_distributions():
+    pytest.importorskip("dp_accounting")
+    # Alone, a guarantee comes back: sensitivities are replace-one already and must not be doubled.
+    alone = compose([GaussianDP(1.0)], delta=1e-6).epsilon
+    assert alone == pytest.approx(GaussianDP(1.0).to_approximate(1e-6).epsilon, rel=2e-3)
+    assert alone >= GaussianDP(1.0).to_approximate(1e-6).epsilon * (1 - 1e-9)
+    assert compose([PureDP(0.7)], delta=1e-6).epsilon == pytest.approx(0.7, rel=1e-3)
+    pair = compose([GaussianDP(0.6), GaussianDP(0.8)], delta=1e-5).epsilon
+    assert pair == pytest.approx(GaussianDP(1.0).to_approximate(1e-5).epsilon, rel=2e-3)
+    mixed = compose([PureDP(0.5), GaussianDP(1.0)], delta=1e-6).epsilon
+    assert alone < mixed < 0.5 + alone
+    assert compose([ApproximateDP(0.5, 1e-7), GaussianDP(1.0)], delta=1e-6).epsilon > mixed
+    with pytest.raises(ValueError, match="below the sum"):
+        compose([ApproximateDP(0.5, 1e-3)], delta=1e-6)
+
+
+def test_bad_guarantees_are_named_in_one_sentence():
+    for build, words in (
+        (lambda: GaussianDP(0), "GaussianDP: mu must be a finite number above 0"),
+        (lambda: ApproximateDP(1.0, 1.0), "delta must be below 1"),
+        (lambda: ApproximateDP(1.0, 0.0), "delta must be a finite number above 0"),
+        (lambda: ZeroConcentratedDP(-1), "rho"),
+        (lambda: compose([]), "at least one"),
+        (lambda: compose([PureDP(1.0), NotProven("x")]), "nothing follows"),
+        (lambda: compose([ApproximateDP(1.0, 1e-6), GaussianDP(1.0)]), "give delta"),
+        (lambda: compose([ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
+        (lambda: GaussianDP(1.0).to_approximate(0.0), "between 0 and 1"),
+        (lambda: delta_of_epsilon(1.0, math.nan), "epsilon must be a finite number"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            build()
+
+
+def test_records_name_their_theorem():
+    assert GaussianDP(1.5).record("a theorem") == {
+        "kind": "gdp",
+        "mu": 1.5,
+        "adjacency": "replace-one",
+        "theorem": "a theorem",
+    }
+    assert NotProven("1-DP").record("why")["kind"] == "not proven"

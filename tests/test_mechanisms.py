@@ -1,0 +1,353 @@
+"""Additive mechanisms and baselines, and the normaliser-aware scale of KNG."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from strategies import a_tangent, cap, name
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    EuclideanLaplace,
+    GaussianDP,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LandmarkLaplace,
+    LaplaceMechanism,
+    PlanarShapes,
+    Product,
+    PureDP,
+    Rotations,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+    riemannian_hessian,
+)
+from jaxgeodp.bounds.normalizer import _constant_curvature, _planar_shapes, calibrated_scale, normalizer_bound
+from jaxgeodp.domain import assumption_limit
+
+EIGHTH = math.pi / 8
+MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(5), Hyperbolic(2), Rotations(), Product(Sphere(2), SPD(2))]
+ADDITIVE = [
+    *[(build, m) for m in MANIFOLDS for build in (WrappedLaplace, WrappedGaussian, TangentLaplace)],
+    *[(EuclideanLaplace, m) for m in (Euclidean(3), Sphere(2), Sphere(3, 4.0), SPD(2), Rotations())],
+    (LandmarkLaplace, PlanarShapes(5)),
+]
+every_additive = pytest.mark.parametrize(("build", "manifold"), ADDITIVE, ids=name)
+
+
+def ball_on(manifold, radius=None):
+    return GeodesicBall(manifold, manifold.origin, radius or min(1.0, 0.9 * assumption_limit(manifold)))
+
+
+def data_on(manifold, n=12, seed=0):
+    ball = ball_on(manifold)
+    return cap(manifold, jnp.asarray(ball.center), ball.radius, n, seed)
+
+
+def length_of(mechanism, vector):
+    return jnp.sum(jnp.abs(vector)) if mechanism._law == "coordinates" else jnp.linalg.norm(vector)
+
+
+@every_additive
+def test_one_record_moves_the_vector_at_most_by_the_sensitivity(build, manifold):
+    """Gradient ascent over the replaced record and the others."""
+    mechanism, n = build(ball_on(manifold), 1.0), 6
+    bound = mechanism.sensitivity(n)
+    center = jnp.asarray(mechanism.ball.center)
+    frame = manifold.frame(center)
+
+    def points_of(z):
+        lengths = jnp.linalg.norm(z, axis=1, keepdims=True)
+        # To the rim and hardly beyond.
+        inside = z * jnp.minimum(1.0, (1.0 - 1e-9) / lengths) * mechanism.ball.radius
+        return jax.vmap(lambda c: manifold.exp(center, manifold.combine(c, frame)))(inside)
+
+    def moved(z):
+        points = points_of(z)
+        here, there = (mechanism._location(points[jnp.array([*range(n - 1), j])]) for j in (n - 1, n))
+        return length_of(mechanism, here - there)
+
+    @jax.jit
+    def climb(z):
+        def step(z, _):
+            gradient = jax.grad(moved)(z)
+            return z + 0.3 * gradient / (1e-12 + jnp.max(jnp.abs(gradient))), None
+
+        return moved(jax.lax.scan(step, z, length=40)[0])
+
+    starts = np.random.default_rng(0).normal(size=(3, n + 1, manifold.dim))
+    starts[0, n - 1] = -starts[0, n]
+    found = max(float(climb(jnp.asarray(z))) for z in starts)
+    assert found <= bound * (1 + 1e-9)
+    assert found >= (0.25 if build in (EuclideanLaplace, LandmarkLaplace) else 0.7) * bound
+
+
+@every_additive
+def test_draws_have_the_right_law(build, manifold):
+    """The noise of the vector: lengths and directions; and the law that a wrong scale would give is rejected."""
+    mechanism, data = build(ball_on(manifold), 1.0), data_on(manifold, 40)
+    values = mechanism.simulate(jax.random.key(3), data, 4000)
+    assert values.shape == (4000, *manifold.shape)
+    location = mechanism._location(mechanism._clipped(data))
+    if math.isfinite(manifold.injectivity_radius) and build not in (EuclideanLaplace, LandmarkLaplace):
+        # Small noise only can be read back.
+        mechanism = build(mechanism.ball, 100.0)
+        values = mechanism.simulate(jax.random.key(3), data, 4000)
+        center = jnp.asarray(mechanism.ball.center)
+        frame = manifold.frame(center)
+        vectors = jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(values)
+    else:
+        vectors = jax.vmap(lambda x: mechanism._to_vector(x)[0])(values)
+    noise = np.asarray((vectors - location) / mechanism.scale(40))
+    dim = noise.shape[1]
+    if mechanism._law == "coordinates":
+        sizes, law = np.abs(noise).ravel(), stats.expon()
+    else:
+        sizes = np.linalg.norm(noise, axis=1)
+        law = stats.gamma(dim) if mechanism._law == "norm" else stats.chi(dim)
+    assert stats.kstest(sizes, law.cdf).pvalue > 1e-4
+    assert stats.kstest(1.1 * sizes, law.cdf).pvalue < 1e-6
+    directions = noise / np.linalg.norm(noise, axis=1, keepdims=True)
+    np.testing.assert_allclose(directions.mean(axis=0), 0, atol=5 / math.sqrt(4000))
+    np.testing.assert_allclose(directions.T @ directions / 4000, np.eye(dim) / dim, atol=5 / math.sqrt(4000))
+
+
+@pytest.mark.parametrize("build", [WrappedLaplace, WrappedGaussian, TangentLaplace])
+@pytest.mark.parametrize("manifold", [Euclidean(3), Hyperbolic(2), SPD(2)], ids=name)
+def test_log_density_is_that_of_the_noise_pushed_forward(build, manifold):
+    mechanism, data = build(ball_on(manifold), 2.0), data_on(manifold)
+    center = jnp.asarray(mechanism.ball.center)
+    frame, location, scale = manifold.frame(center), mechanism._location(data), mechanism.scale(12)
+    for seed in range(3):
+        z = location + 0.3 * jnp.asarray(np.random.default_rng(seed).normal(size=manifold.dim))
+        x = manifold.exp(center, manifold.combine(z, frame))
+        shift = jnp.linalg.norm((z - location) / scale)
+        expected = -0.5 * shift**2 if build is WrappedGaussian else -shift
+        jacobian = manifold.log_det_exp(center, manifold.combine(z, frame))
+        np.testing.assert_allclose(mechanism.log_density(x, data), expected - jacobian, atol=1e-8)
+
+
+@every_additive
+def test_releases_are_fresh_and_say_what_they_promise(build, manifold):
+    mechanism, data = build(ball_on(manifold), 1.5), np.asarray(data_on(manifold))
+    first, second = mechanism.release(data), mechanism.release(data)
+    assert not np.allclose(first.value, second.value)
+    kind = first.record["guarantee"]
+    assert (kind["kind"], kind.get("epsilon", kind.get("mu"))) == ("gdp" if build is WrappedGaussian else "pure", 1.5)
+    assert kind["theorem"]
+    assert "does not depend on the data" in first.record["numerics"]["note"]
+    assert first.to_json()
+
+
+def test_baselines_refuse_what_they_do_not_cover():
+    for build, words in (
+        (lambda: EuclideanLaplace(ball_on(PlanarShapes(5)), 1.0), "needs a sphere, Euclidean space, SPD or rotations"),
+        (lambda: EuclideanLaplace(ball_on(SPD(2)), 1.0, project=True), "not possible on SPD"),
+        (lambda: LandmarkLaplace(ball_on(Sphere(2)), 1.0), "needs planar shapes"),
+        (lambda: WrappedGaussian(ball_on(Sphere(2)), 0.0), "mu must be a finite number above 0"),
+        (lambda: WrappedLaplace(ball_on(Sphere(2), 1.5), 1.0), "Assumption 1"),
+        (lambda: TangentLaplace(ball_on(Sphere(2)), 1.0).log_density(jnp.eye(3)[2], jnp.eye(3)), "no density"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            build()
+
+
+def test_projected_noise_is_on_the_sphere_and_landmarks_may_be_unaligned():
+    ball = ball_on(Sphere(2))
+    draws = EuclideanLaplace(ball, 1.0, project=True).simulate(jax.random.key(0), data_on(Sphere(2)), 50)
+    np.testing.assert_allclose(jnp.linalg.norm(draws, axis=1), 1.0)
+    shapes = PlanarShapes(5)
+    data = np.array(data_on(shapes, 30))
+    turned = data * np.exp(1j * np.random.default_rng(0).uniform(0, 6.28, (30, 1)))
+    aligned, raw = LandmarkLaplace(ball_on(shapes), 1.0), LandmarkLaplace(ball_on(shapes), 1.0, align=False)
+    np.testing.assert_allclose(aligned._location(aligned._clipped(turned)), aligned._location(data), atol=1e-9)
+    np.testing.assert_allclose(raw._clipped(jnp.asarray(turned)), turned, atol=1e-9)
+    assert raw.scale(30) > aligned.scale(30)
+    turned[0] = np.nan
+    assert np.all(np.isfinite(raw.release(turned).value))
+
+
+def test_the_guarantees_of_the_mechanisms():
+    ball = ball_on(Sphere(2))
+    assert WrappedGaussian(ball, 2.0).guarantee == GaussianDP(2.0)
+    assert TangentLaplace(ball, 2.0).guarantee == PureDP(2.0)
+    ours, theirs = KNGMechanism(ball, 1.0), KNGMechanism(ball, 1.0, calibration="paper")
+    assert ours.release(data_on(Sphere(2), 50)).record["guarantee"]["kind"] == "pure"
+    record = theirs.release(data_on(Sphere(2), 50)).record
+    assert record["guarantee"]["kind"] == "not proven"
+    assert "epsilon" not in record["guarantee"]
+    assert LaplaceMechanism(ball, 1.0, calibration="paper").release(data_on(Sphere(2))).record["guarantee"]["kind"] == (
+        "not proven"
+    )
+
+
+# Theorem J: the normalising constant ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "most"), [(50, 1.10), (100, 1.06), (400, 1.04), (2000, 1.03)])
+def test_kng_needs_no_factor_two_on_the_sphere(n, most):
+    """Units of 2r/n; the bound by the doubled sensitivity is 2.05."""
+    mechanism = KNGMechanism(ball_on(Sphere(2), EIGHTH), 1.0)
+    assert 1.0 < mechanism.scale(n) / (2 * EIGHTH / n) <= most
+    assert mechanism.support(n).radius > EIGHTH
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius", "n", "most"),
+    [
+        (PlanarShapes(50), 0.19, 1600, 1.08),
+        (PlanarShapes(50), 0.19, 6000, 1.04),
+        (PlanarShapes(10), 0.19, 400, 1.06),
+        (Hyperbolic(2), 1.0, 400, 1.02),
+        (Rotations(), 0.5, 100, 1.03),
+        (Euclidean(3), 1.0, 5, 1.0),
+        (Sphere(20), 0.4, 1000, 1.07),
+    ],
+    ids=name,
+)
+def test_and_elsewhere(manifold, radius, n, most):
+    assert KNGMechanism(ball_on(manifold, radius), 1.0).scale(n) <= most * 2 * radius / n
+
+
+def test_scales_do_not_depend_on_units():
+    wide, narrow = Sphere(2, 0.25), Sphere(2)
+    scales = [KNGMechanism(ball_on(m, r), 1.0).scale(80) / r for m, r in ((wide, 0.8), (narrow, 0.4))]
+    np.testing.assert_allclose(*scales, rtol=1e-9)
+    # The circle: no interior term matters, the boundary does.
+    assert KNGMechanism(ball_on(Sphere(1), 0.5), 1.0).scale(100) < 1.2 * 2 * 0.5 / 100
+
+
+def test_with_few_records_or_another_statistic_the_doubled_sensitivity_stays():
+    mechanism = KNGMechanism(ball_on(PlanarShapes(50), 0.19), 1.0)
+    assert mechanism.scale(100) == pytest.approx(2 * mechanism.sensitivity(100))
+    assert mechanism.support(100).radius == 0.19
+    spd = KNGMechanism(ball_on(SPD(2)), 1.0)
+    assert spd.scale(100) == pytest.approx(2 * spd.sensitivity(100))
+
+
+def log_normaliser(manifold, points, weights, scale, reach, rings=400, spokes=600):
+    """By quadrature in polar coordinates around the origin, dim 2."""
+    center = jnp.asarray(manifold.origin)
+    frame = manifold.frame(center)
+    nodes, quadrature = np.polynomial.legendre.leggauss(rings)
+    t = 0.5 * reach * (nodes + 1)
+    angle = 2 * math.pi * np.arange(spokes) / spokes
+    polar = np.stack(np.meshgrid(t, angle, indexing="ij"), -1).reshape(-1, 2)
+
+    def term(polar):
+        v = manifold.combine(polar[0] * jnp.array([jnp.cos(polar[1]), jnp.sin(polar[1])]), frame)
+        x = manifold.exp(center, v)
+        norm = manifold.norm(x, manifold.log_moments(x, points, weights)[0])
+        return -norm / scale + manifold.log_det_exp(center, v) + jnp.log(polar[0])
+
+    logs = jax.vmap(term)(jnp.asarray(polar)) + np.repeat(
+        np.log(0.5 * reach * quadrature * 2 * math.pi / spokes), spokes
+    )
+    return jax.scipy.special.logsumexp(logs)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius", "n"),
+    [(Sphere(2), EIGHTH, 50), (Sphere(2), 0.6, 80), (PlanarShapes(3), 0.25, 80), (Hyperbolic(2), 1.0, 50)],
+    ids=name,
+)
+def test_the_normaliser_moves_no_more_than_certified(manifold, radius, n):
+    """Adversarial neighbours by quadrature; the bound is of use, and half of it would be false somewhere."""
+    ball = ball_on(manifold, radius)
+    mechanism = KNGMechanism(ball, 1.0)
+    support, scale = mechanism.support(n), mechanism.scale(n)
+    bound = normalizer_bound(ball, support.radius)
+    allowed = (bound.interior + bound.boundary(scale)) / n
+    assert mechanism.sensitivity(n) / scale + allowed <= 1.0 + 1e-12
+    center = jnp.asarray(ball.center)
+    u, v = manifold.frame(center)
+    rim = [manifold.exp(center, radius * d) for d in (u, -u, v, (u + v) / math.sqrt(2))]
+    value = jax.jit(lambda points, weights: log_normaliser(manifold, points, weights, scale, support.radius))
+    largest = 0.0
+    for others in (rim[0], rim[1], rim[2], center):
+        for old, new in ((rim[0], rim[1]), (rim[0], center), (rim[3], rim[1])):
+            weights = jnp.array([(n - 1) / n, 1 / n])
+            change = value(jnp.stack([others, old]), weights) - value(jnp.stack([others, new]), weights)
+            largest = max(largest, abs(float(change)))
+    assert 0.02 * allowed < largest <= allowed
+    # The quadrature has converged.
+    fine = jax.jit(lambda p, w: log_normaliser(manifold, p, w, scale, support.radius, 600, 900))
+    pair, weights = jnp.stack([rim[0], rim[1]]), jnp.array([(n - 1) / n, 1 / n])
+    np.testing.assert_allclose(value(pair, weights), fine(pair, weights), atol=0.01 * allowed)
+
+
+@pytest.mark.parametrize("manifold", [Sphere(3), Hyperbolic(3), PlanarShapes(4)], ids=name)
+def test_the_divergence_is_bounded_in_higher_dimension(manifold):
+    """n d/dt log C = E[div(H^-1 w)] inside: the divergence itself, by differentiation, against K."""
+    radius, reach = 0.25, 0.35
+    ball = ball_on(manifold, radius)
+    center = jnp.asarray(ball.center)
+    constants = normalizer_bound(ball, reach)
+
+    def divergence(x, points, y, direction):
+        weights = jnp.full(points.shape[0], 1.0 / points.shape[0])
+
+        def field(z):
+            """H^-1 w at a nearby point, as a tangent vector there."""
+            frame = manifold.frame(z)
+
+            def potential(p):
+                return 0.5 * manifold.log_moments(p, points, weights)[1]
+
+            w = jax.jvp(lambda q: manifold.log(z, q), (y,), (direction,))[1]
+            hessian = riemannian_hessian(manifold, potential)(z)
+            return manifold.combine(jnp.linalg.solve(hessian, manifold.coordinates(z, w, frame)), frame)
+
+        frame = manifold.frame(x)
+
+        def component(e):
+            def back(t):
+                z = manifold.exp(x, t * e)
+                return manifold.transport(z, x, field(z))
+
+            step = 1e-4
+            return manifold.inner(x, e, (back(step) - back(-step)) / (2 * step))
+
+        return sum(component(e) for e in frame)
+
+    value = jax.jit(divergence)
+    largest = 0.0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        spread = [
+            manifold.exp(center, radius * rng.uniform() * a_tangent(manifold, center, 10 * seed + j, 1.0))
+            for j in range(4)
+        ]
+        points = jnp.stack(spread if seed % 2 else [spread[0]] * 4)
+        y = points[0]
+        direction = a_tangent(manifold, y, seed, 2 * radius)
+        x = manifold.exp(center, reach * a_tangent(manifold, center, 500 + seed, 1.0))
+        largest = max(largest, abs(float(value(x, points, y, direction))))
+    assert 0.05 * constants.interior < largest <= constants.interior
+
+
+def test_constants_of_both_formulas_agree_where_both_apply():
+    """CP^1 is a sphere of curvature 4."""
+    shapes = _planar_shapes(2, 0.4, 0.5)
+    sphere = _constant_curvature(2, 0.8, 1.0, True)
+    np.testing.assert_allclose(shapes[1], sphere[1], rtol=1e-12)
+    np.testing.assert_allclose(shapes[2], sphere[2] / 2, rtol=1e-12)
+    # The formula for shapes is the coarser one by little.
+    assert sphere[0] * 0.99 <= shapes[0] <= 1.3 * sphere[0]
+
+
+def test_no_scale_is_claimed_where_none_is_proven():
+    for manifold in (SPD(2), Product(Sphere(2), Sphere(2))):
+        assert normalizer_bound(ball_on(manifold), 1.2) is None
+    ball = ball_on(Sphere(2), EIGHTH)
+    assert normalizer_bound(ball, EIGHTH) is None
+    assert normalizer_bound(ball, math.pi / 2) is None
+    bound = normalizer_bound(ball, 0.5)
+    assert calibrated_scale(bound, 1.0, 2, 0.1) == math.inf
