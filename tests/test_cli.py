@@ -399,3 +399,27 @@ def test_x64_setting_of_the_process_is_left_alone(tmp_path):
     np.save(tmp_path / "d.npy", directions())
     assert release(tmp_path / "d.npy", tmp_path / "o.json", "sphere", 0.5).exit_code == 0
     assert jax.config.jax_enable_x64 == before
+
+
+def test_plan_names_a_winner_without_data():
+    options = {"manifold": "sphere", "size": 2, "radius": 0.39, "n": 100, "epsilon": 1, "mu": 1}
+    result = run("plan", *(part for name, value in options.items() for part in (f"--{name}", value)))
+    assert result.exit_code == 0, result.output
+    for mechanism in ("KNGMechanism", "LaplaceMechanism", "WrappedLaplace", "TangentLaplace", "EuclideanLaplace"):
+        assert mechanism in result.output
+    assert "Smallest expected error at epsilon = 1: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--manifold", "torus", "--radius", "1"), "--manifold must be one of"),
+        (("--manifold", "spd", "--radius", "1"), "--size is needed for spd"),
+        (("--manifold", "sphere", "--size", "2", "--radius", "2"), "violates Assumption 1"),
+        (("--manifold", "sphere", "--size", "0", "--radius", "0.3"), "dim must be an integer"),
+    ],
+)
+def test_plan_says_what_is_wrong(options, complaint):
+    result = run("plan", *options, "--n", "50", "--epsilon", "1")
+    assert result.exit_code == 2
+    assert complaint in words(result)

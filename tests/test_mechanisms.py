@@ -33,10 +33,11 @@ from jaxgeodp.bounds.normalizer import _constant_curvature, _planar_shapes, cali
 from jaxgeodp.domain import assumption_limit
 
 EIGHTH = math.pi / 8
-MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(5), Hyperbolic(2), Rotations(), Product(Sphere(2), SPD(2))]
 ADDITIVE = [
-    *[(build, m) for m in MANIFOLDS for build in (WrappedLaplace, WrappedGaussian, TangentLaplace)],
-    *[(EuclideanLaplace, m) for m in (Euclidean(3), Sphere(2), Sphere(3, 4.0), SPD(2), Rotations())],
+    *[(WrappedLaplace, m) for m in (Sphere(2), SPD(2), PlanarShapes(5), Product(Sphere(2), SPD(2)))],
+    *[(WrappedGaussian, m) for m in (Rotations(), SPD(2))],
+    *[(TangentLaplace, m) for m in (Sphere(2), Hyperbolic(2), Euclidean(3))],
+    *[(EuclideanLaplace, m) for m in (Sphere(3, 4.0), SPD(2), Rotations())],
     (LandmarkLaplace, PlanarShapes(5)),
 ]
 every_additive = pytest.mark.parametrize(("build", "manifold"), ADDITIVE, ids=name)
@@ -80,13 +81,13 @@ def test_one_record_moves_the_vector_at_most_by_the_sensitivity(build, manifold)
             gradient = jax.grad(moved)(z)
             return z + 0.3 * gradient / (1e-12 + jnp.max(jnp.abs(gradient))), None
 
-        return moved(jax.lax.scan(step, z, length=40)[0])
+        return moved(jax.lax.scan(step, z, length=25)[0])
 
-    starts = np.random.default_rng(0).normal(size=(3, n + 1, manifold.dim))
+    starts = np.random.default_rng(0).normal(size=(2, n + 1, manifold.dim))
     starts[0, n - 1] = -starts[0, n]
     found = max(float(climb(jnp.asarray(z))) for z in starts)
     assert found <= bound * (1 + 1e-9)
-    assert found >= (0.25 if build in (EuclideanLaplace, LandmarkLaplace) else 0.7) * bound
+    assert found >= (0.9 if build is TangentLaplace else 0.25) * bound
 
 
 @every_additive
@@ -255,7 +256,7 @@ def log_normaliser(manifold, points, weights, scale, reach, rings=400, spokes=60
 
 @pytest.mark.parametrize(
     ("manifold", "radius", "n"),
-    [(Sphere(2), EIGHTH, 50), (Sphere(2), 0.6, 80), (PlanarShapes(3), 0.25, 80), (Hyperbolic(2), 1.0, 50)],
+    [(Sphere(2), EIGHTH, 50), (Sphere(2), 0.6, 120), (PlanarShapes(3), 0.25, 80), (Hyperbolic(2), 1.0, 50)],
     ids=name,
 )
 def test_the_normaliser_moves_no_more_than_certified(manifold, radius, n):
