@@ -423,3 +423,35 @@ def test_plan_says_what_is_wrong(options, complaint):
     result = run("plan", *options, "--n", "50", "--epsilon", "1")
     assert result.exit_code == 2
     assert complaint in words(result)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "parameter", "kind"),
+    [("wrapped", "epsilon", "pure"), ("tangent", "epsilon", "pure"), ("gaussian", "mu", "gdp")],
+)
+def test_release_by_addition(tmp_path, mechanism, parameter, kind):
+    np.save(tmp_path / "data.npy", directions())
+    arguments = [
+        "release",
+        tmp_path / "data.npy",
+        "--manifold",
+        "sphere",
+        "--radius",
+        0.5,
+        "--out",
+        tmp_path / "out.json",
+    ]
+    result = run(*arguments, "--mechanism", mechanism, f"--{parameter}", 2)
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "out.json").read_text())["guarantee"][parameter] == 2.0
+    assert json.loads((tmp_path / "out.json").read_text())["guarantee"]["kind"] == kind
+    other = "epsilon" if parameter == "mu" else "mu"
+    for wrong in (
+        [f"--{other}", 2],
+        ["--mu", 1, "--epsilon", 1],
+        [],
+        [f"--{parameter}", 1, "--calibration", "theorem"],
+    ):
+        refused = run(*arguments, "--overwrite", "--mechanism", mechanism, *wrong)
+        assert refused.exit_code == 2
+        assert "Traceback" not in refused.output

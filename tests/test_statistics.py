@@ -210,6 +210,21 @@ def test_medians_and_power_means_are_drawn_without_long_waits(manifold, radius, 
     assert mechanism._draws(jax.random.key(0), ball.clip(points), 200, 1024).acceptance > least
 
 
+@pytest.mark.parametrize(("share", "spread"), [(0.6, 0.15), (1.0, 0.15), (0.0, 1e-8), (0.4, 0.15)])
+def test_medians_of_coinciding_data_are_drawn_without_long_waits(share, spread):
+    """Records that are no points all become the centre."""
+    sphere = Sphere(2)
+    ball = GeodesicBall(sphere, sphere.origin, 0.5)
+    center = jnp.asarray(ball.center)
+    tangents = jax.vmap(lambda key: sphere.random_tangent(key, center))(jax.random.split(jax.random.key(1), 100))
+    points = jax.vmap(lambda v: sphere.exp(center, spread * v))(tangents).at[: int(100 * share)].set(center)
+    mechanism = KNGMechanism(ball, 1.0, statistic=FrechetMedian())
+    draws = mechanism._draws(jax.random.key(0), ball.clip(points), 200, 1024)
+    assert draws.acceptance > 0.02
+    single = mechanism._draws(jax.random.key(0), ball.clip(points).astype(jnp.float32), 200, 1024)
+    assert single.acceptance > 0.02
+
+
 def test_median_sensitivity_does_not_grow_with_the_ball():
     values = [
         KNGMechanism(GeodesicBall(SPD(2), np.eye(2), r), 1.0, statistic=FrechetMedian()).sensitivity(50)

@@ -92,6 +92,47 @@ def test_derivatives_of_the_default_logarithm_match_finite_differences():
     np.testing.assert_allclose(second(0.0), (first(1e-5) - first(-1e-5)) / 2e-5, rtol=1e-6)
 
 
+class BareSphere(Manifold):
+    """The unit sphere with as little as possible."""
+
+    dim = 2
+    shape = (3,)
+    origin = (0.0, 0.0, 1.0)
+
+    def inner(self, point, u, v):
+        return jnp.sum(u * v)
+
+    def exp(self, point, tangent):
+        return Sphere(2).exp(point, tangent)
+
+    def project(self, x):
+        return x / jnp.linalg.norm(x)
+
+    def to_tangent(self, point, v):
+        return v - jnp.sum(point * v) * point
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return isinstance(other, BareSphere)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_default_logarithm_is_right_or_nan_near_the_cut_locus(dtype):
+    gaps = jnp.asarray(10.0 ** -np.arange(0.0, 17.0, 0.5), dtype)
+    p = jnp.asarray([0.0, 0.0, 1.0], dtype)
+    angles = math.pi - gaps
+    ends = jnp.stack([jnp.sin(angles), jnp.zeros_like(gaps), jnp.cos(angles)], axis=1)
+    logs = jax.jit(jax.vmap(lambda q: BareSphere().log(p, q)))(ends)
+    lengths = np.linalg.norm(logs, axis=1)
+    found = np.isfinite(lengths)
+    assert np.all(found[np.asarray(gaps) > (1e-2 if dtype == "float32" else 1e-6)])
+    assert not np.any(found[np.asarray(gaps) < (1e-5 if dtype == "float32" else 1e-10)])
+    error = np.linalg.norm(jax.vmap(Sphere(2).exp)(jnp.broadcast_to(p, ends.shape), logs) - ends, axis=1)
+    assert np.max(error[found]) < (1e-3 if dtype == "float32" else 1e-8)
+
+
 def test_a_manifold_of_two_functions_has_means_and_gradients():
     surface = Paraboloid()
     points = jnp.asarray(np.random.default_rng(0).normal(size=(8, 2)) * 0.4)

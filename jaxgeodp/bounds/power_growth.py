@@ -38,15 +38,18 @@ class PowerGrowth:
     def lines(self, lower, upper):
         """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0."""
         width = upper - lower
-        cells = lower[:, None] + width[:, None] * (jnp.arange(_SUBCELLS + 1) / _SUBCELLS)
+        # The median's bound comes from Theorem I: its slopes only carry it from knot to knot.
+        subcells = 1 if self.power == 1.0 else _SUBCELLS
+        cells = lower[:, None] + width[:, None] * (jnp.arange(subcells + 1) / subcells)
         slopes = jax.lax.map(lambda ends: self._least_slope(*ends), (cells[:, :-1].ravel(), cells[:, 1:].ravel()))
-        slopes = slopes.reshape(-1, _SUBCELLS)
-        rise = jnp.cumsum(jnp.sum(slopes, axis=1) * width / _SUBCELLS)
+        slopes = slopes.reshape(-1, subcells)
+        rise = jnp.cumsum(jnp.sum(slopes, axis=1) * width / subcells)
         rise = jnp.concatenate([jnp.zeros(1, rise.dtype), rise[:-1]])
         values = rise - self.pull
         if self.power == 1.0:
             # F is convex, so that a bound at one distance, and the slopes from there, hold beyond it.
-            by_cosines = jax.lax.map(self._by_cosines, lower)
+            aspect = self._largest(jnp.ones_like(self.distances))
+            by_cosines = jax.lax.map(lambda t: self._by_cosines(t, aspect), lower)
             values = jnp.maximum(values, rise + jax.lax.cummax(by_cosines - rise))
         # On an interval the lines of its cells lie above the line with the least of their slopes.
         return values, jnp.min(slopes, axis=1)
@@ -73,10 +76,9 @@ class PowerGrowth:
         scale = jnp.max(jnp.abs(weights))
         return jnp.linalg.eigvalsh(second)[-1] + 1e3 * jnp.finfo(second.dtype).eps * scale
 
-    def _by_cosines(self, t):
+    def _by_cosines(self, t, aspect):
         """Theorem I: mean_i of a - b z - c z^2 below the cosine law, z = <u_i, v>, at the worst direction v."""
         root = math.sqrt(max(self.curvature[1], 0.0))
-        aspect = self._largest(jnp.ones_like(self.distances))
         near = jnp.minimum(t, self.distances)
         at = -jnp.clip(aspect, 0.0, 1.0)
         value, slope = _cosine_law(near, self.distances, at, root)
@@ -88,6 +90,9 @@ class PowerGrowth:
         # Beyond d the angle at x is below a right one whatever the direction.
         beyond = jnp.sqrt(jnp.maximum(1.0 - (_sin(self.distances, root) / _sin(jnp.maximum(t, _TINY), root)) ** 2, 0.0))
         better = (t > self.distances) & (beyond > a + c * at)
+        # A datum at c pushes away with force 1 as soon as t > 0.
+        at_center = self.distances == 0
+        better, beyond = better | at_center, jnp.where(at_center, 1.0, beyond)
         a, b, c = (jnp.where(better, x, y) for x, y in ((beyond, a), (0.0, b), (0.0, c)))
         centred = jnp.linalg.norm(jnp.mean(b[:, None] * self.units, axis=0))
         return jnp.mean(a) - centred - self._largest(c)
@@ -109,7 +114,9 @@ def power_growth(manifold: Manifold, center, pull, points, farthest: float, powe
     frame = manifold.frame(center)
     logs = jax.vmap(lambda y: manifold.coordinates(center, manifold.log(center, y), frame))(points)
     distances = jnp.linalg.norm(logs, axis=1)
-    units = logs / jnp.where(distances > 0, distances, 1.0)[:, None]
+    # Closer than rounding tells: at c. What is then claimed of shorter distances concerns no floating-point draw.
+    distances = jnp.where(distances > 64.0 * jnp.finfo(distances.dtype).eps, distances, 0.0)
+    units = jnp.where(distances[:, None] > 0, logs / jnp.where(distances > 0, distances, 1.0)[:, None], 0.0)
     return PowerGrowth(power, farthest, (lowest, highest), pull, distances, units)
 
 
@@ -133,10 +140,10 @@ def _cosine_law(t, d, z, root):
     if root == 0:
         side = jnp.sqrt(t**2 + d**2 - 2.0 * t * d * z)
         safe = jnp.where(side > 0, side, 1.0)
-        return (t - d * z) / safe, -(d**2) * (d - t * z) / safe**3
+        return (t - d * z) / safe, -((d / safe) ** 2) * (d - t * z) / safe
     sin_t, cos_t, sin_d, cos_d = jnp.sin(root * t), jnp.cos(root * t), jnp.sin(root * d), jnp.cos(root * d)
     across = sin_t * cos_d - cos_t * sin_d * z
     # The sine of the side, without cancellation where it is short.
     side = jnp.sqrt(across**2 + sin_d**2 * (1.0 - z**2))
     safe = jnp.where(side > 0, side, 1.0)
-    return across / safe, -(sin_d**2) * (cos_t * sin_d - sin_t * cos_d * z) / safe**3
+    return across / safe, -((sin_d / safe) ** 2) * (cos_t * sin_d - sin_t * cos_d * z) / safe

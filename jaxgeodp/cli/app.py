@@ -84,32 +84,46 @@ def release(
         ),
     ],
     radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy parameter, above 0.")],
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but gaussian.")
+    ] = None,
+    mu: Annotated[float | None, typer.Option(help="Privacy parameter of gaussian, above 0.")] = None,
     center: Annotated[
         str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")
     ] = "origin",
-    statistic: Annotated[str, typer.Option(help="mean or, with kng, median (slow above about 4 dimensions).")] = "mean",
-    mechanism: Annotated[str, typer.Option(help="laplace or kng.")] = "laplace",
-    calibration: Annotated[str, typer.Option(help="tight or theorem.")] = "tight",
+    statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
+    mechanism: Annotated[
+        str, typer.Option(help="laplace, kng, wrapped, tangent or gaussian; 'jaxgeodp plan' compares them.")
+    ] = "laplace",
+    calibration: Annotated[str, typer.Option(help="tight or theorem, of laplace and kng.")] = "tight",
     array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
     header: Annotated[
         bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
-    """Release the Frechet mean or median of a data file with pure epsilon-differential privacy for each record."""
+    """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with _one_sentence_errors():
         import jax
 
         from jaxgeodp.cli.reading import read_center, read_records
         from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
+        from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism, TangentLaplace, WrappedGaussian, WrappedLaplace
         from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
-        mechanisms = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
-        if mechanism not in mechanisms:
-            raise InputError(f"--mechanism must be one of {', '.join(mechanisms)}, got '{mechanism}'.")
+        with_density = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
+        additive = {"wrapped": WrappedLaplace, "tangent": TangentLaplace, "gaussian": WrappedGaussian}
+        if mechanism not in with_density | additive:
+            names = ", ".join(with_density | additive)
+            raise InputError(f"--mechanism must be one of {names}, got '{mechanism}'.")
+        needed, given = ("--mu", mu) if mechanism == "gaussian" else ("--epsilon", epsilon)
+        if given is None or None not in (mu, epsilon):
+            raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
+        if mechanism in additive and calibration != "tight":
+            raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
+        if calibration == "paper":
+            raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
         statistics = {"mean": FrechetMean, "median": FrechetMedian}
         if statistic not in statistics:
             raise InputError(f"--statistic must be one of {', '.join(statistics)}, got '{statistic}'.")
@@ -121,12 +135,15 @@ def release(
         # On the standard output: the error stream is closed while compiled code works.
         with _output.status("Compiling and sampling ..."), _quiet_libraries(), jax.enable_x64(True):
             ball = GeodesicBall(space, read_center(center, space, header), radius)
-            chosen = mechanisms[mechanism](ball, epsilon, statistics[statistic](), calibration=calibration)
+            if mechanism in additive:
+                chosen = additive[mechanism](ball, given)
+            else:
+                chosen = with_density[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             calibrated = chosen.calibrate(len(records))
             result = chosen.release(records)
         result.save(out)
     _output.print(
-        f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, epsilon = {epsilon:g}, "
+        f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
         f"n = {len(records)}, sensitivity {calibrated.sensitivity.value:.4g}, scale {calibrated.scale:.4g}.",
         soft_wrap=True,
         highlight=False,

@@ -35,7 +35,7 @@ def log(manifold, p, q):
 
     def newton(z, target):
         slope, value = jacobian(z, fixed_p, target), residual(z, fixed_p, target)
-        return jnp.linalg.solve(slope.T @ slope, slope.T @ value)
+        return _least_squares(slope, value)
 
     def squared_error(z, target):
         length = jnp.sum(residual(z, fixed_p, target) ** 2)
@@ -85,12 +85,23 @@ def log(manifold, p, q):
     one = jnp.ones_like(scale)
     origin = jnp.zeros(manifold.dim, one.dtype)
     z, reached, *_ = jax.lax.while_loop(on_the_way, advance, (origin, 0.0 * one, one, 0))
-    z = jax.lax.stop_gradient(z)
-    slope = jax.lax.stop_gradient(jacobian(z, fixed_p, fixed_q))
-    gram = slope.T @ slope
+    root = jax.lax.stop_gradient(z)
+    slope = jax.lax.stop_gradient(jacobian(root, fixed_p, fixed_q))
+    z = root
     for _ in range(_EXACT_DERIVATIVES):
-        z = z - jnp.linalg.solve(gram, slope.T @ residual(z, p, q))
-    return jnp.where(reached >= 1.0, tangent(z, p), jnp.nan)
+        z = z - _least_squares(slope, residual(z, p, q))
+    # The steps bring derivatives; the value is the root that was found.
+    z = root + (z - jax.lax.stop_gradient(z))
+    # Near the cut locus, or past it, directions cannot be told apart.
+    sizes = jnp.linalg.svd(slope, compute_uv=False)
+    regular = sizes[-1] > jnp.sqrt(jnp.finfo(sizes.dtype).eps) * sizes[0]
+    return jnp.where((reached >= 1.0) & regular, tangent(z, p), jnp.nan)
+
+
+def _least_squares(slope, value):
+    """The solution of slope x = value, of full column rank."""
+    q, r = jnp.linalg.qr(slope)
+    return jax.scipy.linalg.solve_triangular(r, q.T @ value)
 
 
 def transport(manifold, p, q, tangent):

@@ -21,6 +21,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 _BULK_KNOTS = 56
 _TAIL_KNOTS = 8
+_SMALL_KNOTS = 30
 
 
 @functools.partial(
@@ -78,6 +79,10 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     scale, reach = jnp.asarray(scale, dtype), jnp.asarray(reach, dtype)
     lines = growth.lines if hasattr(growth, "lines") else functools.partial(_chords, growth)
     knots = _knots(manifold, lines, scale, reach)
+    if hasattr(growth, "lines"):
+        # It may have a kink at any scale, as where data nearly coincide.
+        small = knots[1] * jnp.logspace(-14.0, 0.0, _SMALL_KNOTS, endpoint=False, dtype=dtype)
+        knots = jnp.concatenate([knots[:1], small, knots[1:]])
     lower, upper = knots[:-1], knots[1:]
     finite_upper = jnp.where(jnp.isfinite(upper), upper, 2.0 * lower)
     middle = 0.5 * (lower + finite_upper)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
-def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, primals, tangents):
+def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, primals, tangents, unused=False):
     """The tangent vector at ``minimizer`` along the ``tangents`` of the data.
 
     Args:
@@ -19,6 +19,7 @@ def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, prima
         gradient: the Riemannian gradient of F as a function of (x, \\*data), 0 at the minimiser: there its
             derivative in an ambient sense, made tangent, is the covariant one, the Hessian.
         primals, tangents: the data and their tangents.
+        unused: where the caller has another derivative, and this one need only be finite (boolean, may be traced).
     """
     frame = manifold.frame(minimizer)
 
@@ -29,7 +30,8 @@ def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, prima
     origin = jnp.zeros(manifold.dim, real_dtype(minimizer))
     _, change = jax.jvp(lambda *data: slope(origin, *data), tuple(primals), tuple(tangents))
     hessian = jax.jacfwd(lambda z: slope(z, *primals))(origin)
-    factor = jax.scipy.linalg.cho_factor(0.5 * (hessian + hessian.T))
+    hessian = jnp.where(unused, jnp.eye(manifold.dim, dtype=hessian.dtype), 0.5 * (hessian + hessian.T))
+    factor = jax.scipy.linalg.cho_factor(hessian)
     return manifold.combine(-jax.scipy.linalg.cho_solve(factor, change), frame)
 
 

@@ -40,6 +40,7 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
     and the data lie on one geodesic. For power < 2 a minimiser that is a datum moves with that datum alone. The
     derivative is NaN where it does not exist: a median between data on a line, power > 2 with all data at one point.
+    For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents.
 
     Args:
         points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
@@ -74,7 +75,8 @@ def power_mean_in_ball(ball: GeodesicBall, points, power: float):
         total, size, _ = _weiszfeld(ball.manifold, power, x, points, weights)
         return ball.pull_inside(ball.manifold.project(ball.manifold.exp(x, size * total)))
 
-    return jax.lax.fori_loop(0, _RELEASE_STEPS, step, jnp.asarray(ball.center, points.dtype))
+    x = jax.lax.fori_loop(0, _RELEASE_STEPS, step, jnp.asarray(ball.center, points.dtype))
+    return _nearest_if_median(ball.manifold, x, points, weights) if power == 1.0 else x
 
 
 def _weiszfeld(manifold, power, x, points, weights):
@@ -123,12 +125,17 @@ def _minimizer(manifold, power, points, weights):
     one = jnp.ones((), weights.dtype)
     first = (start, start, jnp.zeros_like(start), one * jnp.inf, one * jnp.inf, one, 0)
     x = jax.lax.while_loop(unfinished, step, first)[0]
-    if power > 1.0:
-        return x
-    # Near a datum convergence is slow, and a datum can be the median: it is if the others pull less than its weight.
+    return x if power > 1.0 else _nearest_if_median(manifold, x, points, weights)
+
+
+def _nearest_if_median(manifold, x, points, weights):
+    """The datum nearest to x if it is the median: if the others pull less than its weight; else x.
+
+    Near a datum convergence is slow.
+    """
     distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
     nearest = points[jnp.argmin(distances)]
-    *_, subgradient = _weiszfeld(manifold, power, nearest, points, weights)
+    *_, subgradient = _weiszfeld(manifold, 1.0, nearest, points, weights)
     return jnp.where(subgradient <= 0.0, nearest, x)
 
 
@@ -144,11 +151,9 @@ def _minimizer_jvp(manifold, power, primals, tangents):
 
     def gradient(x, data, weights):
         # A datum at the minimiser has no second derivative below power 2, and counts 0 above.
-        factors = jnp.where(here, 0.0, weights)
-        regular = jnp.where(pinned, 1.0, 0.0) * manifold.log(x, fixed)  # keeps the Hessian regular where it is not used
-        return -power_gradient(manifold, x, data, factors, power)[0] - regular
+        return -power_gradient(manifold, x, data, jnp.where(here, 0.0, weights), power)[0]
 
-    tangent = implicit_derivative(manifold, fixed, gradient, primals, tangents)
+    tangent = implicit_derivative(manifold, fixed, gradient, primals, tangents, unused=pinned)
     share = here / jnp.maximum(jnp.sum(here), 1)
     own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
     return result, jnp.where(pinned, manifold.to_tangent(fixed, own), tangent)

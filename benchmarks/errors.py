@@ -1,0 +1,67 @@
+"""Expected error of every mechanism against radius, number of records and dimension: a table and a figure.
+
+Errors are mean distances from the Frechet mean of public reference records, times n epsilon/(2r), so that the Euclidean
+K-norm mechanism in R^d has the error d: what is above it is lost to curvature and calibration. Distances of values off
+the manifold (dashed) are those of the ambient space.
+
+    python benchmarks/errors.py [--quick] [--out errors.png]
+"""
+
+import argparse
+
+import matplotlib.pyplot as plt
+from timing import print_machine, print_table
+
+from jaxgeodp import SPD, GeodesicBall, PlanarShapes, Sphere
+from jaxgeodp.mechanisms import plan_mechanisms
+
+# Title, axis, and (value on the axis, manifold, radius, n).
+PANELS = [
+    ("S^2, n = 100", "radius", [(r, Sphere(2), r, 100) for r in (0.1, 0.2, 0.39, 0.55, 0.7)]),
+    ("S^2, r = 0.39", "records", [(n, Sphere(2), 0.39, n) for n in (10, 30, 100, 1000)]),
+    ("S^d, r = 0.39, n = 500", "dimension", [(d, Sphere(d), 0.39, 500) for d in (2, 5, 10, 20)]),
+    ("SPD(2), n = 100", "radius", [(r, SPD(2), r, 100) for r in (0.5, 1.0, 1.5, 2.0)]),
+    ("SPD(k), r = 1, n = 500", "dimension", [(SPD(k).dim, SPD(k), 1.0, 500) for k in (2, 3, 4)]),
+    ("shapes, r = 0.19, n = 1600", "dimension", [(2 * k - 4, PlanarShapes(k), 0.19, 1600) for k in (4, 10, 26, 50)]),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one value per panel, few draws: a test of the script")
+    parser.add_argument("--out", default="errors.png", help="the figure to write")
+    arguments = parser.parse_args()
+    print_machine()
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7.5), layout="constrained")
+    for axis, (title, label, cells) in zip(axes.flat, PANELS, strict=True):
+        cells = cells[:1] if arguments.quick else cells
+        errors, notes = {}, {}
+        for column, (_, manifold, radius, n) in enumerate(cells):
+            ball = GeodesicBall(manifold, manifold.origin, radius)
+            for plan in plan_mechanisms(ball, n, 1.0, mu=1.0, draws=20 if arguments.quick else 500):
+                unit = 2.0 * radius / n
+                errors.setdefault(plan.mechanism, [None] * len(cells))[column] = plan.error / unit
+                notes.setdefault(plan.mechanism, [None] * len(cells))[column] = plan.scale / unit
+        heads = [f"{label} {value:g}" for value, *_ in cells]
+        rows = [
+            [name, *(f"{e:.3g} ({s:.3g})" for e, s in zip(values, notes[name], strict=True))]
+            for name, values in sorted(errors.items())
+        ]
+        print_table(
+            f"{title}, epsilon = mu = 1: error and, in brackets, scale, times n/(2r)", ["mechanism", *heads], rows
+        )
+        for name, values in sorted(errors.items()):
+            off = name in ("EuclideanLaplace", "LandmarkLaplace")
+            axis.plot([cell[0] for cell in cells], values, "o--" if off else "o-", markersize=3, label=name)
+        axis.set(title=title, xlabel=label, ylabel="mean error n/(2r)", yscale="log")
+        axis.set_xscale("log" if label != "radius" else "linear")
+    handles = {}
+    for axis in axes.flat:
+        handles.update(dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True)))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(arguments.out, dpi=110)
+    print(f"\nwrote {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()
