@@ -13,6 +13,7 @@ from jaxgeodp import (
     SPD,
     Euclidean,
     EuclideanLaplace,
+    FrechetMedian,
     GaussianDP,
     GeodesicBall,
     Hyperbolic,
@@ -31,6 +32,8 @@ from jaxgeodp import (
 )
 from jaxgeodp.bounds.normalizer import _constant_curvature, _planar_shapes, calibrated_scale, normalizer_bound
 from jaxgeodp.domain import assumption_limit
+from jaxgeodp.mechanisms.fixed_time import _public_growth, draw_in_fixed_time, proposals_needed
+from jaxgeodp.samplers.rejection import first_of_fixed_number
 
 EIGHTH = math.pi / 8
 ADDITIVE = [
@@ -352,3 +355,81 @@ def test_no_scale_is_claimed_where_none_is_proven():
     assert normalizer_bound(ball, math.pi / 2) is None
     bound = normalizer_bound(ball, 0.5)
     assert calibrated_scale(bound, 1.0, 2, 0.1) == math.inf
+
+
+# A fixed number of proposals --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("build", "manifold", "radius"),
+    [(KNGMechanism, Sphere(2), EIGHTH), (LaplaceMechanism, Sphere(2), EIGHTH), (KNGMechanism, SPD(2), 1.0)],
+    ids=name,
+)
+def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
+    ball, n, eta = ball_on(manifold, radius), 60, 1e-9
+    mechanism = build(ball, 1.0)
+    count = proposals_needed(mechanism, n, eta)
+    least = 1.0 - eta ** (1.0 / count)
+    calibration = mechanism.calibrate(n)
+    center = jnp.asarray(ball.center)
+    direction = manifold.frame(center)[0]
+    # Data in the middle, at one rim, at opposite rims; one proposal each time.
+    shares = []
+    for ends in ((0.0, 0.0), (1.0, 1.0), (1.0, -1.0)):
+        places = jnp.stack([manifold.exp(center, radius * (1 - 1e-9) * end * direction) for end in ends])
+        data = jnp.repeat(places, n // 2, axis=0)
+
+        @jax.jit
+        def one(key, data=data):
+            return _fixed_draw(mechanism, key, data, calibration.scale, calibration.support, 1)[1]
+
+        found = jax.vmap(one)(jax.random.split(jax.random.key(0), 2000))
+        shares.append(float(jnp.mean(found)))
+    assert min(shares) >= least * (1 - 5 / math.sqrt(2000 * least))
+    assert max(shares) < 30 * least
+
+
+def _fixed_draw(mechanism, key, data, scale, support, block):
+    ball = mechanism.ball
+    center = mechanism._center(data)
+
+    def log_target(x, distance):
+        value = -(distance if mechanism._radial else mechanism._potential(x, center, data)) / scale
+        return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
+
+    reach = ball.manifold.diameter if support is None else support.radius + ball.radius
+    growth = _public_growth(mechanism, support)
+    return first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, 1, block)
+
+
+def test_draws_of_both_samplers_have_one_law():
+    ball = ball_on(Sphere(2), EIGHTH)
+    mechanism, data = KNGMechanism(ball, 1.0), data_on(Sphere(2), 60)
+    calibration = mechanism.calibrate(60)
+    keys = jax.random.split(jax.random.key(5), 2000)
+    fixed = jax.lax.map(
+        lambda key: draw_in_fixed_time(mechanism, key, data, calibration.scale, calibration.support, 64), keys
+    )
+    usual = mechanism.simulate(jax.random.key(6), data, 2000)
+    mean = mechanism._center(ball.clip(data))
+    distances = [np.asarray(jax.vmap(lambda x: Sphere(2).dist(mean, x))(draws)) for draws in (fixed, usual)]
+    assert stats.ks_2samp(*distances).pvalue > 1e-4
+    assert stats.ks_2samp(1.15 * distances[0], distances[1]).pvalue < 1e-4
+
+
+def test_a_release_in_fixed_time_says_what_it_costs():
+    ball, data = ball_on(Sphere(2), EIGHTH), np.asarray(data_on(Sphere(2), 60))
+    record = KNGMechanism(ball, 1.0).release(data, delta=1e-9).record
+    assert record["guarantee"]["kind"] == "approx"
+    assert (record["guarantee"]["epsilon"], record["guarantee"]["delta"]) == (1.0, 1e-9)
+    assert "does not depend on the data" in record["numerics"]["note"]
+    assert "total variation" in record["sampler"]["exactness"]
+    with pytest.raises(ValueError, match="asks for a fixed number of proposals, which would be"):
+        KNGMechanism(ball_on(PlanarShapes(50), 0.19), 1.0).release(
+            np.asarray(data_on(PlanarShapes(50), 40)), delta=1e-6
+        )
+    with pytest.raises(ValueError, match="Frechet mean only"):
+        KNGMechanism(ball, 1.0, statistic=FrechetMedian()).release(data, delta=1e-6)
+    for wrong in (-1e-3, 1.0, math.nan):
+        with pytest.raises(ValueError, match="ApproximateDP: delta"):
+            KNGMechanism(ball, 1.0).release(data, delta=wrong)

@@ -16,9 +16,11 @@ from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.privacy.entropy import system_key
-from jaxgeodp.privacy.guarantee import NotProven, PureDP
+from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
+from jaxgeodp.privacy.release import Release
 from jaxgeodp.samplers.rejection import Draws, default_block, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
@@ -94,6 +96,39 @@ class DensityMechanism(Mechanism):
                 scale is too near the existence limit for double precision.
         """
         return self._draws(key, self._records(data), num).points
+
+    def release(self, data, *, delta: float = 0.0) -> Release:
+        """See `Mechanism.release`.
+
+        Args:
+            data: (n, \\*shape), n >= 2.
+            delta: 0 for a pure release, whose running time depends on the data. Above 0, in (0, 1), the number of
+                proposals is fixed by public numbers, so that time tells nothing, and the guarantee is (epsilon, delta):
+                with a probability below delta/(1 + e^epsilon) none is accepted, and the public centre is released.
+
+        Raises:
+            ValueError: see `Mechanism.release`; or too many proposals would be needed (dimension above about 6).
+        """
+        if delta == 0.0:
+            return super().release(data)
+        guarantee = ApproximateDP(self.epsilon, delta)
+        if self.calibration == "paper":
+            raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
+        eta = guarantee.delta / (1.0 + math.exp(self.epsilon))
+
+        def draw(records, n):
+            calibration = self.calibrate(n)
+            self._check_representable(n, calibration)
+            count = proposals_needed(self, n, eta)
+            return draw_in_fixed_time(self, system_key(), records, calibration.scale, calibration.support, count)
+
+        sampler = {
+            "name": "first accepted of a public number of proposals",
+            "exactness": f"within total variation {eta:.3g}",
+        }
+        addition = "; fixed number of proposals: docs/mathematics.md, section 10"
+        timing = "the number of operations does not depend on the data"
+        return self._release(data, draw, guarantee, addition, sampler, timing)
 
     # Machinery ---------------------------------------------------------------------------------------
 

@@ -117,14 +117,18 @@ class Mechanism(abc.ABC):
         Raises:
             ValueError: wrong shape, fewer than two records, or no such distribution exists (see `scale`).
         """
+        return self._release(data, self._draw_until_found, self.guarantee, "", self._sampler, self._timing)
+
+    def _release(self, data, draw, guarantee, addition, sampler, timing) -> Release:
+        """A release of what ``draw(data, n)`` gives."""
         with jax.enable_x64(True):
             data = self._records(_host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
-            value = np.asarray(self._draw_until_found(data, data.shape[0]))
+            value = np.asarray(draw(data, data.shape[0]))
         return make_release(
             value,
-            guarantee=self.guarantee.record(calibration.theorem),
+            guarantee=guarantee.record(calibration.theorem + addition),
             mechanism=type(self).__name__,
             statistic=self._described,
             ball=self.ball,
@@ -135,11 +139,11 @@ class Mechanism(abc.ABC):
             },
             scale=calibration.scale,
             support=calibration.support,
-            sampler=self._sampler,
+            sampler=sampler,
             numerics={
                 "dtype": str(value.dtype),
                 "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the "
-                f"operating system; {self._timing}",
+                f"operating system; {timing}",
             },
         )
 

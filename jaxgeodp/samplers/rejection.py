@@ -160,6 +160,33 @@ def rejection_sample(
     return _collect(key, proposal, log_target, num, block, proposal_limit)
 
 
+def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reach, count, block=1024):
+    """The first accepted of a fixed number of proposals, and whether there is one; work that no data can change.
+
+    Directions are uniform and distances at most ``reach``, so that the proposal law depends on data by ``center`` only.
+
+    Args:
+        log_target: ``(point, distance from the centre) -> log density``, minus infinity outside the support.
+        growth, scale: as for `rejection_sample`, public.
+        count: number of proposals, rounded up to whole blocks.
+    """
+    _check_facts(manifold, None)
+    proposal = Proposal(manifold, center, radial_envelope(manifold, growth, scale, reach), None, None)
+
+    def one_block(index, state):
+        chosen, found = state
+        keys = jax.random.split(jax.random.fold_in(key, index), 2 * block)
+        candidates, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
+        log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
+        uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys[block:])
+        accept = jnp.log1p(-uniform) <= log_ratio
+        first = candidates[jnp.argmax(accept)].astype(center.dtype)
+        return jnp.where(found, chosen, first), found | jnp.any(accept)
+
+    blocks = math.ceil(count / block)
+    return jax.lax.fori_loop(0, blocks, one_block, (center, jnp.asarray(False)))
+
+
 def default_block(num: int, row_cost: int = 1) -> int:
     """Proposals per round for ``num`` draws, when one evaluation of the target holds ``row_cost`` numbers."""
     return min(max(8, 2 * num), max(8, 4_000_000 // max(row_cost, 1)), 4096)
