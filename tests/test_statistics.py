@@ -383,11 +383,12 @@ def test_flat_manifolds_with_a_cut_locus_have_a_bounded_support():
     """A circle has curvature 0 and a cut locus: gradient norms there do not grow without end."""
     circle = Grassmann(2, 1)
     mechanism = KNGMechanism(GeodesicBall(circle, circle.origin, 0.1), 1.0)
-    assert mechanism.support(2).radius == 0.1
+    reach = mechanism.support(2).radius
+    assert reach < math.pi / 4
     origin = jnp.asarray(circle.origin)
     unit = circle.frame(origin)[0]
     at = jax.vmap(lambda t: circle.exp(origin, t * unit))
-    nodes = at(jnp.linspace(-0.1, 0.1, 401)[1:-1])
+    nodes = at(jnp.linspace(-reach, reach, 3001)[1:-1])
     logs = []
     for data in (at(jnp.array([0.1, -0.1])), at(jnp.array([0.1, 0.1]))):
         values = jax.vmap(lambda x, d=data: mechanism.log_density(x, d))(nodes)

@@ -97,6 +97,10 @@ def release(
         str, typer.Option(help="laplace, kng, wrapped, tangent or gaussian; 'jaxgeodp plan' compares them.")
     ] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem, of laplace and kng.")] = "tight",
+    delta: Annotated[
+        float,
+        typer.Option(help="Of laplace and kng: above 0, a fixed number of proposals, so that time tells nothing."),
+    ] = 0.0,
     array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
     header: Annotated[
         bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
@@ -122,6 +126,10 @@ def release(
             raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
         if mechanism in additive and calibration != "tight":
             raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
+        if mechanism in additive and delta != 0.0:
+            raise InputError(
+                f"--delta is for laplace and kng, got --mechanism {mechanism}, whose time is fixed anyway."
+            )
         if calibration == "paper":
             raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
         statistics = {"mean": FrechetMean, "median": FrechetMedian}
@@ -140,7 +148,7 @@ def release(
             else:
                 chosen = with_density[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             calibrated = chosen.calibrate(len(records))
-            result = chosen.release(records)
+            result = chosen.release(records, **({"delta": delta} if delta else {}))
         result.save(out)
     _output.print(
         f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
