@@ -28,7 +28,7 @@ _K_NORM = "K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010): scale =
 class AdditiveMechanism(Mechanism):
     """A vector plus noise; see the module docstring."""
 
-    _timing = "the running time does not depend on the data"
+    _timing = "the number of steps does not depend on the data"
     _law = "norm"  # "norm": density exp(-|z|); "gaussian"; "coordinates": exp(-sum |z_j|)
 
     # What a mechanism defines ------------------------------------------------------------------------

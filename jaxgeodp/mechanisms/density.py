@@ -127,7 +127,7 @@ class DensityMechanism(Mechanism):
             "exactness": f"within total variation {eta:.3g}",
         }
         addition = "; fixed number of proposals: docs/mathematics.md, section 10"
-        timing = "the number of operations does not depend on the data"
+        timing = "the number of proposals does not depend on the data"
         return self._release(data, draw, guarantee, addition, sampler, timing)
 
     # Machinery ---------------------------------------------------------------------------------------
