@@ -146,12 +146,15 @@ def adversaries(potential, n, radius, scale, reach):
     return [*pairs, *((np.asarray(pair), weights) for pair in found)]
 
 
-def loss_over_epsilon(build, radius, options, n, epsilon, shrink=1.0, rings=120):
+def loss_over_epsilon(build, radius, options, n, epsilon, shrink=1.0, refined=1.0):
     """The largest |log-density ratio| found, in units of epsilon; ``shrink`` plants a scale that is too small."""
     mechanism = build(ball_on(SPHERE, radius), epsilon, **options)
     scale, support = shrink * mechanism.scale(n), mechanism.support(n)
     reach, power = (math.pi, 3) if support is None else (support.radius, 1)
     potential = laplace_potential if build is LaplaceMechanism else kng_potential
+    # Nodes for KNG are not centred on its peak: they must be closer than its width everywhere.
+    rings = 120 if build is LaplaceMechanism else max(120, math.ceil(1.6 * reach / scale))
+    rings = math.ceil(refined * rings)
     nodes, log_areas = polar_grid(reach, rings, rings, power)
     rim = np.asarray(on_sphere(np.column_stack([np.full(64, reach), 2 * math.pi * np.arange(64) / 64])))
     # One search per n and support: the worst data hardly depend on the scale.
@@ -194,7 +197,7 @@ def test_the_quadrature_catches_scales_that_are_too_small():
 def test_the_quadrature_has_converged():
     for build, n, epsilon in itertools.product((KNGMechanism, LaplaceMechanism), (2, 100), (0.1, 5.0)):
         coarse = loss_over_epsilon(build, EIGHTH, {}, n, epsilon)
-        assert loss_over_epsilon(build, EIGHTH, {}, n, epsilon, rings=200) == pytest.approx(coarse, rel=0.01)
+        assert loss_over_epsilon(build, EIGHTH, {}, n, epsilon, refined=1.6) == pytest.approx(coarse, rel=0.01)
 
 
 @pytest.mark.parametrize("build", [KNGMechanism, LaplaceMechanism])
@@ -266,7 +269,7 @@ def test_records_of_different_data_differ_in_value_and_time_only(build, manifold
     point = values[..., 0] + 1j * values[..., 1] if manifold.dtype_kind == "complex" else values
     assert np.array_equal(point, first.value)
     guarantee = first.record["guarantee"]
-    assert guarantee["epsilon"] == 2.0 and "Theorem 1" in guarantee["theorem"]
+    assert guarantee["epsilon"] == 2.0 and "Theorem " in guarantee["theorem"]
     assert first.record["scale"] == mechanism.scale(6)
     assert first.record["sensitivity"]["value"] == mechanism.sensitivity(6)
 
@@ -303,7 +306,7 @@ def test_a_release_is_random_through_the_operating_system_alone(monkeypatch):
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_nobody_can_seed_a_release(build):
-    assert list(inspect.signature(build.release).parameters) == ["self", "data"]
+    assert list(inspect.signature(build.release).parameters) == ["self", "data", "delta"]
 
 
 WITHOUT_X64 = """
