@@ -16,7 +16,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
@@ -184,14 +183,17 @@ def plan(
         with _output.status("Simulating ..."), _quiet_libraries():
             space = manifold_of_size(manifold, size)
             plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
-    table = Table("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error", box=None)
+    rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
     for row in plans:
-        if row.refusal:
-            continue
         support = "all" if row.support is None else f"{row.support:.4g}"
         error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
-        table.add_row(row.mechanism, row.guarantee, f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
-    _output.print(table)
+        if not row.refusal:
+            numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
+            rows.append((row.mechanism, row.guarantee, *numbers))
+    widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    for cells in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        _output.print(line.rstrip(), soft_wrap=True, highlight=False)
     for row in plans:
         if row.refusal:
             _output.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
