@@ -6,8 +6,24 @@ import tempfile
 import jax
 import pytest
 
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # Workers inherit it: one cache for all processes of a run.
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
+jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 jax.config.update("jax_enable_x64", True)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--exhaustive", action="store_true", help="also the repetitions on further manifolds: an hour")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--exhaustive"):
+        repetitions = [item for item in items if item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=repetitions)
+        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
 @pytest.fixture(autouse=True, scope="module")

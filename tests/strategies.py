@@ -3,32 +3,19 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxgeodp import SPD, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 
-MANIFOLDS = [
-    Euclidean(1),
-    Euclidean(4),
-    Sphere(1),
-    Sphere(2),
-    Sphere(5, 0.25),
-    Sphere(3, 4.0),
-    SPD(1),
-    SPD(2),
-    SPD(3),
-    SPD(5),
-    PlanarShapes(3),
-    PlanarShapes(4),
-    PlanarShapes(12),
-    Hyperbolic(2),
-    Hyperbolic(4, -0.5),
-    Rotations(),
-    Product(Sphere(2), SPD(2)),
-    Product(PlanarShapes(4), Euclidean(2)),
-    Grassmann(3, 1),
-    Grassmann(5, 2),
-]
-# For tests whose compilation takes seconds.
+
+def exhaustive(*values):
+    """Parameters that repeat a test elsewhere: only with ``pytest --exhaustive``."""
+    return [
+        pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.exhaustive)
+        for value in values
+    ]
+
+
 ONE_OF_EACH_KIND = [
     Euclidean(4),
     Sphere(2),
@@ -40,6 +27,20 @@ ONE_OF_EACH_KIND = [
     Grassmann(5, 2),
     Product(Sphere(2), SPD(2)),
 ]
+MORE = [
+    Euclidean(1),
+    Sphere(1),
+    Sphere(5, 0.25),
+    Sphere(3, 4.0),
+    SPD(1),
+    SPD(5),
+    PlanarShapes(3),
+    PlanarShapes(12),
+    Hyperbolic(4, -0.5),
+    Product(PlanarShapes(4), Euclidean(2)),
+    Grassmann(3, 1),
+]
+MANIFOLDS = [*ONE_OF_EACH_KIND, *exhaustive(*MORE)]
 DTYPES = ["float32", "float64"]
 
 

@@ -187,8 +187,14 @@ def data_with_coincidences(manifold, kind):
     return jnp.stack([origin, *(manifold.exp(origin, sign * v) for v in tangents for sign in (1, -1))])
 
 
-@pytest.mark.parametrize("manifold", OF_EACH_KIND, ids=name)
-@pytest.mark.parametrize("kind", ["apart", "one at the mean", "together"])
+@pytest.mark.parametrize(
+    ("kind", "manifold"),
+    [
+        *[("apart", m) for m in OF_EACH_KIND],
+        *[(kind, m) for kind in ("one at the mean", "together") for m in (Sphere(2), SPD(2), PlanarShapes(4))],
+    ],
+    ids=name,
+)
 def test_implicit_derivatives_match_finite_differences_in_both_modes(manifold, kind):
     points, weights = data_with_coincidences(manifold, kind), jnp.array([0.5, 1.0, 1.0, 2.0, 2.0, 1.5, 1.5])
     mean, rng, step = mean_of(manifold, points, weights), np.random.default_rng(1), 1e-4

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
-from strategies import a_tangent, cap, name
+from strategies import a_tangent, cap, exhaustive, name
 
 from jaxgeodp import (
     SPD,
@@ -37,11 +37,17 @@ from jaxgeodp.samplers.rejection import first_of_fixed_number
 
 EIGHTH = math.pi / 8
 ADDITIVE = [
-    *[(WrappedLaplace, m) for m in (Sphere(2), SPD(2), PlanarShapes(5), Product(Sphere(2), SPD(2)))],
-    *[(WrappedGaussian, m) for m in (Rotations(), SPD(2))],
-    *[(TangentLaplace, m) for m in (Sphere(2), Hyperbolic(2), Euclidean(3))],
-    *[(EuclideanLaplace, m) for m in (Sphere(3, 4.0), SPD(2), Rotations())],
+    *[(WrappedLaplace, m) for m in (Sphere(2), SPD(2))],
+    (WrappedGaussian, Rotations()),
+    *[(TangentLaplace, m) for m in (Sphere(2), Hyperbolic(2))],
+    *[(EuclideanLaplace, m) for m in (Sphere(3, 4.0), SPD(2))],
     (LandmarkLaplace, PlanarShapes(5)),
+    *exhaustive(
+        *[(WrappedLaplace, m) for m in (PlanarShapes(5), Product(Sphere(2), SPD(2)))],
+        (WrappedGaussian, SPD(2)),
+        (TangentLaplace, Euclidean(3)),
+        (EuclideanLaplace, Rotations()),
+    ),
 ]
 every_additive = pytest.mark.parametrize(("build", "manifold"), ADDITIVE, ids=name)
 
@@ -62,7 +68,7 @@ def length_of(mechanism, vector):
 @every_additive
 def test_one_record_moves_the_vector_at_most_by_the_sensitivity(build, manifold):
     """Gradient ascent over the replaced record and the others."""
-    mechanism, n = build(ball_on(manifold), 1.0), 6
+    mechanism, n = build(ball_on(manifold, min(1.0, 0.5 * assumption_limit(manifold))), 1.0), 6
     bound = mechanism.sensitivity(n)
     center = jnp.asarray(mechanism.ball.center)
     frame = manifold.frame(center)
@@ -80,17 +86,20 @@ def test_one_record_moves_the_vector_at_most_by_the_sensitivity(build, manifold)
 
     @jax.jit
     def climb(z):
-        def step(z, _):
-            gradient = jax.grad(moved)(z)
-            return z + 0.3 * gradient / (1e-12 + jnp.max(jnp.abs(gradient))), None
+        def step(carry, _):
+            z, best = carry
+            value, gradient = jax.value_and_grad(moved)(z)
+            return (z + 0.1 * gradient / (1e-12 + jnp.max(jnp.abs(gradient))), jnp.maximum(best, value)), None
 
-        return moved(jax.lax.scan(step, z, length=25)[0])
+        return jax.lax.scan(step, (z, 0.0), length=40)[0][1]
 
     starts = np.random.default_rng(0).normal(size=(2, n + 1, manifold.dim))
     starts[0, n - 1] = -starts[0, n]
+    starts *= 0.999 / np.linalg.norm(starts, axis=2, keepdims=True)
     found = max(float(climb(jnp.asarray(z))) for z in starts)
+    print(found / bound)
     assert found <= bound * (1 + 1e-9)
-    assert found >= (0.9 if build is TangentLaplace else 0.25) * bound
+    assert found >= (0.95 if build is TangentLaplace else 0.5) * bound
 
 
 @every_additive

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstwo, norm
-from strategies import ONE_OF_EACH_KIND, a_tangent, cap, cast, name
+from strategies import MORE, ONE_OF_EACH_KIND, a_tangent, cap, cast, exhaustive, name
 
 from jaxgeodp import (
     SPD,
@@ -609,8 +609,16 @@ def planted_draws(case, mistake):
 
 # Laws --------------------------------------------------------------------------------------------------
 
+# Their kind is tested by another case.
+REPETITIONS = ("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4")
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=key) for key, case in CASES.items()])
+
+def case_of(key, *more):
+    marks = [pytest.mark.exhaustive] if key in REPETITIONS else []
+    return pytest.param(CASES[key], *more, id="-".join([key, *map(str, more)]), marks=marks)
+
+
+@pytest.mark.parametrize("case", [case_of(key) for key in CASES])
 def test_draws_follow_the_exact_law(case):
     p_values = case.p_values(case.points)
     print(p_values)
@@ -619,7 +627,7 @@ def test_draws_follow_the_exact_law(case):
 
 @pytest.mark.parametrize(
     ("case", "mistake"),
-    [pytest.param(CASES[key], mistake, id=f"{key}-{mistake}") for key in CASES for mistake in CASES[key].planted],
+    [case_of(key, mistake) for key in CASES for mistake in CASES[key].planted],
 )
 def test_planted_samplers_are_caught(case, mistake):
     p_values = case.p_values(planted_draws(case, mistake))
@@ -627,7 +635,7 @@ def test_planted_samplers_are_caught(case, mistake):
     assert min(p_values.values()) < LEVEL, p_values
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=key) for key, case in CASES.items() if case.planted])
+@pytest.mark.parametrize("case", [case_of(key) for key in CASES if CASES[key].planted])
 def test_planted_samplers_without_a_mistake_are_not_caught(case):
     """So that what is caught above is the mistake."""
     p_values = case.p_values(planted_draws(case, None))
@@ -637,11 +645,7 @@ def test_planted_samplers_without_a_mistake_are_not_caught(case):
 
 @pytest.mark.parametrize(
     "case",
-    [
-        pytest.param(case, id=key)
-        for key, case in CASES.items()
-        if case.reference in (surface_quadrature, matrix_quadrature)
-    ],
+    [case_of(key) for key, case in CASES.items() if case.reference in (surface_quadrature, matrix_quadrature)],
 )
 def test_quadrature_is_far_more_accurate_than_the_tests_can_resolve(case):
     coarse = case.reference(case, NODES // 3)
@@ -708,7 +712,11 @@ def log_ratios(mechanism, minimizer, data, scale, support, steepness=1.0):
     return np.where(inside, -psi / scale - log_envelope, -np.inf)
 
 
-@pytest.mark.parametrize("manifold", [*ONE_OF_EACH_KIND, Sphere(5, 0.25), SPD(5), PlanarShapes(12)], ids=name)
+@pytest.mark.parametrize(
+    "manifold",
+    [Sphere(2), SPD(3), PlanarShapes(4), Rotations(), *exhaustive(*(m for m in ONE_OF_EACH_KIND + MORE if m.dim > 3))],
+    ids=name,
+)
 def test_the_envelope_lies_above_the_target(manifold):
     kng_mechanism, laplace_mechanism, count = certificate_mechanisms(manifold)
     violated = []

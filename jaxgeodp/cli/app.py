@@ -85,15 +85,18 @@ def release(
     radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
     epsilon: Annotated[
-        float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but gaussian.")
+        float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but the Gaussian ones.")
     ] = None,
-    mu: Annotated[float | None, typer.Option(help="Privacy parameter of gaussian, above 0.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms, above 0.")] = None,
     center: Annotated[
         str, typer.Option(help="Centre of the public ball: 'origin', or a file with one point.")
     ] = "origin",
     statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
     mechanism: Annotated[
-        str, typer.Option(help="laplace, kng, wrapped, tangent or gaussian; 'jaxgeodp plan' compares them.")
+        str,
+        typer.Option(
+            help="laplace, kng, wrapped, tangent, wrapped-gaussian or gaussian; 'jaxgeodp plan' compares them."
+        ),
     ] = "laplace",
     calibration: Annotated[str, typer.Option(help="tight or theorem, of laplace and kng.")] = "tight",
     delta: Annotated[
@@ -112,22 +115,31 @@ def release(
 
         from jaxgeodp.cli.reading import read_center, read_records
         from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism, TangentLaplace, WrappedGaussian, WrappedLaplace
+        from jaxgeodp.mechanisms import (
+            KNGMechanism,
+            LaplaceMechanism,
+            RiemannianGaussian,
+            TangentLaplace,
+            WrappedGaussian,
+            WrappedLaplace,
+        )
         from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
         with_density = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
-        additive = {"wrapped": WrappedLaplace, "tangent": TangentLaplace, "gaussian": WrappedGaussian}
-        if mechanism not in with_density | additive:
-            names = ", ".join(with_density | additive)
+        pure = {"wrapped": WrappedLaplace, "tangent": TangentLaplace}
+        gaussian = {"wrapped-gaussian": WrappedGaussian, "gaussian": RiemannianGaussian}
+        others = pure | gaussian
+        if mechanism not in with_density | others:
+            names = ", ".join(with_density | others)
             raise InputError(f"--mechanism must be one of {names}, got '{mechanism}'.")
-        needed, given = ("--mu", mu) if mechanism == "gaussian" else ("--epsilon", epsilon)
+        needed, given = ("--mu", mu) if mechanism in gaussian else ("--epsilon", epsilon)
         if given is None or None not in (mu, epsilon):
             raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
-        if mechanism in additive and calibration != "tight":
+        if mechanism in others and calibration != "tight":
             raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
-        if mechanism in additive and delta != 0.0:
+        if mechanism in others and delta != 0.0:
             raise InputError(
-                f"--delta is for laplace and kng, got --mechanism {mechanism}, whose time is fixed anyway."
+                f"--delta is for laplace and kng, got --mechanism {mechanism}, whose time tells nothing anyway."
             )
         if calibration == "paper":
             raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
@@ -142,8 +154,8 @@ def release(
         # On the standard output: the error stream is closed while compiled code works.
         with _output.status("Compiling and sampling ..."), _quiet_libraries(), jax.enable_x64(True):
             ball = GeodesicBall(space, read_center(center, space, header), radius)
-            if mechanism in additive:
-                chosen = additive[mechanism](ball, given)
+            if mechanism in others:
+                chosen = others[mechanism](ball, given)
             else:
                 chosen = with_density[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             calibrated = chosen.calibrate(len(records))
@@ -167,7 +179,7 @@ def plan(
         int | None,
         typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
     ] = None,
-    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanism, at this mu.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
     spread: Annotated[
         float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
     ] = 0.5,

@@ -7,6 +7,7 @@ from jaxgeodp.mechanisms.additive import (
     WrappedGaussian,
     WrappedLaplace,
 )
+from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
@@ -20,6 +21,7 @@ __all__ = [
     "LaplaceMechanism",
     "Mechanism",
     "Plan",
+    "RiemannianGaussian",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",

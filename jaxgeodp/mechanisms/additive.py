@@ -178,10 +178,6 @@ class WrappedLaplace(_Wrapped, AdditiveMechanism):
 
     epsilon: float
 
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
-
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -199,10 +195,6 @@ class WrappedGaussian(_Wrapped, AdditiveMechanism):
     mu: float
     _law = "gaussian"
     _theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1): scale = sensitivity/mu"
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
 
     @property
     def guarantee(self):
@@ -229,10 +221,6 @@ class TangentLaplace(_InTangentSpace, AdditiveMechanism):
 
     epsilon: float
     _described = "mean of the logarithms at the public centre"
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
 
     def _sensitivity(self, n):
         return Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
@@ -266,7 +254,6 @@ class EuclideanLaplace(AdditiveMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         manifold = self.ball.manifold
         if not isinstance(manifold, Euclidean | Sphere | SPD | Rotations):
             raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
@@ -340,7 +327,6 @@ class LandmarkLaplace(AdditiveMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         if not isinstance(self.ball.manifold, PlanarShapes):
             raise InputError(f"LandmarkLaplace: needs planar shapes, got {self.ball.manifold}.")
 

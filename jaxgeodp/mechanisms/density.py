@@ -38,7 +38,7 @@ class DensityMechanism(Mechanism):
     """A pure epsilon-DP mechanism with a density; see the module docstring.
 
     Raises:
-        ValueError: see `Mechanism`; epsilon is not in (0, inf), unknown calibration.
+        ValueError: see `Mechanism`; unknown calibration.
     """
 
     epsilon: float
@@ -50,7 +50,6 @@ class DensityMechanism(Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         if self.calibration not in CALIBRATIONS:
             name = type(self).__name__
             raise InputError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")

@@ -16,7 +16,7 @@ from jaxgeodp.bounds import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.release import Release, make_release
 
 
@@ -34,7 +34,8 @@ class Mechanism(abc.ABC):
     """A private summary of n records in a public ball; see the module docstring.
 
     Raises:
-        ValueError: the radius violates Assumption 1, or the manifold leaves facts unknown that theorems need.
+        ValueError: the radius violates Assumption 1, the manifold leaves facts unknown that theorems need, or the
+            privacy parameter is not in (0, inf).
     """
 
     ball: GeodesicBall
@@ -48,6 +49,9 @@ class Mechanism(abc.ABC):
                 f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
+        for name, guarantee in (("epsilon", PureDP), ("mu", GaussianDP)):
+            if hasattr(self, name):
+                object.__setattr__(self, name, getattr(guarantee(getattr(self, name)), name))
 
     # What a mechanism defines ------------------------------------------------------------------------
 

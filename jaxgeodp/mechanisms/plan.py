@@ -18,6 +18,7 @@ from jaxgeodp.mechanisms.additive import (
     WrappedGaussian,
     WrappedLaplace,
 )
+from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Mechanism
@@ -64,7 +65,7 @@ def plan_mechanisms(
         ball: the public ball.
         n: number of records, at least 2.
         epsilon: privacy parameter of the pure mechanisms.
-        mu: of the Gaussian mechanism, which is left out without it (its guarantee is another one).
+        mu: of the Gaussian mechanisms, which are left out without it (their guarantee is another one).
         spread: in (0, 1].
         draws: simulated releases per mechanism.
 
@@ -92,6 +93,8 @@ def _applicable(ball, epsilon, mu) -> Sequence[Mechanism]:
     mechanisms = [build(ball, epsilon) for build in (KNGMechanism, LaplaceMechanism, WrappedLaplace, TangentLaplace)]
     if mu is not None:
         mechanisms.append(WrappedGaussian(ball, mu))
+        if has_gaussian_certificate(ball.manifold):
+            mechanisms.append(RiemannianGaussian(ball, mu))
     if isinstance(ball.manifold, PlanarShapes):
         mechanisms.append(LandmarkLaplace(ball, epsilon))
     if isinstance(ball.manifold, Euclidean | Sphere | SPD | Rotations):

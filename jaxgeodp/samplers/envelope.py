@@ -70,7 +70,8 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
 
     Args:
         growth: a slope m (psi >= m t), a concave function of the distance, or an object whose ``lines(lower, upper)``
-            gives the values at ``lower`` and the slopes of lines below psi on intervals that follow each other from 0.
+            gives the values at ``lower`` and the slopes of lines below psi on intervals that follow each other from 0;
+            it may say with ``bulk`` up to which distance the mass lies.
         scale: sigma, in units of psi.
         reach: the largest distance from the centre, array or float; infinite only for a slope with
             ``slope/scale > manifold.volume_growth`` (else the density has no finite mass).
@@ -78,7 +79,8 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     dtype = jnp.result_type(scale, float)
     scale, reach = jnp.asarray(scale, dtype), jnp.asarray(reach, dtype)
     lines = growth.lines if hasattr(growth, "lines") else functools.partial(_chords, growth)
-    knots = _knots(manifold, lines, scale, reach)
+    bulk = growth.bulk if hasattr(growth, "bulk") else _bulk(manifold, lines, scale, reach)
+    knots = _knots(bulk, reach)
     if hasattr(growth, "lines"):
         # It may have a kink at any scale, as where data nearly coincide.
         small = knots[1] * jnp.logspace(-14.0, 0.0, _SMALL_KNOTS, endpoint=False, dtype=dtype)
@@ -103,14 +105,17 @@ def _chords(growth, lower, upper):
     return value, (function(upper) - value) / (upper - lower)
 
 
-def _knots(manifold, lines, scale, reach):
-    """Even knots where the radial law has its bulk, then a few up to the reach."""
-    dim = manifold.dim
+def _bulk(manifold, lines, scale, reach):
+    """A distance beyond which there is little mass."""
     unit = jnp.reshape(scale * 1e-3, 1)
     rate = lines(jnp.zeros_like(unit), unit)[1][0] / scale - manifold.volume_growth
     # On a bounded range any spacing is valid; on an unbounded one the tail starts where the law falls.
     rate = jnp.where(jnp.isfinite(reach), jnp.maximum(rate, 0.05 / scale), rate)
-    bulk = (dim + 6.0 * math.sqrt(dim) + 20.0) / rate
+    return (manifold.dim + 6.0 * math.sqrt(manifold.dim) + 20.0) / rate
+
+
+def _knots(bulk, reach):
+    """Even knots where the radial law has its bulk, then a few up to the reach."""
     even = jnp.minimum(reach, bulk)
     knots = even * jnp.arange(_BULK_KNOTS + 1) / _BULK_KNOTS
     ratio = jnp.where(jnp.isfinite(reach), reach / even, 2.0)
