@@ -421,3 +421,15 @@ def test_parts_of_a_product_survive_joining():
         product.join(parts[1], parts[0], parts[2])
     with pytest.raises(ValueError, match="needs 3 parts"):
         product.join(*parts[:2])
+
+
+@one_of_each_kind
+def test_the_trace_of_the_curvature_is_bounded_and_attained(manifold):
+    """log|det d exp(tv)| = -Ric(v, v) t^2/6 + O(t^4)."""
+    p = jnp.asarray(manifold.origin)
+    t = 0.02
+    units = jnp.stack([a_tangent(manifold, p, seed, t) for seed in range(60)])
+    ricci = 6.0 * jnp.abs(jax.vmap(lambda v: manifold.log_det_exp(p, v))(units)) / t**2
+    assert jnp.all(ricci <= manifold.curvature_trace * (1 + 1e-3) + 1e-9)
+    if not isinstance(manifold, Product):  # there signs cancel
+        assert jnp.max(ricci) >= 0.75 * manifold.curvature_trace

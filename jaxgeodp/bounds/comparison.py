@@ -6,6 +6,8 @@ For half the squared distance to a point at distance s, the eigenvalues of the H
 
 import math
 
+import numpy as np
+
 
 def h_max(distance: float, curvature: float) -> float:
     """``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
@@ -29,3 +31,16 @@ def rauch(distance: float, curvature: float) -> float:
         return 1.0
     angle = distance * math.sqrt(curvature)
     return angle / math.sin(angle) if angle < math.pi else math.inf
+
+
+def log_area(manifold, t):
+    """Log of a lower bound of the area of geodesic spheres of radii t (array), over that of the unit sphere.
+
+    Guenther's comparison with constant curvature k_max; exact there and on planar shapes.
+    """
+    curvature, transverse = manifold.curvature_bounds[1], manifold.transverse_curvature
+    if transverse != curvature:  # complex projective space
+        return (manifold.dim - 2) * np.log(np.sin(t)) + np.log(0.5 * np.sin(2.0 * t))
+    root = math.sqrt(abs(curvature))
+    length = t if curvature == 0 else (np.sin(root * t) if curvature > 0 else np.sinh(root * t)) / root
+    return (manifold.dim - 1) * np.log(length)

@@ -2,7 +2,8 @@
 
 On a ball B_R(p0) larger than that of the data, log C changes by at most (K + B)/n when one record is replaced:
 K bounds a divergence inside, B the flux through the boundary. So Delta/sigma + (K + B)/n <= epsilon makes KNG private,
-about half the noise of sigma = 2 Delta/epsilon. K is known on spaces of constant curvature and on planar shapes.
+about half the noise of sigma = 2 Delta/epsilon. K is known on symmetric spaces (Theorem L), more sharply on spaces of
+constant curvature and on planar shapes.
 Public scalars only, on the host.
 """
 
@@ -12,6 +13,7 @@ import math
 
 import numpy as np
 
+from jaxgeodp.bounds.comparison import h_max, h_min, log_area, rauch
 from jaxgeodp.bounds.diameter import sampled_diameter
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
@@ -54,25 +56,40 @@ def normalizer_bound(ball: GeodesicBall, support_radius: float) -> NormalizerBou
     if math.isinf(support_radius):
         flat = lowest == highest == 0.0 and math.isinf(manifold.injectivity_radius)
         return NormalizerBound(0.0, 1.0, 0.0, manifold, r, support_radius) if flat else None
-    root = math.sqrt(max(abs(lowest), abs(highest)))
     farthest = support_radius + r
-    if not support_radius > r or farthest * root * (1 if highest > 0 else 0) >= math.pi / 2:
+    root = math.sqrt(max(highest, 0.0))
+    if not support_radius > r or farthest * root >= math.pi / 2:
         return None
-    if lowest == highest == 0.0:
-        return NormalizerBound(0.0, 1.0, 2.0 * r, manifold, r, support_radius)
-    if lowest == highest:
-        interior, convexity, flux = _constant_curvature(manifold.dim, 2.0 * r * root, farthest * root, highest > 0)
+    convexity, flux = h_max(farthest, highest), 2.0 * r * rauch(farthest, highest) / h_max(farthest, highest)
+    interior = _symmetric(manifold, 2.0 * r, farthest)
+    if lowest == highest != 0.0:
+        unit = math.sqrt(abs(highest))
+        interior = min(interior, _constant_curvature(manifold.dim, 2.0 * r * unit, farthest * unit, highest > 0))
     elif isinstance(manifold, PlanarShapes):
-        interior, convexity, flux = _planar_shapes(manifold.dim, 2.0 * r, farthest)
-        root = 1.0
-    else:
+        interior = min(interior, _planar_shapes(manifold.dim, 2.0 * r, farthest))
+    if not math.isfinite(interior):
         return None
-    return NormalizerBound(interior, convexity, flux / root, manifold, r, support_radius)
+    return NormalizerBound(interior * (1.0 + _MARGIN), convexity, flux, manifold, r, support_radius)
+
+
+def _symmetric(manifold: Manifold, path: float, s: float) -> float:
+    """K of Theorem L on a symmetric space, for data within s; ``path`` = 2r."""
+    lowest, highest = manifold.curvature_bounds
+    least, most = h_max(s, highest), h_min(s, lowest)
+    change = 1.0 / 3.0
+    if highest > 0:
+        angle = s * math.sqrt(highest)
+        # |d(x cot x)/d(x^2)| = (x/sin^2 x - cot x)/(2x), by its series near 0.
+        change = 1.0 / 3.0 + 2.0 * angle**2 / 45.0
+        if angle > 1e-2:
+            change = (angle / math.sin(angle) ** 2 - 1.0 / math.tan(angle)) / (2.0 * angle)
+    spread = path * rauch(s, highest) * manifold.curvature_trace * s / least
+    return spread * (2.0 * change * (1.0 + math.sqrt(most / least)) + 1.0 / least)
 
 
 @functools.lru_cache(maxsize=4096)
-def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> tuple[float, float, float]:
-    """K, m and 2rS/m for curvature 1 or -1; ``path`` = 2r."""
+def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> float:
+    """K for curvature 1 or -1; ``path`` = 2r."""
     x = np.linspace(0.0, s, _CELLS + 1)[1:]
     if positive:
         bend = _bend(x, 1.0)
@@ -91,13 +108,12 @@ def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> tupl
     off = 0.5 * (1.0 / least - 1.0 / most)
     first = math.hypot((dim - 1) * change / least, 2.0 * slope * off)
     second = math.hypot((dim - 1) * twist / least, max(change, twist) * off)
-    interior = path * (first + stretch / least * second)
-    return interior * (1.0 + _MARGIN), least, path * stretch / least
+    return path * (first + stretch / least * second)
 
 
 @functools.lru_cache(maxsize=4096)
-def _planar_shapes(dim: int, path: float, s: float) -> tuple[float, float, float]:
-    """K, m and 2rS/m on complex projective space of real dimension ``dim``, curvature in [1, 4]; s < pi/4."""
+def _planar_shapes(dim: int, path: float, s: float) -> float:
+    """K on complex projective space of real dimension ``dim``, curvature in [1, 4]; s < pi/4."""
     x = np.linspace(0.0, s, _CELLS + 1)[1:]
     bend, steep = _bend(x, 1.0), _bend(x, 2.0)
     slope, steep_slope = _sup((1.0 - bend) / np.sin(x)), 2.0 * _sup((1.0 - steep) / np.sin(2.0 * x))
@@ -119,8 +135,7 @@ def _planar_shapes(dim: int, path: float, s: float) -> tuple[float, float, float
         off * (max(change, twist) + s) if dim > 2 else 0.0,
         off * max(steep_change, steep_twist),
     )
-    interior = path * (first + stretch / least * second)
-    return interior * (1.0 + _MARGIN), least, path * stretch / least
+    return path * (first + stretch / least * second)
 
 
 def _bend(x, root):
@@ -156,12 +171,12 @@ def _log_boundary_share(bound: NormalizerBound, scale: float) -> float:
     if highest > 0:
         growth -= (1.0 - bound.convexity) / farthest**2 * (bound.radius**2 * gap + gap**3 / 3.0)
         growth = max(growth, bound.convexity * gap)
-    rim = _log_area(manifold, np.array([bound.support_radius]))[0] - growth / scale
+    rim = _log_rim(manifold, bound.support_radius) - growth / scale
     degree = manifold.dim - 1
     end = min(gap, scale / smooth * (degree + 40.0 * math.sqrt(degree + 1.0) + 60.0))
     nodes, weights = _gauss_legendre()
     t = 0.5 * end * (nodes + 1.0)
-    logs = _log_area(manifold, t) - smooth * t / scale + np.log(0.5 * end * weights)
+    logs = log_area(manifold, t) - smooth * t / scale + np.log(0.5 * end * weights)
     top = float(np.max(logs))
     return float(rim - (top + math.log(float(np.sum(np.exp(logs - top))))))
 
@@ -171,14 +186,17 @@ def _gauss_legendre():
     return np.polynomial.legendre.leggauss(_NODES)
 
 
-def _log_area(manifold: Manifold, t):
-    """Log of the area of a geodesic sphere of radius t, up to a constant."""
-    if isinstance(manifold, PlanarShapes):
-        return (manifold.dim - 2) * np.log(np.sin(t)) + np.log(0.5 * np.sin(2.0 * t))
-    curvature = manifold.curvature_bounds[1]
-    root = math.sqrt(abs(curvature))
-    length = t if curvature == 0 else (np.sin(root * t) if curvature > 0 else np.sinh(root * t)) / root
-    return (manifold.dim - 1) * np.log(length)
+def _log_rim(manifold: Manifold, radius: float) -> float:
+    """Log of an upper bound of the area of a geodesic sphere (Bishop), over that of the unit sphere."""
+    lowest, highest = manifold.curvature_bounds
+    if lowest == highest or isinstance(manifold, PlanarShapes):
+        return float(log_area(manifold, np.array([radius]))[0])
+    volume = 0.0
+    if lowest < 0:
+        angle = radius * math.sqrt(-lowest)
+        bishop = angle - math.log(2.0 * angle) + math.log1p(-math.exp(-2.0 * angle))
+        volume = min(manifold.volume_growth * radius, (manifold.dim - 1) * bishop)
+    return volume + (manifold.dim - 1) * math.log(radius)
 
 
 # The smallest scale, and the support that allows it -----------------------------------------------------------
@@ -193,7 +211,7 @@ def calibrated_scale(bound: NormalizerBound, gradient: float, n: int, epsilon: f
     budget = epsilon - bound.interior / n
     if budget <= 0:
         return math.inf
-    scale = gradient / budget
+    scale = gradient / float(budget)
     if bound.flux == 0.0:
         return scale
     for _ in range(100):

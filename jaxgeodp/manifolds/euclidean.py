@@ -22,6 +22,7 @@ class Euclidean(Manifold):
 
     homogeneous = True
     curvature_bounds = (0.0, 0.0)
+    curvature_trace = 0.0
     injectivity_radius = math.inf
 
     def __post_init__(self):

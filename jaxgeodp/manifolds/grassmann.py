@@ -65,6 +65,11 @@ class Grassmann(Manifold):
         return self.p * (self.n - self.p)
 
     @property
+    def curvature_trace(self):
+        """The Ricci curvature, n - 2."""
+        return self.n - 2.0
+
+    @property
     def shape(self):
         """(n, p)."""
         return (self.n, self.p)

@@ -40,6 +40,11 @@ class Hyperbolic(Manifold):
         negative_number("Hyperbolic", "curvature", self.curvature)
 
     @property
+    def curvature_trace(self):
+        """The Ricci curvature, (dim - 1) times the absolute curvature."""
+        return (self.dim - 1) * -self.curvature
+
+    @property
     def shape(self):
         """(dim + 1,)."""
         return (self.dim + 1,)

@@ -81,6 +81,15 @@ class Manifold(abc.ABC):
         return self.curvature_bounds[1]
 
     @property
+    def curvature_trace(self) -> float:
+        """On a symmetric space, a bound of the trace norm of ``w -> R(w, v)v`` over unit vectors v.
+
+        The largest Ricci curvature where the curvature has one sign. Infinite where the space is not known to be
+        symmetric: theorems about the normalising constant of KNG then do not apply.
+        """
+        return math.inf
+
+    @property
     def volume_growth(self) -> float:
         """A constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
         lowest = self.curvature_bounds[0]

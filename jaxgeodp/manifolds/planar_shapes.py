@@ -60,6 +60,11 @@ class PlanarShapes(Manifold):
         return 2 * self.landmarks - 4
 
     @property
+    def curvature_trace(self):
+        """The Ricci curvature of complex projective space: dim - 2 planes of curvature 1, one of 4."""
+        return self.dim + 2.0
+
+    @property
     def shape(self):
         """(landmarks,)."""
         return (self.landmarks,)

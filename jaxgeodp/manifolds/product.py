@@ -63,6 +63,11 @@ class Product(Manifold):
         return all(factor.homogeneous for factor in self.manifolds)
 
     @property
+    def curvature_trace(self):
+        """The factors' largest."""
+        return max(factor.curvature_trace for factor in self.manifolds)
+
+    @property
     def curvature_bounds(self):
         """The factors' extremes, and 0 (planes spanned by two factors are flat)."""
         bounds = [factor.curvature_bounds for factor in self.manifolds]

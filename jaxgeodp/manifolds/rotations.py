@@ -27,6 +27,7 @@ class Rotations(Manifold):
     shape = (3, 3)
     homogeneous = True
     curvature_bounds = (0.25, 0.25)
+    curvature_trace = 0.5
     injectivity_radius = math.pi
     diameter = math.pi
 

@@ -46,6 +46,11 @@ class SPD(Manifold):
         return self.size * (self.size + 1) // 2
 
     @property
+    def curvature_trace(self):
+        """Of log-eigenvalues l: sum_{i<j} (l_i - l_j)^2/4 <= (size/4) sum l_i^2."""
+        return self.size / 4.0 if self.size > 1 else 0.0
+
+    @property
     def shape(self):
         """(size, size)."""
         return (self.size, self.size)

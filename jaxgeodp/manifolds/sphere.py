@@ -42,6 +42,11 @@ class Sphere(Manifold):
         positive_number("Sphere", "curvature", self.curvature)
 
     @property
+    def curvature_trace(self):
+        """The Ricci curvature, (dim - 1) k."""
+        return (self.dim - 1) * self.curvature
+
+    @property
     def shape(self):
         """(dim + 1,)."""
         return (self.dim + 1,)

@@ -12,10 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.bounds.comparison import h_max, h_min, log_area
 from jaxgeodp.bounds.growth import GradientGrowth
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds import PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.samplers.envelope import radial_envelope
 from jaxgeodp.samplers.rejection import first_of_fixed_number
@@ -111,16 +110,8 @@ def _log_least_mass(mechanism, calibration) -> float:
         tau = min(manifold.dim * scale, r)
         nodes = 0.5 * tau * (np.polynomial.legendre.leggauss(_NODES)[0] + 1.0) / 2.0
         weights = np.log(np.polynomial.legendre.leggauss(_NODES)[1] * tau / 4.0)
-        return float(-potential(tau).max() / scale + np.logaddexp.reduce(_log_area(manifold, nodes) + weights))
+        return float(-potential(tau).max() / scale + np.logaddexp.reduce(log_area(manifold, nodes) + weights))
     end = min(room, scale * (degree + 40.0 * math.sqrt(degree + 1.0) + 60.0))
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     t = 0.5 * end * (nodes + 1.0)
-    return float(np.logaddexp.reduce(_log_area(manifold, t) - potential(t) / scale + np.log(0.5 * end * weights)))
-
-
-def _log_area(manifold, t):
-    """Log of a lower bound of the area of a geodesic sphere, over that of the unit sphere."""
-    if isinstance(manifold, PlanarShapes):
-        return (manifold.dim - 2) * np.log(np.sin(t)) + np.log(0.5 * np.sin(2.0 * t))
-    root = math.sqrt(max(manifold.curvature_bounds[1], 0.0))
-    return (manifold.dim - 1) * np.log(np.sin(root * t) / root if root > 0 else t)
+    return float(np.logaddexp.reduce(log_area(manifold, t) - potential(t) / scale + np.log(0.5 * end * weights)))

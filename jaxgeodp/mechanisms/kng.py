@@ -14,7 +14,9 @@ from jaxgeodp.mechanisms.mechanism import Calibration
 from jaxgeodp.statistics.statistic import FrechetMean
 
 _DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
-_NORMALIZER = "docs/mathematics.md, Theorem J: sensitivity/scale + change of the log normalising constant <= epsilon"
+_NORMALIZER = (
+    "docs/mathematics.md, Theorems J and L: sensitivity/scale + change of the log normalising constant <= epsilon"
+)
 _PAPER = "scale and support as in the paper's simulation, which its Theorem 1 does not cover"
 # Supports stay this far inside the largest for which balls are convex.
 _INSIDE = 0.999
@@ -25,8 +27,8 @@ _INSIDE = 0.999
 class KNGMechanism(DensityMechanism):
     """Density exp(-|grad F(x; D)|/sigma), F the objective that the statistic minimises.
 
-    sigma = 2 sensitivity/epsilon (their Theorem 1). For the Frechet mean on spaces of constant curvature and on planar
-    shapes it is nearly half of that, where the records are many enough for Theorem J (docs/mathematics.md), which
+    sigma = 2 sensitivity/epsilon (their Theorem 1). For the Frechet mean on symmetric spaces (all of this library's) it
+    is nearly half of that, where the records are many enough for Theorems J and L (docs/mathematics.md), which
     chooses the support, too. Where the curvature is positive, the sensitivity bound holds only near the data and the
     support is a ball of radius R around the public centre; elsewhere it may be the whole manifold. A statistic other
     than the Frechet mean always has a bounded support.
@@ -83,7 +85,7 @@ class KNGMechanism(DensityMechanism):
         return Calibration(sensitivity, scale, support, _DOUBLED)
 
     def _by_normalizer(self, n):
-        """Theorem J, where it applies."""
+        """Theorems J and L, where they apply."""
         ball, radius = self.ball, self.support_radius
         if not (self.calibration == "tight" and isinstance(self.statistic, FrechetMean)):
             return None

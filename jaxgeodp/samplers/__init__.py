@@ -1,5 +1,40 @@
-"""Samplers: exact rejection from certified envelopes."""
+"""Samplers: exact rejection from certified envelopes, Markov chains, and both as parts of NumPyro."""
 
+from typing import TYPE_CHECKING
+
+from jaxgeodp.samplers.random_walk import Chains, metropolis
 from jaxgeodp.samplers.rejection import Draws, rejection_sample
 
-__all__ = ["Draws", "rejection_sample"]
+if TYPE_CHECKING:
+    from jaxgeodp.samplers.diagnostics import Diagnostics, diagnose
+    from jaxgeodp.samplers.distributions import KNG, ManifoldLaplace
+    from jaxgeodp.samplers.numpyro_kernel import GeodesicMetropolis
+
+__all__ = [
+    "KNG",
+    "Chains",
+    "Diagnostics",
+    "Draws",
+    "GeodesicMetropolis",
+    "ManifoldLaplace",
+    "diagnose",
+    "metropolis",
+    "rejection_sample",
+]
+
+# Importing NumPyro takes longer than a release: only for those who ask.
+_WITH_NUMPYRO = {
+    "Diagnostics": "diagnostics",
+    "diagnose": "diagnostics",
+    "KNG": "distributions",
+    "ManifoldLaplace": "distributions",
+    "GeodesicMetropolis": "numpyro_kernel",
+}
+
+
+def __getattr__(name):
+    if name not in _WITH_NUMPYRO:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{_WITH_NUMPYRO[name]}"), name)

@@ -1,0 +1,158 @@
+"""The mechanisms' laws as NumPyro distributions, for models of which a private release is a part."""
+
+import math
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro.distributions import Distribution, constraints
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds import PlanarShapes
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.samplers.rejection import rejection_sample
+
+_NODES = 400
+
+
+class _OnManifold(constraints.Constraint):
+    """Points of a manifold, to within 1e-6."""
+
+    def __init__(self, manifold):
+        self.manifold = manifold
+        self.event_dim = len(manifold.shape)
+
+    def __call__(self, x):
+        belongs = jnp.vectorize(
+            lambda point: self.manifold.belongs(point, 1e-6), signature=f"({_axes(self.manifold)})->()"
+        )
+        return belongs(x)
+
+    def feasible_like(self, prototype):
+        return jnp.broadcast_to(jnp.asarray(self.manifold.origin), jnp.shape(prototype))
+
+    def tree_flatten(self):
+        return (), ((), {"manifold": self.manifold, "event_dim": self.event_dim})
+
+
+def _axes(manifold):
+    return ",".join("abc"[: len(manifold.shape)])
+
+
+class ManifoldLaplace(Distribution):
+    """Density exp(-dist(x, center)/scale) with respect to the volume measure.
+
+    `log_prob` is normalised on spaces of constant curvature and on planar shapes (`normalized` is True); elsewhere a
+    term is missing that depends on the scale alone, so that the centre can be inferred, but not the scale. Draws are
+    exact.
+
+    Args:
+        manifold: a homogeneous one, where the density exists at this scale (below 1/volume_growth).
+        center: a point, shape ``manifold.shape``; may be traced.
+        scale: above 0; may be traced.
+
+    Raises:
+        ValueError: the manifold is not homogeneous, or a known scale is too large.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxgeodp import Sphere
+        >>> from jaxgeodp.samplers import ManifoldLaplace
+        >>> law = ManifoldLaplace(Sphere(2), jnp.array([0.0, 0.0, 1.0]), 0.1)
+        >>> law.sample(jax.random.key(0), (5,)).shape
+        (5, 3)
+    """
+
+    arg_constraints: ClassVar = {"scale": constraints.positive}
+    pytree_data_fields = ("center", "scale")
+    pytree_aux_fields = ("manifold",)
+
+    def __init__(self, manifold: Manifold, center, scale, *, validate_args=None):
+        """See the class."""
+        if not manifold.homogeneous:
+            raise InputError(f"ManifoldLaplace: needs a homogeneous manifold, got {manifold}.")
+        self.manifold, self.center = manifold, jnp.asarray(center)
+        self.scale = jnp.asarray(scale, real_dtype(self.center))
+        known = not isinstance(self.scale, jax.core.Tracer)
+        if known and not 0 < float(self.scale) * manifold.volume_growth < 1 and manifold.volume_growth > 0:
+            raise InputError(
+                f"ManifoldLaplace: on {manifold} the scale must be below {1.0 / manifold.volume_growth:.6g} for the "
+                f"distribution to exist, got {float(self.scale):g}."
+            )
+        super().__init__(batch_shape=(), event_shape=manifold.shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        """The manifold."""
+        return _OnManifold(self.manifold)
+
+    @property
+    def normalized(self) -> bool:
+        """Whether `log_prob` integrates to 1."""
+        lowest, highest = self.manifold.curvature_bounds
+        return lowest == highest or isinstance(self.manifold, PlanarShapes)
+
+    def sample(self, key, sample_shape=()):
+        """Independent exact draws, shape (\\*sample_shape, \\*manifold.shape)."""
+        num = math.prod(sample_shape)
+        draws = rejection_sample(key, self.manifold, None, self.center, 1.0, self.scale, num)
+        return draws.points.reshape(*sample_shape, *self.manifold.shape)
+
+    def log_prob(self, value):
+        """Log density with respect to the volume measure."""
+        distance = jnp.vectorize(
+            lambda x: self.manifold.dist(self.center, x), signature=f"({_axes(self.manifold)})->()"
+        )(value)
+        return -distance / self.scale - (self._log_normalizer() if self.normalized else 0.0)
+
+    def _log_normalizer(self):
+        """Area of the unit sphere times int exp(-t/scale) t^{d-1} |det d exp(t u)| dt, by Gauss-Legendre panels."""
+        manifold, dim = self.manifold, self.manifold.dim
+        reach = jnp.asarray(manifold.diameter, self.scale.dtype)
+        rate = 1.0 / self.scale - manifold.volume_growth
+        end = jnp.minimum(reach, (dim + 8.0 * math.sqrt(dim) + 40.0) / rate)
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        t = 0.5 * end * (jnp.asarray(nodes, self.scale.dtype) + 1.0)
+        base = jnp.asarray(manifold.origin, self.center.dtype)
+        tangent = manifold.random_tangent(jax.random.key(0), base)
+        unit = tangent / manifold.norm(base, tangent)
+        volume = jax.vmap(lambda s: manifold.log_det_exp(base, s * unit))(t)
+        logs = -t / self.scale + (dim - 1) * jnp.log(t) + volume + jnp.log(0.5 * end * jnp.asarray(weights))
+        area = math.log(2.0) + 0.5 * dim * math.log(math.pi) - math.lgamma(0.5 * dim)
+        return jax.scipy.special.logsumexp(logs) + area
+
+
+class KNG(Distribution):
+    """The law of a `KNGMechanism` (or of any mechanism) for given data: exact draws, `log_prob` up to a constant.
+
+    Args:
+        mechanism: the public configuration.
+        data: (n, \\*shape), private; may be traced.
+    """
+
+    arg_constraints: ClassVar = {}
+    pytree_data_fields = ("mechanism", "data")
+
+    def __init__(self, mechanism, data, *, validate_args=None):
+        """See the class."""
+        self.mechanism, self.data = mechanism, jnp.asarray(data)
+        super().__init__(batch_shape=(), event_shape=mechanism.ball.manifold.shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        """The manifold."""
+        return _OnManifold(self.mechanism.ball.manifold)
+
+    def sample(self, key, sample_shape=()):
+        """Independent exact draws, shape (\\*sample_shape, \\*shape)."""
+        draws = self.mechanism.simulate(key, self.data, math.prod(sample_shape))
+        return draws.reshape(*sample_shape, *self.event_shape)
+
+    def log_prob(self, value):
+        """Log density up to a constant, minus infinity outside the mechanism's support."""
+        density = jnp.vectorize(
+            lambda x: self.mechanism.log_density(x, self.data),
+            signature=f"({_axes(self.mechanism.ball.manifold)})->()",
+        )
+        return density(value)

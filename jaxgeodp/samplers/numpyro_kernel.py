@@ -1,0 +1,83 @@
+"""The geodesic random walk as a NumPyro kernel, for `numpyro.infer.MCMC`."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from numpyro.infer.mcmc import MCMCKernel
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.samplers import random_walk
+
+
+class GeodesicMetropolis(MCMCKernel):
+    """Random-walk Metropolis along geodesics; see `jaxgeodp.samplers.metropolis` for the proposal.
+
+    Args:
+        manifold: where the chain lives.
+        potential_fn: minus the unnormalised log density of one point, with respect to the volume measure; with
+            arguments if `MCMC.run` is given some (``potential_fn(x, *args, **kwargs)``).
+        step_size: length of a move per dimension, at the start; adapted during the warm-up only.
+        target_accept_prob: what it is adapted to; default 0.234, in one dimension 0.44.
+
+    `MCMC.run` needs ``init_params``: a point, or one per chain. Extra fields: "potential_energy", "accept_prob",
+    "mean_accept_prob", "step_size".
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from numpyro.infer import MCMC
+        >>> from jaxgeodp import Sphere
+        >>> from jaxgeodp.samplers import GeodesicMetropolis
+        >>> pole = jnp.array([0.0, 0.0, 1.0])
+        >>> kernel = GeodesicMetropolis(Sphere(2), lambda x: -5.0 * x @ pole)
+        >>> mcmc = MCMC(kernel, num_warmup=200, num_samples=300, progress_bar=False)
+        >>> mcmc.run(jax.random.key(0), init_params=pole)
+        >>> mcmc.get_samples().shape
+        (300, 3)
+    """
+
+    sample_field = "z"
+
+    def __init__(
+        self,
+        manifold: Manifold,
+        potential_fn: Callable,
+        step_size: float = 0.1,
+        target_accept_prob: float | None = None,
+    ):
+        """See the class."""
+        self._manifold = manifold
+        self._potential_fn = potential_fn
+        self._step_size = step_size
+        self._target = random_walk.target_acceptance(manifold) if target_accept_prob is None else target_accept_prob
+        self._num_warmup = 0
+
+    def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
+        """See `numpyro.infer.mcmc.MCMCKernel.init`."""
+        if init_params is None:
+            raise InputError("GeodesicMetropolis: MCMC.run needs init_params, a point of the manifold for each chain.")
+        self._num_warmup = num_warmup
+        begin = functools.partial(self._begin, model_args=model_args, model_kwargs=model_kwargs or {})
+        points = jnp.asarray(init_params)
+        if jnp.ndim(rng_key) == (0 if jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key) else 1):
+            return begin(rng_key, points)
+        if points.shape == self._manifold.shape:
+            points = jnp.broadcast_to(points, (rng_key.shape[0], *points.shape))
+        return jax.vmap(begin)(rng_key, points)
+
+    def sample(self, state, model_args, model_kwargs):
+        """See `numpyro.infer.mcmc.MCMCKernel.sample`."""
+        potential = self._potential(model_args, model_kwargs or {})
+        return random_walk.step(self._manifold, potential, state, self._num_warmup, self._target)
+
+    def get_diagnostics_str(self, state):
+        """Shown behind the progress bar."""
+        return f"step size {state.step_size:.2e}, acc. prob {state.mean_accept_prob:.2f}"
+
+    def _begin(self, key, point, model_args, model_kwargs):
+        return random_walk.start(self._potential(model_args, model_kwargs), key, point, self._step_size)
+
+    def _potential(self, model_args, model_kwargs):
+        return lambda x: jnp.asarray(self._potential_fn(x, *model_args, **model_kwargs))

@@ -1,0 +1,310 @@
+"""Markov chains: started with exact draws they must keep the law; wrong kernels must be found out by the same test."""
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import pytest
+from numpyro.infer import MCMC
+from numpyro.infer.util import log_density as model_log_density
+from scipy import stats
+from strategies import exhaustive
+from test_samplers import CASES
+
+from jaxgeodp import SPD, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Rotations, Sphere
+from jaxgeodp.samplers import KNG, GeodesicMetropolis, ManifoldLaplace, diagnose, metropolis, random_walk
+
+LEVEL = 1e-6 / 60
+STEPS = 25
+SHARP = ["KNG on the sphere, mostly noise", "Laplace on the sphere, up to the antipode", "Laplace on matrices"]
+
+
+def right(manifold, potential, state, width):
+    return random_walk.step(manifold, potential, state, 0, 0.234)
+
+
+def accepts_only(manifold, potential, state, width):
+    """Supplement 2.3.2, step 4, of Soto et al. 2022: a rejected move is not repeated but drawn again."""
+
+    def again(loop):
+        inner, tries = loop
+        moved = random_walk.step(manifold, potential, inner, 0, 0.234)
+        return moved, tries + 1
+
+    def rejected(loop):
+        inner, tries = loop
+        return jnp.all(inner.z == state.z) & (tries < 60)
+
+    return jax.lax.while_loop(rejected, again, (state, 0))[0]
+
+
+def not_isotropic(manifold, potential, state, width):
+    """Supplement 2.3.2: v = vech^-1(uniform), whatever the point."""
+    key, move_key, accept_key = jax.random.split(state.rng_key, 3)
+    a, b, c = width * 3.0 * jax.random.uniform(move_key, (3,), minval=-0.5, maxval=0.5)
+    return accept(manifold, potential, state, manifold.exp(state.z, jnp.array([[a, b], [b, c]])), accept_key, key)
+
+
+def wrong_jacobian(manifold, potential, state, width):
+    """A walk in the tangent space at the centre, without the volume that exp gives to it."""
+    key, move_key, accept_key = jax.random.split(state.rng_key, 3)
+    base = jnp.asarray(manifold.origin)
+    moved = manifold.log(base, state.z) + width * manifold.random_tangent(move_key, base)
+    return accept(manifold, potential, state, manifold.exp(base, moved), accept_key, key)
+
+
+def accept(manifold, potential, state, point, accept_key, key):
+    energy = potential(point)
+    taken = jax.random.uniform(accept_key) < jnp.exp(jnp.minimum(state.potential_energy - energy, 0.0))
+    return state._replace(
+        z=jnp.where(taken, point, state.z),
+        potential_energy=jnp.where(taken, energy, state.potential_energy),
+        rng_key=key,
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("kernel",))
+def moved_points(kernel, mechanism, data, points, width):
+    def potential(x):
+        return -mechanism.log_density(x, data)
+
+    def chain(key, point):
+        state = random_walk.start(potential, key, point, width)
+        move = functools.partial(kernel, mechanism.ball.manifold, potential, width=width)
+        return jax.lax.fori_loop(0, STEPS, lambda _, s: move(state=s), state).z
+
+    keys = jax.random.split(jax.random.key(3), points.shape[0])
+    return jax.lax.map(lambda pair: chain(*pair), (keys, points), batch_size=4096)
+
+
+def p_values_after(kernel, key):
+    case = CASES[key]
+    width = jnp.asarray(1.5 * case.scale)
+    moved = moved_points(kernel, case.mechanism, jnp.asarray(case.data), jnp.asarray(case.points), width)
+    # Nothing is tested if nothing moves.
+    assert np.mean(np.any(np.asarray(moved) != case.points, axis=tuple(range(1, moved.ndim)))) > 0.9
+    return case.p_values(np.asarray(moved))
+
+
+@pytest.mark.parametrize("key", [*SHARP, *exhaustive("Laplace on triangles", "KNG on pentagons")])
+def test_exact_draws_keep_their_law(key):
+    p_values = p_values_after(right, key)
+    assert min(p_values.values()) > LEVEL, p_values
+
+
+@pytest.mark.parametrize(
+    ("kernel", "key"),
+    [
+        (accepts_only, SHARP[0]),
+        (not_isotropic, SHARP[2]),
+        (wrong_jacobian, SHARP[1]),
+        *exhaustive((accepts_only, SHARP[2])),
+    ],
+)
+def test_wrong_kernels_are_caught(kernel, key):
+    p_values = p_values_after(kernel, key)
+    assert min(p_values.values()) < LEVEL, p_values
+
+
+@pytest.mark.parametrize(("manifold", "sigma"), [(Hyperbolic(2), 0.3), (Rotations(), 0.8)], ids=str)
+def test_chains_reach_the_law_from_one_point(manifold, sigma):
+    """Distances from the centre against quadrature of exp(-t/sigma) S(t)^{d-1}; ten per cent more is rejected."""
+    center = jnp.asarray(manifold.origin)
+    chains = metropolis(
+        jax.random.key(1), manifold, ManifoldLaplace(manifold, center, sigma).log_prob, center, 4, 300, 60, sigma, 2500
+    )
+    distances = np.asarray(jax.vmap(lambda x: manifold.dist(center, x))(chains.points[:, -1]))
+    t = np.linspace(0.0, min(manifold.diameter, 60 * sigma), 40_001)
+    area = np.sinh(t) if isinstance(manifold, Hyperbolic) else np.sin(0.5 * t) ** 2
+    for scale, right_one in ((sigma, True), (1.1 * sigma, False)):
+        below = np.cumsum(np.exp(-t / scale) * area)
+        p_value = stats.kstest(distances, lambda x, b=below: np.interp(x, t, b / b[-1])).pvalue
+        assert (p_value > LEVEL) == right_one, p_value
+    assert np.all((np.asarray(chains.acceptance) > 0.05) & (np.asarray(chains.acceptance) < 0.6))
+
+
+def test_the_step_size_is_adapted_in_the_warm_up_only():
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+
+    def log_density(x):
+        return 200.0 * x @ pole
+
+    warm = metropolis(jax.random.key(0), sphere, log_density, pole, 400, 1500, 1, 5.0, 8)
+    np.testing.assert_allclose(warm.acceptance, 0.234, atol=0.08)
+    cold = metropolis(jax.random.key(0), sphere, log_density, pole, 400, 0, 1, 0.02, 8)
+    np.testing.assert_array_equal(cold.step_size, np.full(8, 0.02))
+    assert np.all(np.asarray(cold.acceptance) > 0.7)
+
+
+def test_thinning_keeps_every_so_many_moves_of_the_same_chain():
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+
+    def log_density(x):
+        return 3.0 * x @ pole
+
+    every = metropolis(jax.random.key(5), sphere, log_density, pole, 60, 0, 1, 0.5, 3)
+    third = metropolis(jax.random.key(5), sphere, log_density, pole, 20, 0, 3, 0.5, 3)
+    np.testing.assert_allclose(third.points, every.points[:, 2::3], atol=1e-12)
+    np.testing.assert_allclose(every.log_density, 3.0 * every.points @ pole, atol=1e-12)
+    # Rejected moves repeat the state.
+    repeats = np.mean(np.all(np.asarray(every.points[:, 1:] == every.points[:, :-1]), axis=-1))
+    assert abs(repeats - (1 - np.mean(every.acceptance))) < 0.15 and repeats > 0
+
+
+def test_single_precision_chains_stay_on_the_manifold():
+    spd = SPD(2)
+    chains = metropolis(
+        jax.random.key(0),
+        spd,
+        lambda x: -spd.dist(jnp.eye(2, dtype=x.dtype), x) / 0.2,
+        jnp.eye(2, dtype=jnp.float32),
+        50,
+    )
+    assert chains.points.dtype == jnp.float32
+    assert jnp.all(jax.vmap(jax.vmap(lambda x: spd.belongs(x, 1e-4)))(chains.points))
+
+
+def test_diagnostics_tell_good_chains_from_bad_ones():
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+
+    def log_density(x):
+        return 5.0 * x @ pole
+
+    good = diagnose(sphere, metropolis(jax.random.key(2), sphere, log_density, pole, 500, 500, 10))
+    assert good.r_hat < 1.02 and 300 < good.bulk_ess <= 4000 and good.tail_ess > 100
+    assert 0.1 < good.acceptance < 0.5
+    starts = jnp.stack([pole, pole, -pole, -pole])
+
+    def two_modes(x):
+        return 200.0 * jnp.abs(x @ pole)
+
+    stuck = diagnose(sphere, metropolis(jax.random.key(2), sphere, two_modes, starts, 500, 500), base=pole + 0.0)
+    assert stuck.r_hat > 1.5 and stuck.bulk_ess < 50
+    frozen = diagnose(
+        sphere, metropolis(jax.random.key(2), sphere, lambda x: jnp.where(jnp.all(x == pole), 0.0, -jnp.inf), pole, 8)
+    )
+    assert frozen.bulk_ess == 0.0 and math.isinf(frozen.r_hat)
+
+
+@pytest.mark.parametrize(("num_chains", "thinning"), [(1, 1), (3, 2)])
+def test_the_numpyro_kernel_runs_in_mcmc(num_chains, thinning):
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+    kernel = GeodesicMetropolis(sphere, lambda x, tilt: -tilt * x @ pole, step_size=2.0)
+    mcmc = MCMC(
+        kernel,
+        num_warmup=400,
+        num_samples=600,
+        num_chains=num_chains,
+        thinning=thinning,
+        chain_method="vectorized",
+        progress_bar=True,
+    )
+    start = jnp.broadcast_to(pole, (num_chains, 3)) if num_chains > 1 else pole
+    mcmc.run(jax.random.key(1), 5.0, init_params=start, extra_fields=("accept_prob", "step_size", "potential_energy"))
+    grouped = mcmc.get_samples(group_by_chain=True)
+    assert grouped.shape == (num_chains, 600 // thinning, 3)
+    fields = mcmc.get_extra_fields()
+    np.testing.assert_allclose(fields["potential_energy"], -5.0 * mcmc.get_samples() @ pole, atol=1e-10)
+    # Adapted, then fixed.
+    assert np.unique(np.asarray(fields["step_size"])).size == num_chains
+    # E cos = coth(5) - 1/5.
+    assert abs(float(jnp.mean(grouped @ pole)) - (1 / math.tanh(5) - 0.2)) < 0.05
+    mcmc.print_summary()
+
+
+def test_the_kernel_needs_a_start():
+    mcmc = MCMC(GeodesicMetropolis(Sphere(2), lambda x: 0.0 * x[0]), num_warmup=1, num_samples=1, progress_bar=False)
+    with pytest.raises(ValueError, match="needs init_params"):
+        mcmc.run(jax.random.key(0))
+
+
+@pytest.mark.parametrize(
+    ("manifold", "sigma"), [(Sphere(2, 4.0), 0.3), (Hyperbolic(2), 0.2), (Sphere(3), 2.0)], ids=str
+)
+def test_the_laplace_distribution_is_normalised(manifold, sigma):
+    """Mean of 1/density over draws of a cap's uniform law: volume of the cap over its probability."""
+    center = jnp.asarray(manifold.origin)
+    law = ManifoldLaplace(manifold, center, sigma)
+    assert law.normalized
+    curvature = manifold.curvature_bounds[0]
+    t = np.linspace(0.0, min(manifold.diameter, 80 * sigma), 400_001)
+    root = math.sqrt(abs(curvature))
+    radius = (np.sin(root * t) if curvature > 0 else np.sinh(root * t)) / root
+    sphere = {2: 2 * math.pi, 3: 4 * math.pi}[manifold.dim]
+    unit = manifold.random_tangent(jax.random.key(0), center)
+    points = jax.vmap(lambda s: manifold.exp(center, s * unit / manifold.norm(center, unit)))(jnp.asarray(t[::100]))
+    density = np.exp(np.interp(t, t[::100], np.asarray(law.log_prob(points))))
+    assert np.trapezoid(sphere * density * radius ** (manifold.dim - 1), t) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_distributions_sample_their_laws_in_any_shape():
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+    law = ManifoldLaplace(sphere, pole, 0.2)
+    draws = law.sample(jax.random.key(0), (2, 3))
+    assert draws.shape == (2, 3, 3) and law.log_prob(draws).shape == (2, 3)
+    assert law.sample(jax.random.key(0)).shape == (3,)
+    assert bool(jnp.all(law.support(draws))) and not bool(law.support(2.0 * draws[0, 0]))
+    case = CASES["KNG on the sphere"]
+    kng = KNG(case.mechanism, case.data)
+    draws = kng.sample(jax.random.key(1), (4,))
+    np.testing.assert_allclose(
+        kng.log_prob(draws), jax.vmap(lambda x: case.mechanism.log_density(x, jnp.asarray(case.data)))(draws)
+    )
+    assert not ManifoldLaplace(SPD(2), jnp.eye(2), 0.2).normalized
+    with pytest.raises(ValueError, match=r"must be below 1\.414"):
+        ManifoldLaplace(SPD(2), jnp.eye(2), 1.5)
+
+
+def test_inference_from_a_release():
+    """What a reader of the record may conclude: a posterior of the private mean, by a model of the mechanism."""
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+    mechanism = LaplaceMechanism(GeodesicBall(sphere, pole, 0.4), 1.0)
+    scale = mechanism.scale(100)
+    released = sphere.exp(pole, 0.3 * jnp.array([1.0, 0.0, 0.0]))
+
+    def model(value):
+        mean = numpyro.sample("mean", ManifoldLaplace(sphere, pole, 0.4))
+        numpyro.sample("release", ManifoldLaplace(sphere, mean, scale), obs=value)
+
+    kernel = GeodesicMetropolis(sphere, lambda x: -model_log_density(model, (released,), {}, {"mean": x})[0])
+    mcmc = MCMC(kernel, num_warmup=500, num_samples=2000, num_chains=4, chain_method="vectorized", progress_bar=False)
+    mcmc.run(jax.random.key(0), init_params=jnp.broadcast_to(pole, (4, 3)))
+    distances = jax.vmap(lambda x: sphere.dist(released, x))(mcmc.get_samples())
+    # Nearly the law of the noise, pulled towards the prior's centre.
+    assert float(jnp.mean(distances)) == pytest.approx(2.0 * scale, rel=0.15)
+    trace = numpyro.handlers.trace(numpyro.handlers.seed(model, 0)).get_trace(released)
+    assert trace["mean"]["value"].shape == (3,)
+
+
+def test_kng_chains_and_exact_draws_agree():
+    case = CASES["KNG on the sphere"]
+    kng = KNG(case.mechanism, jnp.asarray(case.data))
+    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 4000)
+    p_values = case.p_values(np.asarray(chains.points[:, 0]))
+    assert min(value for name, value in p_values.items() if "chi" not in name) > LEVEL, p_values
+    assert isinstance(case.mechanism, KNGMechanism)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"num_samples": 0}, "num_samples"),
+        ({"thin": 0}, "thin"),
+        ({"num_burnin": -1}, "num_burnin"),
+        ({"num_chains": 0}, "num_chains"),
+        ({"init": jnp.zeros(4)}, "init must have the shape"),
+    ],
+)
+def test_bad_calls_are_refused(change, complaint):
+    options = {"init": jnp.array([0.0, 0.0, 1.0]), "num_samples": 2, **change}
+    with pytest.raises(ValueError, match=f"metropolis: {complaint}"):
+        metropolis(jax.random.key(0), Sphere(2), lambda x: x[0], **options)
