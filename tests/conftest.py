@@ -6,12 +6,7 @@ import tempfile
 import jax
 import pytest
 
-if "PYTEST_XDIST_WORKER" not in os.environ:  # Workers inherit it: one cache for all processes of a run.
-    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.3"
-jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
 jax.config.update("jax_enable_x64", True)
 
 

@@ -41,20 +41,22 @@ from jaxgeodp.bounds.normalizer import (
 )
 from jaxgeodp.domain import assumption_limit
 from jaxgeodp.mechanisms.fixed_time import _public_growth, draw_in_fixed_time, proposals_needed
+from jaxgeodp.privacy import NotProven
 from jaxgeodp.samplers.rejection import first_of_fixed_number
 
 EIGHTH = math.pi / 8
 ADDITIVE = [
-    *[(WrappedLaplace, m) for m in (Sphere(2), SPD(2))],
-    (WrappedGaussian, Rotations()),
-    *[(TangentLaplace, m) for m in (Sphere(2), Hyperbolic(2))],
-    *[(EuclideanLaplace, m) for m in (Sphere(3, 4.0), SPD(2))],
+    (WrappedLaplace, SPD(2)),
+    (WrappedGaussian, Sphere(2)),
+    (TangentLaplace, Hyperbolic(2)),
+    (EuclideanLaplace, Sphere(3, 4.0)),
     (LandmarkLaplace, PlanarShapes(5)),
     *exhaustive(
         *[(WrappedLaplace, m) for m in (PlanarShapes(5), Product(Sphere(2), SPD(2)))],
-        (WrappedGaussian, SPD(2)),
-        (TangentLaplace, Euclidean(3)),
-        (EuclideanLaplace, Rotations()),
+        *[(WrappedGaussian, m) for m in (SPD(2), Rotations())],
+        *[(TangentLaplace, m) for m in (Euclidean(3), Sphere(2))],
+        *[(EuclideanLaplace, m) for m in (Rotations(), SPD(2))],
+        (WrappedLaplace, Sphere(2)),
     ),
 ]
 every_additive = pytest.mark.parametrize(("build", "manifold"), ADDITIVE, ids=name)
@@ -107,7 +109,8 @@ def test_one_record_moves_the_vector_at_most_by_the_sensitivity(build, manifold)
     found = max(float(climb(jnp.asarray(z))) for z in starts)
     print(found / bound)
     assert found <= bound * (1 + 1e-9)
-    assert found >= (0.95 if build is TangentLaplace else 0.5) * bound
+    # A sum over coordinates reaches its bound in no direction.
+    assert found >= {TangentLaplace: 0.95, LandmarkLaplace: 0.2}.get(build, 0.5) * bound
 
 
 @every_additive
@@ -204,9 +207,7 @@ def test_the_guarantees_of_the_mechanisms():
     record = theirs.release(data_on(Sphere(2), 50)).record
     assert record["guarantee"]["kind"] == "not proven"
     assert "epsilon" not in record["guarantee"]
-    assert LaplaceMechanism(ball, 1.0, calibration="paper").release(data_on(Sphere(2))).record["guarantee"]["kind"] == (
-        "not proven"
-    )
+    assert isinstance(LaplaceMechanism(ball, 1.0, calibration="paper").guarantee, NotProven)
 
 
 # Theorem J: the normalising constant ------------------------------------------------------------------------
@@ -422,7 +423,11 @@ def test_no_scale_is_claimed_where_none_is_proven():
 
 @pytest.mark.parametrize(
     ("build", "manifold", "radius"),
-    [(KNGMechanism, Sphere(2), EIGHTH), (LaplaceMechanism, Sphere(2), EIGHTH), (KNGMechanism, SPD(2), 1.0)],
+    [
+        (LaplaceMechanism, Sphere(2), EIGHTH),
+        (KNGMechanism, SPD(2), 1.0),
+        *exhaustive((KNGMechanism, Sphere(2), EIGHTH)),
+    ],
     ids=name,
 )
 def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
@@ -435,16 +440,16 @@ def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
     direction = manifold.frame(center)[0]
     # Data in the middle, at one rim, at opposite rims; one proposal each time.
     shares = []
+
+    @jax.jit
+    def found_by(data):
+        keys = jax.random.split(jax.random.key(0), 2000)
+        return jax.vmap(lambda k: _fixed_draw(mechanism, k, data, calibration.scale, calibration.support, 1)[1])(keys)
+
     for ends in ((0.0, 0.0), (1.0, 1.0), (1.0, -1.0)):
         places = jnp.stack([manifold.exp(center, radius * (1 - 1e-9) * end * direction) for end in ends])
         data = jnp.repeat(places, n // 2, axis=0)
-
-        @jax.jit
-        def one(key, data=data):
-            return _fixed_draw(mechanism, key, data, calibration.scale, calibration.support, 1)[1]
-
-        found = jax.vmap(one)(jax.random.split(jax.random.key(0), 2000))
-        shares.append(float(jnp.mean(found)))
+        shares.append(float(jnp.mean(found_by(data))))
     assert min(shares) >= least * (1 - 5 / math.sqrt(2000 * least))
     assert max(shares) < 30 * least
 

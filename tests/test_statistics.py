@@ -243,11 +243,11 @@ def test_a_record_names_its_statistic():
     manifold = Hyperbolic(2)
     ball = GeodesicBall(manifold, manifold.origin, 1.0)
     data = np.asarray(data_on(manifold, 40))
-    for statistic, named in ((FrechetMedian(), "FrechetMedian"), (PowerMean(3), "PowerMean(power=3)")):
-        record = KNGMechanism(ball, 4.0, statistic=statistic).release(data).record
-        assert record["statistic"] == named
-        assert record["support"]["radius"] == 1.0
-        assert record["guarantee"]["epsilon"] == 4.0
+    assert PowerMean(3).description == "PowerMean(power=3)"
+    record = KNGMechanism(ball, 4.0, statistic=FrechetMedian()).release(data).record
+    assert record["statistic"] == "FrechetMedian"
+    assert record["support"]["radius"] == 1.0
+    assert record["guarantee"]["epsilon"] == 4.0
     product = Product(Sphere(2), Euclidean(1))
     record = (
         LaplaceMechanism(GeodesicBall(product, product.origin, 0.5), 4.0)
@@ -409,5 +409,5 @@ def test_precision_of_the_data_is_kept():
     ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
     own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
     data = data_on(Sphere(2), 30).astype(jnp.float32)
-    for statistic in (FrechetMean(), FrechetMedian(), own):
+    for statistic in (FrechetMedian(), own):
         assert KNGMechanism(ball, 8.0, statistic=statistic).simulate(jax.random.key(0), data, 3).dtype == jnp.float32

@@ -81,7 +81,7 @@ class DensityMechanism(Mechanism):
         """See `Mechanism.log_density`."""
         data = self._records(data)
         calibration = self.calibrate(data.shape[0])
-        return _log_density(self, x, data, calibration.scale, calibration.support)
+        return log_density_of(self, x, data, calibration.scale, calibration.support)
 
     def simulate(self, key, data, num: int):
         """See `Mechanism.simulate`.
@@ -194,7 +194,8 @@ class DensityMechanism(Mechanism):
 
 
 @jax.jit
-def _log_density(mechanism, x, data, scale, support):
+def log_density_of(mechanism, x, data, scale, support):
+    """`DensityMechanism.log_density` for a known scale and support, with a mechanism that may be traced."""
     points = mechanism.statistic.clip(mechanism.ball, data)
     value = -mechanism._potential(x, mechanism._center(points), points) / scale
     return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)

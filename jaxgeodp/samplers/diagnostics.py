@@ -17,7 +17,7 @@ class Diagnostics(NamedTuple):
     """The worst over the tangent coordinates and the log density (Vehtari et al. 2021)."""
 
     acceptance: float  #: mean over the chains
-    r_hat: float  #: split R-hat of normalised ranks; above 1.01 the chains disagree
+    r_hat: float  #: split R-hat of normalised ranks, also folded; above 1.01 the chains disagree
     bulk_ess: float  #: effective sample size of normalised ranks
     tail_ess: float  #: the smaller one of the events "below the 5 %" and "above the 95 % quantile"
 
@@ -42,10 +42,12 @@ def diagnose(manifold: Manifold, chains: Chains, base=None) -> Diagnostics:
     if not columns:
         return Diagnostics(float(np.mean(chains.acceptance)), np.inf, 0.0, 0.0)
     ranked = [_normal_scores(column) for column in columns]
+    # Distances from the median: chains may agree in location and differ in spread.
+    folded = [_normal_scores(np.abs(column - np.median(column))) for column in columns]
     tails = [indicator for column in columns for indicator in _tails(column)]
     return Diagnostics(
         float(np.mean(chains.acceptance)),
-        max(float(split_gelman_rubin(column)) for column in ranked),
+        max(float(split_gelman_rubin(column)) for column in ranked + folded),
         min(float(effective_sample_size(_split(column))) for column in ranked),
         min(float(effective_sample_size(_split(column))) for column in tails),
     )

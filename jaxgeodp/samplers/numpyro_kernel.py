@@ -70,7 +70,12 @@ class GeodesicMetropolis(MCMCKernel):
     def sample(self, state, model_args, model_kwargs):
         """See `numpyro.infer.mcmc.MCMCKernel.sample`."""
         potential = self._potential(model_args, model_kwargs or {})
-        return random_walk.step(self._manifold, potential, state, self._num_warmup, self._target)
+
+        def move(chain):
+            return random_walk.step(self._manifold, potential, chain, self._num_warmup, self._target)
+
+        # Several chains side by side: NumPyro leaves it to the kernel.
+        return jax.vmap(move)(state) if jnp.ndim(state.i) else move(state)
 
     def get_diagnostics_str(self, state):
         """Shown behind the progress bar."""

@@ -6,6 +6,7 @@ same length and exp the same Jacobian there. A rejected move repeats the state.
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -62,7 +63,9 @@ def step(manifold: Manifold, potential: Callable, state: WalkState, num_warmup, 
     warm = state.i < num_warmup
     count = jnp.where(warm, state.i + 1, state.i + 1 - num_warmup)
     gain = (count.astype(energy.dtype)) ** -_DECAY
-    adapted = state.step_size * jnp.exp(gain * (accept_prob - target))
+    # Where all of a compact manifold is near, no step size is long enough for the target.
+    longest = 2.0 * manifold.injectivity_radius or math.inf
+    adapted = jnp.minimum(state.step_size * jnp.exp(gain * (accept_prob - target)), longest)
     return WalkState(
         state.i + 1,
         jnp.where(accept, point, state.z),

@@ -1,0 +1,158 @@
+"""The Markov chains of Soto et al. 2022 (supplement 2.3.2, 2.4.2, 2.5.1), to reproduce their figures; wrong laws.
+
+As printed a rejected move is not counted but drawn again: the chain keeps accepted moves only, and its law is not the
+target. On covariance matrices and shapes the proposal is not symmetric either. Repeating the state on rejection
+(``as_printed=False``) mends the first mistake, not the second; `metropolis` has neither.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.manifolds import SPD, PlanarShapes, Sphere
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.density import log_density_of
+from jaxgeodp.samplers.random_walk import Chains
+
+# Proposals after which a chain that keeps accepted moves only is moved on without one.
+_TRIES = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class PaperChain:
+    """The settings of one simulation of the paper.
+
+    Attributes:
+        source: where they are printed.
+        propose: ``(manifold, key, point, scale) -> tangent vector`` before the factor ``step``.
+        step: t; a guess where the paper says that it was tuned.
+        burnin, thin: moves; kept moves only, as printed.
+        law: what is wrong with it.
+    """
+
+    source: str
+    manifold: type
+    propose: Callable
+    step: float
+    burnin: int
+    thin: int
+    law: str
+
+
+def _on_matrices(manifold, key, point, scale):
+    """vech^-1 of uniform numbers in [-1/2, 1/2], times sigma, whatever the point."""
+    rows, columns = jnp.tril_indices(manifold.size)
+    entries = jax.random.uniform(key, rows.shape, point.dtype, -0.5, 0.5)
+    lower = jnp.zeros_like(point).at[rows, columns].set(entries)
+    return scale * (lower + jnp.tril(lower, -1).T)
+
+
+def _on_spheres(manifold, key, point, scale):
+    """A normal vector of the ambient space, scaled to length sigma, then projected."""
+    normal = jax.random.normal(key, point.shape, point.dtype)
+    return manifold.to_tangent(point, scale * normal / jnp.linalg.norm(normal))
+
+
+def _on_shapes(manifold, key, point, scale):
+    """Uniform numbers in [0, 1], centred, then projected."""
+    parts = jax.random.uniform(key, (2, *point.shape), real_dtype(point))
+    vector = jax.lax.complex(parts[0], parts[1])
+    return manifold.to_tangent(point, vector - jnp.mean(vector))
+
+
+_ASYMMETRIC = "wrong law: accepted moves only, and the proposal is not symmetric"
+PAPER_CHAINS = {
+    "matrices": PaperChain("supplement 2.3.2", SPD, _on_matrices, 1.0, 5000, 5000, _ASYMMETRIC),
+    "sphere": PaperChain("supplement 2.4.2", Sphere, _on_spheres, 0.5, 20000, 600, "wrong law: accepted moves only"),
+    "shapes": PaperChain("supplement 2.5.1", PlanarShapes, _on_shapes, 0.01, 7500, 100, _ASYMMETRIC),
+}
+
+
+def paper_chain(
+    key: jax.Array,
+    name: str,
+    mechanism,
+    data,
+    num_samples: int,
+    num_chains: int = 1,
+    as_printed: bool = True,
+    burnin: int | None = None,
+    thin: int | None = None,
+    step: float | None = None,
+) -> Chains:
+    """Run a chain of the paper for the law of ``mechanism`` given ``data``; started at the statistic.
+
+    Args:
+        key: JAX random key.
+        name: "matrices", "sphere" or "shapes", a key of `PAPER_CHAINS`.
+        mechanism: a `KNGMechanism`, usually with ``calibration="paper"``.
+        data: (n, \\*shape).
+        num_samples: points kept per chain.
+        num_chains: chains, side by side.
+        as_printed: keep accepted moves only; False repeats the state when a move is rejected.
+        burnin, thin, step: other settings than the paper's.
+
+    Returns:
+        `Chains`; its acceptance counts all proposals.
+
+    Raises:
+        ValueError: unknown name, or another manifold.
+    """
+    if name not in PAPER_CHAINS:
+        raise InputError(f"paper_chain: name must be one of {', '.join(PAPER_CHAINS)}, got {name!r}.")
+    preset = PAPER_CHAINS[name]
+    if not isinstance(mechanism.ball.manifold, preset.manifold):
+        raise InputError(f"paper_chain: {name!r} needs {preset.manifold.__name__}, got {mechanism.ball.manifold}.")
+    for label, count in (("num_samples", num_samples), ("num_chains", num_chains)):
+        positive_integer("paper_chain", label, count, 1)
+    counts = num_samples, preset.burnin if burnin is None else burnin, preset.thin if thin is None else thin
+    calibration = mechanism.calibrate(jnp.shape(data)[0])
+    keys = jax.random.split(key, num_chains)
+    law = calibration.scale, calibration.support
+    return _run(name, mechanism, keys, jnp.asarray(data), law, step or preset.step, as_printed, counts)
+
+
+@functools.partial(jax.jit, static_argnames=("name", "as_printed", "counts"))
+def _run(name, mechanism, keys, data, law, step, as_printed, counts):
+    manifold, preset = mechanism.ball.manifold, PAPER_CHAINS[name]
+    (num_samples, burnin, thin), (scale, support) = counts, law
+    center = mechanism._center(mechanism.statistic.clip(mechanism.ball, data))
+
+    def log_density(x):
+        return log_density_of(mechanism, x, data, scale, support)
+
+    def proposal(state):
+        """One proposal: whether it is accepted, and the state after it."""
+        key, x, value, made, accepted = state
+        key, move_key, accept_key = jax.random.split(key, 3)
+        y = manifold.project(manifold.exp(x, step * preset.propose(manifold, move_key, x, scale)))
+        candidate = log_density(y)
+        accept = jnp.log(jax.random.uniform(accept_key, (), candidate.dtype)) < candidate - value
+        following = (key, jnp.where(accept, y, x), jnp.where(accept, candidate, value), made + 1, accepted + accept)
+        return accept, following
+
+    def move(state):
+        if not as_printed:
+            return proposal(state)[1]
+        start = (jnp.asarray(False), state, 0)
+        again = jax.lax.while_loop(
+            lambda loop: ~loop[0] & (loop[2] < _TRIES), lambda loop: (*proposal(loop[1]), loop[2] + 1), start
+        )
+        return again[1]
+
+    def chain(key):
+        state = (key, center, log_density(center), jnp.int32(0), jnp.int32(0))
+        state = jax.lax.fori_loop(0, burnin, lambda _, s: move(s), state)
+
+        def keep(s, _):
+            s = jax.lax.fori_loop(0, thin, lambda _, t: move(t), s)
+            return s, (s[1], s[2])
+
+        state, (points, values) = jax.lax.scan(keep, state, length=num_samples)
+        return Chains(points, values, state[4] / state[3], jnp.asarray(step, values.dtype))
+
+    return jax.vmap(chain)(keys)
