@@ -9,6 +9,7 @@ the manifold (dashed) are those of the ambient space.
 
 import argparse
 
+import jax
 import matplotlib.pyplot as plt
 from timing import print_machine, print_table
 
@@ -31,6 +32,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one value per panel, few draws: a test of the script")
     parser.add_argument("--out", default="errors.png", help="the figure to write")
     arguments = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
     print_machine()
     figure, axes = plt.subplots(2, 3, figsize=(13, 7.5), layout="constrained")
     for axis, (title, label, cells) in zip(axes.flat, PANELS, strict=True):

@@ -111,8 +111,8 @@ def _noise(law, key, num, dim, dtype):
     normal = jax.random.normal(direction_key, (num, dim), dtype)
     if law == "gaussian":
         return normal
-    # A uniform direction times a Gamma(dim, 1) length.
-    lengths = jax.random.gamma(length_key, float(dim), (num,), dtype)
+    # A uniform direction times a Gamma(dim, 1) length: dim exponentials (jax.random.gamma compiles for seconds).
+    lengths = jnp.sum(jax.random.exponential(length_key, (num, dim), dtype), axis=1)
     return normal / jnp.linalg.norm(normal, axis=1, keepdims=True) * lengths[:, None]
 
 
