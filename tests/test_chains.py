@@ -15,6 +15,7 @@ from strategies import exhaustive
 from test_samplers import CASES
 
 from jaxgeodp import SPD, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Rotations, Sphere
+from jaxgeodp.experiments import paper_chain
 from jaxgeodp.samplers import KNG, GeodesicMetropolis, ManifoldLaplace, diagnose, metropolis, random_walk
 
 LEVEL = 1e-6 / 60
@@ -309,3 +310,31 @@ def test_bad_calls_are_refused(change, complaint):
     options = {"init": jnp.array([0.0, 0.0, 1.0]), "num_samples": 2, **change}
     with pytest.raises(ValueError, match=f"metropolis: {complaint}"):
         metropolis(jax.random.key(0), Sphere(2), lambda x: x[0], **options)
+
+
+def test_the_papers_chain_has_the_wrong_law_as_printed_and_the_right_one_with_repeats():
+    """On the sphere, with steps long enough for the mistake to show in 10,000 chains."""
+    case = CASES["KNG on the sphere, mostly noise"]
+
+    def p_value(as_printed):
+        chains = paper_chain(
+            jax.random.key(7), "sphere", case.mechanism, case.data, 1, 10_000, as_printed, burnin=400, thin=1, step=5.0
+        )
+        return case.p_values(np.asarray(chains.points[:, 0]))["distance to the mean"]
+
+    assert p_value(False) > LEVEL
+    assert p_value(True) < LEVEL
+
+
+def test_paper_chains_are_for_their_manifolds():
+    case = CASES["KNG on the sphere"]
+    with pytest.raises(ValueError, match="name must be one of matrices, sphere, shapes"):
+        paper_chain(jax.random.key(0), "cube", case.mechanism, case.data, 1)
+    with pytest.raises(ValueError, match="'shapes' needs PlanarShapes"):
+        paper_chain(jax.random.key(0), "shapes", case.mechanism, case.data, 1)
+    spd = SPD(2)
+    mechanism = KNGMechanism(GeodesicBall(spd, np.eye(2), 1.0), 1.0, calibration="theorem")
+    data = np.stack([np.eye(2) * s for s in (0.7, 1.0, 1.4, 1.1)])
+    chains = paper_chain(jax.random.key(0), "matrices", mechanism, data, 3, 2, burnin=10, thin=2)
+    assert chains.points.shape == (2, 3, 2, 2)
+    assert np.all(np.linalg.eigvalsh(np.asarray(chains.points)) > 0)

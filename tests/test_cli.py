@@ -408,6 +408,7 @@ def test_plan_names_a_winner_without_data():
     for mechanism in ("KNGMechanism", "LaplaceMechanism", "WrappedLaplace", "TangentLaplace", "EuclideanLaplace"):
         assert mechanism in result.output
     assert "Smallest expected error at epsilon = 1: " in result.output
+    assert "RiemannianGaussian" in result.output and "nan" not in result.output
 
 
 @pytest.mark.parametrize(
@@ -427,7 +428,7 @@ def test_plan_says_what_is_wrong(options, complaint):
 
 @pytest.mark.parametrize(
     ("mechanism", "parameter", "kind"),
-    [("wrapped", "epsilon", "pure"), ("tangent", "epsilon", "pure"), ("gaussian", "mu", "gdp")],
+    [("tangent", "epsilon", "pure"), ("gaussian", "mu", "gdp"), ("wrapped-gaussian", "mu", "gdp")],
 )
 def test_release_by_addition(tmp_path, mechanism, parameter, kind):
     np.save(tmp_path / "data.npy", directions())

@@ -22,7 +22,7 @@ from jaxgeodp import (
     delta_of_epsilon,
     frechet_mean,
 )
-from jaxgeodp.bounds.gaussian import Space, gaussian_scale, log_deltas
+from jaxgeodp.bounds.gaussian import Space, gaussian_mu, gaussian_scale, log_deltas
 from jaxgeodp.privacy.guarantee import log_delta_of_epsilon
 
 SPACES = [Space(1, 1), Space(2, 1), Space(3, 1, folded=True), Space(2, -1), Space(5, -1)]
@@ -68,6 +68,22 @@ def test_the_certified_scale_is_private_and_not_much_too_large(space, distance, 
     # About 1 % of rounding; a planted scale 10 % too small is found out.
     assert not is_private(space, distance, 0.96 * sigma, mu)
     assert not is_private(space, distance, 0.9 * sigma, mu)
+
+
+@pytest.mark.parametrize("space", [Space(1, 1), Space(2, 1), Space(3, 1, folded=True), Space(2, -1)], ids=str)
+def test_every_scale_that_is_returned_is_certified(space):
+    """Also where mu falls faster than 1/sigma: noise as wide as the space."""
+    for distance, mu in ((0.3, 0.01), (0.8, 0.03), (0.09, 0.03), (1.0, 0.3), (0.3, 10.0), (1e-6, 1.0)):
+        sigma = gaussian_scale(space, distance, mu, 0.03)
+        if space.sign > 0 or distance / mu < 1.0:
+            assert gaussian_mu(space, distance, sigma, mu, 0.03) <= mu
+        else:
+            assert math.isinf(sigma)
+
+
+def test_wide_noise_is_private_by_independent_quadrature():
+    """Here a fixed point iteration for sigma once overshot: the true mu was 1.16 times the claim."""
+    assert is_private(Space(2, 1), 0.3, gaussian_scale(Space(2, 1), 0.3, 0.01, 0.03), 0.01)
 
 
 def test_flat_space_needs_no_certificate():

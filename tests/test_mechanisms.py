@@ -498,3 +498,26 @@ def test_a_release_in_fixed_time_says_what_it_costs():
     for wrong in (-1e-3, 1.0, math.nan):
         with pytest.raises(ValueError, match="ApproximateDP: delta"):
             KNGMechanism(ball, 1.0).release(data, delta=wrong)
+
+
+@pytest.mark.parametrize("build", [WrappedLaplace, WrappedGaussian, TangentLaplace])
+def test_noise_that_double_precision_cannot_hold_is_refused(build):
+    mechanism = build(ball_on(Hyperbolic(2), 1.0), 0.02)
+    with pytest.raises(ValueError, match=r"too large for double precision.*raise the privacy parameter or n"):
+        mechanism.release(data_on(Hyperbolic(2), 3))
+    assert mechanism.scale(5000) > 0
+    # Spheres are bounded.
+    assert build(ball_on(Sphere(2), 0.4), 0.02).scale(3) > 1.0
+
+
+def test_the_boundary_term_knows_negative_curvature():
+    """On products of mixed signs Theorem F (1) has h_min in the bound of |grad F| at the rim."""
+    ball = ball_on(Product(Sphere(2), Hyperbolic(2, -4.0)), 0.4)
+    bound = normalizer_bound(ball, 0.7)
+    gap, s = 0.3, 1.1
+    h, steep = s / math.tan(s), 2.2 / math.tanh(2.2)
+    growth = max(gap - (1 - h) * (0.16 * gap + steep * gap**3 / 3) / s**2, h * gap)
+    small = 1e-3
+    # The exponent of the boundary term, from two scales; what else depends on them are known powers.
+    ratio = math.log(bound.boundary(small) / bound.boundary(0.5 * small))
+    assert ratio == pytest.approx(growth / small - 4 * math.log(2.0), abs=0.05)

@@ -14,9 +14,9 @@ import numpy as np
 from scipy.special import betainc, log_ndtr
 
 _ROUNDING = 1e-8
-_ROUNDS = 12
+_ROUNDS = 24
 # Of the distances of draws on hyperbolic space, in units of 1/sqrt|curvature|.
-_LARGEST_SPREAD = 15.0
+_LARGEST_SPREAD = 8.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -38,12 +38,15 @@ class Space:
     def log_area(self, t):
         """Log of the area of a geodesic sphere, up to a constant."""
         with np.errstate(divide="ignore"):
-            return (self.dim - 1) * np.log(np.sin(t) if self.sign > 0 else np.sinh(t))
+            # sinh t = e^t (1 - e^{-2t})/2 does not overflow.
+            log_radius = np.log(np.sin(t)) if self.sign > 0 else t + np.log(-np.expm1(-2.0 * t)) - math.log(2.0)
+            return (self.dim - 1) * log_radius
 
     def distance(self, t, angle, delta):
         """From a point at distance ``t`` and ``angle`` to the point at distance ``delta`` and angle 0."""
         if self.sign < 0:
-            square = np.sinh(0.5 * (t - delta)) ** 2 + np.sinh(t) * math.sinh(delta) * np.sin(0.5 * angle) ** 2
+            with np.errstate(over="ignore"):  # t + delta bounds what overflows
+                square = np.sinh(0.5 * (t - delta)) ** 2 + np.sinh(t) * math.sinh(delta) * np.sin(0.5 * angle) ** 2
             return 2.0 * np.arcsinh(np.sqrt(square))
         product = np.sin(t) * math.sin(delta)
         near = np.sin(0.5 * (t - delta)) ** 2 + product * np.sin(0.5 * angle) ** 2
@@ -79,16 +82,30 @@ def gaussian_scale(space: Space, delta: float, mu: float, step: float = 0.01) ->
     """
     if space.sign == 0:
         return delta / mu
-    if space.sign < 0 and delta / mu * (math.sqrt(space.dim) + space.dim * delta / mu) > _LARGEST_SPREAD:
-        return math.inf
-    sigma = delta / mu
+
+    def needed(sigma):
+        return gaussian_mu(space, delta, sigma, mu, step)
+
+    # Only a scale that was tested itself is returned: the smallest one that passed, at most a fraction of a cell
+    # above one that did not.
+    sigma, failed, passed = delta / mu, 0.0, math.inf
     for _ in range(_ROUNDS):
-        needed = gaussian_mu(space, delta, sigma, mu, step)
-        if mu * (1.0 - 0.3 * step) <= needed <= mu:
-            return sigma
+        if space.sign < 0 and sigma * (math.sqrt(space.dim) + space.dim * sigma) > _LARGEST_SPREAD:
+            break
+        value = needed(sigma)
+        if value <= mu:
+            passed = sigma
+            if value >= mu * (1.0 - 0.3 * step):
+                break
+        else:
+            failed = sigma
+        if failed and passed < failed * (1.0 + 0.3 * step):
+            break
         # mu is nearly inverse to sigma; aim a little below.
-        sigma *= min(needed / mu, 4.0) * (1.0 + 0.1 * step)
-    return sigma if needed <= mu else math.inf
+        sigma *= min(max(value / mu, 0.25), 4.0) * (1.0 + 0.1 * step)
+        if not failed < sigma < passed:
+            sigma = math.sqrt(failed * passed) if failed and math.isfinite(passed) else sigma
+    return passed
 
 
 def gaussian_mu(space: Space, delta: float, sigma: float, guess: float, step: float = 0.01) -> float:
@@ -186,7 +203,8 @@ def _radii(space, sigma, reach, step):
     drift = (space.dim - 1) * sigma if space.sign < 0 else 0.0
     bulk = sigma * (math.sqrt(space.dim) + drift + 2.0)
     if bulk >= space.diameter:
-        return np.linspace(0.0, space.diameter, math.ceil(space.diameter / (step * sigma)) + 1)
+        width = step * min(sigma, space.diameter / 3.0)
+        return np.linspace(0.0, space.diameter, math.ceil(space.diameter / width) + 1)
     even = np.linspace(0.0, bulk, math.ceil(bulk / (step * sigma)) + 1)
     end = space.diameter if space.sign > 0 else reach
     # Measured from the bulk's inner part, so that the first tail cell is as wide as the others.
@@ -202,7 +220,12 @@ def _radial_masses(space, sigma, edges):
     half = 0.5 * np.diff(edges)[:, None]
     t = edges[:-1, None] + half * (1.0 + _NODES)
     logs = np.logaddexp.reduce(-0.5 * (t / sigma) ** 2 + space.log_area(t) + np.log(half * _WEIGHTS), axis=1)
-    total = np.logaddexp.reduce(logs)
+    # Far out cells are too wide for the quadrature: there at most the normal tail times the largest area.
+    wide = 2.0 * half[:, 0] * edges[:-1] > sigma**2
+    outer = edges[1:][wide]
+    areas = space.log_area(np.minimum(outer, 0.5 * math.pi) if space.sign > 0 else outer)
+    logs[wide] = areas + 0.5 * math.log(2.0 * math.pi) + math.log(sigma) + log_ndtr(-edges[:-1][wide] / sigma)
+    total = np.logaddexp.reduce(logs[~wide])
     lost = -math.inf if space.sign > 0 else _log_beyond(space, sigma, edges[-1])
     return logs - total, lost - total
 

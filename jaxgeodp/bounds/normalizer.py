@@ -58,7 +58,7 @@ def normalizer_bound(ball: GeodesicBall, support_radius: float) -> NormalizerBou
         return NormalizerBound(0.0, 1.0, 0.0, manifold, r, support_radius) if flat else None
     farthest = support_radius + r
     root = math.sqrt(max(highest, 0.0))
-    if not support_radius > r or farthest * root >= math.pi / 2:
+    if not support_radius > r or farthest * root >= math.pi / 2 or farthest >= manifold.injectivity_radius:
         return None
     convexity, flux = h_max(farthest, highest), 2.0 * r * rauch(farthest, highest) / h_max(farthest, highest)
     interior = _symmetric(manifold, 2.0 * r, farthest)
@@ -166,10 +166,10 @@ def _log_boundary_share(bound: NormalizerBound, scale: float) -> float:
     if lowest < 0:
         angle = farthest * math.sqrt(-lowest)
         smooth = angle / math.tanh(angle)
-    # Theorem F (1) with the largest possible variance r^2.
+    # Theorem F (1) with the largest possible variance r^2; ``smooth`` is h_min.
     growth = gap
     if highest > 0:
-        growth -= (1.0 - bound.convexity) / farthest**2 * (bound.radius**2 * gap + gap**3 / 3.0)
+        growth -= (1.0 - bound.convexity) / farthest**2 * (bound.radius**2 * gap + smooth * gap**3 / 3.0)
         growth = max(growth, bound.convexity * gap)
     rim = _log_rim(manifold, bound.support_radius) - growth / scale
     degree = manifold.dim - 1

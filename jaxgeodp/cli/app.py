@@ -209,11 +209,17 @@ def plan(
     for row in plans:
         if row.refusal:
             _output.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
-    pure = [row for row in plans if row.guarantee.startswith("epsilon") and not row.refusal]
+    # In the order of their errors; the Gaussian mechanisms promise something else.
+    pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
     if pure:
+        best = pure[0]
+        equal = [
+            row.mechanism for row in pure[1:] if row.error - best.error < 2 * (row.standard_error + best.standard_error)
+        ]
+        tie = f"; within the simulation's error of it: {', '.join(equal)}" if equal else ""
         _output.print(
-            f"Smallest expected error at epsilon = {epsilon:g}: {pure[0].mechanism} (n = {n}, {space}, "
-            f"radius {radius:g}, records at {spread:g} radii from the centre).",
+            f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
+            f"radius {radius:g}, records up to {spread:g} radii from the centre).",
             soft_wrap=True,
             highlight=False,
         )

@@ -21,6 +21,8 @@ from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
+# Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
+_LARGEST_REACH = 15.0
 _K_NORM = "K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010): scale = sensitivity/epsilon"
 
 
@@ -124,6 +126,25 @@ def _log_noise(law, z):
 
 class _InTangentSpace:
     """The vector: coordinates in an orthonormal frame of the tangent space at the public centre."""
+
+    def calibrate(self, n: int) -> Calibration:
+        """See `Mechanism.calibrate`.
+
+        Raises:
+            ValueError: the noise would reach points that double precision cannot hold (negative curvature).
+        """
+        calibration = super().calibrate(n)
+        manifold, dim = self.ball.manifold, self.ball.manifold.dim
+        lengths = math.sqrt(dim) + 6.0 if self._law == "gaussian" else dim + 6.0 * math.sqrt(dim)
+        root = math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
+        room = _LARGEST_REACH / root - self.ball.radius if root > 0 else math.inf
+        if calibration.scale * lengths > room:
+            raise InputError(
+                f"{type(self).__name__}: with n={n}, radius={self.ball.radius:g} the scale {calibration.scale:.4g} is "
+                f"too large for double precision on {manifold}, which needs at most {max(room, 0.0) / lengths:.4g}: "
+                "raise the privacy parameter or n, or lower the radius."
+            )
+        return calibration
 
     def _to_value(self, vector):
         manifold, center, frame = self._base(vector.dtype)

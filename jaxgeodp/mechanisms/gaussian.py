@@ -19,6 +19,8 @@ from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 # Largest dimension for which certificates take seconds.
 _LARGEST_DIM = 60
+# Above, delta at small epsilon is nearer to 1 than certificates can tell.
+_LARGEST_MU = 10.0
 # Largest distance in units of 1/sqrt|k_min|, as for densities: condition exp(2 * 10) costs 9 of 16 digits.
 _LARGEST_REACH = 10.0
 
@@ -34,10 +36,10 @@ class RiemannianGaussian(Mechanism):
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
-        mu: privacy parameter, in (0, inf).
+        mu: privacy parameter, in (0, 10].
 
     Raises:
-        ValueError: see `Mechanism`; the curvature is not constant, or the dimension is above 60.
+        ValueError: see `Mechanism`; mu is above 10, the curvature is not constant, or the dimension is above 60.
 
     Example:
         >>> from jaxgeodp import GeodesicBall, RiemannianGaussian, Sphere
@@ -50,6 +52,8 @@ class RiemannianGaussian(Mechanism):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.mu > _LARGEST_MU:
+            raise InputError(f"RiemannianGaussian: mu must be at most {_LARGEST_MU:g}, got {self.mu:g}.")
         if not has_gaussian_certificate(self.ball.manifold):
             raise InputError(
                 "RiemannianGaussian: needs a sphere, rotations, hyperbolic or Euclidean space of dimension at most "

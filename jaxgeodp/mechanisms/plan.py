@@ -57,9 +57,9 @@ def plan_mechanisms(
 ) -> list[Plan]:
     """The expected error of every mechanism that applies, the smallest first; no data are needed.
 
-    Errors are simulated with public reference records: ``spread`` times the radius away from the centre, in random
-    directions with a fixed seed. For values off the manifold (Euclidean and landmark-wise baselines) distances are
-    those of the ambient space.
+    Errors are simulated with public reference records, in random directions with a fixed seed around a point half of
+    ``spread`` times the radius away from the centre, as far as that from it: means are rarely at the centre. For values
+    off the manifold (Euclidean and landmark-wise baselines) distances are those of the ambient space.
 
     Args:
         ball: the public ball.
@@ -106,12 +106,14 @@ def _applicable(ball, epsilon, mu) -> Sequence[Mechanism]:
 
 def _reference_records(ball, n, spread):
     manifold = ball.manifold
-    center = jnp.asarray(ball.center)
+    length = 0.5 * spread * ball.radius
+    origin = jnp.asarray(ball.center)
+    center = manifold.exp(origin, length * manifold.frame(origin)[0])
     keys = jax.random.split(jax.random.key(0), min(n, _REFERENCES))
 
     def record(key):
         direction = manifold.random_tangent(key, center)
-        return manifold.exp(center, (spread * ball.radius / manifold.norm(center, direction)) * direction)
+        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
 
     return jnp.resize(jax.vmap(record)(keys), (n, *manifold.shape))
 

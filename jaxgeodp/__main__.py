@@ -1,0 +1,5 @@
+"""``python -m jaxgeodp``."""
+
+from jaxgeodp.cli import app
+
+app()
