@@ -318,7 +318,7 @@ def test_the_papers_chain_has_the_wrong_law_as_printed_and_the_right_one_with_re
 
     def p_value(as_printed):
         chains = paper_chain(
-            jax.random.key(7), "sphere", case.mechanism, case.data, 1, 10_000, as_printed, burnin=400, thin=1, step=5.0
+            jax.random.key(7), "sphere", case.mechanism, case.data, 1, 10_000, as_printed, burnin=60, thin=1, step=3.0
         )
         return case.p_values(np.asarray(chains.points[:, 0]))["distance to the mean"]
 

@@ -18,7 +18,7 @@ from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.density import log_density_of
 from jaxgeodp.samplers.random_walk import Chains
 
-# Proposals after which a chain that keeps accepted moves only is moved on without one.
+# Proposals per accepted move after which a chain that keeps accepted moves only stands still.
 _TRIES = 1000
 
 
@@ -126,30 +126,25 @@ def _run(name, mechanism, keys, data, law, step, as_printed, counts):
         return log_density_of(mechanism, x, data, scale, support)
 
     def proposal(state):
-        """One proposal: whether it is accepted, and the state after it."""
         key, x, value, made, accepted = state
         key, move_key, accept_key = jax.random.split(key, 3)
         y = manifold.project(manifold.exp(x, step * preset.propose(manifold, move_key, x, scale)))
         candidate = log_density(y)
         accept = jnp.log(jax.random.uniform(accept_key, (), candidate.dtype)) < candidate - value
-        following = (key, jnp.where(accept, y, x), jnp.where(accept, candidate, value), made + 1, accepted + accept)
-        return accept, following
+        return key, jnp.where(accept, y, x), jnp.where(accept, candidate, value), made + 1, accepted + accept
 
-    def move(state):
+    def advance(state, count):
+        """``count`` moves: accepted ones, or all."""
         if not as_printed:
-            return proposal(state)[1]
-        start = (jnp.asarray(False), state, 0)
-        again = jax.lax.while_loop(
-            lambda loop: ~loop[0] & (loop[2] < _TRIES), lambda loop: (*proposal(loop[1]), loop[2] + 1), start
-        )
-        return again[1]
+            return jax.lax.fori_loop(0, count, lambda _, s: proposal(s), state)
+        made, goal = state[3] + count * _TRIES, state[4] + count
+        return jax.lax.while_loop(lambda s: (s[4] < goal) & (s[3] < made), proposal, state)
 
     def chain(key):
-        state = (key, center, log_density(center), jnp.int32(0), jnp.int32(0))
-        state = jax.lax.fori_loop(0, burnin, lambda _, s: move(s), state)
+        state = advance((key, center, log_density(center), jnp.int32(0), jnp.int32(0)), burnin)
 
         def keep(s, _):
-            s = jax.lax.fori_loop(0, thin, lambda _, t: move(t), s)
+            s = advance(s, thin)
             return s, (s[1], s[2])
 
         state, (points, values) = jax.lax.scan(keep, state, length=num_samples)
