@@ -15,7 +15,7 @@ from jaxgeodp.statistics.statistic import FrechetMean
 
 _DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
 _NORMALIZER = (
-    "docs/mathematics.md, Theorems J and L: sensitivity/scale + change of the log normalising constant <= epsilon"
+    "docs/mathematics.md, Theorem J (constants: Theorem L): sensitivity/scale + change of log normaliser <= epsilon"
 )
 _PAPER = "scale and support as in the paper's simulation, which its Theorem 1 does not cover"
 # Supports stay this far inside the largest for which balls are convex.
