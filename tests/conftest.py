@@ -11,7 +11,7 @@ jax.config.update("jax_enable_x64", True)
 
 
 def pytest_addoption(parser):
-    parser.addoption("--exhaustive", action="store_true", help="also the repetitions on further manifolds: an hour")
+    parser.addoption("--exhaustive", action="store_true", help="also the repetitions on further manifolds")
 
 
 def pytest_collection_modifyitems(config, items):
