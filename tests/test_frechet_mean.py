@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
-from strategies import MANIFOLDS, a_point, a_tangent, cap, cast, name
+from strategies import MANIFOLDS, a_point, a_tangent, cap, cast, exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, certified_distance, frechet_mean
 from jaxgeodp.domain import assumption_limit
@@ -192,6 +192,7 @@ def data_with_coincidences(manifold, kind):
     [
         *[("apart", m) for m in OF_EACH_KIND],
         *[(kind, m) for kind in ("one at the mean", "together") for m in (Sphere(2), SPD(2), PlanarShapes(4))],
+        *exhaustive(*[(kind, m) for kind in ("one at the mean", "together") for m in (Euclidean(4), SPD(3))]),
     ],
     ids=name,
 )

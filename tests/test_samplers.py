@@ -609,6 +609,7 @@ def planted_draws(case, mistake):
 
 # Laws --------------------------------------------------------------------------------------------------
 
+ENVELOPES = [Sphere(2), SPD(3), PlanarShapes(4), Rotations()]
 # Their kind is tested by another case.
 REPETITIONS = ("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4")
 
@@ -714,7 +715,7 @@ def log_ratios(mechanism, minimizer, data, scale, support, steepness=1.0):
 
 @pytest.mark.parametrize(
     "manifold",
-    [Sphere(2), SPD(3), PlanarShapes(4), Rotations(), *exhaustive(*(m for m in ONE_OF_EACH_KIND + MORE if m.dim > 3))],
+    [*ENVELOPES, *exhaustive(*(m for m in ONE_OF_EACH_KIND + MORE if m not in ENVELOPES))],
     ids=name,
 )
 def test_the_envelope_lies_above_the_target(manifold):

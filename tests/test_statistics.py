@@ -409,5 +409,5 @@ def test_precision_of_the_data_is_kept():
     ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
     own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
     data = data_on(Sphere(2), 30).astype(jnp.float32)
-    for statistic in (FrechetMedian(), own):
+    for statistic in (FrechetMean(), FrechetMedian(), own):
         assert KNGMechanism(ball, 8.0, statistic=statistic).simulate(jax.random.key(0), data, 3).dtype == jnp.float32

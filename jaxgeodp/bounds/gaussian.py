@@ -69,7 +69,9 @@ class Space:
 
 @functools.lru_cache(maxsize=256)
 def gaussian_scale(space: Space, delta: float, mu: float, step: float = 0.01) -> float:
-    """A scale sigma at which N(m, sigma^2) is mu-GDP for means at most ``delta`` apart, within about 1 % of the least.
+    """A scale sigma at which N(m, sigma^2) is mu-GDP for means at most ``delta`` apart.
+
+    Within about 1 % of the least one while it is small against the space.
 
     Args:
         space: lengths are in units of 1/sqrt|curvature|.
