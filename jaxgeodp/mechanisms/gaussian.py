@@ -32,7 +32,8 @@ class RiemannianGaussian(Mechanism):
 
     For spaces of constant curvature: spheres, rotations, hyperbolic and Euclidean spaces. sigma is the smallest scale
     whose mu is proven by quadrature with bounds on every cell (docs/mathematics.md, section 11), about 1 % above the
-    least possible while it is small against the space. Draws are exact, and how many proposals they take has the same law for all data.
+    least possible while it is small against the space. Draws are exact, and how many proposals they take has the same
+    law for all data.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
