@@ -88,7 +88,7 @@ def gradient_ratio(manifold, radius, factor, steps):
         a, b, x = points
         return manifold.norm(x, manifold.log(x, a) - manifold.log(x, b)) / RECORDS
 
-    bound = gradient_sensitivity(ball, RECORDS, "tight", support_radius=factor * radius).value
+    bound = gradient_sensitivity(ball, RECORDS, factor * radius, "tight").value
     return search(ball, change, 3, [radius, radius, factor * radius], steps) / bound
 
 
@@ -111,7 +111,8 @@ def additive_ratio(build, manifold, radius, steps):
     mechanism = build(GeodesicBall(manifold, manifold.origin, radius), 1.0)
 
     def change(points):
-        vectors = [mechanism._location(jnp.concatenate([points[2:], points[j : j + 1]])) for j in (0, 1)]
+        neighbours = [jnp.concatenate([points[2:], points[j : j + 1]]) for j in (0, 1)]
+        vectors = [mechanism._location(data, mechanism._center(data)) for data in neighbours]
         return jnp.linalg.norm(vectors[0] - vectors[1])
 
     count = RECORDS + 1

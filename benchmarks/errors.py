@@ -57,6 +57,7 @@ def main():
             axis.plot([cell[0] for cell in cells], values, "o--" if off else "o-", markersize=3, label=name)
         axis.set(title=title, xlabel=label, ylabel="mean error n/(2r)", yscale="log")
         axis.set_xscale("log" if label != "radius" else "linear")
+        jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     handles = {}
     for axis in axes.flat:
         handles.update(dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True)))

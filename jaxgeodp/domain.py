@@ -100,14 +100,14 @@ class GeodesicBall:
         return jnp.where(manifold.dist(center, clipped) <= self.radius * slack, clipped, center)
 
     def tree_flatten(self):
-        """The centre is a leaf; manifold and radius are static."""
-        return (self.center,), (self.manifold, self.radius)
+        """Centre and radius are leaves, so that programs serve all balls; the manifold is static."""
+        return (self.center, self.radius), self.manifold
 
     @classmethod
-    def tree_unflatten(cls, static, leaves):
-        """Rebuild without checks (the centre may be a tracer)."""
+    def tree_unflatten(cls, manifold, leaves):
+        """Rebuild without checks (the leaves may be tracers)."""
         ball = object.__new__(cls)
-        for field, value in zip(("manifold", "radius", "center"), (*static, *leaves), strict=True):
+        for field, value in zip(("manifold", "center", "radius"), (manifold, *leaves), strict=True):
             object.__setattr__(ball, field, value)
         return ball
 

@@ -1,4 +1,4 @@
-"""Comparison functions of Riemannian geometry, for public scalars (plain floats, double precision).
+"""Comparison functions of Riemannian geometry, of numbers (in double precision) or arrays.
 
 For half the squared distance to a point at distance s, the eigenvalues of the Hessian lie between
 ``h_max(s, k_max)`` and ``h_min(s, k_min)`` (Reimherr, Bharath & Soto 2021, (1)-(2)).
@@ -6,23 +6,31 @@ For half the squared distance to a point at distance s, the eigenvalues of the H
 
 import math
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+# Angles below this are replaced by it: the functions differ from 1 by less than rounding there.
+_LEAST_ANGLE = 1e-9
 
-def h_max(distance: float, curvature: float) -> float:
+
+def h_max(distance, curvature: float):
     """``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
-    if curvature <= 0 or distance == 0:
-        return 1.0
-    angle = distance * math.sqrt(curvature)
-    return angle / math.tan(angle)
+    return _over(distance * math.sqrt(curvature), math.tan, jnp.tan) if curvature > 0 else 1.0
 
 
-def h_min(distance: float, curvature: float) -> float:
+def h_min(distance, curvature: float):
     """``s sqrt|k| coth(s sqrt|k|)`` for k < 0, else 1: upper bound of the Hessian, increasing in s."""
-    if curvature >= 0 or distance == 0:
-        return 1.0
-    angle = distance * math.sqrt(-curvature)
-    return angle / math.tanh(angle)
+    return _over(distance * math.sqrt(-curvature), math.tanh, jnp.tanh) if curvature < 0 else 1.0
+
+
+def _over(angle, of_number, of_array):
+    """``angle / function(angle)``."""
+    if isinstance(angle, jax.Array):
+        angle = jnp.maximum(angle, _LEAST_ANGLE)
+        return angle / of_array(angle)
+    angle = max(angle, _LEAST_ANGLE)
+    return angle / of_number(angle)
 
 
 def rauch(distance: float, curvature: float) -> float:

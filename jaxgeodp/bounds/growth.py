@@ -37,7 +37,7 @@ class GradientGrowth:
         return (1.0 - self.spread) * t - self.bend * t**3 / 3.0 - self.offset * jnp.expm1(twice * t) / twice
 
 
-def gradient_growth(manifold: Manifold, mean, points, weights, farthest: float) -> GradientGrowth | float:
+def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> GradientGrowth | float:
     """The certified growth of |grad F| away from ``mean``.
 
     Args:

@@ -29,7 +29,7 @@ class PowerGrowth:
     """A lower bound of |grad F| by the distance from c, as lines on intervals; see the module docstring."""
 
     power: float
-    farthest: float  # s
+    farthest: float | jax.Array  # s
     curvature: tuple[float, float]
     pull: jax.Array
     distances: jax.Array  # (n,)
@@ -51,20 +51,22 @@ class PowerGrowth:
             aspect = self._largest(jnp.ones_like(self.distances))
             by_cosines = jax.lax.map(lambda t: self._by_cosines(t, aspect), lower)
             values = jnp.maximum(values, rise + jax.lax.cummax(by_cosines - rise))
+        # Theorems H and I need all data within a quarter of a great circle; else nothing is known.
+        known = self.farthest * math.sqrt(max(self.curvature[1], 0.0)) < math.pi / 2
         # On an interval the lines of its cells lie above the line with the least of their slopes.
-        return values, jnp.min(slopes, axis=1)
+        return jnp.where(known, values, 0.0), jnp.where(known, jnp.min(slopes, axis=1), 0.0)
 
     def _least_slope(self, lower, upper):
         """m at its least on an interval."""
         low, high = self.curvature
         if self.power == 1.0:
             convexity = h_max(self.farthest, high)
-            rate = max(h_min(self.farthest, low) - 1.0, 1.0 - convexity) / self.farthest
+            rate = jnp.maximum(h_min(self.farthest, low) - 1.0, 1.0 - convexity) / self.farthest
             shares = self.distances**2 / (self.distances + upper) ** 3
             across = jnp.maximum(jnp.mean(shares * jnp.sum(self.units**2, axis=1)) - self._largest(shares), 0.0)
             return convexity * jnp.exp(-2.0 * rate * upper) * across
         farthest = jnp.minimum(self.distances + upper, self.farthest)
-        convexity = _h_max(farthest, high)
+        convexity = h_max(farthest, high)
         if self.power <= 2.0:
             return jnp.mean(farthest ** (self.power - 2.0) * jnp.minimum(self.power - 1.0, convexity))
         nearest = jnp.maximum(jnp.maximum(self.distances - upper, lower - self.distances), 0.0)
@@ -98,7 +100,7 @@ class PowerGrowth:
         return jnp.mean(a) - centred - self._largest(c)
 
 
-def power_growth(manifold: Manifold, center, pull, points, farthest: float, power: float) -> PowerGrowth | float:
+def power_growth(manifold: Manifold, center, pull, points, farthest, power: float) -> PowerGrowth:
     """The certified growth of |grad F|; 0 where nothing is certified.
 
     Args:
@@ -108,24 +110,13 @@ def power_growth(manifold: Manifold, center, pull, points, farthest: float, powe
         farthest: s, a bound of the distance between any point of the support and any datum.
         power: p.
     """
-    lowest, highest = manifold.curvature_bounds
-    if farthest * math.sqrt(max(highest, 0.0)) >= math.pi / 2:
-        return 0.0
     frame = manifold.frame(center)
     logs = jax.vmap(lambda y: manifold.coordinates(center, manifold.log(center, y), frame))(points)
     distances = jnp.linalg.norm(logs, axis=1)
     # Closer than rounding tells: at c. What is then claimed of shorter distances concerns no floating-point draw.
     distances = jnp.where(distances > 64.0 * jnp.finfo(distances.dtype).eps, distances, 0.0)
     units = jnp.where(distances[:, None] > 0, logs / jnp.where(distances > 0, distances, 1.0)[:, None], 0.0)
-    return PowerGrowth(power, farthest, (lowest, highest), pull, distances, units)
-
-
-def _h_max(distance, curvature):
-    """`h_max` of arrays."""
-    if curvature <= 0:
-        return jnp.ones_like(distance)
-    angle = jnp.maximum(distance * math.sqrt(curvature), 1e-6)
-    return angle / jnp.tan(angle)
+    return PowerGrowth(power, farthest, manifold.curvature_bounds, pull, distances, units)
 
 
 def _sin(length, root):

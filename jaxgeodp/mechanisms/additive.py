@@ -19,7 +19,9 @@ from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+from jaxgeodp.samplers.rejection import Draws
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
+from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 _LARGEST_REACH = 15.0
@@ -40,8 +42,8 @@ class AdditiveMechanism(Mechanism):
         """How far one record can move the vector."""
 
     @abc.abstractmethod
-    def _location(self, points):
-        """The vector of clipped data."""
+    def _location(self, points, mean):
+        """The vector of clipped records, which may be `WeightedRecords`, and their ``mean`` (see `_center`)."""
 
     @abc.abstractmethod
     def _to_value(self, vector):
@@ -77,13 +79,14 @@ class AdditiveMechanism(Mechanism):
         """
         data = self._records(data)
         vector, log_volume = self._to_vector(x)
-        shift = (vector - self._location(self._clipped(data))) / self.calibrate(data.shape[0]).scale
+        points = self._clipped(data)
+        shift = (vector - self._location(points, self._center(points))) / self.calibrate(data.shape[0]).scale
         return _log_noise(self._law, shift) - log_volume
 
     def simulate(self, key, data, num: int):
         """See `Mechanism.simulate`."""
         data = self._records(data)
-        return _simulate(self, key, data, self.calibrate(data.shape[0]).scale, num)
+        return _simulate(self, key, data, self.calibrate(data.shape[0]).scale, num).points
 
     # Machinery ---------------------------------------------------------------------------------------
 
@@ -91,18 +94,24 @@ class AdditiveMechanism(Mechanism):
     def _sampler(self):
         return {"name": f"{self._law} noise added to a vector", "exactness": "exact up to floating point"}
 
-    def _clipped(self, data):
-        return self.ball.clip(data)
+    def _center(self, points):
+        """The Frechet mean, for mechanisms that need it."""
+        return None
 
     def _draw_until_found(self, data, n):
         return self.simulate(system_key(), data, 1)[0]
 
+    def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
+        location = self._location(points, center)
+        noise = _noise(self._law, key, num, location.shape[0], location.dtype)
+        values = jax.vmap(lambda z: self._to_value(location + jnp.asarray(scale, location.dtype) * z))(noise)
+        return Draws(values, jnp.ones(()), jnp.int32(num), jnp.asarray(True))
+
 
 @functools.partial(jax.jit, static_argnames="num")
 def _simulate(mechanism, key, data, scale, num):
-    location = mechanism._location(mechanism._clipped(data))
-    noise = _noise(mechanism._law, key, num, location.shape[0], location.dtype)
-    return jax.vmap(lambda z: mechanism._to_value(location + jnp.asarray(scale, location.dtype) * z))(noise)
+    points = mechanism._clipped(data)
+    return mechanism._draws_around(key, points, mechanism._center(points), scale, None, num, None)
 
 
 def _noise(law, key, num, dim, dtype):
@@ -177,9 +186,12 @@ class _Wrapped(_InTangentSpace):
         formula = mean.formula if factor == 1.0 else f"({mean.formula}) r sqrt(k)/sin(r sqrt(k))"
         return Sensitivity(mean.value * factor, f"{formula} (docs/mathematics.md, section 9)")
 
-    def _location(self, points):
-        manifold, center, frame = self._base(real_dtype(points))
-        return manifold.coordinates(center, manifold.log(center, mean_in_ball(self.ball, points)), frame)
+    def _center(self, points):
+        return mean_in_ball(self.ball, points)
+
+    def _location(self, points, mean):
+        manifold, center, frame = self._base(real_dtype(mean))
+        return manifold.coordinates(center, manifold.log(center, mean), frame)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -246,9 +258,9 @@ class TangentLaplace(_InTangentSpace, AdditiveMechanism):
     def _sensitivity(self, n):
         return Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
 
-    def _location(self, points):
+    def _location(self, points, mean):
+        points, weights = points_and_weights(points)
         manifold, center, frame = self._base(real_dtype(points))
-        weights = jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))
         return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
 
 
@@ -297,8 +309,8 @@ class EuclideanLaplace(AdditiveMechanism):
         # Rotations: |P - Q| = 2 sqrt(2) sin(angle/2).
         return 2.0 * math.sqrt(2.0) * math.sin(r / 2.0) if isinstance(manifold, Rotations) else r
 
-    def _location(self, points):
-        return self._flat(jnp.mean(points, axis=0))
+    def _location(self, points, mean):
+        return self._flat(average(points))
 
     def _flat(self, x):
         if not isinstance(self.ball.manifold, SPD):
@@ -365,11 +377,12 @@ class LandmarkLaplace(AdditiveMechanism):
         turned = jax.vmap(lambda x, raw: x * _unit(jnp.vdot(x, raw)))(shapes, jnp.nan_to_num(data))
         return jnp.where(jnp.isfinite(turned), turned, shapes)
 
-    def _location(self, points):
+    def _location(self, points, mean):
+        points, weights = points_and_weights(points)
         if self.align:
             center = jnp.asarray(self.ball.center, points.dtype)
             points = jax.vmap(lambda x: x * _unit(jnp.vdot(x, center)))(points)
-        mean = jnp.mean(points, axis=0)
+        mean = average(WeightedRecords(points, weights))
         return jnp.concatenate([mean.real, mean.imag])
 
     def _to_value(self, vector):

@@ -5,6 +5,7 @@ fast psi grows away from the statistic, which is all that the exact sampler need
 """
 
 import abc
+import copy
 import dataclasses
 import functools
 import math
@@ -81,7 +82,7 @@ class DensityMechanism(Mechanism):
         """See `Mechanism.log_density`."""
         data = self._records(data)
         calibration = self.calibrate(data.shape[0])
-        return log_density_of(self, x, data, calibration.scale, calibration.support)
+        return log_density_of(self._program(), x, data, calibration.scale, calibration.support)
 
     def simulate(self, key, data, num: int):
         """See `Mechanism.simulate`.
@@ -159,7 +160,27 @@ class DensityMechanism(Mechanism):
         if not self._radial:
             self._check_representable(data.shape[0], calibration)
         block = default_block(num, data.size) if block is None else block
-        return _sample(self, key, data, calibration.scale, calibration.support, num, block)
+        return _sample(self._program(), key, data, calibration.scale, calibration.support, num, block)
+
+    def _program(self):
+        program = copy.copy(self)  # unchecked: epsilon may be traced
+        object.__setattr__(program, "calibration", "tight")
+        return program
+
+    def _clipped(self, data):
+        return self.statistic.clip(self.ball, data)
+
+    def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
+        scale = jnp.asarray(scale, real_dtype(center))
+        growth = self._growth(center, points, support)
+
+        def log_density(x):
+            return -self._potential(x, center, points) / scale
+
+        target = None if self._radial else log_density
+        return rejection_sample(
+            key, self.ball.manifold, target, center, growth, scale, num, support=support, block=block
+        )
 
     def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
         """Without a bounded support the density must outweigh the growth of the volume."""
@@ -196,22 +217,12 @@ class DensityMechanism(Mechanism):
 @jax.jit
 def log_density_of(mechanism, x, data, scale, support):
     """`DensityMechanism.log_density` for a known scale and support, with a mechanism that may be traced."""
-    points = mechanism.statistic.clip(mechanism.ball, data)
+    points = mechanism._clipped(data)
     value = -mechanism._potential(x, mechanism._center(points), points) / scale
     return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
 
 @functools.partial(jax.jit, static_argnames=("num", "block"))
 def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
-    points = mechanism.statistic.clip(mechanism.ball, data)
-    center = mechanism._center(points)
-    scale = jnp.asarray(scale, real_dtype(center))
-    growth = mechanism._growth(center, points, support)
-
-    def log_density(x):
-        return -mechanism._potential(x, center, points) / scale
-
-    target = None if mechanism._radial else log_density
-    return rejection_sample(
-        key, mechanism.ball.manifold, target, center, growth, scale, num, support=support, block=block
-    )
+    points = mechanism._clipped(data)
+    return mechanism._draws_around(key, points, mechanism._center(points), scale, support, num, block)

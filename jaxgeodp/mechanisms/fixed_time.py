@@ -53,7 +53,7 @@ def proposals_needed(mechanism, n: int, eta: float) -> int:
 def draw_in_fixed_time(mechanism, key, data, scale, support, count):
     """A draw, or the public centre if no proposal was accepted."""
     ball = mechanism.ball
-    points = mechanism.statistic.clip(ball, data)
+    points = mechanism._clipped(data)
     center = mechanism._center(points)
     scale = jnp.asarray(scale, real_dtype(center))
     growth = _public_growth(mechanism, support)

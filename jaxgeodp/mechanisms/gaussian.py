@@ -87,7 +87,7 @@ class RiemannianGaussian(Mechanism):
     def log_density(self, x, data):
         """See `Mechanism.log_density`."""
         data = self._records(data)
-        mean = mean_in_ball(self.ball, self.ball.clip(data))
+        mean = self._center(self._clipped(data))
         return -0.5 * (self.ball.manifold.dist(mean, x) / self.calibrate(data.shape[0]).scale) ** 2
 
     def simulate(self, key, data, num: int):
@@ -100,6 +100,15 @@ class RiemannianGaussian(Mechanism):
     @property
     def _sampler(self):
         return {"name": "rejection from a certified radial envelope", "exactness": "exact up to floating point"}
+
+    def _center(self, points):
+        return mean_in_ball(self.ball, points)
+
+    def _draws_around(self, key, points, center, scale, support, num, block):
+        manifold = self.ball.manifold
+        scale = jnp.asarray(scale, real_dtype(center))
+        growth = HalfSquare(_bulk(manifold, scale))
+        return rejection_sample(key, manifold, None, center, growth, scale**2, num, block=block)
 
     def _draw_until_found(self, data, n):
         draws = _sample(self, system_key(), data, self.calibrate(n).scale, 1)
@@ -126,10 +135,8 @@ class HalfSquare:
 
 @functools.partial(jax.jit, static_argnames="num")
 def _sample(mechanism, key, data, scale, num):
-    manifold = mechanism.ball.manifold
-    center = mean_in_ball(mechanism.ball, mechanism.ball.clip(data))
-    scale = jnp.asarray(scale, real_dtype(center))
-    return rejection_sample(key, manifold, None, center, HalfSquare(_bulk(manifold, scale)), scale**2, num)
+    points = mechanism._clipped(data)
+    return mechanism._draws_around(key, points, mechanism._center(points), scale, None, num, None)
 
 
 def _bulk(manifold, scale):

@@ -109,6 +109,11 @@ class KNGMechanism(DensityMechanism):
         self._check_existence(n, scale, support)
         return Calibration(sensitivity, scale, support, _PAPER)
 
+    def _program(self):
+        program = super()._program()
+        object.__setattr__(program, "support_radius", None)
+        return program
+
     def _ball(self, radius):
         return None if math.isinf(radius) else dataclasses.replace(self.ball, radius=radius)
 

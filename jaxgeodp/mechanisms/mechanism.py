@@ -18,6 +18,7 @@ from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.release import Release, make_release
+from jaxgeodp.samplers.rejection import Draws
 
 
 class Calibration(NamedTuple):
@@ -85,6 +86,10 @@ class Mechanism(abc.ABC):
         """
 
     @abc.abstractmethod
+    def _draws_around(self, key, points, center, scale, support, num: int, block: int | None) -> Draws:
+        """Draws for clipped records, which may be `WeightedRecords`; ``center`` is what `_center` gives for them."""
+
+    @abc.abstractmethod
     def _draw_until_found(self, data, n: int) -> Any:
         """One value for a release, in double precision, from the entropy of the operating system."""
 
@@ -150,6 +155,14 @@ class Mechanism(abc.ABC):
                 f"operating system; {timing}",
             },
         )
+
+    def _clipped(self, data):
+        """The records that the theorems are about."""
+        return self.ball.clip(data)
+
+    def _program(self):
+        """This mechanism without what only calibration needs, so that all calibrations share compiled programs."""
+        return self
 
     _timing = "the running time depends on the data"
 

@@ -15,11 +15,13 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.domain import GeodesicBall
-from jaxgeodp.samplers.envelope import RadialEnvelope
+from jaxgeodp.samplers.envelope import RadialEnvelope, cell_of
 
 
 @functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["edges", "log_bounds", "towards", "offset"], meta_fields=[]
+    jax.tree_util.register_dataclass,
+    data_fields=["edges", "log_bounds", "cumulative", "towards", "offset"],
+    meta_fields=[],
 )
 @dataclasses.dataclass(frozen=True)
 class DirectionLaw:
@@ -27,6 +29,7 @@ class DirectionLaw:
 
     edges: jax.Array  # (cells + 1,), angles from 0 to pi
     log_bounds: jax.Array  # (cells,)
+    cumulative: jax.Array  # (cells + 1,): shares of the first cells
     towards: jax.Array  # unit tangent vector at the centre of the envelope (zero if it is p0 itself)
     offset: jax.Array  # distance of the centre from p0
 
@@ -37,13 +40,16 @@ def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> Di
     tangent = manifold.log(center, jnp.asarray(support.center, center.dtype))
     offset = manifold.norm(center, tangent)
     towards = tangent / jnp.where(offset > 0, offset, 1.0)
-    cells = max(64, 32 * math.ceil(math.sqrt(manifold.dim)))
+    cells = 32 * max(1, math.ceil(math.sqrt(manifold.dim)) - 1)
     edges = jnp.linspace(0.0, math.pi, cells + 1, dtype=offset.dtype)
     # The exit distance falls with the angle; the sine is largest at pi/2 or at the nearer edge.
     mass = envelope.mass_below(exit_distance(support, offset, edges[:-1]))
     highest_sine = jnp.sin(jnp.clip(math.pi / 2, edges[:-1], edges[1:]))
     log_bounds = (manifold.dim - 2) * jnp.log(highest_sine) + jnp.log(mass)
-    return DirectionLaw(edges, log_bounds, towards, offset)
+    logs = log_bounds + jnp.log(jnp.diff(edges))
+    shares = jnp.cumsum(jnp.exp(logs - jnp.max(logs)))
+    cumulative = jnp.concatenate([jnp.zeros_like(shares[:1]), shares / shares[-1]])
+    return DirectionLaw(edges, log_bounds, cumulative, towards, offset)
 
 
 def exit_distance(support: GeodesicBall, offset, angle):
@@ -74,10 +80,10 @@ def propose_direction(key, manifold, center, law: DirectionLaw):
 
     The weight leaves out the envelope mass up to the exit, which the radial step accounts for.
     """
-    cell_key, angle_key, normal_key, spare_key = jax.random.split(key, 4)
-    widths = jnp.diff(law.edges)
-    cell = jax.random.categorical(cell_key, law.log_bounds + jnp.log(widths))
-    angle = law.edges[cell] + widths[cell] * jax.random.uniform(angle_key, (), law.edges.dtype)
+    uniform_key, normal_key, spare_key = jax.random.split(key, 3)
+    which, where = jax.random.uniform(uniform_key, (2,), law.edges.dtype)
+    cell = cell_of(law.cumulative, which)
+    angle = law.edges[cell] + (law.edges[cell + 1] - law.edges[cell]) * where
     spare = manifold.random_tangent(spare_key, center)
     # At offset 0 every direction is as good as the missing one.
     axis = jnp.where(law.offset > 0, law.towards, spare / manifold.norm(center, spare))

@@ -19,14 +19,12 @@ import jax.numpy as jnp
 
 from jaxgeodp.manifolds.manifold import Manifold
 
-_BULK_KNOTS = 56
-_TAIL_KNOTS = 8
 _SMALL_KNOTS = 30
 
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["knots", "heights", "slopes", "masses"],
+    data_fields=["knots", "heights", "slopes", "masses", "cumulative"],
     meta_fields=[],
 )
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +38,7 @@ class RadialEnvelope:
     heights: jax.Array  # (K,)
     slopes: jax.Array  # (K,)
     masses: jax.Array  # (K,)
+    cumulative: jax.Array  # (K + 1,): sums of the first masses
 
     def log_density(self, t):
         """The envelope at t (unnormalised log density)."""
@@ -49,20 +48,23 @@ class RadialEnvelope:
     def mass_below(self, t):
         """The mass of the envelope on [0, t]."""
         j = self._interval(t)
-        fraction = _partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], t - self.knots[j])
-        below = jnp.where(j > 0, jnp.cumsum(self.masses)[j - 1], 0.0)
-        return below + self.masses[j] * fraction
+        width = jnp.clip(t - self.knots[j], 0.0, self.knots[j + 1] - self.knots[j])
+        top = jnp.max(self.heights)
+        return self.cumulative[j] + jnp.minimum(self.masses[j], _integral(self.heights[j] - top, self.slopes[j], width))
 
     def radius_at(self, mass):
         """The t with ``mass_below(t) == mass``: inversion sampling for a uniform mass."""
-        cumulative = jnp.cumsum(self.masses)
-        j = jnp.minimum(jnp.searchsorted(cumulative, mass, side="right"), self.masses.shape[0] - 1)
-        below = jnp.where(j > 0, cumulative[j - 1], 0.0)
-        fraction = jnp.clip((mass - below) / self.masses[j], 0.0, 1.0)
+        j = cell_of(self.cumulative, mass)
+        fraction = jnp.clip((mass - self.cumulative[j]) / self.masses[j], 0.0, 1.0)
         return self.knots[j] + _inverse_partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], fraction)
 
     def _interval(self, t):
-        return jnp.clip(jnp.searchsorted(self.knots, t, side="right") - 1, 0, self.masses.shape[0] - 1)
+        return cell_of(self.knots, t)
+
+
+def cell_of(edges, x):
+    """The j with edges[j] <= x < edges[j + 1], the first or last cell outside; by comparisons, as edges are few."""
+    return jnp.clip(jnp.sum(edges <= jnp.expand_dims(x, -1), axis=-1) - 1, 0, edges.shape[0] - 2)
 
 
 def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
@@ -80,7 +82,7 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     scale, reach = jnp.asarray(scale, dtype), jnp.asarray(reach, dtype)
     lines = growth.lines if hasattr(growth, "lines") else functools.partial(_chords, growth)
     bulk = growth.bulk if hasattr(growth, "bulk") else _bulk(manifold, lines, scale, reach)
-    knots = _knots(bulk, reach)
+    knots = _knots(bulk, reach, 24 + 4 * math.ceil(math.sqrt(manifold.dim)))
     if hasattr(growth, "lines"):
         # It may have a kink at any scale, as where data nearly coincide.
         small = knots[1] * jnp.logspace(-14.0, 0.0, _SMALL_KNOTS, endpoint=False, dtype=dtype)
@@ -93,9 +95,9 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     growth_lower, growth_slope = lines(lower, finite_upper)
     heights = degree * (jnp.log(middle) + (lower - middle) / middle) + volume - growth_lower / scale
     slopes = degree / middle + volume_slope - growth_slope / scale
-    log_masses = heights + _log_integral(slopes, upper - lower)
-    top = jnp.max(heights)
-    return RadialEnvelope(knots, heights, slopes, jnp.exp(log_masses - top))
+    masses = _integral(heights - jnp.max(heights), slopes, upper - lower)
+    cumulative = jnp.concatenate([jnp.zeros_like(masses[:1]), jnp.cumsum(masses)])
+    return RadialEnvelope(knots, heights, slopes, masses, cumulative)
 
 
 def _chords(growth, lower, upper):
@@ -114,34 +116,28 @@ def _bulk(manifold, lines, scale, reach):
     return (manifold.dim + 6.0 * math.sqrt(manifold.dim) + 20.0) / rate
 
 
-def _knots(bulk, reach):
-    """Even knots where the radial law has its bulk, then a few up to the reach."""
+def _knots(bulk, reach, count):
+    """``count`` even intervals where the radial law has its bulk, then a few up to the reach."""
     even = jnp.minimum(reach, bulk)
-    knots = even * jnp.arange(_BULK_KNOTS + 1) / _BULK_KNOTS
+    knots = even * jnp.arange(count + 1) / count
     ratio = jnp.where(jnp.isfinite(reach), reach / even, 2.0)
     # At least a hair apart, so that no interval is empty when the bulk fills the whole support.
     ratio = jnp.maximum(ratio, 1.0 + 64.0 * jnp.finfo(even.dtype).eps)
-    tail = even * ratio ** (jnp.arange(1, _TAIL_KNOTS + 1) / _TAIL_KNOTS)
+    tail = even * ratio ** (jnp.arange(1, count // 8 + 1) / (count // 8))
     tail = tail.at[-1].set(jnp.where(jnp.isfinite(reach), tail[-1], jnp.inf))
     return jnp.concatenate([knots, tail])
 
 
-def _log_integral(slope, width):
-    """``log int_0^width exp(slope t) dt``; infinite width needs a negative slope."""
+def _integral(height, slope, width):
+    """``int_0^width exp(height + slope t) dt``; infinite width needs a negative slope."""
     finite = jnp.isfinite(width)
     safe_width = jnp.where(finite, width, 1.0)
     x = slope * safe_width
     size = jnp.abs(x)
     tiny = size < 1e-6
-    safe_size = jnp.where(tiny, 1.0, size)
-    log_ratio = jnp.where(tiny, -0.5 * size, jnp.log(-jnp.expm1(-safe_size) / safe_size))
-    bounded = jnp.log(safe_width) + jnp.maximum(x, 0.0) + log_ratio
-    return jnp.where(finite, bounded, -jnp.log(jnp.where(finite, 1.0, -slope)))
-
-
-def _partial_mass(slope, width, t):
-    """The share of ``exp(slope t)`` on [0, width] that lies below t."""
-    return jnp.clip(jnp.exp(_log_integral(slope, jnp.maximum(t, 0.0)) - _log_integral(slope, width)), 0.0, 1.0)
+    ratio = jnp.where(tiny, 1.0 - 0.5 * size, -jnp.expm1(-size) / jnp.where(tiny, 1.0, size))
+    bounded = jnp.exp(height + jnp.maximum(x, 0.0)) * safe_width * ratio
+    return jnp.where(finite, bounded, jnp.exp(height) / jnp.where(finite, 1.0, -slope))
 
 
 def _inverse_partial_mass(slope, width, fraction):

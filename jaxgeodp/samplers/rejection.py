@@ -91,7 +91,8 @@ def _check_facts(manifold, support):
         raise InputError(f"{manifold}: define its curvature_bounds and injectivity_radius to sample it.")
     if support is not None:
         limit = largest_support(support)
-        if not support.radius < limit:
+        # Inside a compiled program the radius is not known: see `rejection_sample`.
+        if not isinstance(support.radius, jax.core.Tracer) and not support.radius < limit:
             raise InputError(f"the support's radius {support.radius:g} must be below {limit:.6g} on {manifold}.")
     elif manifold.diameter > manifold.injectivity_radius and type(manifold).log_det_exp is Manifold.log_det_exp:
         raise InputError(
@@ -150,6 +151,9 @@ def rejection_sample(
         (1000, 3)
     """
     block = default_block(num) if block is None else block
+    if support is not None and isinstance(support.radius, jax.core.Tracer):
+        # A radius that only the compiled program knows: outside the theorem nothing is drawn.
+        proposal_limit = jnp.where(support.radius < largest_support(support), proposal_limit, 0)
     proposal = make_proposal(manifold, center, slope, scale, support)
     growth = slope if callable(slope) else (lambda t: slope * t)
 

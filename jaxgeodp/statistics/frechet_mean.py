@@ -13,12 +13,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.records import points_and_weights
 
 _STEP_LIMIT = 2000
 _TINY = 1e-30
@@ -79,11 +81,11 @@ def mean_in_ball(ball: GeodesicBall, points):
     (docs/mathematics.md, Proposition 1); nothing is read off the data to decide when to stop.
 
     Args:
-        points: (n, \\*shape), all within the ball (see `GeodesicBall.clip`).
+        points: (n, \\*shape) or `WeightedRecords`, all within the ball (see `GeodesicBall.clip`).
     """
-    manifold, n = ball.manifold, points.shape[0]
+    manifold = ball.manifold
     steps, step_size = descent_schedule(manifold, ball.radius)
-    weights = jnp.full((n,), 1.0 / n, real_dtype(points))
+    points, weights = points_and_weights(points)
     center = jnp.asarray(ball.center, points.dtype)
 
     def step(_, x):
@@ -93,7 +95,7 @@ def mean_in_ball(ball: GeodesicBall, points):
     return jax.lax.fori_loop(0, steps, step, center)
 
 
-def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
+def descent_schedule(manifold: Manifold, radius):
     """Number and size of the steps of `mean_in_ball`, from public quantities.
 
     With h <= Hess F <= L along the iteration, steps of 1/L contract F - min F by 1 - h/L each.
@@ -102,10 +104,10 @@ def descent_schedule(manifold: Manifold, radius: float) -> tuple[int, float]:
     smoothness = h_min(radius, k_min)
     convexity = 1.0 - (1.0 - h_max(2.0 * radius, k_max)) / 4.0
     contraction = 1.0 - convexity / smoothness
-    if contraction <= 0.0:
-        return 2, 1.0 / smoothness
-    steps = math.log(convexity * _RELEASE_TOLERANCE**2) / math.log(contraction)
-    return math.ceil(steps) + 1, 1.0 / smoothness
+    traced = isinstance(contraction, jax.Array)
+    xp = jnp if traced else np
+    steps = xp.ceil(xp.log(convexity * _RELEASE_TOLERANCE**2) / xp.log(xp.maximum(contraction, _TINY))) + 1
+    return steps.astype(int) if traced else int(steps), 1.0 / smoothness
 
 
 def checked(owner, manifold, points, weights):

@@ -16,6 +16,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import checked, frechet_mean
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.records import equal_weights
 
 _STEP_LIMIT = 3000
 # Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
@@ -69,7 +70,7 @@ def power_gradient(manifold: Manifold, x, points, weights, power: float):
 
 def power_mean_in_ball(ball: GeodesicBall, points, power: float):
     """An approximate power mean of points in a ball, by a public number of steps from the centre."""
-    weights = jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))
+    weights = equal_weights(points)
 
     def step(_, x):
         total, size, _ = _weiszfeld(ball.manifold, power, x, points, weights)

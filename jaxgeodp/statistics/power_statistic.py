@@ -7,7 +7,8 @@ from jaxgeodp.bounds.sensitivity import Sensitivity, power_gradient_sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.statistics.power_mean import power_gradient, power_mean_in_ball
-from jaxgeodp.statistics.statistic import Statistic, equal_weights
+from jaxgeodp.statistics.records import equal_weights
+from jaxgeodp.statistics.statistic import Statistic
 
 # Beyond it the distances' powers leave the range of floating point before they mean anything.
 _LARGEST_POWER = 16.0

@@ -15,6 +15,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
+from jaxgeodp.statistics.records import points_and_weights
 
 
 class Statistic(abc.ABC):
@@ -94,11 +95,11 @@ class FrechetMean(Statistic):
 
     def gradient(self, manifold: Manifold, x, points):
         """-(1/n) sum_i log_x(x_i), n of them at a time as matrix products."""
-        return -manifold.log_moments(x, points, equal_weights(points))[0]
+        return -manifold.log_moments(x, *points_and_weights(points))[0]
 
     def gradient_growth(self, manifold: Manifold, center, points, farthest):
         """See `jaxgeodp.bounds.growth`."""
-        return gradient_growth(manifold, center, points, equal_weights(points), farthest)
+        return gradient_growth(manifold, center, *points_and_weights(points), farthest)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """Theorems A and B, or the papers'."""
@@ -176,8 +177,3 @@ class EmpiricalRisk(Statistic):
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """2 L/n."""
         return Sensitivity(2.0 * self.gradient_bound / n, "2L/n, gradients of single records clipped to length L")
-
-
-def equal_weights(points):
-    """1/n for each of n points."""
-    return jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))

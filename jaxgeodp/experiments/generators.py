@@ -1,0 +1,204 @@
+"""Synthetic data of any size in a public ball: the papers' and an outline with a hook.
+
+Record i of a replicate depends on the replicate's key and i alone, not on how many there are: JAX's random bits at an
+index of an array depend on the key and the index.
+"""
+
+import abc
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds.manifold import real_dtype
+
+_CURVE_NODES = 96
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class Generator(abc.ABC):
+    """Independent records, all of them in a public ball.
+
+    Args:
+        ball: the public ball.
+    """
+
+    ball: GeodesicBall
+
+    @abc.abstractmethod
+    def records(self, key, count: int):
+        """The first ``count`` records of the data set with this key, shape (count, \\*shape)."""
+
+    def _point(self):
+        """The centre, in the precision that is set."""
+        kind = complex if self.ball.manifold.dtype_kind == "complex" else float
+        return jnp.asarray(self.ball.center, jnp.result_type(kind))
+
+    def tree_flatten(self):
+        """All fields are leaves."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self)), None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        """Rebuild without checks."""
+        generator = object.__new__(cls)
+        for field, value in zip(dataclasses.fields(cls), leaves, strict=True):
+            object.__setattr__(generator, field.name, value)
+        return generator
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class PolarData(Generator):
+    """A uniform direction and a uniform distance in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1)."""
+
+    def records(self, key, count):
+        """See `Generator.records`."""
+        manifold, center = self.ball.manifold, self._point()
+        direction_key, length_key = jax.random.split(key)
+        dtype = real_dtype(center)
+        lengths = self.ball.radius * jax.random.uniform(length_key, (count,), dtype)
+        if manifold.dim == 2:
+            angle = 2.0 * math.pi * jax.random.uniform(direction_key, (count,), dtype)
+            units = jnp.stack([jnp.cos(angle), jnp.sin(angle)], axis=1)
+        else:
+            normals = jax.random.normal(direction_key, (count, manifold.dim), dtype)
+            units = normals / jnp.linalg.norm(normals, axis=1, keepdims=True)
+        frame = manifold.frame(center)
+        return jax.vmap(lambda u: manifold.exp(center, manifold.combine(u, frame)))(lengths[:, None] * units)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class WishartData(Generator):
+    """Wishart matrices W(I/k, k), redrawn until they lie in the ball around I (Soto et al. 2022, supplement 2.3.1).
+
+    Raises:
+        ValueError: the ball is not one of symmetric positive definite matrices.
+    """
+
+    def __post_init__(self):
+        if not isinstance(self.ball.manifold, SPD):
+            raise InputError(f"wishart data are matrices: they need an SPD manifold, got {self.ball.manifold}.")
+
+    def records(self, key, count):
+        """See `Generator.records`."""
+        size, dtype = self.ball.manifold.size, self._point().dtype
+
+        def attempt(state):
+            number, found, points = state
+            normals = jax.random.normal(jax.random.fold_in(key, number), (count, size, size), dtype)
+            candidates = normals @ jnp.swapaxes(normals, 1, 2) / size
+            # A matrix too near to singular has no finite distance: not inside.
+            inside = jax.vmap(self.ball.contains)(candidates)
+            points = jnp.where((inside & ~found)[:, None, None], candidates, points)
+            return number + 1, found | inside, points
+
+        start = 0, jnp.zeros(count, bool), jnp.zeros((count, size, size), dtype)
+        return jax.lax.while_loop(lambda state: ~jnp.all(state[1]), attempt, start)[2]
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class OutlineData(Generator):
+    """Bent outlines with a thick, hooked front and a thick back, in the spirit of the corpus callosum.
+
+    Landmarks are equispaced along the outline. Bend, hook, lengths and widths vary from record to record, and every
+    outline is turned by an angle of its own, as pictures of different people are.
+
+    Args:
+        ball: a ball of planar shapes, best around `template`.
+
+    Raises:
+        ValueError: the ball is not one of planar shapes.
+    """
+
+    def __post_init__(self):
+        if not isinstance(self.ball.manifold, PlanarShapes):
+            raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
+
+    @staticmethod
+    def template(manifold: PlanarShapes):
+        """The shape without variation: a public centre."""
+        return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
+
+    def records(self, key, count):
+        """See `Generator.records`."""
+        manifold, center = self.ball.manifold, self._point()
+        shape_key, angle_key = jax.random.split(key)
+        normals = jax.random.normal(shape_key, (count, _OUTLINE_PARAMETERS), real_dtype(center))
+        angles = jax.random.uniform(angle_key, (count,), real_dtype(center), -math.pi, math.pi)
+
+        def record(normal, angle):
+            # Tails are cut: no outline crosses itself.
+            shape = manifold.project(_outline(2.0 * jnp.tanh(normal / 2.0), manifold.landmarks)).astype(center.dtype)
+            return self.ball.pull_inside(shape) * jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
+
+        return jax.vmap(record)(normals, angles)
+
+
+_OUTLINE_PARAMETERS = 8
+
+
+def _outline(z, landmarks):
+    """Landmarks (k,), complex, of the outline with standardised parameters z."""
+    bend, hook, back, front_width, waist, back_width, front_place, wave = z
+    s = jnp.linspace(0.0, 1.0, _CURVE_NODES, dtype=z.dtype)
+
+    def bump(place, width):
+        return jnp.exp(-0.5 * ((s - place) / width) ** 2)
+
+    # The medial line turns sharply in the hook, little along the body, and again at the back.
+    genu = 0.15 + 0.02 * front_place
+    turning = (
+        (2.3 + 0.45 * hook) * bump(genu, 0.055) / (0.055 * math.sqrt(2.0 * math.pi))
+        + 0.9
+        + 0.55 * bend
+        + (0.5 + 0.35 * back) * bump(0.9, 0.07) / (0.07 * math.sqrt(2.0 * math.pi))
+        + 0.8 * wave * jnp.sin(4.0 * jnp.pi * s)
+    )
+    angle = 2.9 - jnp.cumsum(turning) / _CURVE_NODES
+    direction = jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
+    medial = jnp.cumsum(direction) / _CURVE_NODES
+    width = (
+        0.022 * (1.0 + 0.3 * waist)
+        + 0.032 * (1.0 + 0.35 * front_width) * bump(genu + 0.06, 0.07)
+        + 0.03 * (1.0 + 0.35 * back_width) * bump(0.94, 0.07)
+    )
+    # Thinner towards the tip of the hook, and rounded ends.
+    width = width * (0.35 + 0.65 * jax.nn.sigmoid((s - 0.08) / 0.03)) * jnp.sqrt(1.0 - (2.0 * s - 1.0) ** 16)
+    side = 1j * direction * width
+    closed = jnp.concatenate([medial + side, (medial - side)[::-1]])
+    closed = jnp.concatenate([closed, closed[:1]])
+    length = jnp.concatenate([jnp.zeros(1, z.dtype), jnp.cumsum(jnp.abs(jnp.diff(closed)))])
+    at = length[-1] * jnp.arange(landmarks, dtype=z.dtype) / landmarks
+    return jax.lax.complex(jnp.interp(at, length, closed.real), jnp.interp(at, length, closed.imag))
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class ResampledData(Generator):
+    """Records drawn with replacement from given ones, as those of the digits that scikit-learn ships.
+
+    Args:
+        ball: the public ball.
+        points: (m, \\*shape); clipped into the ball.
+    """
+
+    points: jax.Array
+
+    def __post_init__(self):
+        with jax.enable_x64(True):
+            object.__setattr__(self, "points", jax.jit(self.ball.clip)(self.points))
+
+    def records(self, key, count):
+        """See `Generator.records`."""
+        return self.points[jax.random.randint(key, (count,), 0, self.points.shape[0])]
+
+
+GENERATORS = {"polar": PolarData, "wishart": WishartData, "outlines": OutlineData}
