@@ -26,6 +26,22 @@ PANELS = [
     ("shapes, r = 0.19, n = 1600", "dimension", [(2 * k - 4, PlanarShapes(k), 0.19, 1600) for k in (4, 10, 26, 50)]),
 ]
 
+NAMES = [
+    "KNGMechanism",
+    "LaplaceMechanism",
+    "TangentLaplace",
+    "WrappedLaplace",
+    "RiemannianGaussian",
+    "WrappedGaussian",
+    "EuclideanLaplace",
+    "EuclideanLaplace (projected)",
+    "LandmarkLaplace",
+]
+COLORS = {name: f"C{j}" for j, name in enumerate(NAMES)}
+# Dashed: values off the manifold.
+STYLES = {name: "o--" if name in ("EuclideanLaplace", "LandmarkLaplace") else "o-" for name in NAMES}
+TICKS = [factor * 10.0**power for power in range(4) for factor in (1, 1.5, 2, 3, 5, 7)]
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -53,10 +69,13 @@ def main():
             f"{title}, epsilon = mu = 1: error and, in brackets, scale, times n/(2r)", ["mechanism", *heads], rows
         )
         for name, values in sorted(errors.items()):
-            off = name in ("EuclideanLaplace", "LandmarkLaplace")
-            axis.plot([cell[0] for cell in cells], values, "o--" if off else "o-", markersize=3, label=name)
+            axis.plot([cell[0] for cell in cells], values, STYLES[name], color=COLORS[name], markersize=3, label=name)
         axis.set(title=title, xlabel=label, ylabel="mean error n/(2r)", yscale="log")
         axis.set_xscale("log" if label != "radius" else "linear")
+        axis.minorticks_off()
+        axis.set_xticks([cell[0] for cell in cells], [f"{cell[0]:g}" for cell in cells])
+        ticks = [t for t in TICKS if 0.9 * axis.get_ylim()[0] < t < 1.1 * axis.get_ylim()[1]]
+        axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
         jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     handles = {}
     for axis in axes.flat:

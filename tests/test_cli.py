@@ -414,8 +414,8 @@ def test_plan_names_a_winner_without_data():
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--manifold", "torus", "--radius", "1"), "--manifold must be one of"),
-        (("--manifold", "spd", "--radius", "1"), "--size is needed for spd"),
+        (("--manifold", "torus", "--radius", "1"), "manifold must be one of"),
+        (("--manifold", "spd", "--radius", "1"), "size is needed for spd"),
         (("--manifold", "sphere", "--size", "2", "--radius", "2"), "violates Assumption 1"),
         (("--manifold", "sphere", "--size", "0", "--radius", "0.3"), "dim must be an integer"),
     ],

@@ -4,21 +4,18 @@ Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wro
 contains a private value.
 """
 
-import contextlib
-import hashlib
 import os
 import pathlib
 import platform
-import sys
-import warnings
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.cli.sweeping import simulate, sweep
 
 app = typer.Typer(
     name="jaxgeodp",
@@ -27,8 +24,10 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_messages = Console(stderr=True)
-_output = Console()
+
+
+app.command()(sweep)
+app.command()(simulate)
 
 
 def main() -> None:
@@ -58,14 +57,14 @@ def demo(
     ),
 ) -> None:
     """Private mean shape and mean covariance of handwritten digits: pictures and release records, in a minute."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         from jaxgeodp.cli.demo import run_demo
 
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
-        _use_compilation_cache()
-        with _quiet_libraries():
-            run_demo(out, _output)
+        use_compilation_cache()
+        with quiet_libraries():
+            run_demo(out, OUTPUT)
 
 
 @app.command()
@@ -110,29 +109,19 @@ def release(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
-    with _one_sentence_errors():
+    with one_sentence_errors():
         import jax
 
         from jaxgeodp.cli.reading import read_center, read_records
         from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.mechanisms import (
-            KNGMechanism,
-            LaplaceMechanism,
-            RiemannianGaussian,
-            TangentLaplace,
-            WrappedGaussian,
-            WrappedLaplace,
-        )
+        from jaxgeodp.mechanisms.names import GAUSSIAN, IN_TANGENT_SPACE, WITH_DENSITY
         from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
-        with_density = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
-        pure = {"wrapped": WrappedLaplace, "tangent": TangentLaplace}
-        gaussian = {"wrapped-gaussian": WrappedGaussian, "gaussian": RiemannianGaussian}
-        others = pure | gaussian
-        if mechanism not in with_density | others:
-            names = ", ".join(with_density | others)
+        others = IN_TANGENT_SPACE | GAUSSIAN
+        if mechanism not in WITH_DENSITY | others:
+            names = ", ".join(WITH_DENSITY | others)
             raise InputError(f"--mechanism must be one of {names}, got '{mechanism}'.")
-        needed, given = ("--mu", mu) if mechanism in gaussian else ("--epsilon", epsilon)
+        needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
         if given is None or None not in (mu, epsilon):
             raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
         if mechanism in others and calibration != "tight":
@@ -148,20 +137,20 @@ def release(
             raise InputError(f"--statistic must be one of {', '.join(statistics)}, got '{statistic}'.")
         if statistic == "median" and mechanism != "kng":
             raise InputError(f"--statistic median needs --mechanism kng, got --mechanism {mechanism}.")
-        _check_writable(out, overwrite, [data] if center == "origin" else [data, pathlib.Path(center)])
+        check_writable(out, overwrite, [data] if center == "origin" else [data, pathlib.Path(center)])
         space, records = read_records(data, manifold, array, header)
-        _use_compilation_cache()
+        use_compilation_cache()
         # On the standard output: the error stream is closed while compiled code works.
-        with _output.status("Compiling and sampling ..."), _quiet_libraries(), jax.enable_x64(True):
+        with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             ball = GeodesicBall(space, read_center(center, space, header), radius)
             if mechanism in others:
                 chosen = others[mechanism](ball, given)
             else:
-                chosen = with_density[mechanism](ball, given, statistics[statistic](), calibration=calibration)
+                chosen = WITH_DENSITY[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             calibrated = chosen.calibrate(len(records))
             result = chosen.release(records, **({"delta": delta} if delta else {}))
         result.save(out)
-    _output.print(
+    OUTPUT.print(
         f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
         f"n = {len(records)}, sensitivity {calibrated.sensitivity.value:.4g}, scale {calibrated.scale:.4g}.",
         soft_wrap=True,
@@ -186,14 +175,14 @@ def plan(
     draws: Annotated[int, typer.Option(help="Simulated releases per mechanism.")] = 1000,
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
-    with _one_sentence_errors():
-        from jaxgeodp.cli.reading import manifold_of_size
+    with one_sentence_errors():
         from jaxgeodp.domain import GeodesicBall
+        from jaxgeodp.manifolds.names import manifold_named
         from jaxgeodp.mechanisms import plan_mechanisms
 
-        _use_compilation_cache()
-        with _output.status("Simulating ..."), _quiet_libraries():
-            space = manifold_of_size(manifold, size)
+        use_compilation_cache()
+        with OUTPUT.status("Simulating ..."), quiet_libraries():
+            space = manifold_named(manifold, size)
             plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
     rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
     for row in plans:
@@ -205,10 +194,10 @@ def plan(
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
     for cells in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        _output.print(line.rstrip(), soft_wrap=True, highlight=False)
+        OUTPUT.print(line.rstrip(), soft_wrap=True, highlight=False)
     for row in plans:
         if row.refusal:
-            _output.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
+            OUTPUT.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
     # In the order of their errors; the Gaussian mechanisms promise something else.
     pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
     if pure:
@@ -217,7 +206,7 @@ def plan(
             row.mechanism for row in pure[1:] if row.error - best.error < 2 * (row.standard_error + best.standard_error)
         ]
         tie = f"; within the simulation's error of it: {', '.join(equal)}" if equal else ""
-        _output.print(
+        OUTPUT.print(
             f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
             f"radius {radius:g}, records up to {spread:g} radii from the centre).",
             soft_wrap=True,
@@ -235,88 +224,3 @@ def info() -> None:
     typer.echo(f"jaxgeodp {__version__}")
     typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.__version__}")
     typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")
-
-
-@contextlib.contextmanager
-def _one_sentence_errors():
-    """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1.
-
-    The words of any other error are not ours and could quote the data: only its class is named. Warnings are
-    withheld for the same reason.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except InputError as error:
-        _fail(str(error), 2)
-    except OSError as error:
-        _fail(f"{error.filename or 'the file system'}: {error.strerror or 'input/output error'}.", 1)
-    except Exception as error:
-        _fail(f"stopped by an unexpected {type(error).__name__}; its text is withheld, as it could quote data.", 1)
-
-
-def _fail(message: str, code: int) -> None:
-    _messages.print(f"Error: {escape(' '.join(message.split()))}", soft_wrap=True, highlight=False)
-    raise typer.Exit(code)
-
-
-def _check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
-    folder = out.parent
-    if not folder.is_dir():
-        raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
-    if out.is_dir():
-        raise InputError(f"--out {out} is a folder; name a file.")
-    if any(out.exists() and path.exists() and out.samefile(path) for path in inputs):
-        raise InputError(f"--out {out} is an input of this call; name another file.")
-    if os.path.lexists(out) and not overwrite:
-        # Perhaps the only trace of epsilon that has been spent.
-        raise InputError(f"--out {out} exists; name another file, or replace it with --overwrite.")
-    if not os.access(folder, os.W_OK):
-        raise InputError(f"--out {out}: the folder {folder} is not writable.")
-
-
-def _use_compilation_cache() -> None:
-    """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
-    import jax
-
-    if jax.config.jax_compilation_cache_dir is not None:
-        return
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-
-
-def _machine() -> str:
-    """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
-    import jaxlib
-
-    words = {platform.machine(), platform.processor()}
-    with contextlib.suppress(OSError):  # Linux only
-        lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-        words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
-    return f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
-
-
-@contextlib.contextmanager
-def _quiet_libraries():
-    """Close the error stream to compiled libraries, unless TF_CPP_MIN_LOG_LEVEL=0 asks for XLA's log.
-
-    XLA writes there, alarmingly, that it cannot check features of code from the cache. Raising that variable
-    here would be too late: it is read when jax is imported. Our own errors are printed afterwards.
-    """
-    if sys.stderr is None or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
-        yield
-        return
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nothing:
-        os.dup2(nothing.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

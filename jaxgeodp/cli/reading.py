@@ -45,24 +45,6 @@ def read_records(
     return _ARRANGE[manifold_name](path, table)
 
 
-def manifold_of_size(name: str, size: int | None) -> Manifold:
-    """The manifold that ``--manifold`` and ``--size`` name, without data.
-
-    Raises:
-        ValueError: unknown name, or a size that is missing or does not fit.
-    """
-    kinds = {"euclidean": Euclidean, "sphere": Sphere, "hyperbolic": Hyperbolic, "spd": SPD, "shapes": PlanarShapes}
-    if name == "rotations":
-        return Rotations()
-    if name not in kinds:
-        raise InputError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{name}'.")
-    if size is None:
-        raise InputError(
-            f"--size is needed for {name}: its dimension, the size of matrices, or the number of landmarks."
-        )
-    return kinds[name](size)
-
-
 def read_center(center: str, manifold: Manifold, header: bool = False) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":

@@ -1,5 +1,25 @@
-"""What the papers ran, to be repeated and compared."""
+"""What the papers ran, to be repeated and compared: synthetic data, replicates, sweeps, the papers' chains."""
 
+from jaxgeodp.experiments.generators import Generator, OutlineData, PolarData, ResampledData, WishartData
 from jaxgeodp.experiments.paper_chains import PAPER_CHAINS, PaperChain, paper_chain
+from jaxgeodp.experiments.replicates import Errors, run_replicates
+from jaxgeodp.experiments.results import SweepResults, run_sweep
+from jaxgeodp.experiments.sweep import Cell, Sweep, read_sweep
 
-__all__ = ["PAPER_CHAINS", "PaperChain", "paper_chain"]
+__all__ = [
+    "PAPER_CHAINS",
+    "Cell",
+    "Errors",
+    "Generator",
+    "OutlineData",
+    "PaperChain",
+    "PolarData",
+    "ResampledData",
+    "Sweep",
+    "SweepResults",
+    "WishartData",
+    "paper_chain",
+    "read_sweep",
+    "run_replicates",
+    "run_sweep",
+]

@@ -1,13 +1,18 @@
-"""Many replicates of data, mean and private draw in one compiled program, for all numbers of records up to a size."""
+"""Many replicates of data, mean and private draw in one compiled program, for all numbers of records up to a size.
+
+Replicates are spread over all devices of all processes (`jax.distributed`); each device works for itself.
+"""
 
 import functools
 import math
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.experiments.generators import Generator
@@ -18,7 +23,7 @@ from jaxgeodp.mechanisms.mechanism import Mechanism
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
-# Bytes of records that one block of replicates may hold.
+# Bytes of records that one block of replicates may hold on a device.
 _BLOCK_BYTES = 2**25
 _LARGEST_BLOCK = 4096
 # Proposals per round and replicate: lanes wait for the slowest, so few; two where nearly all are accepted.
@@ -35,24 +40,33 @@ class Errors(NamedTuple):
 
 
 def run_replicates(
-    mechanism: Mechanism, generator: Generator, n: int, replicates: int, seed: int = 0, label: str = "", first: int = 0
+    mechanism: Mechanism,
+    generator: Generator,
+    n: int,
+    replicates: int,
+    seed: int = 0,
+    label: str = "",
+    block: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Errors:
     """Errors of a mechanism over independent data sets of n records each: reproducible from ``seed``.
 
     Replicate j depends on the seed, ``label`` and j alone, whatever the block size or the number of devices. Its data
-    depend on the seed and j only, so that mechanisms are compared on the same data.
+    depend on the seed and j only, so that mechanisms are compared on the same data, and data sets of different n share
+    their first records. Runs in double precision.
 
     Args:
         mechanism: for the Frechet mean.
-        generator: of the records.
+        generator: of the records, in the mechanism's ball.
         n: records per data set, at least 2.
         replicates: how many.
         seed: an integer.
         label: names the stream of noise.
-        first: number of the first replicate.
+        block: replicates at a time and device; chosen to bound the memory by default.
+        progress: called with the number of replicates done since the last call.
 
     Raises:
-        ValueError: a number is out of range, or the mechanism is for another statistic.
+        ValueError: a number is out of range, or the mechanism is for another statistic or refuses (see `calibrate`).
     """
     positive_integer("run_replicates", "n", n, 2)
     positive_integer("run_replicates", "replicates", replicates, 1)
@@ -60,18 +74,20 @@ def run_replicates(
     if statistic is not None and not isinstance(statistic, FrechetMean):
         raise InputError(f"run_replicates: needs the Frechet mean, got {statistic.description}.")
     size = padded_size(n)
-    block = block_size(generator.ball.manifold, size, replicates)
-    key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(b"data"))
-    noise_key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(label.encode()))
+    mesh = Mesh(np.array(jax.devices()), ("replicates",))
+    share = math.ceil(replicates / mesh.size)
+    step = mesh.size * (block_size(generator.ball.manifold, size, share) if block is None else block)
     with jax.enable_x64(True):
+        key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(b"data"))
+        noise_key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(label.encode()))
         calibration = mechanism.calibrate(n)
-        program = mechanism._program(), generator, key, noise_key
+        common = (mechanism._program(), generator, key, noise_key, n, calibration.scale, calibration.support)
         parts = []
-        for start in range(first, first + replicates, block):
-            numbers = np.arange(start, start + block, dtype=np.uint32)
-            parts.append(_block(*program, numbers, n, calibration.scale, calibration.support, size))
-        joined = (np.concatenate([np.asarray(x) for x in column])[:replicates] for column in zip(*parts, strict=True))
-        return Errors(*joined)
+        for start in range(0, replicates, step):
+            parts.append(_gathered(_block(mesh, size, _numbers(mesh, start, step), common)))
+            if progress is not None:
+                progress(min(step, replicates - start))
+        return Errors(*(np.concatenate(column)[:replicates] for column in zip(*parts, strict=True)))
 
 
 def padded_size(n: int) -> int:
@@ -86,8 +102,35 @@ def block_size(manifold, size: int, replicates: int) -> int:
     return math.ceil(replicates / math.ceil(replicates / most))
 
 
-@functools.partial(jax.jit, static_argnames="size")
-def _block(mechanism, generator, key, noise_key, numbers, n, scale, support, size):
+def _numbers(mesh, start, count):
+    """The numbers of the replicates, each on its device."""
+    sharding = NamedSharding(mesh, PartitionSpec("replicates"))
+    numbers = np.arange(start, start + count, dtype=np.uint32)
+    return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])
+
+
+def _gathered(results):
+    """All results, on the host of every process."""
+    if jax.process_count() > 1:
+        from jax.experimental import multihost_utils
+
+        results = multihost_utils.process_allgather(results, tiled=True)
+    return tuple(np.asarray(column) for column in results)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _block(mesh, size, numbers, common):
+    # Not partitioned by the compiler, which would let all devices wait for each other in every loop.
+    replicated, spread = PartitionSpec(), PartitionSpec("replicates")
+    work = functools.partial(_replicates, size)
+    return jax.shard_map(work, mesh=mesh, in_specs=(spread, replicated), out_specs=spread, check_vma=False)(
+        numbers, common
+    )
+
+
+def _replicates(size, numbers, common):
+    mechanism, generator, key, noise_key, n, scale, support = common
+
     def replicate(number):
         points = generator.records(jax.random.fold_in(key, number), size)  # in the ball: nothing to clip
         weights = jnp.where(jnp.arange(size) < n, 1.0 / n, 0.0).astype(real_dtype(points))
@@ -101,23 +144,20 @@ def _block(mechanism, generator, key, noise_key, numbers, n, scale, support, siz
 
 
 def _errors(mechanism, mean, value):
+    """Distance, Euclidean distance, and whether the value is on the manifold."""
     manifold = mechanism.ball.manifold
-    off = isinstance(mechanism, LandmarkLaplace) or (isinstance(mechanism, EuclideanLaplace) and not mechanism.project)
-    on_manifold = jnp.asarray(True)
-    point = value
-    if off:
-        # A configuration is a shape up to its size; a symmetric matrix may be no covariance; a vector is no direction.
-        on_manifold = manifold.admissible(value) if isinstance(manifold, SPD) else jnp.asarray(False)
-        usable = manifold.admissible(value)
-        point = manifold.project(jnp.where(usable, value, mean))
-    distance = manifold.dist(mean, point)
-    if off:
-        known = usable if isinstance(manifold, PlanarShapes) else on_manifold
-        distance = jnp.where(known, distance, jnp.nan)
-    return distance, _euclidean(manifold, mean, value), on_manifold
+    euclidean = _euclidean_distance(manifold, mean, value)
+    if isinstance(mechanism, LandmarkLaplace):  # a configuration is a shape up to its size
+        return manifold.dist(mean, manifold.project(value)), euclidean, jnp.asarray(True)
+    if isinstance(mechanism, EuclideanLaplace) and not mechanism.project:
+        # A symmetric matrix may be positive definite; a vector is hardly ever a direction.
+        inside = manifold.admissible(value) if isinstance(manifold, SPD) else jnp.asarray(False)
+        distance = manifold.dist(mean, jnp.where(inside, value, mean))
+        return jnp.where(inside, distance, jnp.nan), euclidean, inside
+    return manifold.dist(mean, value), euclidean, jnp.asarray(True)
 
 
-def _euclidean(manifold, mean, value):
+def _euclidean_distance(manifold, mean, value):
     if isinstance(manifold, PlanarShapes):
         overlap = jnp.vdot(mean, value)
         mean = mean * jnp.where(jnp.abs(overlap) > 0, overlap / jnp.abs(overlap), 1.0)

@@ -128,9 +128,9 @@ class HalfSquare:
         return 0.5 * t**2
 
     def lines(self, lower, upper):
-        """Values at ``lower`` and slopes of the tangents at the middle of the intervals."""
-        middle = 0.5 * (lower + upper)
-        return middle * (lower - 0.5 * middle), middle
+        """Values at ``lower`` and slopes of tangents, at the middle of narrow intervals and the start of wide ones."""
+        touch = jnp.minimum(0.5 * (lower + upper), lower + self.bulk / 48.0)
+        return touch * (lower - 0.5 * touch), touch
 
 
 @functools.partial(jax.jit, static_argnames="num")

@@ -1,18 +1,15 @@
 """A release: the private value and the record of how it was made. Nothing else may leave the building."""
 
-import contextlib
 import dataclasses
 import datetime
 import json
-import os
-import pathlib
 import re
-import tempfile
 
 import numpy as np
 
 from jaxgeodp._version import __version__
 from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.manifold import Manifold
 
 
@@ -93,23 +90,3 @@ def to_lists(point) -> list:
     if np.iscomplexobj(array):
         array = np.stack([array.real, array.imag], axis=-1)
     return array.tolist()
-
-
-def write_atomically(path, text: str) -> None:
-    """Write text to a temporary file beside ``path``, then rename it."""
-    path = pathlib.Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        # mkstemp makes files private to the user; a release is meant to be published.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise

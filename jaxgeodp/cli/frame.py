@@ -1,0 +1,108 @@
+"""What surrounds every command: errors of one sentence, the compilation cache, quiet libraries.
+
+Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wrong, where, what to do; it never
+contains a private value.
+"""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import platform
+import sys
+import warnings
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from jaxgeodp.checks import InputError
+
+MESSAGES = Console(stderr=True)
+OUTPUT = Console()
+
+
+@contextlib.contextmanager
+def one_sentence_errors():
+    """Turn errors into one sentence: ours about the call exit with 2, failures of the system with 1.
+
+    The words of any other error are not ours and could quote the data: only its class is named. Warnings are
+    withheld for the same reason.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except InputError as error:
+        _fail(str(error), 2)
+    except OSError as error:
+        _fail(f"{error.filename or 'the file system'}: {error.strerror or 'input/output error'}.", 1)
+    except Exception as error:
+        _fail(f"stopped by an unexpected {type(error).__name__}; its text is withheld, as it could quote data.", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    MESSAGES.print(f"Error: {escape(' '.join(message.split()))}", soft_wrap=True, highlight=False)
+    raise typer.Exit(code)
+
+
+def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
+    """Refuse a file that cannot be written, that exists, or that is one of the inputs."""
+    folder = out.parent
+    if not folder.is_dir():
+        raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
+    if out.is_dir():
+        raise InputError(f"--out {out} is a folder; name a file.")
+    if any(out.exists() and path.exists() and out.samefile(path) for path in inputs):
+        raise InputError(f"--out {out} is an input of this call; name another file.")
+    if os.path.lexists(out) and not overwrite:
+        # Perhaps the only trace of epsilon that has been spent.
+        raise InputError(f"--out {out} exists; name another file, or replace it with --overwrite.")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"--out {out}: the folder {folder} is not writable.")
+
+
+def use_compilation_cache() -> None:
+    """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is not None:
+        return
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
+    with contextlib.suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+
+
+def _machine() -> str:
+    """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
+    import jaxlib
+
+    words = {platform.machine(), platform.processor()}
+    with contextlib.suppress(OSError):  # Linux only
+        lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
+    return f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
+
+
+@contextlib.contextmanager
+def quiet_libraries():
+    """Close the error stream to compiled libraries, unless TF_CPP_MIN_LOG_LEVEL=0 asks for XLA's log.
+
+    XLA writes there, alarmingly, that it cannot check features of code from the cache. Raising that variable
+    here would be too late: it is read when jax is imported. Our own errors are printed afterwards.
+    """
+    if sys.stderr is None or os.environ.get("TF_CPP_MIN_LOG_LEVEL") == "0":
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,0 +1,223 @@
+"""Running a sweep into a folder: every cell once, whatever is killed when, with the same bytes at the end.
+
+manifest.json      the sweep, its cells with sensitivity, scale and support, versions
+cells/0003.parquet one row per replicate, written when a cell is done
+results.parquet    all cells, when all are done
+summary.csv        one line per cell: mean errors with standard errors
+errors.png         mean error +- 2 standard errors against n
+"""
+
+import csv
+import io
+import json
+import math
+import pathlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import matplotlib.figure
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from jaxgeodp._version import __version__
+from jaxgeodp.checks import InputError
+from jaxgeodp.experiments.replicates import Errors, run_replicates
+from jaxgeodp.experiments.sweep import Cell, Sweep
+from jaxgeodp.files import write_atomically
+
+_SCHEMA = pa.schema(
+    [
+        ("cell", pa.int32()),
+        ("replicate", pa.int32()),
+        ("distance", pa.float64()),
+        ("euclidean", pa.float64()),
+        ("on_manifold", pa.bool_()),
+        ("proposals", pa.int32()),
+    ]
+)
+
+
+class SweepResults(NamedTuple):
+    """What `run_sweep` leaves."""
+
+    folder: pathlib.Path
+    summary: list[dict[str, Any]]  #: one row per cell
+
+
+def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | None = None) -> SweepResults:
+    """Run all cells that the folder does not hold yet, and write the results.
+
+    May be killed at any moment and called again: finished cells are kept, none is run twice, and the files are the same
+    as without the interruption. Under `jax.distributed` every process calls it; the first one writes.
+
+    Args:
+        sweep: what to run.
+        folder: created; must hold nothing or the same sweep, made with the same versions.
+        progress: called as ``progress(label, replicates done, replicates in all)``.
+
+    Raises:
+        ValueError: the folder holds something else, or no mechanism can be calibrated.
+    """
+    folder = pathlib.Path(folder)
+    generator = sweep.generator()
+    cells = sweep.cells()
+    with jax.enable_x64(True):
+        facts = [_facts(sweep, cell, generator.ball) for cell in cells]
+    if all("refusal" in fact for fact in facts):
+        raise InputError(f"sweep: no cell can run: {facts[0]['refusal']}")
+    manifest = {
+        "sweep": sweep.as_dict(),
+        "fingerprint": sweep.fingerprint(),
+        "versions": {"jaxgeodp": __version__, "jax": jax.__version__, "platform": jax.default_backend()},
+        "cells": facts,
+    }
+    first = jax.process_index() == 0
+    if first:
+        _open(folder, manifest)
+    done, total = 0, sweep.replicates * sum("refusal" not in fact for fact in facts)
+    for index, (cell, fact) in enumerate(zip(cells, facts, strict=True)):
+        if "refusal" in fact:
+            continue
+        path = folder / "cells" / f"{index:04d}.parquet"
+        if not _agreed(path.exists()):
+            errors = _run(
+                sweep, cell, generator, progress and (lambda k, d=done, c=cell: progress(c.label, d + k, total))
+            )
+            if first:
+                _write_cell(path, index, errors)
+        done += sweep.replicates
+        if progress is not None:
+            progress(cell.label, done, total)
+    summary = _finish(folder, facts) if first else []
+    return SweepResults(folder, summary)
+
+
+def _facts(sweep, cell: Cell, ball) -> dict[str, Any]:
+    """Public numbers of a cell, or why it cannot run."""
+    names = {"label": cell.label, "mechanism": cell.mechanism, "calibration": cell.calibration, "n": cell.n}
+    names[cell.parameter] = cell.strength
+    try:
+        mechanism = sweep.mechanism(cell, ball)
+        calibration = mechanism.calibrate(cell.n)
+    except InputError as refusal:
+        return {**names, "refusal": str(refusal)}
+    return {
+        **names,
+        "guarantee": mechanism.guarantee.record(calibration.theorem)["kind"],
+        "sensitivity": calibration.sensitivity.value,
+        "scale": float(calibration.scale),
+        "support": None if calibration.support is None else calibration.support.radius,
+    }
+
+
+def _run(sweep, cell, generator, progress):
+    finished = 0
+
+    def report(count):
+        nonlocal finished
+        finished += count
+        if progress:
+            progress(finished)
+
+    mechanism = sweep.mechanism(cell, generator.ball)
+    return run_replicates(mechanism, generator, cell.n, sweep.replicates, sweep.seed, cell.label, progress=report)
+
+
+def _agreed(exists: bool) -> bool:
+    """What the first process sees."""
+    if jax.process_count() == 1:
+        return exists
+    from jax.experimental import multihost_utils
+
+    return bool(multihost_utils.broadcast_one_to_all(np.asarray(exists)))
+
+
+def _open(folder, manifest):
+    path = folder / "manifest.json"
+    if path.exists():
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            known = None
+        if known != json.loads(json.dumps(manifest)):
+            raise InputError(f"{folder} holds another sweep, or one of other versions; name another folder.")
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"{folder} is not empty and holds no sweep; name another folder.")
+    (folder / "cells").mkdir(parents=True, exist_ok=True)
+    for leftover in (*folder.glob(".part-*"), *folder.glob("cells/.part-*")):
+        leftover.unlink()
+    if not path.exists():
+        write_atomically(path, json.dumps(manifest, indent=1))
+
+
+def _write_cell(path, index, errors: Errors):
+    count = len(errors.distance)
+    columns = [np.full(count, index, np.int32), np.arange(count, dtype=np.int32), *errors]
+    table = pa.table([pa.array(c, field.type) for c, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    write_atomically(path, sink.getvalue())
+
+
+def _finish(folder, facts):
+    """results.parquet, summary.csv and the figure, from the cells' files."""
+    rows = []
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, _SCHEMA, compression="zstd") as writer:
+        for index, fact in enumerate(facts):
+            path = folder / "cells" / f"{index:04d}.parquet"
+            if "refusal" in fact:
+                rows.append(fact)
+                continue
+            table = pq.read_table(path)
+            writer.write_table(table)
+            rows.append({**fact, **_summary(table)})
+    write_atomically(folder / "results.parquet", sink.getvalue())
+    text = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_atomically(folder / "summary.csv", text.getvalue())
+    picture = io.BytesIO()
+    draw_errors(rows).savefig(picture, format="png", dpi=110, metadata={"Software": None})
+    write_atomically(folder / "errors.png", picture.getvalue())
+    return rows
+
+
+def _summary(table):
+    distance, euclidean = (table[name].to_numpy() for name in ("distance", "euclidean"))
+    inside = table["on_manifold"].to_numpy()
+    known = distance[np.isfinite(distance)]
+    return {
+        "replicates": len(distance),
+        "distance": known.mean() if known.size else math.nan,
+        "distance_se": known.std(ddof=1) / math.sqrt(known.size) if known.size > 1 else math.nan,
+        "euclidean": euclidean.mean(),
+        "euclidean_se": euclidean.std(ddof=1) / math.sqrt(euclidean.size) if euclidean.size > 1 else math.nan,
+        "on_manifold": inside.mean(),
+        "proposals": table["proposals"].to_numpy().mean(),
+    }
+
+
+def draw_errors(rows, column: str = "euclidean"):
+    """A figure of mean errors +- 2 standard errors against n, a line for each mechanism, calibration and parameter."""
+    figure = matplotlib.figure.Figure(figsize=(6.5, 4.2), layout="constrained")
+    axis = figure.subplots()
+    lines: dict[str, list] = {}
+    for row in rows:
+        if "refusal" not in row:
+            lines.setdefault(row["label"].replace(f", n={row['n']}", ""), []).append(row)
+    for label, cells in lines.items():
+        n = np.array([row["n"] for row in cells])
+        mean, error = (np.array([row[name] for row in cells]) for name in (column, f"{column}_se"))
+        (line,) = axis.plot(n, mean, "o-", markersize=3, linewidth=1, label=label)
+        axis.fill_between(n, mean - 2 * error, mean + 2 * error, color=line.get_color(), alpha=0.2, linewidth=0)
+    axis.set(xscale="log", yscale="log", xlabel="records n", ylabel=f"mean {column} distance, ± 2 SE")
+    sizes = sorted({row["n"] for row in rows})
+    axis.set_xticks(sizes, [str(n) for n in sizes])
+    axis.minorticks_off()
+    axis.legend(frameon=False, fontsize="x-small")
+    return figure

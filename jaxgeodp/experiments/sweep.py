@@ -1,0 +1,177 @@
+"""A sweep: mechanisms x calibrations x numbers of records x privacy parameters, described by a small public file."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import pathlib
+import tomllib
+from typing import Any
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.datasets import digit_covariances, digit_outlines
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
+from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds.names import manifold_named
+from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.names import GAUSSIAN, MECHANISMS, WITH_DENSITY, mechanism_named
+
+DATA = (*GENERATORS, "digits")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One mechanism with its privacy parameter (``strength``: epsilon or mu) and number of records."""
+
+    mechanism: str
+    calibration: str
+    n: int
+    strength: float
+
+    @property
+    def parameter(self) -> str:
+        """ "epsilon" or "mu"."""
+        return "mu" if self.mechanism in GAUSSIAN else "epsilon"
+
+    @property
+    def label(self) -> str:
+        """Names the cell, and its stream of noise."""
+        return f"{self.mechanism}, {self.calibration}, n={self.n}, {self.parameter}={self.strength:g}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Sweep:
+    """What is compared; every field may stand in the file that `read_sweep` reads.
+
+    Attributes:
+        manifold, size: as for ``jaxgeodp plan``: sphere, spd, shapes, ...
+        radius: of the public ball; its centre is the origin, or for outlines and digits their public template.
+        data: "polar", "wishart" (SPD), "outlines" (shapes) or "digits" (outlines for shapes, covariances for spd of
+            size 5).
+        mechanisms: names as for ``jaxgeodp release``, or baselines: euclidean, euclidean-projected, landmarks,
+            landmarks-unaligned.
+        n, epsilon, mu, calibrations: lists; every combination is a cell. mu is for the Gaussian mechanisms,
+            calibrations for kng and laplace.
+        replicates: independent data sets per cell.
+        seed: all numbers follow from it.
+        digit: 0 to 9, of data "digits".
+    """
+
+    manifold: str
+    radius: float
+    mechanisms: tuple[str, ...]
+    n: tuple[int, ...]
+    size: int | None = None
+    epsilon: tuple[float, ...] = ()
+    mu: tuple[float, ...] = ()
+    calibrations: tuple[str, ...] = ("tight",)
+    data: str = "polar"
+    replicates: int = 1000
+    seed: int = 0
+    digit: int = 3
+
+    def __post_init__(self):
+        for name, allowed in (("mechanisms", MECHANISMS), ("calibrations", ("tight", "theorem", "paper"))):
+            for value in getattr(self, name):
+                if value not in allowed:
+                    raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {value!r}.")
+        if self.data not in DATA:
+            raise InputError(f"sweep: data must be one of {', '.join(DATA)}, got {self.data!r}.")
+        for name, least in (("replicates", 1), ("seed", 0), ("digit", 0)):
+            _check_number("sweep", name, getattr(self, name), int, least)
+        for value in self.n:
+            _check_number("sweep", "n", value, int, 2)
+        for name in ("epsilon", "mu"):
+            for value in getattr(self, name):
+                _check_number("sweep", name, value, float, 0.0)
+        gaussian = [name for name in self.mechanisms if name in GAUSSIAN]
+        if not self.mechanisms or not self.n:
+            raise InputError("sweep: mechanisms and n must each have an entry.")
+        if gaussian and not self.mu:
+            raise InputError(f"sweep: {gaussian[0]} needs mu, a list of privacy parameters.")
+        if len(gaussian) < len(self.mechanisms) and not self.epsilon:
+            raise InputError("sweep: epsilon is missing, a list of privacy parameters.")
+
+    def cells(self) -> list[Cell]:
+        """All combinations, in a fixed order."""
+        cells = []
+        for name, calibration, n in itertools.product(self.mechanisms, self.calibrations, self.n):
+            if name not in WITH_DENSITY and calibration != self.calibrations[0]:
+                continue
+            for strength in self.mu if name in GAUSSIAN else self.epsilon:
+                cells.append(Cell(name, calibration if name in WITH_DENSITY else "tight", n, float(strength)))
+        return list(dict.fromkeys(cells))
+
+    def generator(self) -> Generator:
+        """The data, in the public ball.
+
+        Raises:
+            ValueError: the data do not fit the manifold.
+        """
+        manifold = manifold_named(self.manifold, self.size)
+        if self.data == "digits":
+            return self._digits(manifold)
+        outlines = self.data == "outlines" and isinstance(manifold, PlanarShapes)
+        center = OutlineData.template(manifold) if outlines else manifold.origin
+        return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
+
+    def _digits(self, manifold):
+        if isinstance(manifold, PlanarShapes):
+            from jaxgeodp.datasets import template_outline
+
+            points = manifold.from_landmarks(digit_outlines(self.digit, manifold.landmarks))
+            center = manifold.project(manifold.from_landmarks(template_outline(self.digit, manifold.landmarks)))
+        elif manifold == SPD(5):
+            points, center = digit_covariances(self.digit), manifold.origin
+        else:
+            raise InputError(f"sweep: digits are shapes, or spd of size 5; got {manifold}.")
+        return ResampledData(GeodesicBall(manifold, center, self.radius), points)
+
+    def mechanism(self, cell: Cell, ball: GeodesicBall) -> Mechanism:
+        """The mechanism of a cell."""
+        return mechanism_named(cell.mechanism, ball, cell.strength, cell.calibration)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All fields, as JSON has them."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    def fingerprint(self) -> str:
+        """A hash of all fields."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def read_sweep(path) -> Sweep:
+    """A sweep from a TOML file.
+
+    Raises:
+        ValueError: not TOML, an unknown or missing field, or a value out of range.
+        OSError: the file cannot be read.
+    """
+    path = pathlib.Path(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a TOML file ({error}).") from None
+    fields = {field.name: field for field in dataclasses.fields(Sweep)}
+    for name in table:
+        if name not in fields:
+            raise InputError(f"{path}: unknown field {name!r}; known are {', '.join(fields)}.")
+    for name, field in fields.items():
+        required = field.default is dataclasses.MISSING
+        if required and name not in table:
+            raise InputError(f"{path}: {name} is missing.")
+        several = "tuple" in str(field.type)
+        if several and name in table:
+            values = table[name]
+            table[name] = tuple(values) if isinstance(values, list) else (values,)
+        elif name in table and isinstance(table[name], list | dict):
+            raise InputError(f"{path}: {name} must be a single value.")
+    return Sweep(**table)
+
+
+def _check_number(owner, name, value, kind, least):
+    right = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
+    if not right or not (value >= least if kind is int else value > least):
+        what = "an integer of at least" if kind is int else "a number above"
+        raise InputError(f"{owner}: {name} must be {what} {least:g}, got {value!r}.")

@@ -1,0 +1,362 @@
+"""The sweep engine: right laws, the same numbers whatever is killed, split or shared, and clear errors."""
+
+import csv
+import json
+import os
+import pathlib
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    EuclideanLaplace,
+    FrechetMedian,
+    GeodesicBall,
+    KNGMechanism,
+    LandmarkLaplace,
+    LaplaceMechanism,
+    PlanarShapes,
+    Sphere,
+    WrappedLaplace,
+    frechet_mean,
+)
+from jaxgeodp.cli import app
+from jaxgeodp.experiments import OutlineData, PolarData, ResampledData, Sweep, WishartData, run_replicates, run_sweep
+from jaxgeodp.experiments.replicates import padded_size
+from jaxgeodp.experiments.shapes import crossings
+
+ALPHA = 1e-6
+S2 = GeodesicBall(Sphere(2), Sphere(2).origin, np.pi / 8)
+P2 = GeodesicBall(SPD(2), SPD(2).origin, 1.5)
+SMALL = """
+manifold = "sphere"
+size = 2
+radius = 0.39
+mechanisms = ["laplace", "tangent", "euclidean"]
+calibrations = ["tight", "theorem"]
+n = [10, 20, 30]
+epsilon = [0.5, 1.0]
+replicates = 200
+"""
+
+
+def outlines(radius=0.19, landmarks=20):
+    manifold = PlanarShapes(landmarks)
+    return OutlineData(GeodesicBall(manifold, OutlineData.template(manifold), radius))
+
+
+def drawn(data, seed, count):
+    return jax.jit(lambda key: data.records(key, count))(jax.random.key(seed))
+
+
+# Data ------------------------------------------------------------------------------------------------------
+
+
+def test_polar_data_have_uniform_lengths_and_angles():
+    points = np.asarray(drawn(PolarData(S2), 0, 20_000))
+    length = np.arctan2(np.linalg.norm(points[:, :2], axis=1), points[:, 2])
+    angle = np.arctan2(points[:, 1], points[:, 0])
+    assert stats.kstest(length / S2.radius, "uniform").pvalue > ALPHA
+    assert stats.kstest(angle / (2 * np.pi) + 0.5, "uniform").pvalue > ALPHA
+    # The uniform law of the cap is another one.
+    assert stats.kstest((1 - np.cos(length)) / (1 - np.cos(S2.radius)), "uniform").pvalue < ALPHA
+
+
+def test_polar_directions_are_uniform_in_three_dimensions():
+    ball = GeodesicBall(Sphere(3), Sphere(3).origin, 0.3)
+    points = np.asarray(drawn(PolarData(ball), 0, 20_000))
+    tangent = np.asarray(jax.vmap(lambda x: Sphere(3).log(jnp.asarray(ball.center), x))(jnp.asarray(points)))
+    height = tangent[:, 0] / np.linalg.norm(tangent, axis=1)  # uniform on the sphere of directions (Archimedes)
+    assert stats.kstest(height / 2 + 0.5, "uniform").pvalue > ALPHA
+
+
+def test_wishart_data_have_the_law_of_scipy():
+    ours = np.asarray(drawn(WishartData(P2), 0, 10_000))
+    raw = stats.wishart(2, np.eye(2) / 2).rvs(20_000, random_state=1)
+    inside = np.sqrt((np.log(np.linalg.eigvalsh(raw)) ** 2).sum(axis=1)) <= P2.radius
+    theirs = raw[inside]
+    for statistic in (np.linalg.det, lambda x: np.trace(x, axis1=1, axis2=2), lambda x: x[:, 0, 1]):
+        assert stats.ks_2samp(statistic(ours), statistic(theirs)).pvalue > ALPHA
+        assert stats.ks_2samp(statistic(ours), statistic(raw)).pvalue < ALPHA  # what lies outside matters
+
+
+def test_outlines_do_not_cross_themselves_and_fill_the_ball():
+    data = outlines()
+    manifold = data.ball.manifold
+    points = drawn(data, 0, 500)
+    distance = jax.vmap(lambda x: manifold.dist(jnp.asarray(data.ball.center), x))(points)
+    assert 0.05 < float(jnp.median(distance)) < data.ball.radius
+    assert max(crossings(np.asarray(x)) for x in points) == 0
+
+
+@pytest.mark.parametrize("data", [PolarData(S2), WishartData(P2), outlines()], ids=lambda d: type(d).__name__)
+def test_records_lie_in_the_ball_and_do_not_depend_on_how_many_follow(data):
+    few, many = (drawn(data, 3, count) for count in (7, 64))
+    np.testing.assert_allclose(few, many[:7], atol=1e-12)
+    assert bool(jnp.all(jax.vmap(lambda x: data.ball.manifold.dist(jnp.asarray(data.ball.center), x))(many)
+                        <= data.ball.radius * (1 + 1e-9)))  # fmt: skip
+    again = drawn(data, 4, 7)
+    assert float(jnp.max(jnp.abs(again - few))) > 1e-3
+
+
+def test_resampled_data_are_the_clipped_records():
+    points = PolarData(GeodesicBall(Sphere(2), S2.center, 0.7)).records(jax.random.key(0), 50)
+    data = ResampledData(S2, points)
+    taken = np.asarray(drawn(data, 1, 500))
+    clipped = np.asarray(S2.clip(points))
+    nearest = np.linalg.norm(taken[:, None] - clipped[None], axis=2)
+    assert nearest.min(axis=1).max() < 1e-12
+    assert len(set(nearest.argmin(axis=1))) > 45
+
+
+# Replicates ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "data", "n"),
+    [
+        (KNGMechanism(S2, 1.0), PolarData(S2), 40),
+        (LaplaceMechanism(P2, 1.0), WishartData(P2), 40),
+        (LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30),
+    ],
+    ids=["KNG on the sphere", "Laplace on matrices", "landmarks"],
+)
+def test_replicates_have_the_law_of_simulate(mechanism, data, n):
+    """Padded, weighted and batched, against one data set after the other."""
+    manifold = data.ball.manifold
+    ours = run_replicates(mechanism, data, n, 600, seed=1)
+
+    def alone(key):
+        points = data.records(key, n)
+        value = mechanism.simulate(jax.random.fold_in(key, 1), points, 1)[0]
+        return manifold.dist(frechet_mean(manifold, points), manifold.project(value))
+
+    theirs = jax.jit(jax.vmap(alone))(jax.random.split(jax.random.key(2), 600))
+    assert stats.ks_2samp(ours.distance, np.asarray(theirs)).pvalue > ALPHA
+    # A scale that is off by a third is seen.
+    wrong = run_replicates(type(mechanism)(data.ball, 1.5), data, n, 600, seed=1)
+    if not isinstance(mechanism, LandmarkLaplace):
+        assert stats.ks_2samp(wrong.distance, np.asarray(theirs)).pvalue < ALPHA
+
+
+def test_replicates_depend_on_seed_label_and_number_only():
+    mechanism, data = LaplaceMechanism(S2, 1.0), PolarData(S2)
+    whole = run_replicates(mechanism, data, 20, 100)
+    for replicates in (100, 31):  # 15 and 5 blocks
+        split = run_replicates(mechanism, data, 20, replicates, block=7)
+        np.testing.assert_array_equal(split.distance, whole.distance[:replicates])
+    assert np.all(run_replicates(mechanism, data, 20, 100, label="b").distance != whole.distance)
+    assert np.all(run_replicates(mechanism, data, 20, 100, seed=1).distance != whole.distance)
+
+
+def test_mechanisms_meet_the_same_data():
+    """The noise of two streams differs, the data do not: with hardly any noise the errors of the bias agree."""
+    data = PolarData(S2)
+    errors = [run_replicates(EuclideanLaplace(S2, 1e9), data, 20, 50, label=label).euclidean for label in "ab"]
+    np.testing.assert_allclose(*errors, atol=1e-9)
+    assert errors[0].min() > 1e-4
+
+
+def test_values_off_the_manifold_are_told():
+    vectors = run_replicates(EuclideanLaplace(S2, 1.0), PolarData(S2), 20, 20)
+    assert not vectors.on_manifold.any()
+    assert np.isnan(vectors.distance).all()
+    assert np.isfinite(vectors.euclidean).all()
+    matrices = run_replicates(EuclideanLaplace(P2, 1.0), WishartData(P2), 20, 400)
+    assert 0.05 < matrices.on_manifold.mean() < 0.95
+    np.testing.assert_array_equal(np.isfinite(matrices.distance), matrices.on_manifold)
+
+
+def test_sizes_of_programs():
+    assert [padded_size(n) for n in (2, 32, 33, 128, 129, 10_000)] == [32, 32, 128, 128, 512, 32_768]
+
+
+def test_replicates_refuse_other_statistics():
+    with pytest.raises(ValueError, match=r"needs the Frechet mean, got FrechetMedian\.$"):
+        run_replicates(KNGMechanism(S2, 1.0, FrechetMedian()), PolarData(S2), 20, 5)
+
+
+DEVICES = """
+import sys, jax, numpy as np
+from jaxgeodp import *
+from jaxgeodp.experiments import PolarData, run_replicates
+ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.39)
+errors = run_replicates(LaplaceMechanism(ball, 1.0), PolarData(ball), 20, 101)
+np.save(sys.argv[1], np.stack([errors.distance, errors.proposals]))
+print(jax.device_count())
+"""
+
+
+def test_four_devices_give_the_numbers_of_one(tmp_path):
+    for count in (1, 4):
+        flags = f"--xla_force_host_platform_device_count={count}"
+        command = [sys.executable, "-c", DEVICES, str(tmp_path / f"{count}.npy")]
+        done = subprocess.run(command, env={**os.environ, "XLA_FLAGS": flags}, capture_output=True, text=True)
+        assert done.stdout.strip() == str(count), done.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "1.npy"), np.load(tmp_path / "4.npy"))
+
+
+# Sweeps ----------------------------------------------------------------------------------------------------
+
+
+def command(config, out, *more):
+    return [sys.executable, "-m", "jaxgeodp", "sweep", str(config), "--out", str(out), *more]
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A configuration and the folder of its sweep, by the command."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "sweep.toml").write_text(SMALL)
+    done = subprocess.run(command(folder / "sweep.toml", folder / "out"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "sweep.toml", folder / "out", done.stdout
+
+
+def test_a_sweep_writes_rows_summary_and_manifest(finished):
+    _, out, printed = finished
+    manifest = json.loads((out / "manifest.json").read_text())
+    # Laplace has two calibrations, the others one; two epsilons, three n.
+    assert len(manifest["cells"]) == 3 * 2 * (2 + 1 + 1)
+    table = pq.read_table(out / "results.parquet").to_pydict()
+    assert len(table["cell"]) == 200 * len(manifest["cells"])
+    assert table["replicate"][:200] == list(range(200))
+    lines = (out / "summary.csv").read_text().splitlines()
+    assert len(lines) == 1 + len(manifest["cells"])
+    assert any(line.startswith('"laplace, theorem, n=20, epsilon=0.5"') for line in lines)
+    assert (out / "errors.png").stat().st_size > 10_000
+    assert "peak memory" in printed and "GiB" in printed
+
+
+def test_halving_epsilon_doubles_the_error(finished):
+    rows = (finished[1] / "summary.csv").read_text().splitlines()
+    table = {row["label"]: row for row in csv.DictReader(rows)}
+    one, half = (float(table[f"tangent, tight, n=30, epsilon={e}"]["distance"]) for e in ("1", "0.5"))
+    assert half / one == pytest.approx(2.0, rel=0.2)
+
+
+def test_a_killed_sweep_resumes_to_the_same_bytes(finished, tmp_path):
+    config, out, _ = finished
+    for attempt, wait in enumerate(random.Random(0).uniform(2.0, 12.0) for _ in range(2)):
+        folder = tmp_path / str(attempt)
+        process = subprocess.Popen(command(config, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if attempt == 0:
+            # In the middle for certain: when the first cells are there.
+            while process.poll() is None and len(list(folder.glob("cells/*.parquet"))) < 3:
+                time.sleep(0.02)
+        else:
+            time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        stamps = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*.parquet")}
+        (folder / "cells").mkdir(parents=True, exist_ok=True)
+        (folder / "cells" / ".part-torn").write_bytes(b"half")
+        if not (folder / "manifest.json").exists():
+            (folder / "cells" / ".part-torn").unlink()
+            (folder / "cells").rmdir()
+        subprocess.run(command(config, folder), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        assert contents(folder) == contents(out)
+        assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "a cell was run twice"
+
+
+def test_two_processes_give_the_numbers_of_one(finished, tmp_path):
+    config, out, _ = finished
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    folder = tmp_path / "out"
+    shared = ("--coordinator", f"127.0.0.1:{port}", "--processes", "2")
+    workers = [
+        subprocess.Popen(command(config, folder, *shared, "--process", str(k)), stderr=subprocess.PIPE, text=True)
+        for k in (0, 1)
+    ]
+    for worker in workers:
+        assert worker.wait(timeout=280) == 0, worker.stderr.read()
+    assert contents(folder) == contents(out)
+
+
+def test_a_folder_is_never_mixed(finished, tmp_path):
+    config, out, _ = finished
+    other = tmp_path / "other.toml"
+    other.write_text(SMALL.replace("replicates = 200", "replicates = 201"))
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "notes.txt").write_text("mine")
+    for arguments, message in (
+        (["sweep", str(other), "--out", str(out)], "holds another sweep"),
+        (["sweep", str(config), "--out", str(full)], "is not empty and holds no sweep"),
+        (["sweep", str(config), "--out", str(config)], "is a file; name a folder"),
+        (["sweep", str(tmp_path / "none.toml"), "--out", str(full)], "is no file"),
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+    assert [path.name for path in full.iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("mechanisms = [", 'mechanisms = ["kgn", '), "mechanisms must be of"),
+        (("manifold = ", "manifolds = "), "unknown field 'manifolds'"),
+        (("radius = 0.39\n", ""), "radius is missing"),
+        (("n = [10", "n = [1"), "n must be an integer of at least 2, got 1"),
+        (("epsilon = [0.5", "epsilon = [-0.5"), "epsilon must be a number above 0"),
+        (("epsilon = [0.5, 1.0]", ""), "epsilon is missing"),
+        (('mechanisms = ["laplace"', 'mechanisms = ["gaussian"'), "gaussian needs mu"),
+        (("size = 2", "size = [2]"), "size must be a single value"),
+        (("replicates = 200", "replicates = 0"), "replicates must be an integer of at least 1"),
+        (("radius = 0.39", "radius = 2.0"), "no cell can run"),
+        (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "they need an SPD manifold"),
+        (('"sphere"', '"torus"'), "manifold must be one of"),
+        (("n = [10", "n = [10"[:3]), "not a TOML file"),
+    ],
+)
+def test_a_wrong_configuration_is_one_sentence_and_writes_nothing(tmp_path, change, message):
+    path = tmp_path / "sweep.toml"
+    path.write_text(SMALL.replace(*change))
+    result = CliRunner().invoke(app, ["sweep", str(path), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2, result.output
+    assert message in " ".join(result.output.split())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_mechanism_that_refuses_is_a_row_with_its_reason(tmp_path):
+    sweep = Sweep("spd", 1.5, ("laplace", "tangent"), (3, 60), 2, epsilon=(0.1,), data="wishart", replicates=20)
+    results = run_sweep(sweep, tmp_path / "out")
+    refused = [row for row in results.summary if "refusal" in row]
+    assert [row["n"] for row in refused if row["mechanism"] == "laplace"] == [3]
+    assert "raise epsilon" in refused[0]["refusal"]
+    assert pathlib.Path(tmp_path / "out" / "results.parquet").exists()
+
+
+def test_simulate_prints_errors_and_memory():
+    arguments = "simulate --manifold sphere --size 2 --radius 0.39 --n 50 --epsilon 1 --mechanism wrapped".split()
+    first, second = (CliRunner().invoke(app, [*arguments, "--replicates", "100"]) for _ in range(2))
+    assert first.exit_code == 0, first.output
+    lines = first.output.splitlines()
+    assert lines[0].startswith("mean distance")
+    assert lines[:2] == second.output.splitlines()[:2]
+    assert float(lines[0].split(": ")[1].split(" +-")[0]) == pytest.approx(
+        2 * WrappedLaplace(S2, 1.0).scale(50), rel=0.5
+    )
+    assert "100.0% of values" in first.output
+    result = CliRunner().invoke(app, [*arguments, "--mu", "1"])
+    assert result.exit_code == 2
+    assert "one of --epsilon and --mu" in result.output
