@@ -180,7 +180,7 @@ def test_values_off_the_manifold_are_told():
 
 
 def test_sizes_of_programs():
-    assert [padded_size(n) for n in (2, 32, 33, 128, 129, 10_000)] == [32, 32, 128, 128, 512, 32_768]
+    assert [padded_size(n) for n in (2, 128, 129, 512, 513, 10_000)] == [128, 128, 512, 512, 2048, 32_768]
 
 
 def test_replicates_refuse_other_statistics():

@@ -19,7 +19,7 @@ from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms import EuclideanLaplace, LandmarkLaplace
-from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
@@ -46,6 +46,7 @@ def run_replicates(
     replicates: int,
     seed: int = 0,
     label: str = "",
+    calibration: Calibration | None = None,
     block: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Errors:
@@ -62,6 +63,7 @@ def run_replicates(
         replicates: how many.
         seed: an integer.
         label: names the stream of noise.
+        calibration: another than the mechanism's own, such as one that a paper printed.
         block: replicates at a time and device; chosen to bound the memory by default.
         progress: called with the number of replicates done since the last call.
 
@@ -80,7 +82,7 @@ def run_replicates(
     with jax.enable_x64(True):
         key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(b"data"))
         noise_key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(label.encode()))
-        calibration = mechanism.calibrate(n)
+        calibration = mechanism.calibrate(n) if calibration is None else calibration
         common = (mechanism._program(), generator, key, noise_key, n, calibration.scale, calibration.support)
         parts = []
         for start in range(0, replicates, step):
@@ -91,8 +93,8 @@ def run_replicates(
 
 
 def padded_size(n: int) -> int:
-    """Sizes of compiled programs: powers of 4 times 32, so that at most three quarters of a program idle."""
-    return 32 * 4 ** max(0, math.ceil(math.log(n / 32, 4) - 1e-9))
+    """Sizes of compiled programs: powers of 4 times 128."""
+    return 128 * 4 ** max(0, math.ceil(math.log(n / 128, 4) - 1e-9))
 
 
 def block_size(manifold, size: int, replicates: int) -> int:

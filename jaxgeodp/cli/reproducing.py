@@ -1,0 +1,40 @@
+"""``jaxgeodp reproduce``: the papers' figures and claims."""
+
+import pathlib
+import time
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use_compilation_cache
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="laplace-2021, kng-2022 or shapes-2022.")],
+    out: Annotated[pathlib.Path | None, typer.Option(help="Folder of figures and tables; named as the paper.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few replicates: to see that it works.")] = False,
+    seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 0,
+) -> None:
+    """Repeat a paper's simulations as they ran them, as they proved them, and with our bounds; judge its claims."""
+    with one_sentence_errors():
+        folder = pathlib.Path(paper) if out is None else out
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(f"--out {folder} exists and is not an empty folder; name another.")
+        use_compilation_cache()
+        with OUTPUT.status("Compiling ...") as status, quiet_libraries():
+            from jaxgeodp.experiments.reproduction import PAPERS
+            from jaxgeodp.experiments.reproduction.run import Run
+
+            if paper not in PAPERS:
+                raise InputError(f"the paper must be one of {', '.join(PAPERS)}, got '{paper}'.")
+            run = Run(quick, seed, lambda text: status.update(escape(text)))
+            start = time.perf_counter()
+            PAPERS[paper](run)
+            seconds = time.perf_counter() - start
+            run.write(folder, paper, seconds)
+    for claim in run.claims:
+        line = f"{claim.id:5}  {claim.setting:8}  {claim.verdict:18}  {claim.claim}: {claim.found}"
+        OUTPUT.print(escape(line), soft_wrap=True, highlight=False)
+    OUTPUT.print(f"Wrote {escape(str(folder))} in {seconds:.0f} s.", soft_wrap=True, highlight=False)

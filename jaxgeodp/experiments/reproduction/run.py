@@ -1,0 +1,184 @@
+"""What a reproduction collects: claims with verdicts, figures, and the numbers behind them."""
+
+import csv
+import dataclasses
+import io
+import json
+import math
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import matplotlib.figure
+import numpy as np
+
+from jaxgeodp._version import __version__
+from jaxgeodp.bounds import Sensitivity
+from jaxgeodp.experiments.replicates import run_replicates
+from jaxgeodp.files import write_atomically
+from jaxgeodp.mechanisms.mechanism import Calibration
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A mean and its standard error."""
+
+    mean: float
+    error: float
+
+    @classmethod
+    def of(cls, values) -> "Estimate":
+        """Of independent values."""
+        values = np.asarray(values, float)
+        error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+        return cls(float(values.mean()), float(error))
+
+    def __str__(self):
+        return f"{self.mean:.4g} ± {2 * self.error:.1g}"
+
+    def scaled(self, factor: float) -> "Estimate":
+        """The same in other units."""
+        return Estimate(self.mean * factor, self.error * abs(factor))
+
+
+@dataclasses.dataclass(frozen=True)
+class Claim:
+    """One claim in one setting: "paper" (as they simulated), "theorem" (as they proved) or "tight" (ours)."""
+
+    id: str
+    claim: str
+    setting: str
+    found: str
+    verdict: str
+    why: str = ""
+
+
+@dataclasses.dataclass
+class Run:
+    """A reproduction under way.
+
+    Args:
+        quick: few replicates, to see that it works; verdicts then mean little.
+        seed: all numbers follow from it.
+        say: called with what is being done.
+    """
+
+    quick: bool = False
+    seed: int = 0
+    say: Callable[[str], None] = print
+    claims: list[Claim] = dataclasses.field(default_factory=list)
+    figures: dict[str, matplotlib.figure.Figure] = dataclasses.field(default_factory=dict)
+    numbers: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+
+    def count(self, full: int) -> int:
+        """Replicates: the paper's number, or a thirtieth of it."""
+        return max(20, full // 30) if self.quick else full
+
+    def claim(self, *fields: str) -> None:
+        """Add a `Claim`."""
+        self.claims.append(Claim(*fields))
+
+    def error(self, name, setting, mechanism, data, n, replicates, calibration=None) -> dict[str, Any]:
+        """Mean errors of a mechanism over replicates, remembered as a row of numbers.csv."""
+        label = f"{name}, {setting}, n={n}, {mechanism.epsilon:g}"
+        self.say(f"{data.ball.manifold}: {label}")
+        errors = run_replicates(mechanism, data, n, self.count(replicates), self.seed, label, calibration=calibration)
+        used = mechanism.calibrate(n) if calibration is None else calibration
+        inside = errors.distance[errors.on_manifold]
+        row = {
+            "manifold": str(data.ball.manifold),
+            "mechanism": name,
+            "setting": setting,
+            "n": n,
+            "epsilon": float(mechanism.epsilon),
+            "replicates": len(errors.euclidean),
+            "scale": float(used.scale),
+            "euclidean": Estimate.of(errors.euclidean),
+            "distance": Estimate.of(inside) if inside.size > 1 else None,
+            "square": Estimate.of(inside**2) if inside.size > 1 else None,
+            "on_manifold": Estimate.of(errors.on_manifold),
+        }
+        self.numbers.append(row)
+        return row
+
+    def write(self, folder: pathlib.Path, name: str, seconds: float) -> None:
+        """claims.md, claims.csv, numbers.csv, config.json and the figures."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for title, figure in self.figures.items():
+            picture = io.BytesIO()
+            figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
+            write_atomically(folder / f"{title}.png", picture.getvalue())
+        write_atomically(folder / "claims.csv", _csv([dataclasses.asdict(claim) for claim in self.claims]))
+        write_atomically(folder / "numbers.csv", _csv([_plain(row) for row in self.numbers]))
+        write_atomically(folder / "claims.md", f"# Claims of {name}\n\n{self.table()}")
+        config = {
+            "name": name,
+            "quick": self.quick,
+            "seed": self.seed,
+            "seconds": round(seconds, 1),
+            "versions": {"jaxgeodp": __version__, "jax": jax.__version__},
+            "devices": [str(device) for device in jax.devices()],
+        }
+        write_atomically(folder / "config.json", json.dumps(config, indent=1))
+
+    def table(self) -> str:
+        """The claims as a Markdown table."""
+        lines = ["| id | claim | setting | found (± 2 SE) | verdict | why |", "|---|---|---|---|---|---|"]
+        for claim in self.claims:
+            lines.append("| " + " | ".join(dataclasses.astuple(claim)) + " |")
+        return "\n".join(lines) + "\n"
+
+
+def compare(smaller: Estimate, larger: Estimate) -> str:
+    """Whether one mean is below another, beyond three standard errors of the difference."""
+    gap = larger.mean - smaller.mean
+    margin = 3.0 * math.hypot(smaller.error, larger.error)
+    return HOLDS if gap > margin else FAILS if gap < -margin else OPEN
+
+
+def all_of(verdicts) -> str:
+    """The verdict on several at once."""
+    verdicts = list(verdicts)
+    return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
+
+
+def printed(scale: float, epsilon: float, support=None) -> Calibration:
+    """A calibration as a paper printed it, for which nothing is claimed."""
+    return Calibration(Sensitivity(scale * epsilon, "as printed"), scale, support, "as printed, not proven")
+
+
+def line_figure(panels):
+    """Panels of mean errors +- 2 SE against n: (title, label of the y axis, {name: [(n, Estimate)]})."""
+    figure = matplotlib.figure.Figure(figsize=(5.2 * len(panels), 3.9), layout="constrained")
+    for axis, (title, label, lines) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
+        for name, points in lines.items():
+            n = [x for x, _ in points]
+            mean = np.array([estimate.mean for _, estimate in points])
+            band = 2.0 * np.array([estimate.error for _, estimate in points])
+            (line,) = axis.plot(n, mean, "o-", markersize=3, linewidth=1.2, label=name)
+            axis.fill_between(n, mean - band, mean + band, color=line.get_color(), alpha=0.25, linewidth=0)
+        axis.set(title=title, xlabel="records n", ylabel=label)
+        axis.set_ylim(bottom=0)
+        axis.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def _csv(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _plain(row):
+    plain = {}
+    for key, value in row.items():
+        if isinstance(value, Estimate):
+            plain |= {key: value.mean, f"{key}_se": value.error}
+        else:
+            plain[key] = value
+    return plain
