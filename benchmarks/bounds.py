@@ -39,7 +39,6 @@ CASES = [
     (PlanarShapes(5), 0.37),
     (Rotations(), 0.7),
     (SPD(2), 1.0),
-    (SPD(3), 1.0),
     (Hyperbolic(2), 1.0),
 ]
 

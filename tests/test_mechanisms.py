@@ -525,3 +525,12 @@ def test_the_boundary_term_knows_negative_curvature():
     # The exponent of the boundary term, from two scales; what else depends on them are known powers.
     ratio = math.log(bound.boundary(small) / bound.boundary(0.5 * small))
     assert ratio == pytest.approx(growth / small - 4 * math.log(2.0), abs=0.05)
+
+
+def test_single_precision_refuses_noise_below_its_rounding():
+    """It would propose nearly for ever."""
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.39)
+    data = np.broadcast_to(np.float32([0.0, 0.0, 1.0]), (200_000, 3))
+    with pytest.raises(ValueError, match=r"too small for float32 data, .*: pass them in double precision\.$"):
+        KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data, 1)
+    assert KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data.astype(float), 1).shape == (1, 3)

@@ -13,10 +13,10 @@ NOTEBOOKS = sorted((pathlib.Path(__file__).resolve().parents[1] / "notebooks").g
 def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)  # else the kernel would inherit it and show no picture
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     assert any("image/png" in output.get("data", {}) for output in outputs), "a notebook shows a picture"
 
 
 def test_there_is_a_notebook():
-    assert [path.stem for path in NOTEBOOKS] == ["geometry", "quickstart"]
+    assert [path.stem for path in NOTEBOOKS] == ["geometry", "kng_2022", "laplace_2021", "quickstart", "shapes_2022"]

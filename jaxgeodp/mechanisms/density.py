@@ -30,6 +30,8 @@ from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 _LARGEST_SCALE = 0.35
 # Largest radius in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
 _LARGEST_REACH = 10.0
+# Least scale in units of rounding.
+_ROUNDINGS = 100.0
 # Proposals per round of a release: few enough to cost nothing, many enough where acceptance is low.
 _RELEASE_BLOCK = 256
 
@@ -159,6 +161,7 @@ class DensityMechanism(Mechanism):
         calibration = self.calibrate(data.shape[0])
         if not self._radial:
             self._check_representable(data.shape[0], calibration)
+            _check_precision(type(self).__name__, data, calibration.scale)
         block = default_block(num, data.size) if block is None else block
         return _sample(self._program(), key, data, calibration.scale, calibration.support, num, block)
 
@@ -212,6 +215,16 @@ class DensityMechanism(Mechanism):
                 f"too near the limit {1.0 / manifold.volume_growth:.4g} for double precision, which "
                 f"needs at most {_LARGEST_SCALE / manifold.volume_growth:.4g}: raise epsilon or n, or lower radius."
             )
+
+
+def _check_precision(name, data, scale):
+    """Where rounding of a gradient moves the log density by much, hardly a proposal would be accepted."""
+    least = _ROUNDINGS * float(jnp.finfo(data.dtype).eps)
+    if not isinstance(scale, jax.core.Tracer) and scale < least:
+        raise InputError(
+            f"{name}: with n={data.shape[0]} the scale {scale:.3g} is too small for {data.dtype} data, which need at "
+            f"least {least:.3g}: pass them in double precision."
+        )
 
 
 @jax.jit

@@ -10,7 +10,6 @@ import numpy as np
 from jaxgeodp.experiments.paper_chains import PAPER_CHAINS, paper_chain
 from jaxgeodp.experiments.reproduction.run import FAILS, HOLDS, Estimate, Run, all_of, compare, line_figure
 from jaxgeodp.experiments.reproduction.settings import (
-    SIZES,
     EmbeddedMean,
     embedded_calibration,
     laplace_at_radius,
@@ -48,7 +47,7 @@ def _errors(run, data, setting, replicates):
     """Lines of (n, mean Euclidean distance): the four (three) mechanisms of Fig. 1 in one setting."""
     ball, lines = data.ball, {}
     curved = ball.manifold.curvature_bounds[1] > 0
-    for n in SIZES:
+    for n in run.sizes:
         cells = {"KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)}
         if setting == "paper":
             embedded = embedded_calibration(ball, n, 1.0)
@@ -84,8 +83,8 @@ def _claim_order(run, setting, lines):
             "K1",
             f"S^2: {below} < {above}",
             setting,
-            f"ratio {min(ratios):.3f} to {max(ratios):.3f} over n = {SIZES[0]} to {SIZES[-1]}",
-            _by_sizes(pairs),
+            f"ratio {min(ratios):.3f} to {max(ratios):.3f} over n = {run.sizes[0]} to {run.sizes[-1]}",
+            _by_sizes(run.sizes, pairs),
             whys[setting],
         )
     at_100 = {name: dict(lines[name])[100].scaled(100.0) for name in names}
@@ -99,10 +98,10 @@ def _claim_order(run, setting, lines):
     )
 
 
-def _by_sizes(pairs):
+def _by_sizes(sizes, pairs):
     verdicts = [compare(*pair) for pair in pairs]
     if len(set(verdicts)) > 1 and HOLDS in verdicts and FAILS in verdicts:
-        sizes = [str(n) for n, verdict in zip(SIZES, verdicts, strict=True) if verdict == HOLDS]
+        sizes = [str(n) for n, verdict in zip(sizes, verdicts, strict=True) if verdict == HOLDS]
         return f"{HOLDS} only at n = {', '.join(sizes)}"
     return all_of(verdicts)
 
@@ -117,7 +116,7 @@ def _claim_matrices(run, setting, lines):
             f"P(2): {name} < Euclidean",
             setting,
             f"ratio {min(ratios):.2f} to {max(ratios):.2f}",
-            _by_sizes(pairs),
+            _by_sizes(run.sizes, pairs),
             "the theorem's scale, 4r/(n ε)" if setting == "paper" and name == "KNG" else "",
         )
     ratios = [a.mean / b.mean for (_, a), (_, b) in zip(lines["KNG"], lines["Laplace"], strict=True)]
@@ -140,9 +139,9 @@ def _claim_rates(run, sphere):
             mechanism = KNGMechanism(data.ball, epsilon, calibration=setting)
             return run.error("KNG", setting, mechanism, data, n, replicates)["square"]
 
-        by_n = [(n, square(sphere, n, 4.0)) for n in (60, 80, 100, 120)]
+        by_n = [(n, square(sphere, n, 4.0)) for n in run.sizes[-4:]]
         by_epsilon = [(epsilon, square(sphere, 100, epsilon)) for epsilon in _EPSILONS]
-        by_dim = [(dim, square(sphere_data(dim), 120, 4.0)) for dim in _DIMENSIONS]
+        by_dim = [(dim, square(sphere_data(dim), 120, 4.0)) for dim in (_DIMENSIONS[:2] if run.quick else _DIMENSIONS)]
         for what, points, exponent in (("n", by_n, -2.0), ("epsilon", by_epsilon, -2.0), ("dimension", by_dim, 2.0)):
             slope = _slope(points)
             holds = slope.mean <= exponent + 3.0 * slope.error + 0.02
@@ -153,9 +152,9 @@ def _claim_rates(run, sphere):
                 f"exponent {slope}",
                 HOLDS if holds else FAILS,
                 {
-                    "n": "n = 60 to 120, ε = 4",
+                    "n": f"n = {run.sizes[-4]} to {run.sizes[-1]}, ε = 4",
                     "epsilon": "ε = 0.5 to 4, n = 100",
-                    "dimension": "d = 2 to 8, n = 120, ε = 4; in R^d it is d(d + 1), exponent 1.8 here",
+                    "dimension": f"d = 2 to {by_dim[-1][0]}, n = 120, ε = 4; in R^d it is d(d + 1)",
                 }[what],
             )
 
@@ -177,12 +176,13 @@ def _claim_chains(run, sphere):
     mechanism = KNGMechanism(ball, 1.0, calibration="paper")
     exact = run.error("KNG", "paper", mechanism, sphere, n, _ON_SPHERE)["euclidean"]
     preset = PAPER_CHAINS["sphere"]
+    burnin = 1000 if run.quick else preset.burnin
     for as_printed, name in ((True, "accepted moves only, as printed"), (False, "states repeated on rejection")):
         run.say(f"their chain, {name}: {replicates} data sets")
         start = time.perf_counter()
         with jax.enable_x64(True):
             keys = jax.random.split(jax.random.fold_in(jax.random.key(run.seed), 2), replicates)
-            values = np.asarray(_chain_errors(sphere, keys, n, as_printed))
+            values = np.asarray(_chain_errors(sphere, keys, n, as_printed, burnin))
         seconds = time.perf_counter() - start
         found = Estimate.of(values)
         margin = 3.0 * np.hypot(found.error, exact.error)
@@ -193,17 +193,17 @@ def _claim_chains(run, sphere):
             f"mean distance {found.scaled(n)} against exact {exact.scaled(n)} (times n); "
             f"{seconds / replicates * 1e3:.0f} ms per draw",
             HOLDS if abs(found.mean - exact.mean) < margin else FAILS,
-            f"burn-in {preset.burnin:,}, step {preset.step}; {replicates} data sets, n = {n}",
+            f"burn-in {burnin:,}, step {preset.step}; {replicates} data sets, n = {n}",
         )
 
 
-def _chain_errors(data, keys, n, as_printed):
+def _chain_errors(data, keys, n, as_printed, burnin):
     mechanism = KNGMechanism(data.ball, 1.0, calibration="paper")
 
     def one(key):
         points = data.records(key, n)
         mean = frechet_mean(data.ball.manifold, points)
-        chain = paper_chain(jax.random.fold_in(key, 1), "sphere", mechanism, points, 1, 1, as_printed, thin=1)
+        chain = paper_chain(jax.random.fold_in(key, 1), "sphere", mechanism, points, 1, 1, as_printed, burnin, 1)
         return jnp.linalg.norm(chain.points[0, 0] - mean)
 
     return jax.jit(jax.vmap(one))(keys)

@@ -11,7 +11,6 @@ import numpy as np
 from jaxgeodp.bounds import mean_sensitivity
 from jaxgeodp.experiments.reproduction.run import FAILS, HOLDS, Estimate, Run, all_of, compare, line_figure
 from jaxgeodp.experiments.reproduction.settings import (
-    SIZES,
     EmbeddedMean,
     embedded_calibration,
     laplace_at_radius,
@@ -31,7 +30,7 @@ def reproduce(run: Run) -> None:
     changes = {}
     for name, data in (("P(2)", matrices), ("S^2", sphere)):
         changes[name] = _sensitivities(run, name, data)
-    run.figures["sensitivity"] = _sensitivity_figure(changes)
+    run.figures["sensitivity"] = _sensitivity_figure(run.sizes, changes)
     on_matrices = _utility(run, matrices)
     on_sphere = _utility(run, sphere)
     run.figures["utility"] = line_figure(
@@ -50,12 +49,12 @@ def _sensitivities(run, name, data):
     key = jax.random.fold_in(jax.random.key(run.seed), 1)
     moved = {}
     with jax.enable_x64(True):
-        for n in SIZES:
+        for n in run.sizes:
             run.say(f"{ball.manifold}: sensitivity, n={n}")
-            moved[n] = np.asarray(_moved(data, jax.random.split(key, replicates), n, max(SIZES) + 1))
-    bounds = {kind: [mean_sensitivity(ball, n, kind).value for n in SIZES] for kind in ("theorem", "tight")}
+            moved[n] = np.asarray(_moved(data, jax.random.split(key, replicates), n, max(run.sizes) + 1))
+    bounds = {kind: [mean_sensitivity(ball, n, kind).value for n in run.sizes] for kind in ("theorem", "tight")}
     for kind, values in bounds.items():
-        ratios = [moved[n].max() / bound for n, bound in zip(SIZES, values, strict=True)]
+        ratios = [moved[n].max() / bound for n, bound in zip(run.sizes, values, strict=True)]
         below = HOLDS if max(ratios) <= 1.0 else FAILS
         run.claim(
             "L1",
@@ -63,7 +62,7 @@ def _sensitivities(run, name, data):
             kind,
             f"largest change / bound {max(ratios):.2f}",
             below,
-            f"{replicates} neighbours at each n of {', '.join(map(str, SIZES))}",
+            f"{replicates} neighbours at each n of {', '.join(map(str, run.sizes))}",
         )
         run.claim(
             "L1",
@@ -90,14 +89,14 @@ def _moved(data, keys, n, size):
     return jax.vmap(one)(keys)
 
 
-def _sensitivity_figure(changes):
+def _sensitivity_figure(sizes, changes):
     figure = matplotlib.figure.Figure(figsize=(10.4, 3.9), layout="constrained")
     for axis, (name, (moved, bounds)) in zip(figure.subplots(1, 2), changes.items(), strict=True):
         for n, values in moved.items():
             axis.plot(np.full(len(values), n), values, ".", color="C0", markersize=2, alpha=0.3)
-        axis.plot(SIZES, [values.mean() for values in moved.values()], color="C0", label="mean change")
-        axis.plot(SIZES, bounds["theorem"], color="C3", label="bound: theorem")
-        axis.plot(SIZES, bounds["tight"], color="C2", linestyle="--", label="bound: tight")
+        axis.plot(sizes, [values.mean() for values in moved.values()], color="C0", label="mean change")
+        axis.plot(sizes, bounds["theorem"], color="C3", label="bound: theorem")
+        axis.plot(sizes, bounds["tight"], color="C2", linestyle="--", label="bound: tight")
         axis.set(title=name, xlabel="records n", ylabel="distance of the means of neighbours", yscale="log")
         axis.legend(frameon=False, fontsize="small")
     return figure
@@ -107,7 +106,7 @@ def _utility(run, data):
     """Errors by setting and n, on the manifold and in the ambient space."""
     ball, rows = data.ball, {}
     curved = ball.manifold.curvature_bounds[1] > 0
-    for n in SIZES:
+    for n in run.sizes:
         for setting in ("theorem", "tight"):
             mechanism = LaplaceMechanism(ball, 1.0, calibration=setting)
             rows[f"Laplace, {setting}", n] = run.error("Laplace", setting, mechanism, data, n, _REPLICATES)
@@ -133,7 +132,7 @@ def _lines(rows):
 
 def _claim_matrices(run, rows):
     for setting, euclidean in (("theorem", "Euclidean, paper"), ("tight", "Euclidean, tight")):
-        pairs = [(rows[f"Laplace, {setting}", n]["euclidean"], rows[euclidean, n]["euclidean"]) for n in SIZES]
+        pairs = [(rows[f"Laplace, {setting}", n]["euclidean"], rows[euclidean, n]["euclidean"]) for n in run.sizes]
         ratios = [ours.mean / theirs.mean for ours, theirs in pairs]
         run.claim(
             "L2",
@@ -162,11 +161,15 @@ def _claim_sphere(run, rows):
     readings = {
         "theorem": ("Laplace, theorem", "Euclidean, paper", "h at 2r, as their Theorem 2 says"),
         "paper": ("Laplace, h at r", "Euclidean, paper", "h at r, as in the later paper; not proven"),
-        "tight": ("Laplace, tight", "Euclidean, tight", "Theorem C against 2 sin(r)/n; the bias of the arithmetic mean counts"),
+        "tight": (
+            "Laplace, tight",
+            "Euclidean, tight",
+            "Theorem C against 2 sin(r)/n; the bias of the arithmetic mean counts",
+        ),
     }
     for setting, (ours, theirs, why) in readings.items():
         savings = []
-        for n in SIZES:
+        for n in run.sizes:
             a, b = rows[ours, n]["euclidean"], rows[theirs, n]["euclidean"]
             ratio = a.mean / b.mean
             savings.append(Estimate(1.0 - ratio, ratio * math.hypot(a.error / a.mean, b.error / b.mean)))
@@ -177,7 +180,7 @@ def _claim_sphere(run, rows):
             setting,
             ", ".join(
                 f"n={n}: {saving.mean:.1%} ± {2 * saving.error:.1%}"
-                for n, saving in ((SIZES[0], savings[0]), (SIZES[-1], savings[-1]))
+                for n, saving in ((run.sizes[0], savings[0]), (run.sizes[-1], savings[-1]))
             ),
             HOLDS if close else FAILS,
             why,

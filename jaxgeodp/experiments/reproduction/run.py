@@ -77,6 +77,11 @@ class Run:
         """Replicates: the paper's number, or a thirtieth of it."""
         return max(20, full // 30) if self.quick else full
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of records."""
+        return (20, 30, 40, 100) if self.quick else (20, 30, 40, 60, 80, 100, 120)
+
     def claim(self, *fields: str) -> None:
         """Add a `Claim`."""
         self.claims.append(Claim(*fields))

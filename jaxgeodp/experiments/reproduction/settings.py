@@ -13,8 +13,6 @@ from jaxgeodp.manifolds import SPD, Sphere
 from jaxgeodp.mechanisms import EuclideanLaplace
 from jaxgeodp.privacy.guarantee import NotProven
 
-SIZES = (20, 30, 40, 60, 80, 100, 120)
-
 
 def sphere_data(dim: int = 2) -> PolarData:
     """Polar data in the cap of radius pi/8 (supplement 2.4.1 of Soto et al. 2022)."""

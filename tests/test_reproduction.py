@@ -1,0 +1,136 @@
+"""The papers' claims: how verdicts are reached, and the settings as printed. The notebooks run `jaxgeodp reproduce`."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from jaxgeodp import GeodesicBall, PlanarShapes, Sphere, frechet_mean
+from jaxgeodp.cli import app
+from jaxgeodp.experiments import OutlineData
+from jaxgeodp.experiments.reproduction.kng_2022 import _by_sizes, _slope
+from jaxgeodp.experiments.reproduction.laplace_2021 import _moved
+from jaxgeodp.experiments.reproduction.run import FAILS, HOLDS, OPEN, Estimate, Run, all_of, compare
+from jaxgeodp.experiments.reproduction.settings import (
+    EmbeddedMean,
+    embedded_calibration,
+    laplace_at_radius,
+    matrix_data,
+    sphere_data,
+)
+from jaxgeodp.experiments.reproduction.shapes_2022 import _as_printed
+from jaxgeodp.experiments.shapes import crossings, smooth_outline
+
+
+def test_verdicts_follow_from_standard_errors():
+    low, high = Estimate(1.0, 0.01), Estimate(1.1, 0.01)
+    assert compare(low, high) == HOLDS
+    assert compare(high, low) == FAILS
+    assert compare(low, Estimate(1.03, 0.01)) == OPEN
+    assert all_of([HOLDS, OPEN, FAILS]) == FAILS
+    assert all_of([HOLDS, OPEN]) == OPEN
+    assert all_of([HOLDS, HOLDS]) == HOLDS
+    assert _by_sizes((20, 40, 60), [(high, low), (low, high), (low, high)]) == "holds only at n = 40, 60"
+
+
+def test_an_estimate_is_mean_and_standard_error():
+    values = np.random.default_rng(0).exponential(size=1000)
+    estimate = Estimate.of(values)
+    assert estimate.mean == values.mean()
+    assert estimate.error == pytest.approx(stats.sem(values))
+    assert estimate.scaled(-2.0) == Estimate(-2.0 * estimate.mean, 2.0 * estimate.error)
+
+
+def test_the_slope_of_a_power_law():
+    points = [(x, Estimate(3.0 * x**-2.0, 0.01 * x**-2.0)) for x in (1.0, 2.0, 5.0)]
+    assert _slope(points).mean == pytest.approx(-2.0)
+    assert 0 < _slope(points).error < 0.01
+
+
+def test_crossings_are_counted():
+    circle = np.exp(2j * np.pi * np.arange(30) / 30)
+    assert crossings(circle) == 0
+    eight = np.array([0, 1 + 1j, 1, 1j])
+    assert crossings(eight) == 1
+    # A random polygon against a plain double loop over pairs of sides.
+    x = np.random.default_rng(1).normal(size=(12, 2)) @ [1, 1j]
+
+    def crossed(i, j):
+        start, other, side, across = x[i], x[j], x[(i + 1) % 12] - x[i], x[j] - x[(j + 1) % 12]
+        matrix = [[side.real, across.real], [side.imag, across.imag]]
+        s, t = np.linalg.solve(matrix, [(other - start).real, (other - start).imag])
+        return 0 < s < 1 and 0 < t < 1
+
+    pairs = [(i, j) for i in range(12) for j in range(i + 2, 12) if (i, j) != (0, 11)]
+    assert crossings(x) == sum(crossed(i, j) for i, j in pairs) > 0
+
+
+def test_smoothing_keeps_circles_and_removes_zigzags():
+    turns = 2j * np.pi * np.arange(60) / 60
+    smooth = smooth_outline(np.exp(turns), 1.5)
+    np.testing.assert_allclose(smooth, abs(smooth[0]) * np.exp(turns), atol=1e-12)
+    assert 0.95 < abs(smooth[0]) < 1.0
+    assert np.abs(smooth_outline((-1.0) ** np.arange(60) + 0j, 1.5)).max() < 1e-3
+    # Local linear, not local constant: an odd number of landmarks has an uneven window, a line must stay a line.
+    np.testing.assert_allclose(smooth_outline(np.full(61, 2.0 + 1j), 3.0), 2.0 + 1j, atol=1e-12)
+    with pytest.raises(ValueError, match="bandwidth"):
+        smooth_outline(smooth, 0.0)
+
+
+def test_the_baseline_as_printed_is_the_embedded_mean_and_claims_nothing():
+    data = sphere_data()
+    points = data.records(jax.random.key(0), 30)
+    mechanism = EmbeddedMean(data.ball, 1.0)
+    mean = frechet_mean(data.ball.manifold, points)
+    np.testing.assert_array_equal(mechanism._location(points, mean), mean)
+    record = mechanism.guarantee.record("")
+    assert record["kind"] == "not proven"
+    assert embedded_calibration(data.ball, 100, 0.5).scale == pytest.approx(2 * (math.pi / 8) / 50)
+    assert embedded_calibration(matrix_data().ball, 100, 1.0).scale == pytest.approx(2 * math.expm1(1.5) / 100)
+    # Reference number of the specification of this experiment: mean distance 2 scale, 1.74 / n with h at r.
+    assert 2 * 100 * laplace_at_radius(data.ball, 100, 1.0).scale == pytest.approx(1.74, abs=0.02)
+
+
+def test_neighbours_differ_in_one_record():
+    data, n = sphere_data(), 20
+    keys = jax.random.split(jax.random.key(0), 5)
+    with jax.enable_x64(True):
+        moved = np.asarray(_moved(data, keys, n, 33))
+        for key, distance in zip(keys, moved, strict=True):
+            points = data.records(key, n + 1)
+            means = [frechet_mean(Sphere(2), jnp.concatenate([points[: n - 1], points[j : j + 1]])) for j in (n - 1, n)]
+            assert float(Sphere(2).dist(*means)) == pytest.approx(distance, rel=1e-9)
+
+
+def test_landmark_noise_as_printed_has_the_printed_scale():
+    manifold = PlanarShapes(5)
+    data = OutlineData(GeodesicBall(manifold, OutlineData.template(manifold), 0.19))
+    points = data.records(jax.random.key(0), 40)
+    mean = frechet_mean(manifold, points)
+    draws = np.asarray(_as_printed(jax.random.key(1), points, mean, 20_000))
+    aligned = np.stack([x * np.exp(1j * np.angle(np.vdot(x, mean))) for x in np.asarray(points)])
+    reach = np.abs((aligned - np.asarray(mean)).real).max(axis=0)
+    noise = (draws - np.asarray(mean)).real
+    np.testing.assert_allclose(np.abs(noise).mean(axis=0), 4 * 5 / 40 * reach, rtol=0.05)
+
+
+def test_quick_runs_have_few_replicates():
+    assert Run(quick=True).count(10_000) == 333
+    assert Run().count(10_000) == 10_000
+    assert set(Run(quick=True).sizes) < set(Run().sizes)
+
+
+def test_reproduce_refuses_unknown_papers_and_used_folders(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for arguments, message in (
+        (["reproduce", "kng", "--out", str(tmp_path / "new")], "the paper must be one of laplace-2021"),
+        (["reproduce", "kng-2022", "--out", str(tmp_path)], "is not an empty folder"),
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.split())
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
