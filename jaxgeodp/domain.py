@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.blocks import map_in_blocks
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -78,7 +79,7 @@ class GeodesicBall:
             return self._clip_one(points)
         if points.shape[1:] != shape or points.ndim != len(shape) + 1:
             raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
-        return jax.vmap(self._clip_one)(points)
+        return map_in_blocks(self._clip_one, points)
 
     def pull_inside(self, point):
         """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""

@@ -17,6 +17,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.blocks import sum_in_blocks
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -51,7 +52,7 @@ def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> Grad
     lowest, highest = manifold.curvature_bounds
     if highest <= 0:
         return 1.0
-    variance = manifold.log_moments(mean, points, weights)[1]
+    variance = sum_in_blocks(lambda x, w: manifold.log_moments(mean, x, w), points, weights)[1]
     transverse = h_max(farthest, manifold.transverse_curvature)
     steepest = h_max(farthest, highest)
     bend = (1.0 - transverse) / farthest**2

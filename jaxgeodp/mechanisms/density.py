@@ -152,9 +152,10 @@ class DensityMechanism(Mechanism):
         be hours.
         """
         self._check_representable(n, self.calibrate(n))  # also where the sampler could do without
-        draws = self._draws(system_key(), data, 1, _RELEASE_BLOCK)
+        block = min(_RELEASE_BLOCK, default_block(_RELEASE_BLOCK, data.size))
+        draws = self._draws(system_key(), data, 1, block)
         while not bool(draws.complete):
-            draws = self._draws(system_key(), data, 1, _RELEASE_BLOCK)
+            draws = self._draws(system_key(), data, 1, block)
         return draws.points[0]
 
     def _draws(self, key, data, num: int, block: int | None = None) -> Draws:

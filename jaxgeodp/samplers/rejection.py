@@ -193,7 +193,7 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
 
 def default_block(num: int, row_cost: int = 1) -> int:
     """Proposals per round for ``num`` draws, when one evaluation of the target holds ``row_cost`` numbers."""
-    return min(max(8, 2 * num), max(8, 4_000_000 // max(row_cost, 1)), 4096)
+    return min(max(8, 2 * num), max(1, 4_000_000 // max(row_cost, 1)), 4096)
 
 
 def _collect(key, proposal, log_target, num, block, proposal_limit):

@@ -20,7 +20,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
-from jaxgeodp.statistics.records import points_and_weights
+from jaxgeodp.statistics.records import log_moments, points_and_weights
 
 _STEP_LIMIT = 2000
 _TINY = 1e-30
@@ -85,11 +85,10 @@ def mean_in_ball(ball: GeodesicBall, points):
     """
     manifold = ball.manifold
     steps, step_size = descent_schedule(manifold, ball.radius)
-    points, weights = points_and_weights(points)
-    center = jnp.asarray(ball.center, points.dtype)
+    center = jnp.asarray(ball.center, points_and_weights(points)[0].dtype)
 
     def step(_, x):
-        total, _ = manifold.log_moments(x, points, weights)
+        total, _ = log_moments(manifold, x, points)
         return ball.pull_inside(manifold.project(manifold.exp(x, step_size * total)))
 
     return jax.lax.fori_loop(0, steps, step, center)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.blocks import sum_in_blocks
 from jaxgeodp.manifolds.manifold import real_dtype
 
 
@@ -25,6 +26,13 @@ def points_and_weights(records):
 def equal_weights(points):
     """1/n for each of n points."""
     return jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))
+
+
+def log_moments(manifold, base, records):
+    """`Manifold.log_moments`, with little memory beside the records."""
+    return sum_in_blocks(
+        lambda points, weights: manifold.log_moments(base, points, weights), *points_and_weights(records)
+    )
 
 
 def average(records):

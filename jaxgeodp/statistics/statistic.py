@@ -15,7 +15,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
-from jaxgeodp.statistics.records import points_and_weights
+from jaxgeodp.statistics.records import log_moments, points_and_weights
 
 
 class Statistic(abc.ABC):
@@ -96,6 +96,10 @@ class FrechetMean(Statistic):
     def gradient(self, manifold: Manifold, x, points):
         """-(1/n) sum_i log_x(x_i), n of them at a time as matrix products."""
         return -manifold.log_moments(x, *points_and_weights(points))[0]
+
+    def gradient_norm(self, manifold: Manifold, x, points):
+        """|grad F(x)|, with little memory beside the data."""
+        return manifold.norm(x, log_moments(manifold, x, points)[0])
 
     def gradient_growth(self, manifold: Manifold, center, points, farthest):
         """See `jaxgeodp.bounds.growth`."""
