@@ -25,20 +25,19 @@ from jaxgeodp import SPD, GeodesicBall, KNGMechanism, PlanarShapes, Sphere
 from jaxgeodp.experiments import paper_chain
 from jaxgeodp.samplers import Chains, diagnose, metropolis
 
-# Manifold, radius, n, the paper's chain, draws per chain.
+# Manifold, radius, n, the chain of the paper, draws per chain, random walks side by side (NUTS has 4, which wait).
 CASES = {
-    "S^2, n = 100": (Sphere(2), np.pi / 8, 100, "sphere", 100),
-    "SPD(2), n = 100": (SPD(2), 1.0, 100, "matrices", 100),
-    "shapes k = 50, n = 400": (PlanarShapes(50), 0.19, 400, "shapes", 10),
+    "S^2, n = 100": (Sphere(2), np.pi / 8, 100, "sphere", 100, 256),
+    "SPD(2), n = 100": (SPD(2), 1.0, 100, "matrices", 100, 256),
+    "shapes k = 50, n = 400": (PlanarShapes(50), 0.19, 400, "shapes", 10, 16),
 }
-# Of random walks, side by side; NUTS, whose chains wait for each other, has 4.
-CHAINS = 256
 
 
 class Problem:
     """A mechanism, data around the origin, the law's log density and its tangent coordinates at the mean."""
 
-    def __init__(self, manifold, radius, n):
+    def __init__(self, manifold, radius, n, chains):
+        self.chains = chains
         self.manifold, origin = manifold, jnp.asarray(manifold.origin)
         self.mechanism = KNGMechanism(GeodesicBall(manifold, manifold.origin, radius), 1.0)
         keys = jax.random.split(jax.random.key(0), n)
@@ -82,10 +81,10 @@ def exact(problem, size):
 
 def walk(problem, size):
     manifold, density, dim = problem.manifold, problem.log_density, problem.manifold.dim
-    warm = metropolis(jax.random.key(1), manifold, density, problem.mean, 1, 500, 1, problem.scale, CHAINS)
+    warm = metropolis(jax.random.key(1), manifold, density, problem.mean, 1, 500, 1, problem.scale, problem.chains)
     step, starts = float(jnp.median(warm.step_size)), warm.points[:, -1]
     seconds, chains = timed(
-        lambda: metropolis(jax.random.key(2), manifold, density, starts, size, 0, dim, step, CHAINS)
+        lambda: metropolis(jax.random.key(2), manifold, density, starts, size, 0, dim, step, problem.chains)
     )
     return diagnose(manifold, chains, problem.mean).bulk_ess / seconds
 
@@ -132,7 +131,7 @@ def blackjax_walk(problem, size):
 
         return jax.vmap(chain)(keys)
 
-    seconds, samples = timed(lambda: run(jax.random.split(jax.random.key(6), CHAINS)))
+    seconds, samples = timed(lambda: run(jax.random.split(jax.random.key(6), problem.chains)))
     return problem.effective(samples) / seconds
 
 
@@ -197,8 +196,8 @@ def main():
     print_machine()
     cases = dict(list(CASES.items())[: 1 if arguments.quick else None])
     speeds, laws = [], []
-    for title, (manifold, radius, n, chain, size) in cases.items():
-        problem = Problem(manifold, radius, n)
+    for title, (manifold, radius, n, chain, size, chains) in cases.items():
+        problem = Problem(manifold, radius, n, chains)
         speeds.append([method(problem, 10 if arguments.quick else size) for method in METHODS.values()])
         laws.append([title, *paper_report(problem, chain, 100 if arguments.quick or n > 100 else 1000)])
         print(title, [f"{speed:.3g}" for speed in speeds[-1]], laws[-1], flush=True)

@@ -11,11 +11,12 @@ import pytest
 from numpyro.infer import MCMC
 from numpyro.infer.util import log_density as model_log_density
 from scipy import stats
-from strategies import exhaustive
+from strategies import cap, exhaustive
 from test_samplers import CASES
 
-from jaxgeodp import SPD, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Rotations, Sphere
+from jaxgeodp import SPD, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Rotations, Sphere, TangentLaplace
 from jaxgeodp.experiments import paper_chain
+from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.samplers import KNG, GeodesicMetropolis, ManifoldLaplace, diagnose, metropolis, random_walk
 
 LEVEL = 1e-6 / 60
@@ -338,3 +339,18 @@ def test_paper_chains_are_for_their_manifolds():
     chains = paper_chain(jax.random.key(0), "matrices", mechanism, data, 3, 2, burnin=10, thin=2)
     assert chains.points.shape == (2, 3, 2, 2)
     assert np.all(np.linalg.eigvalsh(np.asarray(chains.points)) > 0)
+
+
+def test_a_release_by_a_chain_says_so_and_claims_nothing():
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.39)
+    data = np.asarray(cap(Sphere(2), jnp.asarray(ball.center), 0.39, 50, 0))
+    release = release_by_chain(KNGMechanism(ball, 1.0), data, num_burnin=500)
+    assert release.record["guarantee"]["kind"] == "not proven"
+    assert "MCMC: not pure DP" in release.record["guarantee"]["claim"]
+    assert release.record["sampler"]["exactness"] == "MCMC: not pure DP"
+    assert np.linalg.norm(release.value) == pytest.approx(1.0)
+    assert bool(KNGMechanism(ball, 1.0).support(50).contains(jnp.asarray(release.value)))
+    again = release_by_chain(KNGMechanism(ball, 1.0), data, num_burnin=500)
+    assert np.any(again.value != release.value)
+    with pytest.raises(ValueError, match="needs a mechanism with a density, got TangentLaplace"):
+        release_by_chain(TangentLaplace(ball, 1.0), data)

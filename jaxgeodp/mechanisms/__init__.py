@@ -7,6 +7,7 @@ from jaxgeodp.mechanisms.additive import (
     WrappedGaussian,
     WrappedLaplace,
 )
+from jaxgeodp.mechanisms.chain_release import release_by_chain
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
@@ -26,4 +27,5 @@ __all__ = [
     "WrappedGaussian",
     "WrappedLaplace",
     "plan_mechanisms",
+    "release_by_chain",
 ]

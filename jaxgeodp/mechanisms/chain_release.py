@@ -1,0 +1,57 @@
+"""A release by a Markov chain, as in the papers; its record says that nothing is proven."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.mechanisms.density import DensityMechanism, log_density_of
+from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.guarantee import NotProven
+from jaxgeodp.privacy.release import Release
+from jaxgeodp.samplers.random_walk import metropolis
+
+_LABEL = "MCMC: not pure DP"
+
+
+def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000) -> Release:
+    """One value from a geodesic random walk started at the public centre; labelled "MCMC: not pure DP".
+
+    For comparison with work that samples this way: `release` is exact, and usually faster.
+
+    Args:
+        mechanism: with a density (`KNGMechanism`, `LaplaceMechanism`).
+        data: (n, \\*shape), n >= 2; see `Mechanism.release`.
+        num_burnin: moves before the value is taken.
+
+    Raises:
+        ValueError: see `Mechanism.release`; another kind of mechanism.
+    """
+    if not isinstance(mechanism, DensityMechanism):
+        raise InputError(f"release_by_chain: needs a mechanism with a density, got {type(mechanism).__name__}.")
+    positive_integer("release_by_chain", "num_burnin", num_burnin, 1)
+
+    def draw(records, n):
+        calibration = mechanism.calibrate(n)
+        law = calibration.scale, calibration.support
+        return _last_of_chain(mechanism._program(), system_key(), records, law, num_burnin)
+
+    claim = NotProven(f"{_LABEL}; {mechanism.epsilon:g}-differential privacy would need the chain's limit")
+    sampler = {"name": f"geodesic random-walk Metropolis, {num_burnin} moves", "exactness": _LABEL}
+    return mechanism._release(data, draw, claim, "", sampler, mechanism._timing)
+
+
+# The data are an argument, so that no compiled program, which may be kept on disk, contains them.
+@functools.partial(jax.jit, static_argnames="num_burnin")
+def _last_of_chain(mechanism, key, data, law, num_burnin):
+    ball = mechanism.ball
+    points = mechanism._clipped(data)
+
+    def log_density(x):
+        return log_density_of(mechanism, x, points, *law)
+
+    center = jnp.asarray(ball.center, points.dtype)
+    return metropolis(key, ball.manifold, log_density, center, 1, num_burnin, step_size=law[0], num_chains=1).points[
+        0, 0
+    ]
