@@ -1,0 +1,65 @@
+"""Data sharded over devices and hosts: the same mean and gradient as on one device."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+SCRIPT = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxgeodp import FrechetMean, PlanarShapes, Sphere, SPD, frechet_mean
+
+processes, process, port, out = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+if processes > 1:
+    jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
+jax.config.update("jax_enable_x64", True)
+sharding = NamedSharding(Mesh(np.array(jax.devices()), ("records",)), PartitionSpec("records"))
+results = [np.array([jax.device_count(), jax.process_count()])]
+for manifold in (Sphere(2), SPD(2), PlanarShapes(4)):
+    origin = jnp.asarray(manifold.origin)
+    keys = jax.random.split(jax.random.key(0), 80)
+    tangents = jax.vmap(lambda key: 0.1 * manifold.random_tangent(key, origin))(keys)
+    whole = np.asarray(jax.vmap(lambda v: manifold.exp(origin, v))(tangents))
+    mine = whole[process * 80 // processes : (process + 1) * 80 // processes]
+    points = jax.make_array_from_process_local_data(sharding, mine, whole.shape)
+    mean = jax.jit(lambda x: frechet_mean(manifold, x))(points)
+    gradient = jax.jit(lambda x: FrechetMean().gradient(manifold, origin, x))(points)
+    results += [np.asarray(part.addressable_data(0)).ravel() for part in (mean, gradient)]
+if process == 0:
+    np.save(out, np.concatenate(results))
+"""
+
+
+def run(out, devices, processes=1):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    environment = {**os.environ, "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(processes), str(k), port, str(out)],
+            env=environment, stderr=subprocess.PIPE, text=True,
+        )
+        for k in range(processes)
+    ]  # fmt: skip
+    for worker in workers:
+        errors = worker.communicate(timeout=240)[1]
+        assert worker.returncode == 0, errors
+    return np.load(out)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("alone") / "numbers.npy", 1)
+
+
+@pytest.mark.parametrize(("devices", "processes"), [(4, 1), (1, 2)], ids=["four devices", "two processes"])
+def test_means_and_gradients_of_sharded_data(alone, tmp_path, devices, processes):
+    numbers = run(tmp_path / "numbers.npy", devices, processes)
+    assert numbers[:2].tolist() == [devices * processes, processes]
+    np.testing.assert_allclose(numbers[2:], alone[2:], atol=1e-13)
