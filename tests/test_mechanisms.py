@@ -534,3 +534,19 @@ def test_single_precision_refuses_noise_below_its_rounding():
     with pytest.raises(ValueError, match=r"too small for float32 data, .*: pass them in double precision\.$"):
         KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data, 1)
     assert KNGMechanism(ball, 1.0).simulate(jax.random.key(0), data.astype(float), 1).shape == (1, 3)
+
+
+def test_log_density_has_derivatives_in_the_data():
+    manifold = Hyperbolic(2)
+    mechanism, data = LaplaceMechanism(ball_on(manifold), 1.0), data_on(manifold)
+    x = manifold.exp(jnp.asarray(manifold.origin), jnp.array([0.0, 0.3, -0.2]))
+
+    @jax.jit
+    def density(points):
+        return mechanism.log_density(x, points)
+
+    direction = jax.vmap(lambda p: manifold.to_tangent(p, jnp.array([0.1, 0.3, -0.5])))(data)
+    step = 1e-5
+    moved = [density(jax.vmap(manifold.exp)(data, sign * step * direction)) for sign in (1.0, -1.0)]
+    change = float(jnp.sum(jax.jit(jax.grad(density))(data) * direction))
+    assert change == pytest.approx(float(moved[0] - moved[1]) / (2 * step), rel=1e-5)

@@ -12,9 +12,20 @@ from typer.testing import CliRunner
 from jaxgeodp import GeodesicBall, PlanarShapes, Sphere, frechet_mean
 from jaxgeodp.cli import app
 from jaxgeodp.experiments import OutlineData
-from jaxgeodp.experiments.reproduction.kng_2022 import _by_sizes, _slope
+from jaxgeodp.experiments.reproduction.kng_2022 import _slope
 from jaxgeodp.experiments.reproduction.laplace_2021 import _moved
-from jaxgeodp.experiments.reproduction.run import FAILS, HOLDS, OPEN, Estimate, Run, all_of, compare
+from jaxgeodp.experiments.reproduction.run import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Estimate,
+    Run,
+    all_of,
+    by_sizes,
+    compare,
+    ratio,
+    within,
+)
 from jaxgeodp.experiments.reproduction.settings import (
     EmbeddedMean,
     embedded_calibration,
@@ -34,7 +45,13 @@ def test_verdicts_follow_from_standard_errors():
     assert all_of([HOLDS, OPEN, FAILS]) == FAILS
     assert all_of([HOLDS, OPEN]) == OPEN
     assert all_of([HOLDS, HOLDS]) == HOLDS
-    assert _by_sizes((20, 40, 60), [(high, low), (low, high), (low, high)]) == "holds only at n = 40, 60"
+    assert by_sizes((20, 40, 60), [FAILS, HOLDS, HOLDS]) == "holds: n = 40, 60; does not hold: n = 20"
+    assert by_sizes((20, 40), [OPEN, OPEN]) == OPEN
+    assert within(low, 0.9, 1.1) == HOLDS
+    assert within(low, 1.02, 2.0) == OPEN
+    assert within(low, 1.1, 2.0) == FAILS
+    assert ratio(high, low).mean == pytest.approx(1.1)
+    assert ratio(high, low).error == pytest.approx(1.1 * math.hypot(0.01 / 1.1, 0.01))
 
 
 def test_an_estimate_is_mean_and_standard_error():

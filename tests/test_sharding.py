@@ -29,6 +29,10 @@ for manifold in (Sphere(2), SPD(2), PlanarShapes(4)):
     points = jax.make_array_from_process_local_data(sharding, mine, whole.shape)
     mean = jax.jit(lambda x: frechet_mean(manifold, x))(points)
     gradient = jax.jit(lambda x: FrechetMean().gradient(manifold, origin, x))(points)
+    for work in (lambda x: frechet_mean(manifold, x), lambda x: FrechetMean().gradient(manifold, origin, x)):
+        program = jax.jit(work).lower(points).compile().as_text()
+        gathered = [line for line in program.splitlines() if " all-gather" in line and "[80," in line.split("=")[1]]
+        assert not gathered, gathered  # sums are added up, records stay where they are
     results += [np.asarray(part.addressable_data(0)).ravel() for part in (mean, gradient)]
 if process == 0:
     np.save(out, np.concatenate(results))

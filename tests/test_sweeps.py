@@ -179,6 +179,12 @@ def test_values_off_the_manifold_are_told():
     np.testing.assert_array_equal(np.isfinite(matrices.distance), matrices.on_manifold)
 
 
+def test_draws_that_double_precision_cannot_hold_are_refused():
+    near_the_limit = KNGMechanism(P2, 1.0, calibration="paper")
+    with pytest.raises(ValueError, match="double precision"):
+        run_replicates(near_the_limit, WishartData(P2), 7, 5)
+
+
 def test_sizes_of_programs():
     assert [padded_size(n) for n in (2, 128, 129, 512, 513, 10_000)] == [128, 128, 512, 512, 2048, 32_768]
 
@@ -247,7 +253,7 @@ def test_a_sweep_writes_rows_summary_and_manifest(finished):
 def test_halving_epsilon_doubles_the_error(finished):
     rows = (finished[1] / "summary.csv").read_text().splitlines()
     table = {row["label"]: row for row in csv.DictReader(rows)}
-    one, half = (float(table[f"tangent, tight, n=30, epsilon={e}"]["distance"]) for e in ("1", "0.5"))
+    one, half = (float(table[f"tangent, tight, n=30, epsilon={e}"]["distance"]) for e in ("1.0", "0.5"))
     assert half / one == pytest.approx(2.0, rel=0.2)
 
 
@@ -291,6 +297,26 @@ def test_two_processes_give_the_numbers_of_one(finished, tmp_path):
     assert contents(folder) == contents(out)
 
 
+def test_processes_with_different_sweeps_refuse_each_other(finished, tmp_path):
+    config, _, _ = finished
+    other = tmp_path / "other.toml"
+    other.write_text(SMALL + "seed = 1\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    shared = ("--coordinator", f"127.0.0.1:{port}", "--processes", "2")
+    folder = tmp_path / "out"
+    workers = [
+        subprocess.Popen(command(path, folder, *shared, "--process", str(k)), stderr=subprocess.PIPE, text=True)
+        for k, path in enumerate((config, other))
+    ]
+    for worker in workers:
+        errors = worker.communicate(timeout=240)[1]
+        assert worker.returncode == 2, errors
+        assert "the processes have different sweeps" in " ".join(errors.split())
+    assert not folder.exists()
+
+
 def test_a_folder_is_never_mixed(finished, tmp_path):
     config, out, _ = finished
     other = tmp_path / "other.toml"
@@ -322,6 +348,10 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (('mechanisms = ["laplace"', 'mechanisms = ["gaussian"'), "gaussian needs mu"),
         (("size = 2", "size = [2]"), "size must be a single value"),
         (("replicates = 200", "replicates = 0"), "replicates must be an integer of at least 1"),
+        (("replicates = 200", f"seed = {10**20}"), "seed must be at most"),
+        (("replicates = 200", "digit = 10"), "digit must be at most 9"),
+        (('calibrations = ["tight", "theorem"]', "calibrations = []"), "must each have an entry"),
+        (('mechanisms = ["laplace"', 'mechanisms = [["laplace"]'), "mechanisms must be of"),
         (("radius = 0.39", "radius = 2.0"), "no cell can run"),
         (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "they need an SPD manifold"),
         (('"sphere"', '"torus"'), "manifold must be one of"),

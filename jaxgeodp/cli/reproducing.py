@@ -29,6 +29,7 @@ def reproduce(
 
             if paper not in PAPERS:
                 raise InputError(f"the paper must be one of {', '.join(PAPERS)}, got '{paper}'.")
+            folder.mkdir(parents=True, exist_ok=True)
             run = Run(quick, seed, lambda text: status.update(escape(text)))
             start = time.perf_counter()
             PAPERS[paper](run)

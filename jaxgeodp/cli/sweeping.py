@@ -78,6 +78,8 @@ def simulate(
             seed=seed, **given,
         )  # fmt: skip
         (cell,) = description.cells()
+        if cell.calibration != calibration:
+            raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
         use_compilation_cache()
         with quiet_libraries(), _progress() as report:
             generator = description.generator()

@@ -20,6 +20,7 @@ from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms import EuclideanLaplace, LandmarkLaplace
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.samplers.rejection import check_facts
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
@@ -80,16 +81,24 @@ def run_replicates(
     share = math.ceil(replicates / mesh.size)
     step = mesh.size * (block_size(generator.ball.manifold, size, share) if block is None else block)
     with jax.enable_x64(True):
-        key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(b"data"))
-        noise_key = jax.random.fold_in(jax.random.key(seed), zlib.crc32(label.encode()))
+        key, noise_key = jax.random.split(jax.random.key(seed))
+        noise_key = jax.random.fold_in(noise_key, zlib.crc32(label.encode()))
         calibration = mechanism.calibrate(n) if calibration is None else calibration
+        mechanism._check_draws(n, calibration)
+        check_facts(mechanism.ball.manifold, calibration.support)
         common = (mechanism._program(), generator, key, noise_key, n, calibration.scale, calibration.support)
         parts = []
         for start in range(0, replicates, step):
             parts.append(_gathered(_block(mesh, size, _numbers(mesh, start, step), common)))
             if progress is not None:
                 progress(min(step, replicates - start))
-        return Errors(*(np.concatenate(column)[:replicates] for column in zip(*parts, strict=True)))
+        *columns, complete = (np.concatenate(column)[:replicates] for column in zip(*parts, strict=True))
+        if not complete.all():
+            raise InputError(
+                f"run_replicates: {np.sum(~complete)} of {replicates} draws of {type(mechanism).__name__} were given "
+                "up after millions of proposals: raise n or the privacy parameter, or lower the radius."
+            )
+        return Errors(*columns)
 
 
 def padded_size(n: int) -> int:
@@ -140,7 +149,7 @@ def _replicates(size, numbers, common):
         mean = frechet_mean(mechanism.ball.manifold, *records)
         draw_key = jax.random.fold_in(noise_key, number)
         draws = mechanism._draws_around(draw_key, records, mean, scale, support, 1, _PROPOSALS)
-        return Errors(*_errors(mechanism, mean, draws.points[0]), draws.proposals)
+        return *_errors(mechanism, mean, draws.points[0]), draws.proposals, draws.complete
 
     return jax.vmap(replicate)(numbers)
 

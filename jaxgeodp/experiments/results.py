@@ -8,6 +8,8 @@ errors.png         mean error +- 2 standard errors against n
 """
 
 import csv
+import hashlib
+import importlib.metadata
 import io
 import json
 import math
@@ -70,12 +72,15 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
     manifest = {
         "sweep": sweep.as_dict(),
         "fingerprint": sweep.fingerprint(),
-        "versions": {"jaxgeodp": __version__, "jax": jax.__version__, "platform": jax.default_backend()},
+        "versions": {
+            "jaxgeodp": __version__,
+            **{name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scikit-learn")},
+            "platform": jax.default_backend(),
+        },
         "cells": facts,
     }
     first = jax.process_index() == 0
-    if first:
-        _open(folder, manifest)
+    _open_together(folder, manifest)
     done, total = 0, sweep.replicates * sum("refusal" not in fact for fact in facts)
     for index, (cell, fact) in enumerate(zip(cells, facts, strict=True)):
         if "refusal" in fact:
@@ -101,6 +106,7 @@ def _facts(sweep, cell: Cell, ball) -> dict[str, Any]:
     try:
         mechanism = sweep.mechanism(cell, ball)
         calibration = mechanism.calibrate(cell.n)
+        mechanism._check_draws(cell.n, calibration)
     except InputError as refusal:
         return {**names, "refusal": str(refusal)}
     return {
@@ -132,6 +138,27 @@ def _agreed(exists: bool) -> bool:
     from jax.experimental import multihost_utils
 
     return bool(multihost_utils.broadcast_one_to_all(np.asarray(exists)))
+
+
+def _open_together(folder, manifest):
+    """`_open` in the first process; all of them refuse if it does, or if their manifests differ."""
+    if jax.process_count() == 1:
+        _open(folder, manifest)
+        return
+    from jax.experimental import multihost_utils
+
+    digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).digest()
+    digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
+    if np.any(digests != digests[0]):
+        raise InputError("sweep: the processes have different sweeps or versions; start them alike.")
+    refusal = None
+    if jax.process_index() == 0:
+        try:
+            _open(folder, manifest)
+        except (InputError, OSError) as error:
+            refusal = error
+    if multihost_utils.broadcast_one_to_all(np.asarray(refusal is not None)):
+        raise refusal or InputError("sweep: the first process refused its folder; see its message.")
 
 
 def _open(folder, manifest):

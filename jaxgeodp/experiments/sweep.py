@@ -37,7 +37,7 @@ class Cell:
     @property
     def label(self) -> str:
         """Names the cell, and its stream of noise."""
-        return f"{self.mechanism}, {self.calibration}, n={self.n}, {self.parameter}={self.strength:g}"
+        return f"{self.mechanism}, {self.calibration}, n={self.n}, {self.parameter}={self.strength!r}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,20 +74,23 @@ class Sweep:
     def __post_init__(self):
         for name, allowed in (("mechanisms", MECHANISMS), ("calibrations", ("tight", "theorem", "paper"))):
             for value in getattr(self, name):
-                if value not in allowed:
+                if not isinstance(value, str) or value not in allowed:
                     raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {value!r}.")
         if self.data not in DATA:
             raise InputError(f"sweep: data must be one of {', '.join(DATA)}, got {self.data!r}.")
         for name, least in (("replicates", 1), ("seed", 0), ("digit", 0)):
             _check_number("sweep", name, getattr(self, name), int, least)
+        for name, most in (("replicates", 2**31 - 1), ("seed", 2**63 - 1), ("digit", 9)):
+            if getattr(self, name) > most:
+                raise InputError(f"sweep: {name} must be at most {most}, got {getattr(self, name)}.")
         for value in self.n:
             _check_number("sweep", "n", value, int, 2)
         for name in ("epsilon", "mu"):
             for value in getattr(self, name):
                 _check_number("sweep", name, value, float, 0.0)
         gaussian = [name for name in self.mechanisms if name in GAUSSIAN]
-        if not self.mechanisms or not self.n:
-            raise InputError("sweep: mechanisms and n must each have an entry.")
+        if not (self.mechanisms and self.n and self.calibrations):
+            raise InputError("sweep: mechanisms, n and calibrations must each have an entry.")
         if gaussian and not self.mu:
             raise InputError(f"sweep: {gaussian[0]} needs mu, a list of privacy parameters.")
         if len(gaussian) < len(self.mechanisms) and not self.epsilon:

@@ -159,7 +159,7 @@ class Manifold(abc.ABC):
 
     def mean_start(self, points, weights):
         """Where the search for the Frechet mean starts: the heaviest point by default."""
-        return points[jnp.argmax(weights)]
+        return heaviest(points, weights)
 
     # Points and vectors -----------------------------------------------------------------------------
 
@@ -252,3 +252,9 @@ class Manifold(abc.ABC):
 def real_dtype(x):
     """The floating dtype of the real parts of a floating or complex array."""
     return jnp.finfo(jnp.asarray(x).dtype).dtype
+
+
+def heaviest(points, weights):
+    """The point of the largest weight, as a sum: indexing would gather points that are sharded."""
+    chosen = jnp.arange(points.shape[0]) == jnp.argmax(weights)
+    return jnp.tensordot(chosen.astype(points.dtype), points, axes=1)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, heaviest, operation, real_dtype
 from jaxgeodp.manifolds.newton import solve
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -144,8 +144,7 @@ class Sphere(Manifold):
     def mean_start(self, points, weights):
         """The direction of the arithmetic mean; the heaviest point if that is nearly zero."""
         mean = weights @ points
-        heaviest = points[jnp.argmax(weights)]
-        return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest))
+        return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
 
     @operation
     def project(self, x):

@@ -34,12 +34,21 @@ def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000
 
     def draw(records, n):
         calibration = mechanism.calibrate(n)
+        mechanism._check_representable(n, calibration)
         law = calibration.scale, calibration.support
         return _last_of_chain(mechanism._program(), system_key(), records, law, num_burnin)
 
-    claim = NotProven(f"{_LABEL}; {mechanism.epsilon:g}-differential privacy would need the chain's limit")
+    claim = _NotProvenChain(_LABEL)
     sampler = {"name": f"geodesic random-walk Metropolis, {num_burnin} moves", "exactness": _LABEL}
     return mechanism._release(data, draw, claim, "", sampler, mechanism._timing)
+
+
+class _NotProvenChain(NotProven):
+    """Whatever theorem the scale comes from: it is about the chain's limit, not about the chain."""
+
+    def record(self, theorem):
+        """The entry of a release record."""
+        return super().record("a finite chain has another law than its limit, by an amount that is not known")
 
 
 # The data are an argument, so that no compiled program, which may be kept on disk, contains them.

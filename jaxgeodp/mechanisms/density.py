@@ -22,7 +22,7 @@ from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
 from jaxgeodp.privacy.release import Release
-from jaxgeodp.samplers.rejection import Draws, default_block, rejection_sample
+from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest scale in units of the existence limit for draws that double precision can hold: on SPD(2) no draw in 20,000
@@ -160,9 +160,11 @@ class DensityMechanism(Mechanism):
 
     def _draws(self, key, data, num: int, block: int | None = None) -> Draws:
         calibration = self.calibrate(data.shape[0])
+        self._check_draws(data.shape[0], calibration)
         if not self._radial:
-            self._check_representable(data.shape[0], calibration)
             _check_precision(type(self).__name__, data, calibration.scale)
+        # The radius is traced in the program.
+        check_facts(self.ball.manifold, calibration.support)
         block = default_block(num, data.size) if block is None else block
         return _sample(self._program(), key, data, calibration.scale, calibration.support, num, block)
 
@@ -185,6 +187,10 @@ class DensityMechanism(Mechanism):
         return rejection_sample(
             key, self.ball.manifold, target, center, growth, scale, num, support=support, block=block
         )
+
+    def _check_draws(self, n, calibration):
+        if not self._radial:
+            self._check_representable(n, calibration)
 
     def _check_existence(self, n: int, scale: float, support: GeodesicBall | None) -> None:
         """Without a bounded support the density must outweigh the growth of the volume."""

@@ -160,6 +160,9 @@ class Mechanism(abc.ABC):
         """The records that the theorems are about."""
         return self.ball.clip(data)
 
+    def _check_draws(self, n: int, calibration: Calibration) -> None:  # noqa: B027 - most have nothing to refuse
+        """Raise ValueError where double precision cannot hold the draws."""
+
     def _program(self):
         """This mechanism without what only calibration needs, so that all calibrations share compiled programs."""
         return self

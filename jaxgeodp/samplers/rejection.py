@@ -73,7 +73,7 @@ class Proposal:
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
     """The proposal for exp(-psi/scale) with psi >= growth(distance from ``center``); see `rejection_sample`."""
-    _check_facts(manifold, support)
+    check_facts(manifold, support)
     if support is None:
         radial = radial_envelope(manifold, growth, scale, manifold.diameter)
         return Proposal(manifold, center, radial, None, None)
@@ -85,7 +85,7 @@ def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBa
     return Proposal(manifold, center, radial, direction, support)
 
 
-def _check_facts(manifold, support):
+def check_facts(manifold, support):
     """Fail closed: the proposals are right only on manifolds that say what is needed, and in convex balls."""
     if not (math.isfinite(manifold.volume_growth) and manifold.injectivity_radius > 0):
         raise InputError(f"{manifold}: define its curvature_bounds and injectivity_radius to sample it.")
@@ -174,7 +174,7 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
         growth, scale: as for `rejection_sample`, public.
         count: number of proposals, rounded up to whole blocks.
     """
-    _check_facts(manifold, None)
+    check_facts(manifold, None)
     proposal = Proposal(manifold, center, radial_envelope(manifold, growth, scale, reach), None, None)
 
     def one_block(index, state):

@@ -20,7 +20,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
-from jaxgeodp.statistics.records import log_moments, points_and_weights
+from jaxgeodp.statistics.records import WeightedRecords, log_moments, points_and_weights
 
 _STEP_LIMIT = 2000
 _TINY = 1e-30
@@ -85,13 +85,33 @@ def mean_in_ball(ball: GeodesicBall, points):
     """
     manifold = ball.manifold
     steps, step_size = descent_schedule(manifold, ball.radius)
-    center = jnp.asarray(ball.center, points_and_weights(points)[0].dtype)
+    points, weights = points_and_weights(points)
+    known = steps if isinstance(steps, int) else None
+    return _descend_in_ball(manifold, known, ball, (steps, step_size), points, weights)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _descend_in_ball(manifold, known, ball, schedule, points, weights):
+    steps, step_size = schedule
+    center = jnp.asarray(ball.center, points.dtype)
 
     def step(_, x):
-        total, _ = log_moments(manifold, x, points)
+        total, _ = log_moments(manifold, x, WeightedRecords(points, weights))
         return ball.pull_inside(manifold.project(manifold.exp(x, step_size * total)))
 
-    return jax.lax.fori_loop(0, steps, step, center)
+    # Without a known number of steps the loop has no reverse derivative; the rule below needs none.
+    return jax.lax.fori_loop(0, steps if known is None else known, step, center)
+
+
+@_descend_in_ball.defjvp
+def _descend_in_ball_jvp(manifold, known, primals, tangents):
+    mean = _descend_in_ball(manifold, known, *primals)
+    fixed = refuse_second_derivatives(mean)
+
+    def gradient(x, points, weights):
+        return -manifold.log_moments(x, points, weights)[0]
+
+    return mean, implicit_derivative(manifold, fixed, gradient, primals[2:], tangents[2:])
 
 
 def descent_schedule(manifold: Manifold, radius):

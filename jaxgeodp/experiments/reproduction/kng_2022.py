@@ -1,6 +1,7 @@
 """Soto, Bharath, Reimherr & Slavkovic, NeurIPS 2022: Fig. 1 and Theorem 3, claims K1-K3."""
 
 import itertools
+import math
 import time
 
 import jax
@@ -8,7 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.experiments.paper_chains import PAPER_CHAINS, paper_chain
-from jaxgeodp.experiments.reproduction.run import FAILS, HOLDS, Estimate, Run, all_of, compare, line_figure
+from jaxgeodp.experiments.reproduction.run import (
+    FAILS,
+    OPEN,
+    Estimate,
+    Run,
+    all_of,
+    by_sizes,
+    compare,
+    line_figure,
+    ratio,
+    within,
+)
 from jaxgeodp.experiments.reproduction.settings import (
     EmbeddedMean,
     embedded_calibration,
@@ -23,11 +35,14 @@ _ON_SPHERE, _ON_MATRICES, _CHAINS = 10_000, 500, 500
 _ORDER = ("KNG", "Euclidean, projected", "Laplace", "Euclidean")
 _DIMENSIONS = (2, 4, 8)
 _EPSILONS = (0.5, 1.0, 2.0, 4.0)
+# Exponents are measured over a short range, where the support and the choice of R still matter a little.
+_SLACK = 0.2
 
 
 def reproduce(run: Run) -> None:
     """Fill ``run`` with K1-K3."""
     sphere, matrices = sphere_data(), matrix_data()
+    run.settings = {"S^2 radius": sphere.ball.radius, "P(2) radius": matrices.ball.radius, "epsilon": 1.0}
     on_sphere = {setting: _errors(run, sphere, setting, _ON_SPHERE) for setting in ("paper", "theorem", "tight")}
     on_matrices = {setting: _errors(run, matrices, setting, _ON_MATRICES) for setting in ("paper", "tight")}
     for setting in on_sphere:
@@ -84,7 +99,7 @@ def _claim_order(run, setting, lines):
             f"S^2: {below} < {above}",
             setting,
             f"ratio {min(ratios):.3f} to {max(ratios):.3f} over n = {run.sizes[0]} to {run.sizes[-1]}",
-            _by_sizes(run.sizes, pairs),
+            by_sizes(run.sizes, (compare(*pair) for pair in pairs)),
             whys[setting],
         )
     at_100 = {name: dict(lines[name])[100].scaled(100.0) for name in names}
@@ -98,14 +113,6 @@ def _claim_order(run, setting, lines):
     )
 
 
-def _by_sizes(sizes, pairs):
-    verdicts = [compare(*pair) for pair in pairs]
-    if len(set(verdicts)) > 1 and HOLDS in verdicts and FAILS in verdicts:
-        sizes = [str(n) for n, verdict in zip(sizes, verdicts, strict=True) if verdict == HOLDS]
-        return f"{HOLDS} only at n = {', '.join(sizes)}"
-    return all_of(verdicts)
-
-
 def _claim_matrices(run, setting, lines):
     """K2."""
     for name in ("KNG", "Laplace"):
@@ -116,17 +123,17 @@ def _claim_matrices(run, setting, lines):
             f"P(2): {name} < Euclidean",
             setting,
             f"ratio {min(ratios):.2f} to {max(ratios):.2f}",
-            _by_sizes(run.sizes, pairs),
+            by_sizes(run.sizes, (compare(*pair) for pair in pairs)),
             "the theorem's scale, 4r/(n ε)" if setting == "paper" and name == "KNG" else "",
         )
-    ratios = [a.mean / b.mean for (_, a), (_, b) in zip(lines["KNG"], lines["Laplace"], strict=True)]
+    ratios = [ratio(a, b) for (_, a), (_, b) in zip(lines["KNG"], lines["Laplace"], strict=True)]
     run.claim(
         "K2",
         "P(2): KNG and Laplace are comparable",
         setting,
-        f"KNG/Laplace {min(ratios):.2f} to {max(ratios):.2f}",
-        HOLDS if max(ratios) < 1.25 and min(ratios) > 0.8 else FAILS,
-        "comparable: within 25 % at every n; exact draws" + ("" if setting == "tight" else ", twice Laplace's scale"),
+        f"KNG/Laplace {min(r.mean for r in ratios):.2f} to {max(r.mean for r in ratios):.2f}",
+        by_sizes(run.sizes, (within(r, 0.8, 1.25) for r in ratios)),
+        "comparable: within 25 %" + ("" if setting == "tight" else "; twice Laplace's scale, as their theorem says"),
     )
 
 
@@ -144,13 +151,12 @@ def _claim_rates(run, sphere):
         by_dim = [(dim, square(sphere_data(dim), 120, 4.0)) for dim in (_DIMENSIONS[:2] if run.quick else _DIMENSIONS)]
         for what, points, exponent in (("n", by_n, -2.0), ("epsilon", by_epsilon, -2.0), ("dimension", by_dim, 2.0)):
             slope = _slope(points)
-            holds = slope.mean <= exponent + 3.0 * slope.error + 0.02
             run.claim(
                 "K3",
                 f"S^d: E distance² is O({what}^{exponent:+.0f})",
                 setting,
                 f"exponent {slope}",
-                HOLDS if holds else FAILS,
+                within(slope, -math.inf, exponent + _SLACK),
                 {
                     "n": f"n = {run.sizes[-4]} to {run.sizes[-1]}, ε = 4",
                     "epsilon": "ε = 0.5 to 4, n = 100",
@@ -192,8 +198,9 @@ def _claim_chains(run, sphere):
             "paper",
             f"mean distance {found.scaled(n)} against exact {exact.scaled(n)} (times n); "
             f"{seconds / replicates * 1e3:.0f} ms per draw",
-            HOLDS if abs(found.mean - exact.mean) < margin else FAILS,
-            f"burn-in {burnin:,}, step {preset.step}; {replicates} data sets, n = {n}",
+            FAILS if abs(found.mean - exact.mean) > margin else OPEN,
+            f"a difference of {margin / exact.mean:.0%} would be seen; burn-in {burnin:,}, step {preset.step}; "
+            f"{replicates} data sets, n = {n}",
         )
 
 

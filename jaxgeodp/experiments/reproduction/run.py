@@ -72,6 +72,7 @@ class Run:
     claims: list[Claim] = dataclasses.field(default_factory=list)
     figures: dict[str, matplotlib.figure.Figure] = dataclasses.field(default_factory=dict)
     numbers: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def count(self, full: int) -> int:
         """Replicates: the paper's number, or a thirtieth of it."""
@@ -89,12 +90,16 @@ class Run:
     def error(self, name, setting, mechanism, data, n, replicates, calibration=None) -> dict[str, Any]:
         """Mean errors of a mechanism over replicates, remembered as a row of numbers.csv."""
         label = f"{name}, {setting}, n={n}, {mechanism.epsilon:g}"
+        for row in self.numbers:
+            if row["label"] == label and row["manifold"] == str(data.ball.manifold):
+                return row
         self.say(f"{data.ball.manifold}: {label}")
         errors = run_replicates(mechanism, data, n, self.count(replicates), self.seed, label, calibration=calibration)
         used = mechanism.calibrate(n) if calibration is None else calibration
         inside = errors.distance[errors.on_manifold]
         row = {
             "manifold": str(data.ball.manifold),
+            "label": label,
             "mechanism": name,
             "setting": setting,
             "n": n,
@@ -123,6 +128,8 @@ class Run:
             "name": name,
             "quick": self.quick,
             "seed": self.seed,
+            "numbers of records": self.sizes,
+            "settings": self.settings,
             "seconds": round(seconds, 1),
             "versions": {"jaxgeodp": __version__, "jax": jax.__version__},
             "devices": [str(device) for device in jax.devices()],
@@ -142,6 +149,33 @@ def compare(smaller: Estimate, larger: Estimate) -> str:
     gap = larger.mean - smaller.mean
     margin = 3.0 * math.hypot(smaller.error, larger.error)
     return HOLDS if gap > margin else FAILS if gap < -margin else OPEN
+
+
+def within(estimate: Estimate, least: float, most: float) -> str:
+    """Whether a mean lies between two numbers, beyond three standard errors either way."""
+    low, high = estimate.mean - 3.0 * estimate.error, estimate.mean + 3.0 * estimate.error
+    if least <= low and high <= most:
+        return HOLDS
+    return FAILS if high < least or low > most else OPEN
+
+
+def by_sizes(sizes, verdicts) -> str:
+    """One verdict for all numbers of records, or which has which."""
+    verdicts = list(verdicts)
+    if len(set(verdicts)) == 1:
+        return verdicts[0]
+    parts = []
+    for verdict in (HOLDS, FAILS, OPEN):
+        where = [str(n) for n, found in zip(sizes, verdicts, strict=True) if found == verdict]
+        if where:
+            parts.append(f"{verdict}: n = {', '.join(where)}")
+    return "; ".join(parts)
+
+
+def ratio(a: Estimate, b: Estimate) -> Estimate:
+    """Of two independent means."""
+    value = a.mean / b.mean
+    return Estimate(value, abs(value) * math.hypot(a.error / a.mean, b.error / b.mean))
 
 
 def all_of(verdicts) -> str:
