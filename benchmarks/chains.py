@@ -91,7 +91,7 @@ def walk(problem, size):
 
 def nuts(problem, size):
     sampler = MCMC(
-        NUTS(potential_fn=problem.potential),
+        NUTS(potential_fn=problem.potential, max_tree_depth=6),
         num_warmup=300,
         num_samples=4 * size,
         num_chains=4,
@@ -198,9 +198,12 @@ def main():
     speeds, laws = [], []
     for title, (manifold, radius, n, chain, size, chains) in cases.items():
         problem = Problem(manifold, radius, n, chains)
-        speeds.append([method(problem, 10 if arguments.quick else size) for method in METHODS.values()])
+        speeds.append([])
+        for name, method in METHODS.items():
+            speeds[-1].append(method(problem, 10 if arguments.quick else size))
+            print(f"{title}: {name} {speeds[-1][-1]:,.3g}/s", flush=True)
         laws.append([title, *paper_report(problem, chain, 100 if arguments.quick or n > 100 else 1000)])
-        print(title, [f"{speed:.3g}" for speed in speeds[-1]], laws[-1], flush=True)
+        print(laws[-1], flush=True)
         jax.clear_caches()
     rows = [
         [name, *("-" if np.isnan(row[j]) else f"{row[j]:,.3g}" for row in speeds)] for j, name in enumerate(METHODS)
