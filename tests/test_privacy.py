@@ -25,10 +25,10 @@ from jaxgeodp import (
     PlanarShapes,
     PureDP,
     Sphere,
+    files,
     frechet_mean,
 )
 from jaxgeodp.privacy import entropy
-from jaxgeodp.privacy import release as release_module
 
 EIGHTH = math.pi / 8
 SPHERE = Sphere(2)
@@ -352,7 +352,7 @@ def test_save_writes_all_or_nothing(tmp_path, monkeypatch):
             def fail(*_):
                 raise OSError("disk full")
 
-            patch.setattr(release_module.os, broken, fail)
+            patch.setattr(files.os, broken, fail)
             with pytest.raises(OSError, match="disk full"):
                 release.save(path)
         assert path.read_text() == "kept"
