@@ -6,12 +6,7 @@ import tempfile
 import jax
 import pytest
 
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers, commands and notebooks inherit it
-    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.path.join(os.environ["XDG_CACHE_HOME"], "compiled")
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
-jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
 jax.config.update("jax_enable_x64", True)
 
 
