@@ -120,18 +120,21 @@ def blackjax_walk(problem, size):
         lambda z: -problem.potential(z), blackjax.mcmc.random_walk.normal(width)
     )
 
+    # At the mode every move of this width would be refused.
+    starts = problem.scale * jnp.sqrt(dim) * jax.random.normal(jax.random.key(7), (problem.chains, dim))
+
     @jax.jit
-    def run(keys):
-        def chain(key):
+    def run(keys, starts):
+        def chain(key, start):
             def thinned(state, key):
                 state = jax.lax.fori_loop(0, dim, lambda j, s: sampler.step(jax.random.fold_in(key, j), s)[0], state)
                 return state, state.position
 
-            return jax.lax.scan(thinned, sampler.init(jnp.zeros(dim)), jax.random.split(key, size))[1]
+            return jax.lax.scan(thinned, sampler.init(start), jax.random.split(key, size))[1]
 
-        return jax.vmap(chain)(keys)
+        return jax.vmap(chain)(keys, starts)
 
-    seconds, samples = timed(lambda: run(jax.random.split(jax.random.key(6), problem.chains)))
+    seconds, samples = timed(lambda: run(jax.random.split(jax.random.key(6), problem.chains), starts))
     return problem.effective(samples) / seconds
 
 

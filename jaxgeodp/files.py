@@ -1,9 +1,11 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders that have one writer."""
 
 import contextlib
 import os
 import pathlib
 import tempfile
+
+from jaxgeodp.checks import InputError
 
 
 def write_atomically(path, content: str | bytes) -> None:
@@ -24,3 +26,30 @@ def write_atomically(path, content: str | bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def only_writer(folder):
+    """Refuse while another process is inside this context; a killed process lets go. Does nothing without `fcntl`.
+
+    Raises:
+        ValueError: another process writes into the folder.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another process is writing into {folder}; wait until it ends, or name another folder."
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+        yield
+    finally:
+        os.close(handle)

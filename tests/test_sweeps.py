@@ -34,8 +34,9 @@ from jaxgeodp import (
 )
 from jaxgeodp.cli import app
 from jaxgeodp.experiments import OutlineData, PolarData, ResampledData, Sweep, WishartData, run_replicates, run_sweep
-from jaxgeodp.experiments.replicates import padded_size
+from jaxgeodp.experiments.replicates import _data, _releases, padded_size
 from jaxgeodp.experiments.shapes import crossings
+from jaxgeodp.files import only_writer
 
 ALPHA = 1e-6
 S2 = GeodesicBall(Sphere(2), Sphere(2).origin, np.pi / 8)
@@ -103,7 +104,7 @@ def test_outlines_do_not_cross_themselves_and_fill_the_ball():
 
 @pytest.mark.parametrize("data", [PolarData(S2), WishartData(P2), outlines()], ids=lambda d: type(d).__name__)
 def test_records_lie_in_the_ball_and_do_not_depend_on_how_many_follow(data):
-    few, many = (drawn(data, 3, count) for count in (7, 64))
+    few, many = (drawn(data, 3, count) for count in (7, 300))
     np.testing.assert_allclose(few, many[:7], atol=1e-12)
     assert bool(jnp.all(jax.vmap(lambda x: data.ball.manifold.dist(jnp.asarray(data.ball.center), x))(many)
                         <= data.ball.radius * (1 + 1e-9)))  # fmt: skip
@@ -183,6 +184,16 @@ def test_draws_that_double_precision_cannot_hold_are_refused():
     near_the_limit = KNGMechanism(P2, 1.0, calibration="paper")
     with pytest.raises(ValueError, match="double precision"):
         run_replicates(near_the_limit, WishartData(P2), 7, 5)
+
+
+def test_calibrations_share_programs():
+    data = PolarData(S2)
+    for calibration in ("theorem", "tight"):
+        run_replicates(KNGMechanism(S2, 1.0, calibration=calibration), data, 30, 20)
+        if calibration == "theorem":
+            known = _data._cache_size(), _releases._cache_size()
+    run_replicates(KNGMechanism(S2, 0.5), data, 40, 30)
+    assert (_data._cache_size(), _releases._cache_size()) == known
 
 
 def test_sizes_of_programs():
@@ -271,14 +282,24 @@ def test_a_killed_sweep_resumes_to_the_same_bytes(finished, tmp_path):
         process.send_signal(signal.SIGKILL)
         process.wait()
         stamps = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*.parquet")}
-        (folder / "cells").mkdir(parents=True, exist_ok=True)
-        (folder / "cells" / ".part-torn").write_bytes(b"half")
-        if not (folder / "manifest.json").exists():
-            (folder / "cells" / ".part-torn").unlink()
-            (folder / "cells").rmdir()
+        # What a kill in the middle of writing leaves.
+        folder.mkdir(exist_ok=True)
+        (folder / "cells" if (folder / "cells").exists() else folder).joinpath(".part-torn").write_bytes(b"half")
         subprocess.run(command(config, folder), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         assert contents(folder) == contents(out)
         assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "a cell was run twice"
+
+
+def test_two_sweeps_do_not_write_into_one_folder(finished):
+    config, out, _ = finished
+    before = contents(out)
+    with only_writer(out):
+        result = CliRunner().invoke(app, ["sweep", str(config), "--out", str(out)])
+    assert result.exit_code == 2
+    assert "another process is writing into" in " ".join(result.output.split())
+    assert contents(out) == before
+    # The lock is gone with its holder.
+    assert CliRunner().invoke(app, ["sweep", str(config), "--out", str(out)]).exit_code == 0
 
 
 def test_two_processes_give_the_numbers_of_one(finished, tmp_path):

@@ -1,7 +1,7 @@
 """Synthetic data of any size in a public ball: the papers' and an outline with a hook.
 
 Record i of a replicate depends on the replicate's key and i alone, not on how many there are: JAX's random bits at an
-index of an array depend on the key and the index.
+index of an array depend on the key and the index, and redrawn records come from a stream that does not know the count.
 """
 
 import abc
@@ -17,6 +17,8 @@ from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
 
 _CURVE_NODES = 96
+# Matrices drawn at a time, whatever the number of records is: record i is the i-th of the stream inside the ball.
+_ATTEMPTS = 256
 
 
 @jax.tree_util.register_pytree_node_class
@@ -91,16 +93,17 @@ class WishartData(Generator):
         size, dtype = self.ball.manifold.size, self._point().dtype
 
         def attempt(state):
-            number, found, points = state
-            normals = jax.random.normal(jax.random.fold_in(key, number), (count, size, size), dtype)
+            number, filled, points = state
+            normals = jax.random.normal(jax.random.fold_in(key, number), (_ATTEMPTS, size, size), dtype)
             candidates = normals @ jnp.swapaxes(normals, 1, 2) / size
             # A matrix too near to singular has no finite distance: not inside.
             inside = jax.vmap(self.ball.contains)(candidates)
-            points = jnp.where((inside & ~found)[:, None, None], candidates, points)
-            return number + 1, found | inside, points
+            places = filled + jnp.cumsum(inside) - 1
+            points = points.at[jnp.where(inside, places, count)].set(candidates, mode="drop")
+            return number + 1, filled + jnp.sum(inside), points
 
-        start = 0, jnp.zeros(count, bool), jnp.zeros((count, size, size), dtype)
-        return jax.lax.while_loop(lambda state: ~jnp.all(state[1]), attempt, start)[2]
+        start = 0, 0, jnp.zeros((count, size, size), dtype)
+        return jax.lax.while_loop(lambda state: state[1] < count, attempt, start)[2]
 
 
 @jax.tree_util.register_pytree_node_class

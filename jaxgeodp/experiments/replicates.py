@@ -26,7 +26,7 @@ from jaxgeodp.statistics.records import WeightedRecords
 
 # Bytes of records that one block of replicates may hold on a device.
 _BLOCK_BYTES = 2**25
-_LARGEST_BLOCK = 4096
+_LARGEST_BLOCK = 1024
 # Proposals per round and replicate: lanes wait for the slowest, so few; two where nearly all are accepted.
 _PROPOSALS = 2
 
@@ -86,10 +86,13 @@ def run_replicates(
         calibration = mechanism.calibrate(n) if calibration is None else calibration
         mechanism._check_draws(n, calibration)
         check_facts(mechanism.ball.manifold, calibration.support)
-        common = (mechanism._program(), generator, key, noise_key, n, calibration.scale, calibration.support)
+        law = mechanism._program(), calibration.scale, calibration.support
         parts = []
         for start in range(0, replicates, step):
-            parts.append(_gathered(_block(mesh, size, _numbers(mesh, start, step), common)))
+            numbers = _numbers(mesh, start, step)
+            # Two programs, so that all mechanisms share that of the data.
+            records, means = _data(mesh, size, numbers, (generator, key, n))
+            parts.append(_gathered(_releases(mesh, (numbers, records, means), (noise_key, *law))))
             if progress is not None:
                 progress(min(step, replicates - start))
         *columns, complete = (np.concatenate(column)[:replicates] for column in zip(*parts, strict=True))
@@ -107,10 +110,10 @@ def padded_size(n: int) -> int:
 
 
 def block_size(manifold, size: int, replicates: int) -> int:
-    """Replicates per block: equal blocks, within the bounds of memory."""
+    """Replicates per block: a power of 2, so that few programs serve all counts, within the bounds of memory."""
     width = math.prod(manifold.shape) * (16 if manifold.dtype_kind == "complex" else 8)
     most = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // (width * size)))
-    return math.ceil(replicates / math.ceil(replicates / most))
+    return 2 ** min(math.ceil(math.log2(replicates)), math.floor(math.log2(most)))
 
 
 def _numbers(mesh, start, count):
@@ -130,28 +133,39 @@ def _gathered(results):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _block(mesh, size, numbers, common):
-    # Not partitioned by the compiler, which would let all devices wait for each other in every loop.
-    replicated, spread = PartitionSpec(), PartitionSpec("replicates")
-    work = functools.partial(_replicates, size)
-    return jax.shard_map(work, mesh=mesh, in_specs=(spread, replicated), out_specs=spread, check_vma=False)(
-        numbers, common
-    )
+def _data(mesh, size, numbers, common):
+    """Padded records and their mean, of each replicate."""
 
-
-def _replicates(size, numbers, common):
-    mechanism, generator, key, noise_key, n, scale, support = common
-
-    def replicate(number):
+    def replicate(number, generator, key, n):
         points = generator.records(jax.random.fold_in(key, number), size)  # in the ball: nothing to clip
         weights = jnp.where(jnp.arange(size) < n, 1.0 / n, 0.0).astype(real_dtype(points))
-        records = WeightedRecords(points, weights)
-        mean = frechet_mean(mechanism.ball.manifold, *records)
-        draw_key = jax.random.fold_in(noise_key, number)
-        draws = mechanism._draws_around(draw_key, records, mean, scale, support, 1, _PROPOSALS)
+        return WeightedRecords(points, weights), frechet_mean(generator.ball.manifold, points, weights)
+
+    return _on_each_device(mesh, replicate, (numbers,), common)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _releases(mesh, replicates, common):
+
+    def replicate(number, records, mean, noise_key, mechanism, scale, support):
+        key = jax.random.fold_in(noise_key, number)
+        draws = mechanism._draws_around(key, records, mean, scale, support, 1, _PROPOSALS)
         return *_errors(mechanism, mean, draws.points[0]), draws.proposals, draws.complete
 
-    return jax.vmap(replicate)(numbers)
+    return _on_each_device(mesh, replicate, replicates, common)
+
+
+def _on_each_device(mesh, work, replicates, common):
+    """``work(*one replicate, *common)`` for all replicates."""
+    # Not partitioned by the compiler, which would let all devices wait for each other in every loop.
+    replicated, spread = PartitionSpec(), PartitionSpec("replicates")
+
+    def share(replicates, common):
+        return jax.vmap(lambda one: work(*one, *common))(replicates)
+
+    return jax.shard_map(share, mesh=mesh, in_specs=(spread, replicated), out_specs=spread, check_vma=False)(
+        replicates, common
+    )
 
 
 def _errors(mechanism, mean, value):

@@ -7,6 +7,7 @@ summary.csv        one line per cell: mean errors with standard errors
 errors.png         mean error +- 2 standard errors against n
 """
 
+import contextlib
 import csv
 import hashlib
 import importlib.metadata
@@ -27,7 +28,7 @@ from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.experiments.replicates import Errors, run_replicates
 from jaxgeodp.experiments.sweep import Cell, Sweep
-from jaxgeodp.files import write_atomically
+from jaxgeodp.files import only_writer, write_atomically
 
 _SCHEMA = pa.schema(
     [
@@ -60,7 +61,7 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
         progress: called as ``progress(label, replicates done, replicates in all)``.
 
     Raises:
-        ValueError: the folder holds something else, or no mechanism can be calibrated.
+        ValueError: the folder holds something else, another process writes into it, or no mechanism can be calibrated.
     """
     folder = pathlib.Path(folder)
     generator = sweep.generator()
@@ -80,22 +81,23 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
         "cells": facts,
     }
     first = jax.process_index() == 0
-    _open_together(folder, manifest)
-    done, total = 0, sweep.replicates * sum("refusal" not in fact for fact in facts)
-    for index, (cell, fact) in enumerate(zip(cells, facts, strict=True)):
-        if "refusal" in fact:
-            continue
-        path = folder / "cells" / f"{index:04d}.parquet"
-        if not _agreed(path.exists()):
-            errors = _run(
-                sweep, cell, generator, progress and (lambda k, d=done, c=cell: progress(c.label, d + k, total))
-            )
-            if first:
-                _write_cell(path, index, errors)
-        done += sweep.replicates
-        if progress is not None:
-            progress(cell.label, done, total)
-    summary = _finish(folder, facts) if first else []
+    with contextlib.ExitStack() as held:
+        _open_together(folder, manifest, held)
+        done, total = 0, sweep.replicates * sum("refusal" not in fact for fact in facts)
+        for index, (cell, fact) in enumerate(zip(cells, facts, strict=True)):
+            if "refusal" in fact:
+                continue
+            path = folder / "cells" / f"{index:04d}.parquet"
+            if not _agreed(path.exists()):
+                errors = _run(
+                    sweep, cell, generator, progress and (lambda k, d=done, c=cell: progress(c.label, d + k, total))
+                )
+                if first:
+                    _write_cell(path, index, errors)
+            done += sweep.replicates
+            if progress is not None:
+                progress(cell.label, done, total)
+        summary = _finish(folder, facts) if first else []
     return SweepResults(folder, summary)
 
 
@@ -140,10 +142,10 @@ def _agreed(exists: bool) -> bool:
     return bool(multihost_utils.broadcast_one_to_all(np.asarray(exists)))
 
 
-def _open_together(folder, manifest):
+def _open_together(folder, manifest, held):
     """`_open` in the first process; all of them refuse if it does, or if their manifests differ."""
     if jax.process_count() == 1:
-        _open(folder, manifest)
+        _open(folder, manifest, held)
         return
     from jax.experimental import multihost_utils
 
@@ -154,14 +156,17 @@ def _open_together(folder, manifest):
     refusal = None
     if jax.process_index() == 0:
         try:
-            _open(folder, manifest)
+            _open(folder, manifest, held)
         except (InputError, OSError) as error:
             refusal = error
     if multihost_utils.broadcast_one_to_all(np.asarray(refusal is not None)):
         raise refusal or InputError("sweep: the first process refused its folder; see its message.")
 
 
-def _open(folder, manifest):
+def _open(folder, manifest, held):
+    """Make the folder ready, and keep others out of it until ``held`` is closed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    held.enter_context(only_writer(folder))
     path = folder / "manifest.json"
     if path.exists():
         try:
@@ -170,13 +175,13 @@ def _open(folder, manifest):
             known = None
         if known != json.loads(json.dumps(manifest)):
             raise InputError(f"{folder} holds another sweep, or one of other versions; name another folder.")
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif any(not entry.name.startswith(".part-") for entry in folder.iterdir()):
         raise InputError(f"{folder} is not empty and holds no sweep; name another folder.")
-    (folder / "cells").mkdir(parents=True, exist_ok=True)
     for leftover in (*folder.glob(".part-*"), *folder.glob("cells/.part-*")):
         leftover.unlink()
     if not path.exists():
         write_atomically(path, json.dumps(manifest, indent=1))
+    (folder / "cells").mkdir(exist_ok=True)
 
 
 def _write_cell(path, index, errors: Errors):

@@ -96,7 +96,8 @@ class KNGMechanism(DensityMechanism):
         if bound is None:
             return None
         sensitivity = self.statistic.gradient_sensitivity(ball, n, radius, "tight")
-        scale = calibrated_scale(bound, sensitivity.value, n, float(self.epsilon))
+        # A plain number, as everywhere: another kind would compile all programs again.
+        scale = float(calibrated_scale(bound, sensitivity.value, n, float(self.epsilon)))
         return Calibration(sensitivity, scale, self._ball(radius), _NORMALIZER)
 
     def _as_in_the_paper(self, n):

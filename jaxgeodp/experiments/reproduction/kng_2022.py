@@ -12,6 +12,7 @@ from jaxgeodp.experiments.paper_chains import PAPER_CHAINS, paper_chain
 from jaxgeodp.experiments.reproduction.run import (
     FAILS,
     OPEN,
+    Cell,
     Estimate,
     Run,
     all_of,
@@ -31,7 +32,8 @@ from jaxgeodp.experiments.reproduction.settings import (
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
 from jaxgeodp.statistics import frechet_mean
 
-_ON_SPHERE, _ON_MATRICES, _CHAINS = 10_000, 500, 500
+_ON_SPHERE, _ON_MATRICES, _FOR_RATES, _CHAINS = 10_000, 500, 2000, 500
+_PROVEN = ("theorem", "tight")
 _ORDER = ("KNG", "Euclidean, projected", "Laplace", "Euclidean")
 _DIMENSIONS = (2, 4, 8)
 _EPSILONS = (0.5, 1.0, 2.0, 4.0)
@@ -43,8 +45,15 @@ def reproduce(run: Run) -> None:
     """Fill ``run`` with K1-K3."""
     sphere, matrices = sphere_data(), matrix_data()
     run.settings = {"S^2 radius": sphere.ball.radius, "P(2) radius": matrices.ball.radius, "epsilon": 1.0}
-    on_sphere = {setting: _errors(run, sphere, setting, _ON_SPHERE) for setting in ("paper", "theorem", "tight")}
-    on_matrices = {setting: _errors(run, matrices, setting, _ON_MATRICES) for setting in ("paper", "tight")}
+    # All programs are compiled side by side; what follows looks its numbers up.
+    plan = [(sphere, setting, _ON_SPHERE) for setting in ("paper", "theorem", "tight")]
+    plan += [(matrices, setting, _ON_MATRICES) for setting in ("paper", "theorem", "tight")]
+    cells = [cell for data, setting, replicates in plan for cell in _cells(run, data, setting, replicates)]
+    run.errors([*cells, *(cell for setting in _PROVEN for cell, _ in _rate_cells(run, sphere, setting))])
+    on_sphere, on_matrices = (
+        {setting: _lines(run, _cells(run, data, setting, n)) for data, setting, n in plan if data is space}
+        for space in (sphere, matrices)
+    )
     for setting in on_sphere:
         panels = [(f"S², r = π/8, ε = 1: {setting}", "mean Euclidean distance", on_sphere[setting])]
         if setting in on_matrices:
@@ -58,28 +67,35 @@ def reproduce(run: Run) -> None:
     _claim_chains(run, sphere)
 
 
-def _errors(run, data, setting, replicates):
-    """Lines of (n, mean Euclidean distance): the four (three) mechanisms of Fig. 1 in one setting."""
-    ball, lines = data.ball, {}
+def _cells(run, data, setting, replicates):
+    """The four (three) mechanisms of Fig. 1 in one setting, for all n."""
+    ball, cells = data.ball, []
     curved = ball.manifold.curvature_bounds[1] > 0
     for n in run.sizes:
-        cells = {"KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)}
+        mechanisms = {"KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)}
         if setting == "paper":
             embedded = embedded_calibration(ball, n, 1.0)
             at_radius = laplace_at_radius(ball, n, 1.0) if curved else None
-            cells["Laplace"] = LaplaceMechanism(ball, 1.0, calibration="paper"), at_radius
-            cells["Euclidean"] = EmbeddedMean(ball, 1.0), embedded
+            mechanisms["Laplace"] = LaplaceMechanism(ball, 1.0, calibration="paper"), at_radius
+            mechanisms["Euclidean"] = EmbeddedMean(ball, 1.0), embedded
             if curved:
-                cells["Euclidean, projected"] = EmbeddedMean(ball, 1.0, project=True), embedded
+                mechanisms["Euclidean, projected"] = EmbeddedMean(ball, 1.0, project=True), embedded
         else:
-            cells["Laplace"] = LaplaceMechanism(ball, 1.0, calibration=setting), None
+            mechanisms["Laplace"] = LaplaceMechanism(ball, 1.0, calibration=setting), None
             # The Euclidean mechanisms are the same under all theorems.
-            cells["Euclidean"] = EuclideanLaplace(ball, 1.0), None
+            mechanisms["Euclidean"] = EuclideanLaplace(ball, 1.0), None
             if curved:
-                cells["Euclidean, projected"] = EuclideanLaplace(ball, 1.0, project=True), None
-        for name, (mechanism, calibration) in cells.items():
-            row = run.error(name, setting, mechanism, data, n, replicates, calibration)
-            lines.setdefault(name, []).append((n, row["euclidean"]))
+                mechanisms["Euclidean, projected"] = EuclideanLaplace(ball, 1.0, project=True), None
+        for name, (mechanism, calibration) in mechanisms.items():
+            cells.append(Cell(name, setting, mechanism, data, n, replicates, calibration))
+    return cells
+
+
+def _lines(run, cells):
+    """Lines of (n, mean Euclidean distance) by mechanism."""
+    lines = {}
+    for cell, row in zip(cells, run.errors(cells), strict=True):
+        lines.setdefault(cell.name, []).append((cell.n, row["euclidean"]))
     return lines
 
 
@@ -137,19 +153,30 @@ def _claim_matrices(run, setting, lines):
     )
 
 
+def _rate_cells(run, sphere, setting):
+    """Cells along n, epsilon and the dimension, with what they vary."""
+
+    def cell(data, n, epsilon):
+        return Cell("KNG", setting, KNGMechanism(data.ball, epsilon, calibration=setting), data, n, _FOR_RATES)
+
+    by_n = [(cell(sphere, n, 4.0), "n") for n in run.sizes[-4:]]
+    by_epsilon = [(cell(sphere, 100, epsilon), "epsilon") for epsilon in _EPSILONS]
+    dimensions = _DIMENSIONS[:2] if run.quick else _DIMENSIONS
+    by_dim = [(cell(sphere_data(dim), 120, 4.0), "dimension") for dim in dimensions]
+    return [*by_n, *by_epsilon, *by_dim]
+
+
 def _claim_rates(run, sphere):
     """K3: exponents of E distance^2 in n, epsilon and the dimension."""
-    replicates = 2000
-    for setting in ("theorem", "tight"):
-
-        def square(data, n, epsilon, setting=setting):
-            mechanism = KNGMechanism(data.ball, epsilon, calibration=setting)
-            return run.error("KNG", setting, mechanism, data, n, replicates)["square"]
-
-        by_n = [(n, square(sphere, n, 4.0)) for n in run.sizes[-4:]]
-        by_epsilon = [(epsilon, square(sphere, 100, epsilon)) for epsilon in _EPSILONS]
-        by_dim = [(dim, square(sphere_data(dim), 120, 4.0)) for dim in (_DIMENSIONS[:2] if run.quick else _DIMENSIONS)]
-        for what, points, exponent in (("n", by_n, -2.0), ("epsilon", by_epsilon, -2.0), ("dimension", by_dim, 2.0)):
+    for setting in _PROVEN:
+        cells = _rate_cells(run, sphere, setting)
+        rows = run.errors([cell for cell, _ in cells])
+        lines: dict[str, list] = {}
+        for (cell, what), row in zip(cells, rows, strict=True):
+            x = {"n": cell.n, "epsilon": cell.mechanism.epsilon, "dimension": cell.data.ball.manifold.dim}[what]
+            lines.setdefault(what, []).append((x, row["square"]))
+        for what, exponent in (("n", -2.0), ("epsilon", -2.0), ("dimension", 2.0)):
+            points = lines[what]
             slope = _slope(points)
             run.claim(
                 "K3",
@@ -160,7 +187,7 @@ def _claim_rates(run, sphere):
                 {
                     "n": f"n = {run.sizes[-4]} to {run.sizes[-1]}, ε = 4",
                     "epsilon": "ε = 0.5 to 4, n = 100",
-                    "dimension": f"d = 2 to {by_dim[-1][0]}, n = 120, ε = 4; in R^d it is d(d + 1)",
+                    "dimension": f"d = 2 to {lines['dimension'][-1][0]}, n = 120, ε = 4; in R^d it is d(d + 1)",
                 }[what],
             )
 
@@ -180,7 +207,8 @@ def _claim_chains(run, sphere):
     n, replicates = 100, run.count(_CHAINS)
     ball = sphere.ball
     mechanism = KNGMechanism(ball, 1.0, calibration="paper")
-    exact = run.error("KNG", "paper", mechanism, sphere, n, _ON_SPHERE)["euclidean"]
+    (row,) = run.errors([Cell("KNG", "paper", mechanism, sphere, n, _ON_SPHERE)])
+    exact = row["euclidean"]
     preset = PAPER_CHAINS["sphere"]
     burnin = 1000 if run.quick else preset.burnin
     for as_printed, name in ((True, "accepted moves only, as printed"), (False, "states repeated on rejection")):

@@ -5,9 +5,11 @@ import dataclasses
 import io
 import json
 import math
+import os
 import pathlib
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import jax
 import matplotlib.figure
@@ -15,9 +17,10 @@ import numpy as np
 
 from jaxgeodp._version import __version__
 from jaxgeodp.bounds import Sensitivity
+from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.experiments.replicates import run_replicates
 from jaxgeodp.files import write_atomically
-from jaxgeodp.mechanisms.mechanism import Calibration
+from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
 
@@ -56,6 +59,28 @@ class Claim:
     why: str = ""
 
 
+class Cell(NamedTuple):
+    """A mechanism in one setting at one size."""
+
+    name: str
+    setting: str
+    mechanism: Mechanism
+    data: Generator
+    n: int
+    replicates: int
+    calibration: Calibration | None = None  #: another than the mechanism's own
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Manifold and label, which also names the stream of noise."""
+        return str(self.data.ball.manifold), f"{self.name}, {self.setting}, n={self.n}, {self.mechanism.epsilon:g}"
+
+    def program(self):
+        """Equal for cells that share a compiled program."""
+        own = self.mechanism.calibrate(self.n) if self.calibration is None else self.calibration
+        return jax.tree.structure((self.mechanism._program(), self.data, own.support))
+
+
 @dataclasses.dataclass
 class Run:
     """A reproduction under way.
@@ -87,22 +112,40 @@ class Run:
         """Add a `Claim`."""
         self.claims.append(Claim(*fields))
 
-    def error(self, name, setting, mechanism, data, n, replicates, calibration=None) -> dict[str, Any]:
-        """Mean errors of a mechanism over replicates, remembered as a row of numbers.csv."""
-        label = f"{name}, {setting}, n={n}, {mechanism.epsilon:g}"
-        for row in self.numbers:
-            if row["label"] == label and row["manifold"] == str(data.ball.manifold):
-                return row
-        self.say(f"{data.ball.manifold}: {label}")
-        errors = run_replicates(mechanism, data, n, self.count(replicates), self.seed, label, calibration=calibration)
-        used = mechanism.calibrate(n) if calibration is None else calibration
+    def errors(self, cells: Iterable["Cell"]) -> list[dict[str, Any]]:
+        """Mean errors of cells over replicates, each remembered as a row of numbers.csv.
+
+        Cells that need the same program follow each other in one thread; programs are compiled side by side.
+        """
+        known = {(row["manifold"], row["label"]): row for row in self.numbers}
+        new = {cell.key: cell for cell in cells if cell.key not in known}
+        programs: dict[Any, list[Cell]] = {}
+        for cell in new.values():
+            programs.setdefault(cell.program(), []).append(cell)
+        # Those with most cells take longest.
+        groups = sorted(programs.values(), key=len, reverse=True)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            futures = [pool.submit(lambda group: [self._row(cell) for cell in group], group) for group in groups]
+            rows = [row for future in futures for row in future.result()]
+        known |= {(row["manifold"], row["label"]): row for row in rows}
+        self.numbers.extend(known[key] for key in new)
+        return [known[cell.key] for cell in cells]
+
+    def _row(self, cell):
+        manifold, label = cell.key
+        self.say(f"{manifold}: {label}")
+        mechanism, calibration = cell.mechanism, cell.calibration
+        errors = run_replicates(
+            mechanism, cell.data, cell.n, self.count(cell.replicates), self.seed, label, calibration=calibration
+        )
+        used = mechanism.calibrate(cell.n) if calibration is None else calibration
         inside = errors.distance[errors.on_manifold]
-        row = {
-            "manifold": str(data.ball.manifold),
+        return {
+            "manifold": manifold,
             "label": label,
-            "mechanism": name,
-            "setting": setting,
-            "n": n,
+            "mechanism": cell.name,
+            "setting": cell.setting,
+            "n": cell.n,
             "epsilon": float(mechanism.epsilon),
             "replicates": len(errors.euclidean),
             "scale": float(used.scale),
@@ -111,8 +154,6 @@ class Run:
             "square": Estimate.of(inside**2) if inside.size > 1 else None,
             "on_manifold": Estimate.of(errors.on_manifold),
         }
-        self.numbers.append(row)
-        return row
 
     def write(self, folder: pathlib.Path, name: str, seconds: float) -> None:
         """claims.md, claims.csv, numbers.csv, config.json and the figures."""
