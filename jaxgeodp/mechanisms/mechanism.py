@@ -17,7 +17,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
-from jaxgeodp.privacy.release import Release, make_release
+from jaxgeodp.privacy.release import Release, describe, make_release, to_lists
 from jaxgeodp.samplers.rejection import Draws
 
 
@@ -131,7 +131,7 @@ class Mechanism(abc.ABC):
     def _release(self, data, draw, guarantee, addition, sampler, timing) -> Release:
         """A release of what ``draw(data, n)`` gives."""
         with jax.enable_x64(True):
-            data = self._records(_host_array(type(self).__name__, data))
+            data = self._records(host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
             value = np.asarray(draw(data, data.shape[0]))
@@ -140,14 +140,15 @@ class Mechanism(abc.ABC):
             guarantee=guarantee.record(calibration.theorem + addition),
             mechanism=type(self).__name__,
             statistic=self._described,
-            ball=self.ball,
+            manifold=describe(self.ball.manifold),
+            ball={"center": to_lists(self.ball.center), "radius": self.ball.radius},
             n=data.shape[0],
             sensitivity={
                 **dataclasses.asdict(calibration.sensitivity),
                 "calibration": getattr(self, "calibration", "tight"),
             },
             scale=calibration.scale,
-            support=calibration.support,
+            support=calibration.support and {"center": "as ball", "radius": calibration.support.radius},
             sampler=sampler,
             numerics={
                 "dtype": str(value.dtype),
@@ -177,7 +178,7 @@ class Mechanism(abc.ABC):
         """The data as an inexact array of shape (n, *record shape); only shape and dtype are looked at."""
         manifold, name = self.ball.manifold, type(self).__name__
         shape = self._record_shape()
-        data = data if isinstance(data, jax.Array) else _host_array(name, data)
+        data = data if isinstance(data, jax.Array) else host_array(name, data)
         allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
         if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
             raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
@@ -203,7 +204,7 @@ class Mechanism(abc.ABC):
         return mechanism
 
 
-def _host_array(name: str, data) -> np.ndarray:
+def host_array(name: str, data) -> np.ndarray:
     """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
     try:
         array = np.asarray(data)

@@ -9,6 +9,7 @@ from jaxgeodp.privacy.guarantee import (
     PureDP,
     ZeroConcentratedDP,
     delta_of_epsilon,
+    largest_mu,
     log_delta_of_epsilon,
 )
 from jaxgeodp.privacy.release import Release
@@ -23,5 +24,6 @@ __all__ = [
     "ZeroConcentratedDP",
     "compose",
     "delta_of_epsilon",
+    "largest_mu",
     "log_delta_of_epsilon",
 ]

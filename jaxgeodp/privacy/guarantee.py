@@ -170,6 +170,38 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
     return -0.5 * c**2 - 0.5 * math.log(2.0 * math.pi) + base + math.log(total)
 
 
+def largest_mu(epsilon: float, delta: float) -> float:
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP: how to calibrate Gaussian noise to a given delta.
+
+    Never less private than the classical sigma^2 = 2 log(2/delta) sensitivity^2/epsilon^2, which needs epsilon <= 1.
+
+    Args:
+        epsilon: above 0.
+        delta: in (0, 1).
+
+    Raises:
+        ValueError: a number is out of range.
+
+    Example:
+        >>> from jaxgeodp.privacy import largest_mu
+        >>> round(largest_mu(1.0, 1e-6), 4)
+        0.2367
+    """
+    positive_number("largest_mu", "epsilon", epsilon)
+    if not 0.0 < delta < 1.0:
+        raise InputError(f"largest_mu: delta must be a number between 0 and 1, got {delta!r}.")
+    target = math.log(delta) - 1e-12  # on the safe side of rounding
+    low, high = 0.0, 1.0
+    while log_delta_of_epsilon(high, epsilon) <= target:
+        low, high = high, 2.0 * high
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if log_delta_of_epsilon(middle, epsilon) <= target else (low, middle)
+    return low
+
+
 def _smallest(log_delta, delta):
     """The smallest epsilon with log_delta(epsilon) <= log(delta), from above; log_delta falls."""
     if not 0.0 < delta < 1.0:

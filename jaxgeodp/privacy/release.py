@@ -8,7 +8,6 @@ import re
 import numpy as np
 
 from jaxgeodp._version import __version__
-from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -41,11 +40,12 @@ def make_release(
     guarantee: dict,
     mechanism: str,
     statistic: str,
-    ball: GeodesicBall,
+    manifold: dict,
+    ball: dict,
     n: int,
     sensitivity: dict,
-    scale: float,
-    support: GeodesicBall | None,
+    scale,
+    support: dict | None,
     sampler: dict,
     numerics: dict,
 ) -> Release:
@@ -56,12 +56,12 @@ def make_release(
         "guarantee": guarantee,
         "mechanism": mechanism,
         "statistic": statistic,
-        "manifold": _describe(ball.manifold),
-        "ball": {"center": to_lists(ball.center), "radius": ball.radius},
+        "manifold": manifold,
+        "ball": ball,
         "n": n,
         "sensitivity": sensitivity,
         "scale": scale,
-        "support": None if support is None else {"center": "as ball", "radius": support.radius},
+        "support": support,
         "sampler": sampler,
         "numerics": numerics,
         "library": {"name": "jaxgeodp", "version": __version__},
@@ -70,7 +70,8 @@ def make_release(
     return Release(value, record)
 
 
-def _describe(manifold) -> dict:
+def describe(manifold: Manifold) -> dict:
+    """Name and parameters of a manifold."""
     fields = dataclasses.fields(manifold) if dataclasses.is_dataclass(manifold) else ()
     parameters = {field.name: _plain(getattr(manifold, field.name)) for field in fields}
     return {"name": type(manifold).__name__, **parameters}
@@ -78,7 +79,7 @@ def _describe(manifold) -> dict:
 
 def _plain(value):
     if isinstance(value, Manifold):
-        return _describe(value)
+        return describe(value)
     if isinstance(value, tuple):
         return [_plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,291 @@
+"""Private mean curves: the penalised mean plus a Gaussian process with the same kernel, under Gaussian DP."""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.functional.kernels import Kernel, positive_numbers
+from jaxgeodp.functional.rkhs_mean import clipped_mean, curve_count
+from jaxgeodp.mechanisms.mechanism import host_array, record_count
+from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.guarantee import GaussianDP
+from jaxgeodp.privacy.release import Release, make_release, to_lists
+
+# Numbers that a block of draws holds.
+_BLOCK = 2**18
+_CALIBRATIONS = ("tight", "theorem")
+_THEOREMS = {
+    "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.1) with the "
+    "sensitivity of docs/mathematics.md, Theorem M",
+    "theorem": "Soto 2024, section 4: sensitivity 2 norm_bound/(n sqrt(penalty))",
+}
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class FunctionalGaussianMechanism:
+    """J mean curves with Gaussian process noise, each mu_j-GDP, all released together.
+
+    A record is J curves with m samples each. Its deviations from a public template are pulled to the norm bounds (in
+    the discrete L2 norm), averaged and smoothed (`RKHSMean`); independent draws of the Gaussian process with the
+    kernel's covariance times the scale squared are added, then the template. What is proven is about these J m
+    numbers, hence about every curve that is computed from them.
+
+    Args:
+        kernel: of the smoothing and of the noise.
+        penalty: above 0.
+        norm_bound: public bound on the L2 norm of a record's deviation, above 0.
+        mu: privacy parameter of each curve, above 0.
+        template: public curves (J, m); the noise grows with the distance of the data from it. Zero by default.
+        calibration: "tight" (Theorem M of docs/mathematics.md) or "theorem" (the paper's, up to twice the noise).
+
+    kernel.length_scale, penalty, norm_bound and mu are one number for all curves, or arrays of shape (J,).
+
+    Raises:
+        ValueError: a parameter is out of range, or two disagree in J.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+        >>> mechanism = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, norm_bound=1.0, mu=[0.6, 0.8])
+        >>> mechanism.guarantee
+        GaussianDP(mu=1.0)
+        >>> mechanism.release(np.zeros((100, 2, 80))).value.shape
+        (2, 80)
+    """
+
+    kernel: Kernel
+    penalty: float
+    norm_bound: float
+    mu: float
+    template: np.ndarray | None = None
+    calibration: str = "tight"
+
+    def __post_init__(self):
+        name = type(self).__name__
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(f"{name}: kernel must be a kernel of jaxgeodp.functional, got {self.kernel!r}.")
+        if self.calibration not in _CALIBRATIONS:
+            raise InputError(f"{name}: calibration must be 'tight' or 'theorem', got {self.calibration!r}.")
+        for field in ("penalty", "norm_bound", "mu"):
+            object.__setattr__(self, field, positive_numbers(name, field, getattr(self, field)))
+        if self.template is not None:
+            template = host_array(name, self.template).astype(float)
+            if template.ndim != 2 or not np.all(np.isfinite(template)):
+                raise InputError(f"{name}: template must be finite curves of shape (J, m), got {template.shape}.")
+            self.kernel.check_samples(template.shape[1])
+            object.__setattr__(self, "template", template)
+        object.__setattr__(self, "_known_curves", self._count())
+
+    def _count(self):
+        return curve_count(self.kernel.length_scale, self.penalty, self.norm_bound, self.mu, self.template)
+
+    # Public quantities -------------------------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> GaussianDP:
+        """Of all curves together: sqrt(sum mu_j^2)-GDP.
+
+        Raises:
+            ValueError: no parameter tells how many curves there are; see `guarantee_for`.
+        """
+        if self._known_curves is None:
+            raise InputError(
+                "FunctionalGaussianMechanism: how much all curves spend depends on how many there are; give mu as an "
+                "array (J,), or call guarantee_for(J)."
+            )
+        return self.guarantee_for(self._known_curves)
+
+    def guarantee_for(self, curves: int) -> GaussianDP:
+        """sqrt(sum mu_j^2)-GDP for this number of curves."""
+        mu = np.broadcast_to(self.mu, curves)
+        return GaussianDP(math.nextafter(math.hypot(*mu), math.inf) if curves > 1 else float(mu[0]))
+
+    def sensitivity(self, n: int, samples: int | None = None):
+        """How far one record moves a curve in the norm of the kernel; a number, or (J,) if a parameter is.
+
+        Args:
+            n: number of records.
+            samples: m. By default the template's; without one, a bound for every m, which a release at m never exceeds.
+        """
+        n, samples = record_count(n), self._samples(samples)
+        if self.calibration == "theorem":
+            factor = 1.0 / np.sqrt(self.penalty)
+        elif samples is None:
+            factor = self._largest_factor()
+        else:
+            factor = self._factor(samples)
+        value = 2.0 * np.asarray(self.norm_bound) / n * factor
+        return float(value) if np.ndim(value) == 0 else value
+
+    def scale(self, n: int, samples: int | None = None):
+        """Standard deviation of the noise at each sample, for k(t, t) = 1: sensitivity/mu."""
+        value = self.sensitivity(n, samples) / np.asarray(self.mu)
+        return float(value) if np.ndim(value) == 0 else value
+
+    def support(self, n: int) -> None:
+        """None: a release may be any curve of the process."""
+        record_count(n)
+
+    def _samples(self, samples):
+        if samples is not None:
+            self.kernel.check_samples(samples)
+            return samples
+        return None if self.template is None else self.template.shape[1]
+
+    def _factor(self, samples):
+        """max_j sqrt(lambda_j)/(lambda_j + penalty) over the spectrum on m samples."""
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            values = np.asarray(self.kernel.spectrum(samples).eigenvalues, float)
+        return np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1) * (1.0 + 1e-12)
+
+    def _largest_factor(self):
+        """The same for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
+        largest = np.minimum(1.0, self.penalty)
+        return np.sqrt(largest) / (largest + self.penalty)
+
+    # Data meet the mechanism -------------------------------------------------------------------------
+
+    def mean(self, data):
+        """The curves around which releases are drawn, (J, m): private."""
+        return _center(self, self._records(data))
+
+    def log_density(self, x, data):
+        """Unnormalised log density of a release at curves ``x`` (J, m), for data (n, J, m)."""
+        data = self._records(data)
+        scale = jnp.asarray(self.scale(data.shape[0], data.shape[2]))
+        spectrum = self.kernel.spectrum(data.shape[2])
+        values, energies = spectrum.eigenvalues, spectrum.energies(x - _center(self, data))
+        rounding = jnp.finfo(energies.dtype).eps ** 2 * jnp.sum(x**2, axis=-1, keepdims=True)
+        # Where the process does not go the density is 0.
+        parts = jnp.where(
+            values > 0, energies / jnp.where(values > 0, values, 1.0), jnp.where(energies <= rounding, 0.0, jnp.inf)
+        )
+        return -0.5 * jnp.sum(jnp.sum(parts, axis=-1) / scale**2)
+
+    def simulate(self, key, data, num: int):
+        """``num`` independent draws for research, (num, J, m): reproducible from ``key``, hence not private.
+
+        Args:
+            key: JAX random key.
+            data: (n, J, m), n >= 2; see `release`.
+        """
+        data = self._records(data)
+        return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
+
+    def release(self, data) -> Release:
+        """One private release, in double precision, with randomness from the operating system.
+
+        Args:
+            data: (n, J, m), n >= 2. A curve beyond the norm bound is pulled to it, a record with a value that is not
+                finite counts as the template; neither is reported.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, or m too small for the kernel.
+        """
+        with jax.enable_x64(True):
+            data = self._records(host_array(type(self).__name__, data)).astype(float)
+            n, curves, samples = data.shape
+            sensitivity, scale = self.sensitivity(n, samples), self.scale(n, samples)
+            value = np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0]
+        kernel = {"name": type(self.kernel).__name__}
+        kernel |= {field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)}
+        return make_release(
+            value,
+            guarantee=self.guarantee_for(curves).record(_THEOREMS[self.calibration])
+            | {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
+            mechanism=type(self).__name__,
+            statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
+            manifold={"name": "L2", "curves": curves, "samples": samples},
+            ball={
+                "center": None if self.template is None else to_lists(self.template),
+                "radius": _plain(self.norm_bound),
+                "note": "each curve in the discrete L2 norm",
+            },
+            n=n,
+            sensitivity={
+                "value": _plain(sensitivity),
+                "formula": "2 norm_bound/n max sqrt(lambda)/(lambda + penalty)"
+                if self.calibration == "tight"
+                else "2 norm_bound/(n sqrt(penalty))",
+                "calibration": self.calibration,
+            },
+            scale=_plain(scale),
+            support=None,
+            sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
+            numerics={
+                "dtype": str(value.dtype),
+                "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the operating "
+                "system; the number of steps does not depend on the data",
+            },
+        )
+
+    def _records(self, data):
+        """The data as floating-point numbers (n, J, m); only shape and dtype are looked at."""
+        name = type(self).__name__
+        data = data if isinstance(data, jax.Array) else host_array(name, data)
+        if not any(jnp.issubdtype(data.dtype, kind) for kind in (jnp.floating, jnp.integer)):
+            raise InputError(f"{name}: data must be real numbers, got dtype {data.dtype}.")
+        if data.ndim != 3:
+            raise InputError(f"{name}: data must have shape (n, J, m), got {data.shape}.")
+        record_count(data.shape[0])
+        if self._known_curves not in (None, data.shape[1]) or data.shape[1] == 0:
+            raise InputError(f"{name}: is for J={self._known_curves} curves, got data of shape {data.shape}.")
+        if self.template is not None and data.shape[2] != self.template.shape[1]:
+            raise InputError(
+                f"{name}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
+            )
+        self.kernel.check_samples(data.shape[2])
+        return jnp.asarray(data, jnp.result_type(data.dtype, float))
+
+    def tree_flatten(self):
+        """All but the calibration are leaves."""
+        names = ("kernel", "penalty", "norm_bound", "mu", "template")
+        return tuple(getattr(self, name) for name in names), (self.calibration, self._known_curves)
+
+    @classmethod
+    def tree_unflatten(cls, static, leaves):
+        """Rebuild without checks (the leaves may be tracers)."""
+        mechanism = object.__new__(cls)
+        names = ("kernel", "penalty", "norm_bound", "mu", "template", "calibration", "_known_curves")
+        for name, value in zip(names, (*leaves, *static), strict=True):
+            object.__setattr__(mechanism, name, value)
+        return mechanism
+
+
+def _plain(value):
+    return value.tolist() if isinstance(value, np.ndarray) else value
+
+
+@jax.jit
+def _center(mechanism, data):
+    template = 0.0 if mechanism.template is None else jnp.asarray(mechanism.template, data.dtype)
+    weights = jnp.asarray(mechanism.kernel.weights(data.shape[2]), data.dtype)
+    mean = clipped_mean(data, template, jnp.asarray(mechanism.norm_bound, data.dtype), weights)
+    return (template + mechanism.kernel.smooth(mean, mechanism.penalty)).astype(data.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=4)
+def _simulate(mechanism, key, data, scale, num):
+    center = _center(mechanism, data)
+    curves, samples = center.shape
+    spectrum = mechanism.kernel.spectrum(samples)
+    roots = jnp.asarray(jnp.sqrt(spectrum.eigenvalues), data.dtype)
+    white = jnp.asarray(1.0 / np.sqrt(mechanism.kernel.weights(samples)), data.dtype) * scale[..., None]
+
+    block = min(num, max(1, _BLOCK // (curves * samples)))
+    keys = jax.random.split(key, num)
+
+    def one(j, result):
+        start = jnp.minimum(j * block, num - block)  # the last block overlaps the one before
+        own = jax.lax.dynamic_slice_in_dim(keys, start, block)
+        noise = jax.vmap(lambda key: jax.random.normal(key, center.shape, data.dtype))(own)
+        draws = center + spectrum.apply(roots, white * noise).astype(data.dtype)
+        return jax.lax.dynamic_update_slice_in_dim(result, draws, start, 0)
+
+    return jax.lax.fori_loop(0, math.ceil(num / block), one, jnp.zeros((num, *center.shape), data.dtype))

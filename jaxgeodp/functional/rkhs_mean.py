@@ -1,0 +1,96 @@
+"""The penalised mean of curves, argmin_h (1/n) sum_i |f_i - h|^2 + penalty |h|_kernel^2."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.functional.kernels import Kernel, positive_numbers
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class RKHSMean:
+    """The mean curve, each eigencomponent times lambda/(lambda + penalty) (Soto 2024, section 4).
+
+    Args:
+        kernel: whose norm penalises roughness.
+        penalty: above 0; one number or one per curve, shape (J,).
+
+    Raises:
+        ValueError: the penalty is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp.functional import PeriodicKernel, RKHSMean
+        >>> curves = np.random.default_rng(0).normal(size=(100, 3, 80))
+        >>> RKHSMean(PeriodicKernel(0.5), 0.01)(curves).shape
+        (3, 80)
+    """
+
+    kernel: Kernel
+    penalty: float
+
+    def __post_init__(self):
+        object.__setattr__(self, "penalty", positive_numbers("RKHSMean", "penalty", self.penalty))
+
+    def __call__(self, curves):
+        """The smooth mean of curves (n, J, m), shape (J, m).
+
+        Raises:
+            ValueError: the shape is wrong, or m is too small for the kernel.
+        """
+        curves = jnp.asarray(curves)
+        if curves.ndim != 3:
+            raise InputError(f"RKHSMean: curves must have shape (n, J, m), got {curves.shape}.")
+        self.kernel.check_samples(curves.shape[-1])
+        return self.kernel.smooth(jnp.mean(curves, axis=0), self.penalty)
+
+    def tree_flatten(self):
+        """Kernel and penalty."""
+        return (self.kernel, self.penalty), None
+
+    @classmethod
+    def tree_unflatten(cls, _, leaves):
+        """Rebuild without checks."""
+        mean = object.__new__(cls)
+        object.__setattr__(mean, "kernel", leaves[0])
+        object.__setattr__(mean, "penalty", leaves[1])
+        return mean
+
+
+def clipped_mean(curves, template, norm_bound, weights):
+    """Mean over records of the deviations from a template, each curve pulled to the norm bound.
+
+    A record with a value that is not finite, or too large to be squared, counts as the template.
+
+    Args:
+        curves: (n, J, m).
+        template: (J, m), or 0.
+        norm_bound: a number or (J,).
+        weights: of the samples, (m,).
+    """
+    deviations = curves - template
+    squares = jnp.sum(weights * deviations**2, axis=-1)
+    usable = jnp.all(jnp.isfinite(squares), axis=-1)
+    norms = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
+    factors = jnp.where(norms > norm_bound, norm_bound / norms, 1.0)
+    kept = jnp.where(usable[:, None, None], factors[..., None] * deviations, 0.0)
+    return jnp.sum(kept, axis=0) / len(curves)
+
+
+def curve_count(*parameters) -> int | None:
+    """J, as parameters of shape () or (J, ...) tell it; None if none does.
+
+    Raises:
+        ValueError: they disagree.
+    """
+    counts = {np.shape(parameter)[0] for parameter in parameters if np.ndim(parameter) > 0}
+    if len(counts) > 1:
+        raise InputError(
+            "the numbers of curves of length_scale, penalty, norm_bound, mu and template differ: "
+            f"{', '.join(map(str, sorted(counts)))}; give each as one number or one per curve."
+        )
+    return counts.pop() if counts else None

@@ -1,0 +1,74 @@
+"""Spectra of kernel operators on samples, and functions of the operators."""
+
+import dataclasses
+import functools
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Spectrum(Protocol):
+    """What a spectrum offers; ``modes`` is the number of eigenvalues that are told apart."""
+
+    eigenvalues: jax.Array  #: not negative, shape (modes,), or (J, modes) for J length scales
+
+    @property
+    def multiplicity(self) -> np.ndarray:
+        """How often each eigenvalue counts, shape (modes,)."""
+
+    def apply(self, factors, curves):
+        """Curves (..., m) with each eigencomponent times its factor, shape (..., modes)."""
+
+    def energies(self, curves):
+        """Squared norms of the eigencomponents of curves (..., m): (..., modes), with sum |f|^2."""
+
+
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["eigenvalues"], meta_fields=["samples"])
+@dataclasses.dataclass(frozen=True, eq=False)
+class FourierSpectrum:
+    """On m equispaced samples of the circle: constants, cosines and sines, and by even m the alternating vector."""
+
+    eigenvalues: jax.Array
+    samples: int
+
+    @property
+    def multiplicity(self):
+        """See `Spectrum.multiplicity`."""
+        counts = np.full(self.samples // 2 + 1, 2.0)
+        counts[0] = 1.0
+        if self.samples % 2 == 0:
+            counts[-1] = 1.0
+        return counts
+
+    def apply(self, factors, curves):
+        """See `Spectrum.apply`."""
+        return jnp.fft.irfft(factors * jnp.fft.rfft(curves), self.samples)
+
+    def energies(self, curves):
+        """See `Spectrum.energies`."""
+        coefficients = jnp.fft.rfft(curves) / self.samples
+        return (coefficients.real**2 + coefficients.imag**2) * self.multiplicity
+
+
+class DenseSpectrum(NamedTuple):
+    """Orthonormal eigenvectors, as columns, of the operator made symmetric by the roots of the weights."""
+
+    eigenvalues: jax.Array
+    vectors: jax.Array
+    roots: jax.Array
+
+    @property
+    def multiplicity(self):
+        """See `Spectrum.multiplicity`."""
+        return np.ones(self.eigenvalues.shape[-1])
+
+    def apply(self, factors, curves):
+        """See `Spectrum.apply`."""
+        coefficients = jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots)
+        return jnp.einsum("...ik,...k->...i", self.vectors, factors * coefficients) / self.roots
+
+    def energies(self, curves):
+        """See `Spectrum.energies`."""
+        return jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots) ** 2
