@@ -9,15 +9,16 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from jaxgeodp import GeodesicBall, PlanarShapes, Sphere, frechet_mean
+from jaxgeodp import GeodesicBall, LaplaceMechanism, PlanarShapes, Sphere, frechet_mean
 from jaxgeodp.cli import app
-from jaxgeodp.experiments import OutlineData
+from jaxgeodp.experiments import OutlineData, run_replicates
 from jaxgeodp.experiments.reproduction.kng_2022 import _slope
 from jaxgeodp.experiments.reproduction.laplace_2021 import _moved
 from jaxgeodp.experiments.reproduction.run import (
     FAILS,
     HOLDS,
     OPEN,
+    Cell,
     Estimate,
     Run,
     all_of,
@@ -151,3 +152,17 @@ def test_reproduce_refuses_unknown_papers_and_used_folders(tmp_path):
         assert result.exit_code == 2
         assert message in " ".join(result.output.split())
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_cells_are_run_once_with_the_larger_count_and_listed_in_order():
+    data, run = sphere_data(), Run(say=lambda text: None)
+    mechanism = LaplaceMechanism(data.ball, 1.0)
+    cells = [Cell("Laplace", "tight", mechanism, data, n, count) for n, count in ((20, 30), (30, 30), (20, 50))]
+    rows = run.errors(cells)
+    assert [row["n"] for row in rows] == [20, 30, 20]
+    assert [row["replicates"] for row in rows] == [50, 30, 50]
+    assert [row["n"] for row in run.numbers] == [20, 30]
+    direct = run_replicates(mechanism, data, 20, 50, 0, "Laplace, tight, n=20, 1")
+    assert rows[0]["euclidean"] == Estimate.of(direct.euclidean)
+    assert run.errors(cells[:1]) == rows[:1]
+    assert len(run.numbers) == 2

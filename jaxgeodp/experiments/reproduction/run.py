@@ -118,7 +118,12 @@ class Run:
         Cells that need the same program follow each other in one thread; programs are compiled side by side.
         """
         known = {(row["manifold"], row["label"]): row for row in self.numbers}
-        new = {cell.key: cell for cell in cells if cell.key not in known}
+        new: dict[Any, Cell] = {}
+        for cell in cells:
+            if cell.key not in known:
+                # Two plans may ask for one cell, with different numbers of replicates: the larger serves both.
+                other = new.setdefault(cell.key, cell)
+                new[cell.key] = max(cell, other, key=lambda c: c.replicates)
         programs: dict[Any, list[Cell]] = {}
         for cell in new.values():
             programs.setdefault(cell.program(), []).append(cell)
