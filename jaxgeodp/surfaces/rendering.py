@@ -9,6 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.surfaces.grid import surface_from_curves, surface_from_grid
 
 #: Turn around the vertical axis and nod, in degrees.
 VIEWS = {"front": (0.0, 0.0), "three-quarter": (-38.0, 4.0), "profile": (-90.0, 0.0)}
@@ -56,7 +57,12 @@ def draw_surface(axes, vertices, faces, view="front", color=_SKIN, values=None, 
 
 def draw_grid(axes, grid, view="front", **style):
     """Draw a surface on a polar grid (R, T, 3), its centre filled; see `draw_surface`."""
-    return draw_surface(axes, *grid_mesh(grid), view=view, **style)
+    return draw_surface(axes, *surface_from_grid(grid), view=view, **style)
+
+
+def draw_curves(axes, curves, view="front", refine=2, **style):
+    """Draw the surface through J radial curves (J, m, 3), its centre filled; see `draw_surface`."""
+    return draw_surface(axes, *surface_from_curves(curves, refine), view=view, **style)
 
 
 def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles=None, size=2.4, **style):
@@ -78,29 +84,12 @@ def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles
     figure = Figure(figsize=(size * len(surfaces), 1.2 * size * len(views)), layout="constrained")
     axes = figure.subplots(len(views), len(surfaces), squeeze=False)
     for column, surface in enumerate(surfaces):
-        vertices, triangles = grid_mesh(surface) if faces is None else (surface, faces)
+        vertices, triangles = surface_from_grid(surface) if faces is None else (surface, faces)
         for row, view in enumerate(views):
             draw_surface(axes[row, column], vertices, triangles, view, **style)
         if titles is not None:
             axes[0, column].set_title(titles[column], fontsize=9)
     return figure
-
-
-def grid_mesh(grid):
-    """Vertices (1 + R T, 3) and triangles of a polar grid (R, T, 3); the first vertex is the mean of the inner ring."""
-    grid = np.asarray(grid, float)
-    if grid.ndim != 3 or grid.shape[2] != 3:
-        raise InputError(f"a polar grid must have shape (R, T, 3), got {grid.shape}.")
-    count, angles = grid.shape[:2]
-    vertices = np.concatenate([grid[0].mean(axis=0)[None], grid.reshape(-1, 3)])
-    j = np.arange(angles)
-    following = (j + 1) % angles
-    triangles = [np.stack([np.zeros(angles, int), 1 + j, 1 + following], axis=1)]
-    for i in range(count - 1):
-        inner, outer = 1 + i * angles, 1 + (i + 1) * angles
-        triangles.append(np.stack([inner + j, outer + j, outer + following], axis=1))
-        triangles.append(np.stack([inner + j, outer + following, inner + following], axis=1))
-    return vertices, np.concatenate(triangles)
 
 
 def vertex_normals(vertices, faces):

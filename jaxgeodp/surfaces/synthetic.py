@@ -222,7 +222,12 @@ def _features(x, y):
     # The ridge rises from the root to the tip and ends softly above the lip.
     rise = 6.0 + 13.0 * _smoothstep((45.0 - y) / 45.0)
     width = 5.2 + 1.3 * _smoothstep((35.0 - y) / 35.0)
-    ridge = rise * _step((46.0 - y) / 3.5) * _step((y + 8.0 - 0.020 * x**2) / 2.4) * np.exp(-0.5 * (np.abs(x) / width) ** 2.2)
+    ridge = (
+        rise
+        * _step((46.0 - y) / 3.5)
+        * _step((y + 8.0 - 0.020 * x**2) / 2.4)
+        * np.exp(-0.5 * (np.abs(x) / width) ** 2.2)
+    )
     yield "nose ridge", ridge, (0.0, 15.0)
     half = np.abs(x)
     reach = _step((22.5 - half) / 2.5)

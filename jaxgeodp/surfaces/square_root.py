@@ -1,0 +1,173 @@
+"""The square-root normal field of a surface on the polar grid, unit area, and rotation (Jermyn, Kurtek, Laga,
+Srivastava, "Elastic Shape Analysis of Three-Dimensional Objects", 2017).
+
+    n = (f_r x f_t)/r,   q = n/sqrt|n|,   int |q|^2 dA = Area,   (q, g) = sqrt(J_g) q o g is an isometry,
+
+with dA = r dr dt the area of the disk. Angular derivatives are spectral; radial ones are differences of fourth order
+along whole diameters, by f(-r, t) = f(r, t + pi), so the centre is no special place. Radial weights integrate even
+polynomials of r to degree 6 exactly, which is what the mean over the angle of a smooth function looks like.
+
+Every function works on one surface (R, T, 3) and batches by vmap.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+
+_STENCIL = 5
+
+
+class Similarity(NamedTuple):
+    """x -> scale * rotation (x - center)."""
+
+    center: jax.Array  #: (3,)
+    scale: jax.Array
+    rotation: jax.Array  #: (3, 3)
+
+    def __call__(self, points):
+        """Moved points (..., 3), such as curves or a grid of the same surface."""
+        return self.scale * jnp.einsum("ij,...j->...i", self.rotation, points - self.center)
+
+
+def normal_field(grid):
+    """n = (f_r x f_t)/r = f_x x f_y at the nodes of a polar grid (R, T, 3); its length is area per area of the disk."""
+    grid = _checked(grid)
+    radius = jnp.asarray(_radii(len(grid)), grid.dtype)[:, None, None]
+    return jnp.cross(radial_derivative(grid), angular_derivative(grid) / radius)
+
+
+def square_root_field(grid):
+    """q = n/sqrt|n| of a polar grid, (R, T, 3)."""
+    normal = normal_field(grid)
+    square = jnp.sum(normal**2, axis=-1, keepdims=True)
+    # A pinched surface has q = 0 there; the root has no derivative at 0.
+    regular = square > 0
+    return jnp.where(regular, normal / jnp.where(regular, square, 1.0) ** 0.25, 0.0)
+
+
+def area(grid):
+    """Area of the surface."""
+    return disk_integral(jnp.linalg.norm(normal_field(grid), axis=-1))
+
+
+def centroid(grid):
+    """Mean of the points of the surface by area, (3,)."""
+    density = jnp.linalg.norm(normal_field(grid), axis=-1)
+    return disk_integral(density[..., None] * grid) / disk_integral(density)
+
+
+def normalize(grid):
+    """The surface centred at its centroid and scaled by 1/sqrt(area), so that its area is 1."""
+    grid = jnp.asarray(grid)
+    return (grid - centroid(grid)) / jnp.sqrt(area(grid))
+
+
+def best_rotation(field, template_field):
+    """The proper rotation O, (3, 3), with the least int |template - O field|^2 dA (Kabsch 1976)."""
+    overlap = disk_integral(template_field[..., :, None] * field[..., None, :])
+    left, _, right = jnp.linalg.svd(overlap)
+    sign = jnp.where(jnp.linalg.det(left) * jnp.linalg.det(right) < 0, -1.0, 1.0)
+    return (left * jnp.stack([jnp.ones_like(sign), jnp.ones_like(sign), sign])) @ right
+
+
+def similarity(grid, template_grid) -> Similarity:
+    """Centring, unit area, and the rotation onto a template (R, T, 3) that fits square-root fields best."""
+    grid = jnp.asarray(grid)
+    rotation = best_rotation(square_root_field(grid), square_root_field(template_grid))
+    return Similarity(centroid(grid), 1.0 / jnp.sqrt(area(grid)), rotation)
+
+
+def align(grid, template_grid):
+    """The surface on a polar grid (R, T, 3), centred, of area 1, and turned onto a template; see `similarity`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp.surfaces.grid import polar_points
+        >>> from jaxgeodp.surfaces.square_root import align, area
+        >>> z = polar_points(24, 80)
+        >>> bowl = jnp.stack([z.real, z.imag, abs(z) ** 2], axis=-1)
+        >>> round(float(area(align(bowl, bowl))), 4)
+        1.0
+    """
+    return similarity(grid, template_grid)(jnp.asarray(grid))
+
+
+# Calculus on the polar grid -----------------------------------------------------------------------------------
+
+
+def angular_derivative(grid):
+    """The derivative in t of values (R, T, ...)."""
+    grid = jnp.asarray(grid)
+    count = grid.shape[1]
+    frequency = np.fft.rfftfreq(count, 1.0 / count)
+    # The alternating vector is a cosine whose sine the grid does not see.
+    frequency[-1] = 0.0
+    factor = jnp.asarray(1j * frequency, jnp.result_type(grid, 1j)).reshape((-1,) + (1,) * (grid.ndim - 2))
+    return jnp.fft.irfft(factor * jnp.fft.rfft(grid, axis=1), count, axis=1)
+
+
+def radial_derivative(grid):
+    """The derivative in r of values (R, T, ...)."""
+    grid = jnp.asarray(grid)
+    diameters = jnp.concatenate([opposite(grid)[::-1], grid])
+    return jnp.tensordot(jnp.asarray(_differences(len(grid)), grid.dtype), diameters, 1)
+
+
+def opposite(grid):
+    """f(r, t + pi), which is f(-r, t)."""
+    return jnp.roll(grid, -(grid.shape[1] // 2), axis=1)
+
+
+def disk_integral(values):
+    """int values dA over the unit disk, of values (R, T, ...)."""
+    weights = jnp.asarray(disk_weights(*values.shape[:2]), values.dtype)
+    return jnp.tensordot(weights, values, 2)
+
+
+@functools.lru_cache(maxsize=32)
+def disk_weights(radii: int, angles: int) -> np.ndarray:
+    """Weights of the nodes, (R, T), which sum to pi."""
+    r = _radii(radii)
+    powers = r[None, :] ** (2 * np.arange(min(4, radii)))[:, None]
+    # The midpoint rule r dr with the smallest change that makes it exact.
+    plain = r / radii
+    missing = 1.0 / (2.0 * np.arange(len(powers)) + 2.0) - powers @ plain
+    radial = plain + plain * (powers.T @ np.linalg.solve((powers * plain) @ powers.T, missing))
+    return np.repeat(radial[:, None] * (2.0 * math.pi / angles), angles, axis=1)
+
+
+@functools.lru_cache(maxsize=32)
+def _differences(radii) -> np.ndarray:
+    """First derivatives at the R positive nodes of a diameter from all its 2 R nodes, (R, 2 R)."""
+    nodes = (np.arange(-radii, radii) + 0.5) / radii
+    matrix = np.zeros((radii, 2 * radii))
+    for row in range(radii):
+        at = radii + row
+        first = min(at - _STENCIL // 2, 2 * radii - _STENCIL)
+        near = slice(first, first + _STENCIL)
+        # Exact for polynomials through the stencil, in units of the spacing.
+        offsets = (nodes[near] - nodes[at]) * radii
+        target = np.zeros(_STENCIL)
+        target[1] = radii
+        matrix[row, near] = np.linalg.solve(offsets[None, :] ** np.arange(_STENCIL)[:, None], target)
+    return matrix
+
+
+def _radii(count):
+    return (np.arange(count) + 0.5) / count
+
+
+def _checked(grid):
+    grid = jnp.asarray(grid)
+    if grid.ndim != 3 or grid.shape[2] != 3 or grid.shape[1] % 2 or grid.shape[0] < 4:
+        raise InputError(
+            f"a surface on a polar grid must have shape (R, T, 3), T even and R at least 4, got {grid.shape}; "
+            "batches go through jax.vmap."
+        )
+    return grid
