@@ -1,0 +1,71 @@
+"""The cotangent Laplacian of a mesh, and harmonic functions with given values on part of it.
+
+``L_ij = -(cot a_ij + cot b_ij)/2`` for the angles a, b opposite to the edge ij; rows sum to 0, and 1/2 u'Lu is the
+Dirichlet energy of the piecewise linear function u (Pinkall & Polthier 1993). Cotangents of obtuse angles are negative
+and stay so: clamping them would change the angles.
+"""
+
+import functools
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+# Right-hand sides solved together: bounds memory on long boundaries.
+_COLUMNS = 256
+
+
+def cotangent_laplacian(mesh):
+    """The positive semidefinite matrix L of a mesh, sparse (V, V)."""
+    count = len(mesh.vertices)
+    weights = 0.5 * mesh.cotangents
+    # The angle at a corner is opposite to the edge of the two others.
+    ends = np.stack([np.roll(mesh.faces, -1, axis=1), np.roll(mesh.faces, -2, axis=1)])
+    a, b = ends.reshape(2, -1)
+    half = sparse.coo_array((weights.reshape(-1), (a, b)), shape=(count, count)).tocsr()
+    off = half + half.T
+    return (sparse.diags_array(off.sum(axis=1)) - off).tocsr()
+
+
+class Dirichlet:
+    """Solves L u = 0 at the free vertices, for given values at the fixed ones; one factorisation serves all.
+
+    Args:
+        laplacian: sparse and symmetric, positive definite on the free vertices, (V, V).
+        fixed: vertex numbers, in the order in which their values are given.
+    """
+
+    def __init__(self, laplacian, fixed):
+        self.fixed = np.asarray(fixed)
+        self.free = np.setdiff1d(np.arange(laplacian.shape[0]), self.fixed)
+        rows = laplacian[self.free]
+        self._coupling = rows[:, self.fixed].tocsc()
+        self._own = laplacian[self.fixed][:, self.fixed]
+        self._factor = _factor(rows[:, self.free]) if len(self.free) else None
+
+    def fill(self, values) -> np.ndarray:
+        """The harmonic function of values (fixed,), real or complex, shape (V,)."""
+        result = np.empty(len(self.free) + len(self.fixed), dtype=np.result_type(values, float))
+        result[self.fixed] = values
+        if self._factor is not None:
+            right = -(self._coupling @ np.asarray(values))
+            columns = np.stack([right.real, right.imag], axis=1) if np.iscomplexobj(right) else right
+            found = self._factor.solve(columns)
+            result[self.free] = found[:, 0] + 1j * found[:, 1] if np.iscomplexobj(right) else found
+        return result
+
+    @functools.cached_property
+    def schur(self) -> np.ndarray:
+        """The dense S of the energy 1/2 u'Su of the harmonic function of fixed values u, (fixed, fixed)."""
+        result = self._own.toarray()
+        for start in range(0, len(self.fixed) if self._factor else 0, _COLUMNS):
+            block = self._coupling[:, start : start + _COLUMNS]
+            result[:, start : start + _COLUMNS] -= self._coupling.T @ self._factor.solve(block.toarray())
+        return 0.5 * (result + result.T)
+
+
+def _factor(matrix):
+    # Definite: no pivoting, and an ordering for symmetric matrices.
+    return splu(
+        matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
