@@ -8,6 +8,7 @@ cotangent weights is the map, and folds are removed (`unfold`).
 """
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces.boundary_newton import gaps, newton_angles
@@ -48,13 +49,19 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
         raise InputError(
             "disk_conformal_map: every vertex lies on the boundary; refine the mesh, a disk needs a vertex inside."
         )
+    # Sparse solves and small eigenproblems are thousands of tiny BLAS calls, which waiting threads slow down many times.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _map(mesh, method)
+
+
+def _map(mesh, method):
     laplacian = cotangent_laplacian(mesh)
     problem = Dirichlet(laplacian, mesh.boundary)
     angles = arc_length_angles(mesh)
     if method == "newton":
         angles = newton_angles(problem.schur, angles)
     elif method == "fast":
-        angles = _in_order(fast_angles(mesh, laplacian, problem.fill(np.exp(1j * angles))), angles)
+        angles = _in_order(fast_angles(mesh, laplacian, problem, angles), angles)
     else:
         angles = _in_order(linear_angles(mesh, laplacian), angles)
     return unfold(mesh, problem.fill(np.exp(1j * angles)))

@@ -1,4 +1,4 @@
-"""Conformal boundary angles by reflection, without iteration: the methods of Choi & Lui (2015) and (2018).
+"""Conformal boundary angles by reflection: the methods of Choi & Lui (2015) and (2018).
 
 Both use that a conformal map of a disk extends by reflection to two copies of it glued along the boundary. Their
 "linear Beltrami solver" with the coefficient of the map from the plane to the surface is the Laplacian of the surface,
@@ -10,43 +10,50 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from jaxgeodp.surfaces import connectivity
-from jaxgeodp.surfaces.distortion import planar_angles
+from jaxgeodp.surfaces.distortion import beltrami, planar_angles
 from jaxgeodp.surfaces.laplacian import Dirichlet
 from jaxgeodp.surfaces.mesh import Mesh
 
-# The part of all vertices around infinity that stays fixed.
-_FAR = 0.1
+# Parts of the vertices, around infinity, that stay fixed: in the half-plane, in a reflection, on the sphere.
+_FAR_HALF_PLANE = 0.2
+_FAR_REFLECTION = 0.01
+_FAR_SPHERE = 0.1
+_FEWEST_FAR = 3
+# Further reflections stop when the distortion falls by less than this part.
+_REFLECTIONS = 5
+_GAIN = 0.01
 
 
-def fast_angles(mesh: Mesh, laplacian, harmonic) -> np.ndarray:
-    """Boundary angles by the half-plane and one reflection (Choi & Lui 2015, "Fast disk conformal parameterization").
+def fast_angles(mesh: Mesh, laplacian, boundary_problem: Dirichlet, angles) -> np.ndarray:
+    """Boundary angles by the half-plane and reflections (Choi & Lui 2015, "Fast disk conformal parameterization").
 
     Args:
         mesh: with V vertices and B of them on the boundary.
         laplacian: of the mesh.
-        harmonic: a harmonic map onto the unit disk, (V,).
+        boundary_problem: of the Laplacian, with the boundary fixed.
+        angles: where the boundary starts, (B,), increasing.
 
     Returns:
         (B,), in the order of the boundary, not always increasing.
     """
-    first, second, apex = _best_boundary_triangle(mesh, harmonic)
-    middle = harmonic[first] + harmonic[second]
-    disk = harmonic * np.conj(middle) / np.abs(middle)
-    # The edge goes to infinity. Its triangle covers the rest of the half-plane and stays where it is.
-    plane = 1j * (1.0 + disk) / (1.0 - disk)
-    held = np.unique([first, second, apex])
-    straight = np.union1d(mesh.boundary, apex)
-    x = Dirichlet(laplacian, held).fill(plane.real[held])
-    y = Dirichlet(laplacian, straight).fill(np.where(np.isin(straight, mesh.boundary), 0.0, plane.imag[straight]))
-    plane = x + 1j * y
-    disk = (plane - 1j) / (plane + 1j)
+    disk = _through_half_plane(mesh, laplacian, boundary_problem.fill(np.exp(1j * angles)))
     doubled, copy = _double(mesh, laplacian)
-    # The centre goes to infinity in the copy; what is far out there stays fixed, and need only be finite.
-    sheet = np.where(np.abs(disk) < 1e-9, 1e-9, disk)
-    places = np.empty(doubled.shape[0], dtype=complex)
-    places[copy] = 1.0 / np.conj(sheet)
-    places[: len(disk)] = disk
-    return np.angle(_hold_far(doubled, places)[mesh.boundary])
+    least = np.inf
+    for _ in range(_REFLECTIONS):
+        # The centre goes to infinity in the copy; what is far out there stays fixed, and need only be finite.
+        places = np.empty(doubled.shape[0], dtype=complex)
+        places[copy] = 1.0 / np.conj(_off_zero(disk))
+        places[: len(disk)] = disk
+        disk = _hold_far(doubled, places, _FAR_REFLECTION)[: len(disk)]
+        candidate = np.angle(disk[mesh.boundary] - np.mean(disk))
+        disk = boundary_problem.fill(np.exp(1j * candidate))
+        distortion = np.mean(np.minimum(np.abs(beltrami(mesh, disk)), 1.0))
+        last = not distortion < (1.0 - _GAIN) * least
+        if distortion < least:
+            angles, least = candidate, distortion
+        if last:
+            break
+    return angles
 
 
 def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
@@ -66,15 +73,12 @@ def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
     center = np.mean(places[mesh.faces[triangle]])
     places = places - center
     places /= np.median(np.abs(places[mesh.boundary]))
-    places = np.where(np.abs(places) < 1e-9, 1e-9, places)
-    sphere = _to_sphere(_hold_far(doubled, 1.0 / np.conj(places)))
+    sphere = _to_sphere(_hold_far(doubled, 1.0 / np.conj(_off_zero(places)), _FAR_SPHERE))
+    # The seam is a circle of latitude for some pole: its angles are those in its own plane.
     seam = sphere[mesh.boundary]
-    middle = seam.mean(axis=0)
-    across, along, normal = np.linalg.svd(seam - middle, full_matrices=False)[2]
-    angles = np.unwrap(np.arctan2((seam - middle) @ along, (seam - middle) @ across))
-    inside = sphere[mesh.interior].mean(axis=0) - middle
-    # Counter-clockwise seen from above, when the disk is the lower cap and the map to the sphere turns it over.
-    del inside, normal
+    seam = seam - seam.mean(axis=0)
+    across, along, _ = np.linalg.svd(seam, full_matrices=False)[2]
+    angles = np.unwrap(np.arctan2(seam @ along, seam @ across))
     return angles if angles[-1] > angles[0] else -angles
 
 
@@ -91,19 +95,35 @@ def _double(mesh, laplacian):
     return sparse.coo_array((values, (rows, columns)), shape=(size, size)).tocsr(), copy
 
 
-def _hold_far(laplacian, places):
-    """Places made harmonic, the outermost fixed."""
-    held = np.argsort(np.abs(places))[-max(3, round(_FAR * len(places))) :]
+def _through_half_plane(mesh, laplacian, disk):
+    """The disk made conformal in the half-plane, except around the boundary edge that goes to infinity."""
+    first, second = _best_boundary_edge(mesh, disk)
+    middle = disk[first] + disk[second]
+    disk = disk * np.conj(middle) / np.abs(middle)
+    plane = 1j * (1.0 + disk) / (1.0 - disk)
+    far = np.argsort(-disk.real)[: max(_FEWEST_FAR, round(_FAR_HALF_PLANE * len(disk)))]
+    far = np.setdiff1d(far, mesh.boundary)
+    held, straight = np.union1d(far, [first, second]), np.union1d(far, mesh.boundary)
+    height = np.where(np.isin(straight, mesh.boundary), 0.0, plane.imag[straight])
+    plane = Dirichlet(laplacian, held).fill(plane.real[held]) + 1j * Dirichlet(laplacian, straight).fill(height)
+    return (plane - 1j) / (plane + 1j)
+
+
+def _hold_far(laplacian, places, part):
+    """Places made harmonic, the outermost part of them fixed."""
+    held = np.argsort(np.abs(places))[-max(_FEWEST_FAR, round(part * len(places))) :]
     return Dirichlet(laplacian, held).fill(places[held])
 
 
-def _best_boundary_triangle(mesh, disk):
-    """Ends of the boundary edge, and third corner, of the boundary triangle with the least distorted angles."""
+def _off_zero(places):
+    return np.where(np.abs(places) < 1e-9, 1e-9, places)
+
+
+def _best_boundary_edge(mesh, disk):
+    """Ends of the boundary edge whose triangle has the least distorted angles."""
     half = connectivity.boundary_half_edges(mesh.faces)
     change = np.abs(planar_angles(mesh, disk) - mesh.angles).sum(axis=1)
-    best = half[np.argmin(change[half // 3])]
-    triangle, corner = mesh.faces[best // 3], best % 3
-    return triangle[corner], triangle[(corner + 1) % 3], triangle[(corner + 2) % 3]
+    return connectivity.half_edges(mesh.faces)[half[np.argmin(change[half // 3])]]
 
 
 def _inner_regular_triangle(mesh):

@@ -66,6 +66,4 @@ class Dirichlet:
 
 def _factor(matrix):
     # Definite: no pivoting, and an ordering for symmetric matrices.
-    return splu(
-        matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-    )
+    return splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -1,0 +1,200 @@
+"""Mending a raw triangle mesh until it is a `Mesh`, with a report of everything that was changed."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.surfaces import connectivity
+from jaxgeodp.surfaces.mesh import Mesh, check_manifold, check_one_part, flat_triangles, mesh_arrays
+
+_OWNER = "repair"
+# Flat triangles are mended in rounds, each of which may leave new ones.
+_ROUNDS = 20
+
+
+class RepairReport(NamedTuple):
+    """What `repair` changed: counts, all 0 for a mesh that needed nothing."""
+
+    merged_vertices: int  #: at the same place as an earlier one
+    dropped_triangles: int  #: with a repeated corner, with the corners of an earlier one, or flat on the boundary
+    swapped_edges: int  #: the longest edge of a flat triangle, replaced by the other diagonal of its two triangles
+    turned_triangles: int  #: oriented against most others
+    filled_holes: int  #: boundary loops that were closed
+    ears: int  #: triangles with two edges on the boundary, cut off
+    dropped_vertices: int  #: left without a triangle
+    numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
+
+    def __repr__(self):
+        counts = ", ".join(
+            f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if name != "numbering"
+        )
+        return f"RepairReport({counts})"
+
+
+def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairReport]:
+    """Make a `Mesh` of vertices and triangles.
+
+    Vertices at the same place are merged; triangles without area are dropped or re-cut; all triangles are turned to the
+    orientation of most; holes are filled on request; triangles that hang on the boundary by one edge ("ears") are cut
+    off, as no conformal map can keep their angles; unused vertices are dropped. The order of vertices stays.
+
+    Args:
+        vertices: (V, 3), finite.
+        faces: (F, 3) vertex numbers.
+        fill_holes: close every boundary loop but the longest by triangles around its centroid.
+
+    Raises:
+        ValueError: the surface is not a disk, and these means cannot make it one. Vertex numbers in the sentence are
+            those of the input (of the result for what is found at the end).
+
+    Example:
+        >>> from jaxgeodp.surfaces.repair import repair
+        >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
+        >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [4, 3, 5]])
+        (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \
+turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
+    """
+    vertices, faces = mesh_arrays(_OWNER, vertices, faces)
+    old_count, triangle_count = len(vertices), len(faces)
+    same = _first_at_place(vertices)
+    merged = int(np.sum(same != np.arange(old_count)))
+    faces, swapped = _mend_flat(vertices, _distinct(same[faces]))
+    _not_empty(faces, "every triangle lacks area; check the file and its units")
+    dropped = triangle_count - len(faces)
+    check_manifold(_OWNER, faces)
+    check_one_part(_OWNER, old_count, faces)
+    faces, turned = _oriented(faces)
+    vertices, faces, holes = _filled(vertices, faces) if fill_holes else (vertices, faces, 0)
+    faces, ears = _without_ears(faces)
+    _not_empty(faces, "it is a strip without inner vertices, all triangles hang on the boundary; refine it")
+    used = np.unique(faces)
+    numbers = np.full(len(vertices), -1)
+    numbers[used] = np.arange(len(used))
+    report = RepairReport(
+        merged_vertices=merged,
+        dropped_triangles=dropped,
+        swapped_edges=swapped,
+        turned_triangles=turned,
+        filled_holes=holes,
+        ears=ears,
+        dropped_vertices=int(np.sum(numbers[np.unique(same)] < 0)),
+        numbering=numbers[same],
+    )
+    return Mesh(vertices[used], numbers[faces]), report
+
+
+def _not_empty(faces, reason):
+    if len(faces) == 0:
+        raise InputError(f"repair: no triangle of the mesh is left: {reason}.")
+
+
+def _first_at_place(vertices):
+    """For each vertex, the first at the same place."""
+    # Adding 0 makes -0 the same as 0.
+    order = np.lexsort((vertices + 0.0).T)
+    new = np.any(vertices[order[1:]] != vertices[order[:-1]], axis=1)
+    group = np.concatenate([[0], np.cumsum(new)])
+    # The sort is stable, so that the first of each group has the lowest number.
+    leaders = order[np.concatenate([[0], np.flatnonzero(new) + 1])]
+    result = np.empty(len(vertices), dtype=np.int64)
+    result[order] = leaders[group]
+    return result
+
+
+def _distinct(faces):
+    """Without triangles that use a vertex twice, and without copies."""
+    faces = faces[np.all(faces != np.roll(faces, -1, axis=1), axis=1)]
+    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
+    return faces[np.sort(first)]
+
+
+def _mend_flat(vertices, faces):
+    """Without flat triangles: each gives its middle vertex to the neighbour across its longest edge.
+
+    Dropping it alone would leave a slit. The neighbour is cut in two from the middle vertex; without a neighbour, the
+    boundary runs through the middle vertex.
+    """
+    swapped = 0
+    for _ in range(_ROUNDS):
+        flat = flat_triangles(vertices, faces)
+        if len(flat) == 0:
+            return faces, swapped
+        partner = _partners(faces)
+        touched, dropped, added = set(), [], []
+        for triangle in flat:
+            corners = vertices[faces[triangle]]
+            longest = int(np.argmax(np.linalg.norm(np.roll(corners, -1, axis=0) - corners, axis=1)))
+            other = partner.get(3 * int(triangle) + longest)
+            group = {int(triangle)} if other is None else {int(triangle), other // 3}
+            if touched & group:
+                continue
+            touched |= group
+            dropped += group
+            if other is not None:
+                start, end, middle = np.roll(faces[triangle], -longest)
+                tip = faces[other // 3][(other + 2) % 3]
+                added += [[start, tip, middle], [tip, end, middle]]
+                swapped += 1
+        faces = np.concatenate([np.delete(faces, dropped, axis=0), np.reshape(added, (-1, 3)).astype(faces.dtype)])
+        faces = _distinct(faces)
+    raise InputError("repair: triangles without area remain; remesh the surface.")
+
+
+def _partners(faces):
+    """The half-edge on the other side of each half-edge."""
+    pairs = connectivity.neighbours(faces).tolist()
+    return {a: b for a, b in pairs} | {b: a for a, b in pairs}
+
+
+def _oriented(faces):
+    """Triangles turned to the orientation of most, and how many were."""
+    count = len(faces)
+    pairs = connectivity.neighbours(faces)
+    starts = connectivity.half_edges(faces)[:, 0]
+    against = starts[pairs[:, 0]] == starts[pairs[:, 1]]
+    first, second = (pairs // 3).T
+    # Each triangle in both orientations; those that agree are joined.
+    rows = np.concatenate([first, first + count])
+    columns = np.concatenate([np.where(against, second + count, second), np.where(against, second, second + count)])
+    graph = sparse.coo_array((np.ones(len(rows)), (rows, columns)), shape=(2 * count, 2 * count))
+    part = csgraph.connected_components(graph, directed=False)[1]
+    if part[0] == part[count]:
+        raise InputError(
+            "repair: the surface has only one side, like a Moebius strip, and cannot be oriented; cut it where it "
+            "passes through itself."
+        )
+    turned = part[:count] != part[0]
+    if 2 * turned.sum() > count:
+        turned = ~turned
+    return np.where(turned[:, None], faces[:, ::-1], faces), int(turned.sum())
+
+
+def _filled(vertices, faces):
+    """All boundary loops but the longest closed, each by a triangle or by a fan around its centroid."""
+    loops = connectivity.boundary_loops(faces)
+    lengths = [np.linalg.norm(vertices[loop] - vertices[np.roll(loop, -1)], axis=1).sum() for loop in loops]
+    holes = [loop for k, loop in enumerate(loops) if k != int(np.argmax(lengths))] if loops else []
+    for loop in holes:
+        if len(loop) == 3:
+            faces = np.concatenate([faces, [loop[::-1]]])
+            continue
+        hub = len(vertices)
+        vertices = np.concatenate([vertices, [vertices[loop].mean(axis=0)]])
+        # The surface lies left of the loop, the fan right of it.
+        fan = np.stack([np.roll(loop, -1), loop, np.full(len(loop), hub)], axis=1)
+        faces = np.concatenate([faces, fan])
+    return vertices, faces, len(holes)
+
+
+def _without_ears(faces):
+    """Without triangles that have two edges on the boundary, again and again, and how many there were."""
+    count = len(faces)
+    while len(faces):
+        border = np.bincount(connectivity.boundary_half_edges(faces) // 3, minlength=len(faces))
+        if not np.any(border > 1):
+            break
+        faces = faces[border < 2]
+    return faces, count - len(faces)
