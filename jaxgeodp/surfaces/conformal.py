@@ -49,7 +49,7 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
         raise InputError(
             "disk_conformal_map: every vertex lies on the boundary; refine the mesh, a disk needs a vertex inside."
         )
-    # Sparse solves and small eigenproblems are thousands of tiny BLAS calls, which waiting threads slow down many times.
+    # Sparse solves and small eigenproblems are thousands of tiny BLAS calls, which idle threads slow down many times.
     with threadpool_limits(limits=1, user_api="blas"):
         return _map(mesh, method)
 

@@ -36,6 +36,7 @@ class Dirichlet:
     """
 
     def __init__(self, laplacian, fixed):
+        """Factorise the rows and columns of the free vertices."""
         self.fixed = np.asarray(fixed)
         self.free = np.setdiff1d(np.arange(laplacian.shape[0]), self.fixed)
         rows = laplacian[self.free]

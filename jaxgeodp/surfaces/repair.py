@@ -53,7 +53,7 @@ def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairRepor
     Example:
         >>> from jaxgeodp.surfaces.repair import repair
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
-        >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [4, 3, 5]])
+        >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \
 turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
     """

@@ -1,0 +1,56 @@
+"""Small meshes for tests: disks of hexagonal rings, flat or bent."""
+
+import numpy as np
+from scipy.spatial import Delaunay
+
+
+def disk_points(rings, jitter=0.0, seed=0):
+    """Points of the unit disk in rings of 6, 12, 18, ..., complex; number 0 is the centre; inner points are moved."""
+    random = np.random.default_rng(seed)
+    points = [np.zeros(1, complex)]
+    for ring in range(1, rings + 1):
+        turn = np.exp(2j * np.pi * np.arange(6 * ring) / (6 * ring))
+        noise = random.uniform(-1, 1, 6 * ring) + 1j * random.uniform(-1, 1, 6 * ring)
+        points.append(ring / rings * turn + (jitter / rings * noise if ring < rings else 0.0))
+    return np.concatenate(points)
+
+
+def triangulated(points):
+    """Delaunay triangles of complex points, counter-clockwise."""
+    plane = np.stack([points.real, points.imag], axis=1)
+    faces = Delaunay(plane).simplices.astype(int)
+    a, b, c = plane[faces].transpose(1, 0, 2)
+    cross = (b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]
+    return np.where((cross > 0)[:, None], faces, faces[:, ::-1])
+
+
+def flat_disk(rings, jitter=0.0, seed=0):
+    points = disk_points(rings, jitter, seed)
+    return np.stack([points.real, points.imag, 0.0 * points.real], axis=1), triangulated(points)
+
+
+def bent_disk(rings, jitter=0.2, seed=0):
+    """A hill with a dent: no symmetry, obtuse angles."""
+    vertices, faces = flat_disk(rings, jitter, seed)
+    x, y = vertices[:, 0], vertices[:, 1]
+    vertices[:, 2] = 0.8 * np.exp(-3 * ((x - 0.2) ** 2 + y**2)) - 0.5 * np.exp(-6 * ((x + 0.4) ** 2 + (y - 0.3) ** 2))
+    vertices[:, 0] *= 0.8
+    return vertices, faces
+
+
+def spherical_cap(rings, opening=1.9):
+    """Vertices, triangles, and the stereographic projection of each vertex from the far pole onto the unit disk."""
+    points = disk_points(rings, 0.15)
+    polar = opening * np.abs(points)
+    turn = np.exp(1j * np.angle(points))
+    vertices = np.stack([np.sin(polar) * turn.real, np.sin(polar) * turn.imag, np.cos(polar)], axis=1)
+    return vertices, triangulated(points), np.tan(polar / 2) / np.tan(opening / 2) * turn
+
+
+def same_triangles(first, second):
+    """Whether two lists hold the same triangles with the same orientation."""
+
+    def normal(faces):
+        return {tuple(np.roll(face, -int(np.argmin(face))).tolist()) for face in np.asarray(faces)}
+
+    return normal(first) == normal(second)
