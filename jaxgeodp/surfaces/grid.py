@@ -32,6 +32,7 @@ class DiskLocator:
     """
 
     def __init__(self, faces, z):
+        """Checks the arguments and fills the buckets."""
         self.faces, self.z = _checked(faces, z)
         self._corners = self.z[self.faces]
         self._doubled = _cross(
@@ -229,8 +230,12 @@ def polar_faces(rows: int, angles: int):
     triangles = [np.stack([np.zeros(angles, int), 1 + j, 1 + following], axis=1)]
     for i in range(rows - 1):
         inner, outer = 1 + i * angles, 1 + (i + 1) * angles
-        triangles.append(np.stack([inner + j, outer + j, outer + following], axis=1))
-        triangles.append(np.stack([inner + j, outer + following, inner + following], axis=1))
+        corners = inner + j, outer + j, outer + following, inner + following
+        # Diagonals mirror each other left and right, so that a symmetric face looks symmetric.
+        right = np.cos(2.0 * np.pi * (j + 0.5) / angles)[:, None] > 0
+        for one, other in (((0, 1, 2), (1, 2, 3)), ((0, 2, 3), (1, 3, 0))):
+            pair = (np.stack([corners[k] for k in chosen], axis=1) for chosen in (one, other))
+            triangles.append(np.where(right, *pair))
     return np.concatenate(triangles)
 
 
