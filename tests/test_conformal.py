@@ -29,18 +29,23 @@ def test_laplacian_is_symmetric_with_rows_of_sum_zero():
     matrix = cotangent_laplacian(Mesh(*bent_disk(6))).toarray()
     np.testing.assert_array_equal(matrix, matrix.T)
     np.testing.assert_allclose(matrix.sum(axis=1), 0.0, atol=1e-12)
-    assert np.linalg.eigvalsh(matrix)[[0, 1]] == pytest.approx([0.0, np.linalg.eigvalsh(matrix)[1]], abs=1e-12)
+    # Semidefinite, and 0 for constants alone.
+    values = np.linalg.eigvalsh(matrix)
+    assert abs(values[0]) < 1e-12 < 1e-3 < values[1]
+
+
+def test_laplacian_by_hand():
+    mesh = Mesh([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 3]])
+    expected = [[1, -0.5, 0, -0.5], [-0.5, 1, -0.5, 0], [0, -0.5, 1, -0.5], [-0.5, 0, -0.5, 1]]
+    np.testing.assert_allclose(cotangent_laplacian(mesh).toarray(), expected, atol=1e-15)
 
 
 def test_negative_cotangents_are_kept():
-    mesh = Mesh(*flat_disk(8, jitter=0.45))
-    off = cotangent_laplacian(mesh).toarray()
-    assert np.min(mesh.cotangents) < 0
-    # Some edge lies across from angles with a sum above pi only where Delaunay does not hold: stretch to force one.
-    stretched = Mesh(mesh.vertices * [4.0, 1.0, 1.0], mesh.faces)
-    off = cotangent_laplacian(stretched).toarray()
-    np.fill_diagonal(off, 0.0)
-    assert off.max() > 0.1
+    # An edge between angles whose sum exceeds pi has a positive entry; Delaunay triangles, stretched, have such edges.
+    vertices, faces = flat_disk(8, jitter=0.45)
+    entries = cotangent_laplacian(Mesh(vertices * [4.0, 1.0, 1.0], faces)).toarray()
+    np.fill_diagonal(entries, 0.0)
+    assert entries.max() > 0.1
 
 
 def test_dirichlet_energy_of_linear_functions_is_the_area():
@@ -92,29 +97,30 @@ def test_energy_is_dirichlet_energy_minus_area(boundary_problem):
     assert boundary_newton.energy(problem.schur, angles) == pytest.approx(dirichlet - area, abs=1e-12)
 
 
-def test_gradient_and_hessian_against_finite_differences(boundary_problem):
+@pytest.mark.parametrize("weight", [0.0, 0.02])
+def test_gradient_and_hessian_against_finite_differences(boundary_problem, weight):
     _, problem, angles = boundary_problem
     step = 1e-5
     shifts = step * np.eye(len(angles))
 
     def slope(function):
-        ahead = np.array([function(problem.schur, angles + shift) for shift in shifts])
-        behind = np.array([function(problem.schur, angles - shift) for shift in shifts])
+        ahead = np.array([function(problem.schur, angles + shift, weight) for shift in shifts])
+        behind = np.array([function(problem.schur, angles - shift, weight) for shift in shifts])
         return (ahead - behind) / (2 * step)
 
-    gradient = boundary_newton.gradient(problem.schur, angles)
+    gradient = boundary_newton.gradient(problem.schur, angles, weight)
     assert np.abs(gradient).max() > 0.01
     np.testing.assert_allclose(slope(boundary_newton.energy), gradient, atol=1e-8)
-    hessian = boundary_newton.hessian(problem.schur, angles)
-    np.testing.assert_allclose(slope(boundary_newton.gradient), hessian, atol=1e-8)
+    hessian = boundary_newton.hessian(problem.schur, angles, weight)
+    np.testing.assert_allclose(slope(boundary_newton.gradient), hessian, atol=1e-7)
 
 
 def test_newton_ends_in_few_steps_at_a_lower_energy(boundary_problem):
     _, problem, angles = boundary_problem
     log = []
     found = boundary_newton.newton_angles(problem.schur, angles, monitor=lambda *state: log.append(state))
-    energies, slopes = np.array(log).T
-    assert len(log) <= 8 and slopes[-1] < 1e-9 < slopes[0]
+    energies, slopes, weights = np.array(log).T
+    assert len(log) <= 7 and slopes[-1] < 1e-9 < slopes[0] and np.all(weights == 0)
     assert np.all(np.diff(energies) < 1e-13) and 0 <= energies[-1] < 0.5 * energies[0]
     gaps = boundary_newton.gaps(found)
     assert np.all(gaps > 0) and gaps.sum() == pytest.approx(2 * np.pi)
@@ -122,20 +128,41 @@ def test_newton_ends_in_few_steps_at_a_lower_energy(boundary_problem):
     assert slopes[-1] < 10 * slopes[-2] ** 1.5
 
 
-def test_newton_from_far_away_finds_the_same_map_up_to_moebius(boundary_problem):
-    mesh, problem, angles = boundary_problem
-    near = disk_conformal_map(mesh)
-    bunched = angles + 0.6 * np.sin(angles)
-    found = problem.fill(np.exp(1j * boundary_newton.newton_angles(problem.schur, bunched)))
-    difference = moebius_center(found, 0, 40) - moebius_center(near, 0, 40)
-    assert np.abs(found - near).max() > 0.2
-    assert np.abs(difference).max() < 0.02
+def test_newton_from_far_away_finds_the_same_map_up_to_moebius():
+    """In the limit of fine meshes: on a mesh, Moebius maps change the energy a little."""
+    differences = []
+    for rings in (6, 18):
+        mesh = Mesh(*bent_disk(rings))
+        problem = Dirichlet(cotangent_laplacian(mesh), mesh.boundary)
+        angles = arc_length_angles(mesh)
+        near, far = (
+            problem.fill(np.exp(1j * boundary_newton.newton_angles(problem.schur, start)))
+            for start in (angles, angles + 0.6 * np.sin(angles))
+        )
+        assert np.abs(far - near).max() > 0.2
+        differences.append(np.abs(moebius_center(far, 0, 5) - moebius_center(near, 0, 5)).max())
+    assert differences[0] < 0.05 and differences[1] < 0.3 * differences[0]
 
 
-def test_newton_says_when_it_fails(boundary_problem):
+def test_barrier_keeps_angles_in_order_on_a_rough_boundary():
+    vertices, faces = bent_disk(20)
+    mesh = Mesh(vertices + 0.05 * np.random.default_rng(0).normal(size=vertices.shape), faces)
+    schur = Dirichlet(cotangent_laplacian(mesh), mesh.boundary).schur
+    log = []
+    angles = boundary_newton.newton_angles(schur, arc_length_angles(mesh), monitor=lambda *state: log.append(state))
+    _, slopes, weights = np.array(log).T
+    assert slopes[weights == 0].min() > 1e-3, "the mesh is too smooth to need the barrier"
+    assert slopes[-1] < 1e-9 and weights[-1] > 0
+    assert boundary_newton.gaps(angles).min() > 0
+    newton, fast = (angle_distortion(mesh, disk_conformal_map(mesh, method)) for method in ("newton", "fast"))
+    assert newton < 1.1 * fast
+
+
+def test_newton_says_when_it_fails(boundary_problem, monkeypatch):
     _, problem, angles = boundary_problem
-    with pytest.raises(InputError, match="found no conformal boundary.*method='linear'"):
-        boundary_newton.newton_angles(np.full_like(problem.schur, np.nan) * 0 + np.eye(len(angles)) * 0, angles)
+    monkeypatch.setattr(boundary_newton, "_STEPS", 1)
+    with pytest.raises(InputError, match=r"found no conformal boundary.*method='linear'"):
+        boundary_newton.newton_angles(problem.schur, angles)
 
 
 # The maps -------------------------------------------------------------------------------------------------------
@@ -147,21 +174,21 @@ def test_flat_disk_maps_to_itself(method):
     mesh = Mesh(vertices, faces)
     z = disk_conformal_map(mesh, method)
     truth = vertices[:, 0] + 1j * vertices[:, 1]
-    tolerance = {"newton": 1e-9, "fast": 1e-2, "linear": 2e-2}[method]
+    tolerance = {"newton": 1e-9, "fast": 5e-3, "linear": 5e-3}[method]
     np.testing.assert_allclose(moebius_center(z, 0, 1), moebius_center(truth, 0, 1), atol=tolerance)
-    assert angle_distortion(mesh, z) < 50 * tolerance
+    assert angle_distortion(mesh, z) < 100 * tolerance
 
 
 @every_method
 def test_spherical_cap_maps_stereographically(method):
     errors = []
-    for rings in (8, 16, 32):
+    for rings in (12, 24, 48):
         vertices, faces, truth = spherical_cap(rings)
         z = disk_conformal_map(Mesh(vertices, faces), method)
         up = len(vertices) - 6 * rings + rings
         errors.append(np.abs(moebius_center(z, 0, up) - moebius_center(truth, 0, up)).max())
-    first, rate = {"newton": (0.03, 3.0), "fast": (0.06, 1.5), "linear": (0.06, 1.5)}[method]
-    assert errors[0] < first
+    rate = {"newton": 3.0, "fast": 1.5, "linear": 1.5}[method]
+    assert errors[0] < 5e-3
     assert errors[1] < errors[0] / rate and errors[2] < errors[1] / rate
 
 
@@ -248,18 +275,12 @@ def test_folds_that_cannot_be_removed_are_named():
         unfolding.unfold(mesh, z)
 
 
-def needle_mesh():
-    """A disk with a tower: obtuse angles fold the harmonic map."""
-    vertices, faces = flat_disk(14, jitter=0.3, seed=4)
-    radius = np.hypot(vertices[:, 0] - 0.25, vertices[:, 1])
-    vertices[:, 2] = 3.0 * (radius < 0.2)
-    vertices[:, 0] += 0.3 * (radius < 0.2)
-    return Mesh(vertices, faces)
-
-
 @every_method
 def test_mesh_whose_harmonic_map_folds(method, monkeypatch):
-    mesh = needle_mesh()
+    vertices, faces = bent_disk(14)
+    rough = np.abs(vertices[:, 0]) < 0.4
+    vertices[:, 2] += rough / 14 * np.random.default_rng(0).normal(size=len(vertices))
+    mesh = Mesh(vertices, faces)
     assert len(flips(mesh, disk_conformal_map(mesh, method))) == 0
     monkeypatch.setattr(conformal, "unfold", lambda mesh, z: z)
     assert len(flips(mesh, disk_conformal_map(mesh, method))) > 0
@@ -346,7 +367,7 @@ def faces():
         return [Mesh(shape, data["faces"]) for shape in shapes]
 
 
-@pytest.mark.parametrize(("method", "most"), [("newton", 1.3), ("fast", 1.3), ("linear", 2.5)])
+@pytest.mark.parametrize(("method", "most"), [("newton", 1.3), ("fast", 1.3), ("linear", 1.4)])
 def test_faces_keep_their_angles(faces, method, most):
     for mesh in faces:
         z = disk_conformal_map(mesh, method)

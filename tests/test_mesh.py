@@ -24,7 +24,7 @@ def around(faces, vertex):
 
 def test_measures_of_a_flat_disk():
     vertices, faces = flat_disk(6, jitter=0.2)
-    mesh = Mesh(vertices + [1.0, 2.0, 3.0], faces)
+    mesh = Mesh(vertices + np.array([1.0, 2.0, 3.0]), faces)
     corners = 36
     assert mesh.area == pytest.approx(corners / 2 * np.sin(2 * np.pi / corners), rel=1e-12)
     np.testing.assert_allclose(mesh.centroid, [1.0, 2.0, 3.0], atol=1e-12)
@@ -115,7 +115,7 @@ def two_fans(tip):
     vertices, faces = flat_disk(3)
     numbers = np.concatenate([np.arange(tip), [-1], np.arange(tip, len(vertices) - 1)]) + len(vertices)
     numbers[tip] = tip
-    lifted = np.delete(vertices + [0.0, 0.0, 5.0], tip, axis=0)
+    lifted = np.delete(vertices + np.array([0.0, 0.0, 5.0]), tip, axis=0)
     return np.concatenate([vertices, lifted]), np.concatenate([faces, numbers[faces]])
 
 
@@ -283,6 +283,14 @@ def test_flat_triangle_is_mended_without_a_slit(inner):
     assert (report.swapped_edges, report.dropped_triangles) == ((1, 0) if inner else (0, 1))
 
 
+def test_minus_zero_is_zero():
+    vertices, faces = flat_disk(3)
+    points = np.concatenate([vertices, [[-0.0, -0.0, -0.0]]])
+    with pytest.raises(InputError, match="vertices 0 and 37 lie at the same place"):
+        Mesh(points, faces)
+    assert repair(points, faces)[1].merged_vertices == 1
+
+
 def test_holes_are_filled_on_request_only():
     vertices, faces = bent_disk(6)
     ring = around(faces, 40)
@@ -328,6 +336,7 @@ def test_ears_are_cut_off_one_after_the_other():
         (handle, "1 handles"),
         (lambda: (np.eye(3), [[0, 1, 2]]), "strip without inner vertices"),
         (lambda: (np.outer(np.arange(3), [1, 2, 3]), [[0, 1, 2]]), "every triangle lacks area"),
+        (lambda: (np.eye(3), [[0, 1, 1]]), "every triangle lacks area"),
     ],
 )
 def test_what_cannot_be_mended_is_named(build, sentence):

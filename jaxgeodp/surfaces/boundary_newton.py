@@ -8,6 +8,8 @@ s = sin theta, S the Schur complement of the Laplacian on the boundary and d_k =
 the Dirichlet energy minus the area of the image, is nonnegative, and 0 for conformal maps (Hutchinson 1991, "Computing
 conformal maps and minimal surfaces"). A Moebius map of the disk moves theta by a + b cos theta + c sin theta and hardly
 changes E: these three directions are projected out of each step, so that the start fixes the Moebius map.
+
+On a very rough boundary E falls until angles meet. There a barrier, -weight sum log d_k, keeps them apart.
 """
 
 import numpy as np
@@ -20,6 +22,8 @@ _TOLERANCE = 1e-9
 _FLAT = 1e-6
 _SUFFICIENT = 1e-4
 _HALVINGS = 40
+# Weights of the barrier, one after the other, where the energy alone has no minimum with ordered angles.
+_BARRIERS = (1e-2, 1e-3, 1e-4)
 
 
 def newton_angles(schur, angles, monitor=None) -> np.ndarray:
@@ -28,57 +32,70 @@ def newton_angles(schur, angles, monitor=None) -> np.ndarray:
     Args:
         schur: S, (B, B).
         angles: the start, (B,), increasing, the last less than the first + 2 pi.
-        monitor: called with (energy, size of the projected gradient) of every iterate.
+        monitor: called with (energy, size of the projected gradient, weight of the barrier) of every iterate.
 
     Raises:
         ValueError: no stationary point was found.
     """
+    found, stationary = _descend(schur, angles, 0.0, monitor)
+    if stationary:
+        return found
+    for weight in _BARRIERS:
+        angles, stationary = _descend(schur, angles, weight, monitor)
+    if not stationary:
+        raise InputError(
+            "disk_conformal_map: Newton's method found no conformal boundary, most likely because of very thin "
+            "triangles there; remesh the boundary, or use method='linear'."
+        )
+    return angles
+
+
+def _descend(schur, angles, weight, monitor):
+    """Where Newton's steps end, and whether the energy is stationary there."""
     for _ in range(_STEPS):
-        value, slope = energy(schur, angles), gradient(schur, angles)
+        value, slope = energy(schur, angles, weight), gradient(schur, angles, weight)
         free = _off_gauge(angles)
         slope = free.T @ slope
         if monitor is not None:
-            monitor(value, np.abs(slope).max())
+            monitor(value, np.abs(slope).max(), weight)
         if np.abs(slope).max() <= _TOLERANCE:
-            return angles
-        curvatures, axes = np.linalg.eigh(free.T @ hessian(schur, angles) @ free)
+            return angles, True
+        curvatures, axes = np.linalg.eigh(free.T @ hessian(schur, angles, weight) @ free)
         curvatures = np.abs(curvatures)
         curvatures = np.maximum(curvatures, _FLAT * curvatures.max())
-        step = -free @ (axes @ ((axes.T @ slope) / curvatures))
-        decrease = np.dot(free.T @ step, slope)
-        angles, moved = _search(schur, angles, step, value, decrease)
-        if not moved:
+        change = -(axes @ ((axes.T @ slope) / curvatures))
+        moved = _search(schur, angles, free @ change, value, change @ slope, weight)
+        if moved is None:
             break
-    raise InputError(
-        "disk_conformal_map: Newton's method found no conformal boundary, most likely because of very thin triangles "
-        "there; remesh the boundary, or use method='linear'."
-    )
+        angles = moved
+    return angles, False
 
 
-def energy(schur, angles) -> float:
-    """E(theta)."""
-    c, s = np.cos(angles), np.sin(angles)
-    return 0.5 * (c @ schur @ c + s @ schur @ s) - 0.5 * np.sum(np.sin(gaps(angles)))
+def energy(schur, angles, weight=0.0) -> float:
+    """E(theta), with a barrier of this weight."""
+    c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
+    barrier = -weight * np.sum(np.log(d)) if weight else 0.0
+    return 0.5 * (c @ schur @ c + s @ schur @ s) - 0.5 * np.sum(np.sin(d)) + barrier
 
 
-def gradient(schur, angles) -> np.ndarray:
-    """Of E, (B,)."""
-    c, s = np.cos(angles), np.sin(angles)
-    ahead = np.cos(gaps(angles))
-    return c * (schur @ s) - s * (schur @ c) + 0.5 * (ahead - np.roll(ahead, 1))
+def gradient(schur, angles, weight=0.0) -> np.ndarray:
+    """Of `energy`, (B,)."""
+    c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
+    ahead = 0.5 * np.cos(d) + weight / d
+    return c * (schur @ s) - s * (schur @ c) + ahead - np.roll(ahead, 1)
 
 
-def hessian(schur, angles) -> np.ndarray:
-    """Of E, (B, B)."""
-    c, s = np.cos(angles), np.sin(angles)
+def hessian(schur, angles, weight=0.0) -> np.ndarray:
+    """Of `energy`, (B, B)."""
+    c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
     result = schur * (np.outer(s, s) + np.outer(c, c)) - np.diag(c * (schur @ c) + s * (schur @ s))
-    half = 0.5 * np.sin(gaps(angles))
+    bend = 0.5 * np.sin(d) + weight / d**2
     here = np.arange(len(angles))
     after = np.roll(here, -1)
-    np.add.at(result, (here, here), half)
-    np.add.at(result, (after, after), half)
-    np.add.at(result, (here, after), -half)
-    np.add.at(result, (after, here), -half)
+    np.add.at(result, (here, here), bend)
+    np.add.at(result, (after, after), bend)
+    np.add.at(result, (here, after), -bend)
+    np.add.at(result, (after, here), -bend)
     return result
 
 
@@ -95,14 +112,14 @@ def _off_gauge(angles):
     return np.linalg.qr(gauge, mode="complete")[0][:, 3:]
 
 
-def _search(schur, angles, step, value, decrease):
-    """The first of the steps 1, 1/2, 1/4, ... that keeps the order of the angles and lowers the energy enough."""
+def _search(schur, angles, step, value, decrease, weight):
+    """The end of the first of the steps 1, 1/2, 1/4, ... that keeps the order of the angles and lowers the energy."""
     length = 1.0
     # Near the end the decrease drowns in rounding.
     noise = 1e-14 * (1.0 + abs(value)) * len(angles)
     for _ in range(_HALVINGS):
         trial = angles + length * step
-        if gaps(trial).min() > 0 and energy(schur, trial) <= value + _SUFFICIENT * length * decrease + noise:
-            return trial, True
+        if gaps(trial).min() > 0 and energy(schur, trial, weight) <= value + _SUFFICIENT * length * decrease + noise:
+            return trial
         length /= 2.0
-    return angles, False
+    return None

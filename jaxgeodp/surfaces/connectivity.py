@@ -86,3 +86,16 @@ def adjacency(faces, count: int):
 def components(faces, count: int) -> np.ndarray:
     """The number of the connected part in which each of ``count`` vertices lies, shape (count,)."""
     return csgraph.connected_components(adjacency(faces, count), directed=False)[1]
+
+
+def first_equal(rows) -> np.ndarray:
+    """For each row of an array (n, k), the number of the first row that is equal to it, shape (n,)."""
+    if len(rows) == 0:
+        return np.zeros(0, dtype=np.int64)
+    # A stable sort: the first of each group of equal rows has the lowest number. -0 equals 0.
+    order = np.lexsort(rows.T)
+    new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
+    leaders = order[np.concatenate([[0], np.flatnonzero(new) + 1])]
+    result = np.empty(len(rows), dtype=np.int64)
+    result[order] = leaders[np.concatenate([[0], np.cumsum(new)])]
+    return result

@@ -18,7 +18,7 @@ from jaxgeodp.surfaces.mesh import Mesh
 _FAR_HALF_PLANE = 0.2
 _FAR_REFLECTION = 0.01
 _FAR_SPHERE = 0.1
-_FEWEST_FAR = 3
+_FEWEST_FAR = 100
 # Further reflections stop when the distortion falls by less than this part.
 _REFLECTIONS = 5
 _GAIN = 0.01
@@ -70,14 +70,13 @@ def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
     triangle = _inner_regular_triangle(mesh)
     places = _around_triangle(mesh, doubled, copy, triangle)
     # Seen from the other pole: the triangle of the copy surrounds 0, and its mirror image infinity.
-    center = np.mean(places[mesh.faces[triangle]])
-    places = places - center
+    places = places - np.mean(places[mesh.faces[triangle]])
+    places = _rounded(laplacian, places)
     places /= np.median(np.abs(places[mesh.boundary]))
     sphere = _to_sphere(_hold_far(doubled, 1.0 / np.conj(_off_zero(places)), _FAR_SPHERE))
-    # The seam is a circle of latitude for some pole: its angles are those in its own plane.
+    # The seam is a circle of latitude for some pole, the normal of its plane: its angles are those of longitude.
     seam = sphere[mesh.boundary]
-    seam = seam - seam.mean(axis=0)
-    across, along, _ = np.linalg.svd(seam, full_matrices=False)[2]
+    across, along, _ = np.linalg.svd(seam - seam.mean(axis=0), full_matrices=False)[2]
     angles = np.unwrap(np.arctan2(seam @ along, seam @ across))
     return angles if angles[-1] > angles[0] else -angles
 
@@ -101,7 +100,7 @@ def _through_half_plane(mesh, laplacian, disk):
     middle = disk[first] + disk[second]
     disk = disk * np.conj(middle) / np.abs(middle)
     plane = 1j * (1.0 + disk) / (1.0 - disk)
-    far = np.argsort(-disk.real)[: max(_FEWEST_FAR, round(_FAR_HALF_PLANE * len(disk)))]
+    far = np.argsort(-disk.real)[: _far_count(_FAR_HALF_PLANE, len(disk))]
     far = np.setdiff1d(far, mesh.boundary)
     held, straight = np.union1d(far, [first, second]), np.union1d(far, mesh.boundary)
     height = np.where(np.isin(straight, mesh.boundary), 0.0, plane.imag[straight])
@@ -111,8 +110,12 @@ def _through_half_plane(mesh, laplacian, disk):
 
 def _hold_far(laplacian, places, part):
     """Places made harmonic, the outermost part of them fixed."""
-    held = np.argsort(np.abs(places))[-max(_FEWEST_FAR, round(part * len(places))) :]
+    held = np.argsort(np.abs(places))[-_far_count(part, len(places)) :]
     return Dirichlet(laplacian, held).fill(places[held])
+
+
+def _far_count(part, count):
+    return max(min(_FEWEST_FAR, count // 3), round(part * count))
 
 
 def _off_zero(places):
@@ -141,6 +144,19 @@ def _around_triangle(mesh, doubled, copy, triangle):
     long, short = np.linalg.norm(side[0]), np.linalg.norm(side[2])
     shape = np.array([0.0, 1.0, short / long * np.exp(1j * mesh.angles[triangle, 0])])
     return Dirichlet(doubled, copy[corners]).fill(shape)
+
+
+def _rounded(laplacian, places):
+    """Places after the linear map of the plane that makes the first copy as conformal as possible.
+
+    Far from the triangle its surroundings act as a dipole A/w + B/conj(w); irregular ones make B as large as A/3, and
+    nothing later would undo it.
+    """
+    plane = np.stack([places.real, places.imag])
+    sheet = plane[:, : laplacian.shape[0]]
+    values, axes = np.linalg.eigh(sheet @ (laplacian @ sheet.T))
+    plane = (axes / np.sqrt(values)) @ axes.T @ plane
+    return plane[0] + 1j * plane[1]
 
 
 def _to_sphere(places):

@@ -170,13 +170,11 @@ def _check_triangles(vertices, faces):
     repeated = np.flatnonzero(np.any(faces == np.roll(faces, -1, axis=1), axis=1))
     if len(repeated):
         raise InputError(f"Mesh: triangle {repeated[0]} uses a vertex twice; {_REPAIR} drops such triangles.")
-    kinds, first, counts = np.unique(np.sort(faces, axis=1), axis=0, return_index=True, return_counts=True)
-    if np.any(counts > 1):
-        # The one of lowest number.
-        which = min(np.flatnonzero(counts > 1), key=lambda kind: first[kind])
-        copies = np.flatnonzero(np.all(np.sort(faces, axis=1) == kinds[which], axis=1))
+    copies = connectivity.first_equal(np.sort(faces, axis=1))
+    second = np.flatnonzero(copies != np.arange(len(faces)))
+    if len(second):
         raise InputError(
-            f"Mesh: triangles {copies[0]} and {copies[1]} have the same corners; {_REPAIR} drops the second."
+            f"Mesh: triangles {copies[second[0]]} and {second[0]} have the same corners; {_REPAIR} drops the second."
         )
     flat = flat_triangles(vertices, faces)
     if len(flat):
@@ -187,11 +185,12 @@ def _check_triangles(vertices, faces):
 
 
 def _check_vertices(vertices, faces):
-    order = np.lexsort(vertices.T)
-    same = np.flatnonzero(np.all(vertices[order[1:]] == vertices[order[:-1]], axis=1))
-    if len(same):
-        a, b = sorted(order[same[0] : same[0] + 2])
-        raise InputError(f"Mesh: vertices {a} and {b} lie at the same place; {_REPAIR} merges them.")
+    copies = connectivity.first_equal(vertices)
+    second = np.flatnonzero(copies != np.arange(len(vertices)))
+    if len(second):
+        raise InputError(
+            f"Mesh: vertices {copies[second[0]]} and {second[0]} lie at the same place; {_REPAIR} merges them."
+        )
     unused = np.setdiff1d(np.arange(len(vertices)), faces)
     if len(unused):
         raise InputError(f"Mesh: vertex {unused[0]} belongs to no triangle; {_REPAIR} drops it.")

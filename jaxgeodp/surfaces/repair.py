@@ -59,7 +59,7 @@ turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
     """
     vertices, faces = mesh_arrays(_OWNER, vertices, faces)
     old_count, triangle_count = len(vertices), len(faces)
-    same = _first_at_place(vertices)
+    same = connectivity.first_equal(vertices)
     merged = int(np.sum(same != np.arange(old_count)))
     faces, swapped = _mend_flat(vertices, _distinct(same[faces]))
     _not_empty(faces, "every triangle lacks area; check the file and its units")
@@ -91,24 +91,10 @@ def _not_empty(faces, reason):
         raise InputError(f"repair: no triangle of the mesh is left: {reason}.")
 
 
-def _first_at_place(vertices):
-    """For each vertex, the first at the same place."""
-    # Adding 0 makes -0 the same as 0.
-    order = np.lexsort((vertices + 0.0).T)
-    new = np.any(vertices[order[1:]] != vertices[order[:-1]], axis=1)
-    group = np.concatenate([[0], np.cumsum(new)])
-    # The sort is stable, so that the first of each group has the lowest number.
-    leaders = order[np.concatenate([[0], np.flatnonzero(new) + 1])]
-    result = np.empty(len(vertices), dtype=np.int64)
-    result[order] = leaders[group]
-    return result
-
-
 def _distinct(faces):
     """Without triangles that use a vertex twice, and without copies."""
     faces = faces[np.all(faces != np.roll(faces, -1, axis=1), axis=1)]
-    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
-    return faces[np.sort(first)]
+    return faces[connectivity.first_equal(np.sort(faces, axis=1)) == np.arange(len(faces))]
 
 
 def _mend_flat(vertices, faces):
