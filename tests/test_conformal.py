@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from meshes import bent_disk, flat_disk, spherical_cap
+from threadpoolctl import threadpool_limits
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces import boundary_newton, conformal, unfolding
@@ -16,6 +17,13 @@ from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.moebius import moebius_center
 
 every_method = pytest.mark.parametrize("method", METHODS)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """As in `disk_conformal_map`: small matrices, and other tests run beside."""
+    with threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def moebius(z, a, turn=1.0):
