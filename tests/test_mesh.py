@@ -373,6 +373,28 @@ def test_texture_seams_of_an_obj_file_are_closed(tmp_path):
     path.write_text("\n".join(lines) + "\n")
     mesh, _ = read_mesh(path)
     assert len(mesh.vertices) == len(vertices) and len(mesh.faces) == len(faces)
+    # A landmark keeps its number.
+    np.testing.assert_array_equal(mesh.vertices, vertices)
+
+
+def test_groups_and_materials_of_an_obj_file_do_not_renumber(tmp_path):
+    vertices, faces = bent_disk(3)
+    lines = [f"v {x:.17g} {y:.17g} {z:.17g}" for x, y, z in vertices]
+    for name, part in (("left", faces[:20]), ("right", faces[20:])):
+        lines += [f"o {name}", f"usemtl {name}", *("f {} {} {}".format(*(face + 1)) for face in part)]
+    path = tmp_path / "parts.obj"
+    path.write_text("\n".join(lines) + "\n")
+    mesh, report = read_mesh(path)
+    np.testing.assert_array_equal(mesh.vertices, vertices)
+    np.testing.assert_array_equal(report.numbering[: len(vertices)], np.arange(len(vertices)))
+    assert same_triangles(mesh.faces, faces)
+
+
+def test_polygons_of_a_file_are_split(tmp_path):
+    path = tmp_path / "roof.off"
+    path.write_text("OFF\n6 4 0\n0 0 0\n2 0 0\n2 2 0\n0 2 0\n1 1 1\n1 2 1\n3 0 1 4\n4 1 2 5 4\n3 2 3 5\n4 3 0 4 5\n")
+    mesh, _ = read_mesh(path)
+    assert len(mesh.vertices) == 6 and len(mesh.faces) == 6
 
 
 def test_holes_of_a_file_are_filled_on_request(tmp_path):

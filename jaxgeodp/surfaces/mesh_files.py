@@ -46,10 +46,11 @@ def _arrays(path):
     import trimesh
 
     try:
-        # One geometry, in the order of the file; processing would merge and reorder vertices.
+        # In the order of the file: processing would merge and reorder vertices.
         loaded = trimesh.load(path, process=False, maintain_order=True, skip_materials=True)
+        # Parts of an OBJ file with several materials, each with all vertices.
         if isinstance(loaded, trimesh.Scene):
-            loaded = loaded.to_mesh()
+            loaded = trimesh.util.concatenate(loaded.dump())
         return loaded.vertices, getattr(loaded, "faces", ())
     except Exception as error:
         # The parsers raise whatever they meet.
