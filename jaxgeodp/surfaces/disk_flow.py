@@ -22,6 +22,7 @@ _STAGES = np.array([[0.0, 0.5, 0.5, 1.0], [1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 
 _STAGES[:2] /= _STEPS
 
 
+@jax.jit
 def flow(coefficients, points):
     """Images of points (..., 2) under the flow with these coefficients (size,), and log J_g there, (...)."""
     points, coefficients = jnp.asarray(points), jnp.asarray(coefficients)

@@ -126,8 +126,9 @@ class DiskLocator:
         inside = depth >= -_INSIDE
         upright = area * self._doubled_sign > 0
         # Upright triangles that contain the point, then flipped ones, then the nearest in barycentric terms.
-        rank = np.where(inside, 2.0 + upright, depth / (1.0 + np.abs(depth)))
-        rank = np.where(np.isfinite(depth), rank, -2.0)
+        usable = np.isfinite(depth)
+        near = np.where(usable, depth, 0.0)
+        rank = np.where(inside, 2.0 + upright, np.where(usable, near / (1.0 + np.abs(near)), -2.0))
         order = np.lexsort((rank, point))
         last = np.cumsum(counts) - 1
         found = np.zeros(len(points), int)
@@ -136,9 +137,8 @@ class DiskLocator:
         within = np.zeros(len(points), bool)
         any_member = counts > 0
         best = order[last[any_member]]
-        usable = rank[best] > -2.0
-        rows = np.flatnonzero(any_member)[usable]
-        best = best[usable]
+        rows = np.flatnonzero(any_member)[usable[best]]
+        best = best[usable[best]]
         found[rows], chosen[rows], within[rows] = triangle[best], weights[best], inside[best]
         return self.faces[found].copy(), chosen, within
 

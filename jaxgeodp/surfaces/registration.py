@@ -25,6 +25,7 @@ from jaxgeodp.surfaces.square_root import best_rotation, disk_integral, opposite
 
 # Rows that a cubic needs beyond the grid.
 _GHOSTS = 2
+_LINE_SEARCH = optax.scale_by_backtracking_linesearch(max_backtracking_steps=10, store_grad=True)
 
 
 class Registration(NamedTuple):
@@ -87,6 +88,7 @@ def energy(field, template_field, coefficients):
     return disk_integral(jnp.sum((template_field - warped @ rotation.T) ** 2, axis=-1)), rotation
 
 
+@jax.jit
 def interpolate(grid, points):
     """Values of a polar grid (R, T, C) at points (..., 2) of the disk, by cubics through the centre; (..., C).
 
@@ -137,7 +139,7 @@ def _nodes(radii, angles, dtype):
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def _register(grids, template_grid, ridge, steps, batch):
     template_field = square_root_field(template_grid)
-    solver = optax.lbfgs(memory_size=10, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=6))
+    solver = optax.lbfgs(memory_size=10, linesearch=_LINE_SEARCH)
 
     def one(grid):
         field = square_root_field(grid)
