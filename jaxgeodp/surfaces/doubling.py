@@ -59,6 +59,8 @@ def fast_angles(mesh: Mesh, laplacian, boundary_problem: Dirichlet, angles) -> n
 def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
     """Boundary angles by a map of the doubled mesh to the sphere (Choi & Lui 2018, "A linear formulation").
 
+    Unlike the paper's, the map is made round by a linear map of the plane before it goes to the sphere (`_rounded`).
+
     Args:
         mesh: with B boundary vertices.
         laplacian: of the mesh.
