@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.faces import face
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, use_compilation_cache
 from jaxgeodp.cli.reproducing import reproduce
 from jaxgeodp.cli.sweeping import simulate, sweep
@@ -30,6 +31,7 @@ app = typer.Typer(
 app.command()(reproduce)
 app.command()(sweep)
 app.command()(simulate)
+app.command()(face)
 
 
 def main() -> None:
