@@ -1,1 +1,50 @@
-"""Surfaces: from a triangle mesh to curves on a disk, and synthetic faces."""
+"""Surfaces: from triangle meshes to curves on a disk, private mean faces, synthetic faces."""
+
+from jaxgeodp.surfaces.conformal import disk_conformal_map
+from jaxgeodp.surfaces.distortion import angle_distortion, beltrami, flips
+from jaxgeodp.surfaces.face_curves import FaceCurves, FaceTemplate, face_curves
+from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, PointwiseGaussian
+from jaxgeodp.surfaces.folder import Faces, mesh_files, process_faces
+from jaxgeodp.surfaces.grid import polar_grid, radial_curves, surface_from_curves, surface_from_grid
+from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.surfaces.mesh_files import read_mesh
+from jaxgeodp.surfaces.moebius import moebius_center
+from jaxgeodp.surfaces.registration import Registration, register
+from jaxgeodp.surfaces.rendering import draw_curves, draw_surfaces
+from jaxgeodp.surfaces.repair import RepairReport, repair
+from jaxgeodp.surfaces.square_root import align, normalize, similarity, square_root_field
+from jaxgeodp.surfaces.synthetic import SyntheticFaces, synthetic_face
+
+__all__ = [
+    "FaceCurves",
+    "FaceMeanMechanism",
+    "FaceTemplate",
+    "Faces",
+    "Mesh",
+    "PointwiseGaussian",
+    "Registration",
+    "RepairReport",
+    "SyntheticFaces",
+    "align",
+    "angle_distortion",
+    "beltrami",
+    "disk_conformal_map",
+    "draw_curves",
+    "draw_surfaces",
+    "face_curves",
+    "flips",
+    "mesh_files",
+    "moebius_center",
+    "normalize",
+    "polar_grid",
+    "process_faces",
+    "radial_curves",
+    "read_mesh",
+    "register",
+    "repair",
+    "similarity",
+    "square_root_field",
+    "surface_from_curves",
+    "surface_from_grid",
+    "synthetic_face",
+]
