@@ -174,6 +174,11 @@ METHODS = {
 def paper_report(problem, name, size):
     """Mean distance of each chain over that of exact draws, with its standard error."""
 
+    # Printed without rejections: where no move is accepted the chain never ends.
+    pilot = paper_chain(jax.random.key(3), name, problem.mechanism, problem.data, 1, 16, False, burnin=199, thin=1)
+    if not np.any(np.asarray(pilot.acceptance)):
+        return ["-", "-", "none of 3,200 moves from the mean"]
+
     def distances(points):
         return np.asarray(jax.jit(jax.vmap(lambda x: problem.manifold.dist(problem.mean, x)))(points))
 

@@ -20,7 +20,7 @@ from jaxgeodp.privacy.release import Release, make_release, to_lists
 _BLOCK = 2**18
 _CALIBRATIONS = ("tight", "theorem")
 _THEOREMS = {
-    "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.1) with the "
+    "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.3) with the "
     "sensitivity of docs/mathematics.md, Theorem M",
     "theorem": "Soto 2024, section 4: sensitivity 2 norm_bound/(n sqrt(penalty))",
 }
