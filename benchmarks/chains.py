@@ -195,6 +195,18 @@ def paper_report(problem, name, size):
     return [*cells, f"{float(np.mean(chains.acceptance)):.2f}"]
 
 
+def draw(cases, speeds, out):
+    """A bar for each method, by case."""
+    figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
+    width = 0.8 / len(METHODS)
+    for j, name in enumerate(METHODS):
+        axis.bar(np.arange(len(cases)) + (j - 2) * width, [row[j] for row in speeds], width, label=name)
+    axis.set(yscale="log", ylabel="independent draws per second", title="KNG, epsilon = 1")
+    axis.set_xticks(range(len(cases)), cases)
+    figure.legend(frameon=False, loc="outside right upper")
+    figure.savefig(out, dpi=110)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one case, short chains: a test of the script")
@@ -219,14 +231,7 @@ def main():
     print_table("independent draws per second", ["", *cases], rows)
     heads = ["mean distance over the exact one", "accepted moves only (as printed)", "repeated states", "acceptance"]
     print_table("the chains of Soto et al. 2022", heads, laws)
-    figure, axis = plt.subplots(figsize=(8, 4), layout="constrained")
-    width = 0.8 / len(METHODS)
-    for j, name in enumerate(METHODS):
-        axis.bar(np.arange(len(cases)) + (j - 2) * width, [row[j] for row in speeds], width, label=name)
-    axis.set(yscale="log", ylabel="independent draws per second", title="KNG, epsilon = 1")
-    axis.set_xticks(range(len(cases)), list(cases))
-    axis.legend(frameon=False, fontsize="small")
-    figure.savefig(arguments.out, dpi=110)
+    draw(list(cases), speeds, arguments.out)
     print(f"\nwrote {arguments.out}")
 
 

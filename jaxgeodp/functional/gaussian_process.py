@@ -241,7 +241,8 @@ class FunctionalGaussianMechanism:
                 f"{name}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
             )
         self.kernel.check_samples(data.shape[2])
-        return jnp.asarray(data, jnp.result_type(data.dtype, float))
+        data = jnp.asarray(data)
+        return data.astype(jnp.result_type(data.dtype, float))
 
     def tree_flatten(self):
         """All but the calibration are leaves."""

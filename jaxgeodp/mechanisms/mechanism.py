@@ -186,7 +186,8 @@ class Mechanism(abc.ABC):
             expected = ", ".join(["n", *map(str, shape)])
             raise InputError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
         record_count(data.shape[0])
-        return jnp.asarray(data, jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
+        data = jnp.asarray(data)
+        return data.astype(jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
 
     def tree_flatten(self):
         """Numbers and the ball are leaves (no recompilation over epsilons); the rest is static."""
