@@ -19,4 +19,11 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
 
 
 def test_there_is_a_notebook():
-    assert [path.stem for path in NOTEBOOKS] == ["geometry", "kng_2022", "laplace_2021", "quickstart", "shapes_2022"]
+    assert [path.stem for path in NOTEBOOKS] == [
+        "curves",
+        "geometry",
+        "kng_2022",
+        "laplace_2021",
+        "quickstart",
+        "shapes_2022",
+    ]

@@ -13,14 +13,14 @@ import optax
 from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.gaussian_process import FunctionalGaussianMechanism
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.functional.rkhs_mean import clipped_mean
+from jaxgeodp.functional.rkhs_mean import clipped
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 
 
 class ExpectedError(NamedTuple):
-    """Expected squared L2 error of each curve, (J,): of a release against the mean of the clipped curves."""
+    """Expected squared L2 error of each curve, (J,): of a release against the mean of the raw curves."""
 
-    bias: np.ndarray  #: of smoothing
+    bias: np.ndarray  #: of smoothing and clipping
     noise: np.ndarray  #: of privacy
 
     @property
@@ -39,7 +39,7 @@ class Design(NamedTuple):
 def expected_error(mechanism: FunctionalGaussianMechanism, reference, n: int) -> ExpectedError:
     """Bias and noise of a release for n records like public reference curves; closed form, no simulation.
 
-    The bias is sum (penalty/(lambda + penalty))^2 of the squared coefficients of the mean of n curves, the noise
+    The bias is |f - K (K + penalty)^-1 g|^2 with f the mean of n curves and g that of the clipped ones, the noise
     scale^2 sum lambda = scale^2 (docs/mathematics.md, section 12).
 
     Args:
@@ -48,7 +48,7 @@ def expected_error(mechanism: FunctionalGaussianMechanism, reference, n: int) ->
         n: number of private records.
     """
     with jax.enable_x64(True):
-        curves = mechanism._records(host_array("expected_error", reference)).astype(float)
+        curves = _public(mechanism, "expected_error", reference)
         moments = _moments(mechanism, curves)
         bias = _bias(mechanism.kernel, jnp.asarray(mechanism.penalty), *moments, len(curves), record_count(n))
         noise = np.broadcast_to(np.square(mechanism.scale(n, curves.shape[2])), curves.shape[1])
@@ -91,7 +91,7 @@ def optimize_budget(
     with jax.enable_x64(True):
         norm_bound = positive_numbers("optimize_budget", "norm_bound", norm_bound)
         start = FunctionalGaussianMechanism(kernel, 1.0, norm_bound, 1.0, template)
-        curves = start._records(host_array("optimize_budget", reference)).astype(float)
+        curves = _public(start, "optimize_budget", reference)
         count, samples = curves.shape[1:]
         labels = np.unique(_labels(groups, count), return_inverse=True)[1].reshape(-1)
         problem = _Problem(
@@ -106,11 +106,13 @@ def optimize_budget(
         optimizer = optax.adam(0.05) if optimizer is None else optimizer
         found = _search(optimizer, steps, problem, kernel, labels, first)
         length, penalty = (np.asarray(x) for x in _parameters(found, problem, labels))
+        if labels.max() == 0:
+            length = length[0]  # one decomposition serves all curves
         chosen = dataclasses.replace(kernel, length_scale=length)
         probe = FunctionalGaussianMechanism(chosen, penalty, norm_bound, 1.0, template)
         weights = np.broadcast_to(probe.sensitivity(n, samples), count)
         # A hair below the total, so that rounding never spends more.
-        split = mu * np.sqrt(weights / weights.sum()) * (1.0 - 1e-14)
+        split = mu * np.sqrt(weights / weights.sum()) * (1.0 - 4.0 * np.finfo(float).eps)
         mechanism = FunctionalGaussianMechanism(chosen, penalty, norm_bound, split, template)
         return Design(mechanism, expected_error(mechanism, np.asarray(curves), n))
 
@@ -118,13 +120,21 @@ def optimize_budget(
 class _Problem(NamedTuple):
     """Public arrays of the search."""
 
-    mean: jax.Array  #: of the clipped reference curves, (J, m)
-    spread: jax.Array  #: a root of their covariance: deviations/sqrt(n_reference - 1)
+    mean: jax.Array  #: of the reference curves' deviations from the template, raw and clipped, (2, J, m)
+    spread: jax.Array  #: a root of their covariance: (2, n_reference, J, m), over sqrt(n_reference - 1)
     norm_bound: jax.Array
     shortest: jax.Array  #: length scale that the samples resolve
     mu: jax.Array
     reference: jax.Array  #: how many reference records
     n: jax.Array
+
+
+def _public(mechanism, owner, reference):
+    """Reference curves, all of them finite: they are public, so one may say so."""
+    curves = mechanism._records(host_array(owner, reference)).astype(float)
+    if not bool(jnp.all(jnp.isfinite(curves))):
+        raise InputError(f"{owner}: the reference curves must be finite; leave out those that are not.")
+    return curves
 
 
 def _labels(groups, count):
@@ -135,23 +145,20 @@ def _labels(groups, count):
 
 
 def _moments(mechanism, curves):
-    """Mean of the clipped deviations, and each of them around it over sqrt(n - 1)."""
-    if len(curves) < 2:
-        raise InputError("the reference needs at least 2 records.")
+    """Means of raw and clipped deviations, and each of them around it over sqrt(n - 1)."""
     weights = jnp.asarray(mechanism.kernel.weights(curves.shape[2]))
     template = 0.0 if mechanism.template is None else jnp.asarray(mechanism.template)
-    clip = jax.vmap(lambda record: clipped_mean(record[None], template, jnp.asarray(mechanism.norm_bound), weights))
-    kept = clip(curves)
-    mean = jnp.mean(kept, axis=0)
-    return mean, (kept - mean) / jnp.sqrt(len(curves) - 1.0)
+    both = jnp.stack([curves - template, clipped(curves, template, jnp.asarray(mechanism.norm_bound), weights)])
+    mean = jnp.mean(both, axis=1)
+    return mean, (both - mean[:, None]) / jnp.sqrt(len(curves) - 1.0)
 
 
 def _bias(kernel, penalty, mean, spread, reference, n):
-    """E |f - K (K + penalty)^-1 f|^2 of the mean f of n curves, each of J."""
-    weights = jnp.asarray(kernel.weights(mean.shape[1]))
+    """E |f - K (K + penalty)^-1 g|^2 of the mean f of n curves and that of the clipped ones g, each of J."""
+    weights = jnp.asarray(kernel.weights(mean.shape[-1]))
 
-    def energy(curves):
-        rest = curves - kernel.smooth(curves, penalty)
+    def energy(both):
+        rest = both[0] - kernel.smooth(both[1], penalty)
         return jnp.sum(weights * rest**2, axis=-1)
 
     variance = jnp.sum(energy(spread), axis=0)
@@ -180,8 +187,8 @@ def _search(optimizer, steps, problem, kernel, labels, first):
     def objective(logs):
         length, penalty = _parameters(logs, problem, labels)
         chosen = kernel.with_length(length)
-        values = chosen.spectrum(problem.mean.shape[1]).eigenvalues
-        factor = jnp.max(jnp.sqrt(values + 1e-300) / (values + penalty[:, None]), axis=-1)
+        values = chosen.spectrum(problem.mean.shape[-1]).eigenvalues
+        factor = jnp.max(jnp.sqrt(values) / (values + penalty[:, None]), axis=-1)
         # sum_j sensitivity_j^2/mu_j^2 with the best split of mu^2.
         noise = jnp.sum(2.0 * problem.norm_bound / problem.n * factor) ** 2 / problem.mu**2
         return jnp.sum(_bias(chosen, penalty, problem.mean, problem.spread, problem.reference, problem.n)) + noise

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.functional.rkhs_mean import clipped_mean, curve_count
+from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -18,9 +18,11 @@ from jaxgeodp.privacy.release import Release, make_release, to_lists
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
+# Below, rounding of the mean is not small beside the noise.
+_LEAST_SCALE = 1e-9
 _CALIBRATIONS = ("tight", "theorem")
 _THEOREMS = {
-    "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.1) with the "
+    "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.3) with the "
     "sensitivity of docs/mathematics.md, Theorem M",
     "theorem": "Soto 2024, section 4: sensitivity 2 norm_bound/(n sqrt(penalty))",
 }
@@ -72,10 +74,12 @@ class FunctionalGaussianMechanism:
             raise InputError(f"{name}: kernel must be a kernel of jaxgeodp.functional, got {self.kernel!r}.")
         if self.calibration not in _CALIBRATIONS:
             raise InputError(f"{name}: calibration must be 'tight' or 'theorem', got {self.calibration!r}.")
-        for field in ("penalty", "norm_bound", "mu"):
+        object.__setattr__(self, "penalty", positive_penalty(name, self.penalty))
+        for field in ("norm_bound", "mu"):
             object.__setattr__(self, field, positive_numbers(name, field, getattr(self, field)))
         if self.template is not None:
-            template = host_array(name, self.template).astype(float)
+            template = host_array(name, self.template).astype(float)  # a copy
+            template.setflags(write=False)
             if template.ndim != 2 or not np.all(np.isfinite(template)):
                 raise InputError(f"{name}: template must be finite curves of shape (J, m), got {template.shape}.")
             self.kernel.check_samples(template.shape[1])
@@ -102,7 +106,14 @@ class FunctionalGaussianMechanism:
         return self.guarantee_for(self._known_curves)
 
     def guarantee_for(self, curves: int) -> GaussianDP:
-        """sqrt(sum mu_j^2)-GDP for this number of curves."""
+        """sqrt(sum mu_j^2)-GDP for this number of curves.
+
+        Raises:
+            ValueError: the parameters are for another number.
+        """
+        positive_integer("FunctionalGaussianMechanism", "the number of curves", curves, 1)
+        if self._known_curves not in (None, curves):
+            raise InputError(f"FunctionalGaussianMechanism: is for J={self._known_curves} curves, not {curves}.")
         mu = np.broadcast_to(self.mu, curves)
         return GaussianDP(math.nextafter(math.hypot(*mu), math.inf) if curves > 1 else float(mu[0]))
 
@@ -115,39 +126,52 @@ class FunctionalGaussianMechanism:
         """
         n, samples = record_count(n), self._samples(samples)
         if self.calibration == "theorem":
-            factor = 1.0 / np.sqrt(self.penalty)
+            factor = self.penalty**-0.5
         elif samples is None:
             factor = self._largest_factor()
         else:
             factor = self._factor(samples)
-        value = 2.0 * np.asarray(self.norm_bound) / n * factor
-        return float(value) if np.ndim(value) == 0 else value
+        return _number(2.0 * self.norm_bound / n * factor)
 
     def scale(self, n: int, samples: int | None = None):
         """Standard deviation of the noise at each sample, for k(t, t) = 1: sensitivity/mu."""
-        value = self.sensitivity(n, samples) / np.asarray(self.mu)
-        return float(value) if np.ndim(value) == 0 else value
+        return _number(self.sensitivity(n, samples) / self.mu)
 
     def support(self, n: int) -> None:
         """None: a release may be any curve of the process."""
         record_count(n)
 
     def _samples(self, samples):
-        if samples is not None:
-            self.kernel.check_samples(samples)
-            return samples
-        return None if self.template is None else self.template.shape[1]
+        known = None if self.template is None else self.template.shape[1]
+        if samples is None:
+            return known
+        self.kernel.check_samples(samples)
+        if known not in (None, samples):
+            raise InputError(f"FunctionalGaussianMechanism: the template has m={known} samples, not {samples}.")
+        return samples
 
     def _factor(self, samples):
         """max_j sqrt(lambda_j)/(lambda_j + penalty) over the spectrum on m samples."""
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
+            values = self.kernel.spectrum(samples).eigenvalues
+            return jnp.max(jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None]), axis=-1)
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
-            values = np.asarray(self.kernel.spectrum(samples).eigenvalues, float)
-        return np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1) * (1.0 + 1e-12)
+            spectrum = self.kernel.spectrum(samples)
+            values, start = (np.asarray(x) for x in (spectrum.eigenvalues, self.kernel.profile(jnp.zeros(()))))
+        # Both must be 1; a negative eigenvalue, which has no noise, would make the sum larger.
+        total = np.sum(values * spectrum.multiplicity, axis=-1)
+        if not (np.all(np.abs(total - 1.0) < 1e-8) and np.all(np.abs(start - 1.0) < 1e-12)):
+            raise InputError(
+                f"{type(self.kernel).__name__} is not positive definite with k(t, t) = 1 on m={samples} samples: "
+                "nothing can be promised; use another kernel."
+            )
+        largest = np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1)
+        return np.minimum(largest * (1.0 + 1e-12), self._largest_factor())
 
     def _largest_factor(self):
         """The same for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
         largest = np.minimum(1.0, self.penalty)
-        return np.sqrt(largest) / (largest + self.penalty)
+        return np.sqrt(largest) / (largest + self.penalty) * (1.0 + 1e-9)  # the floor of the spectrum adds to 1
 
     # Data meet the mechanism -------------------------------------------------------------------------
 
@@ -160,13 +184,8 @@ class FunctionalGaussianMechanism:
         data = self._records(data)
         scale = jnp.asarray(self.scale(data.shape[0], data.shape[2]))
         spectrum = self.kernel.spectrum(data.shape[2])
-        values, energies = spectrum.eigenvalues, spectrum.energies(x - _center(self, data))
-        rounding = jnp.finfo(energies.dtype).eps ** 2 * jnp.sum(x**2, axis=-1, keepdims=True)
-        # Where the process does not go the density is 0.
-        parts = jnp.where(
-            values > 0, energies / jnp.where(values > 0, values, 1.0), jnp.where(energies <= rounding, 0.0, jnp.inf)
-        )
-        return -0.5 * jnp.sum(jnp.sum(parts, axis=-1) / scale**2)
+        energies = spectrum.energies(x - _center(self, data))
+        return -0.5 * jnp.sum(jnp.sum(energies / spectrum.eigenvalues, axis=-1) / scale**2)
 
     def simulate(self, key, data, num: int):
         """``num`` independent draws for research, (num, J, m): reproducible from ``key``, hence not private.
@@ -175,6 +194,7 @@ class FunctionalGaussianMechanism:
             key: JAX random key.
             data: (n, J, m), n >= 2; see `release`.
         """
+        positive_integer("FunctionalGaussianMechanism", "num", num, 1)
         data = self._records(data)
         return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
 
@@ -191,14 +211,20 @@ class FunctionalGaussianMechanism:
         with jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
-            sensitivity, scale = self.sensitivity(n, samples), self.scale(n, samples)
+            sensitivity = self.sensitivity(n, samples)
+            scale = _number(sensitivity / self.mu)
+            guarantee = self.guarantee_for(curves).record(_THEOREMS[self.calibration])
+            if not np.all(np.isfinite(scale) & (np.asarray(scale) > _LEAST_SCALE)):
+                raise InputError(
+                    f"FunctionalGaussianMechanism: scales of {np.min(scale):g} to {np.max(scale):g} cannot be drawn "
+                    "in double precision; choose other parameters."
+                )
             value = np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0]
         kernel = {"name": type(self.kernel).__name__}
         kernel |= {field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)}
         return make_release(
             value,
-            guarantee=self.guarantee_for(curves).record(_THEOREMS[self.calibration])
-            | {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
+            guarantee=guarantee | {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
             mechanism=type(self).__name__,
             statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
             manifold={"name": "L2", "curves": curves, "samples": samples},
@@ -241,7 +267,8 @@ class FunctionalGaussianMechanism:
                 f"{name}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
             )
         self.kernel.check_samples(data.shape[2])
-        return jnp.asarray(data, jnp.result_type(data.dtype, float))
+        data = jnp.asarray(data)
+        return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
 
     def tree_flatten(self):
         """All but the calibration are leaves."""
@@ -259,15 +286,26 @@ class FunctionalGaussianMechanism:
 
 
 def _plain(value):
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return "infinity" if value == math.inf else value
+
+
+def _number(value):
+    """A float for a scalar; arrays and tracers as they are."""
+    return float(value) if np.ndim(value) == 0 and not isinstance(value, jax.core.Tracer) else value
 
 
 @jax.jit
 def _center(mechanism, data):
     template = 0.0 if mechanism.template is None else jnp.asarray(mechanism.template, data.dtype)
     weights = jnp.asarray(mechanism.kernel.weights(data.shape[2]), data.dtype)
-    mean = clipped_mean(data, template, jnp.asarray(mechanism.norm_bound, data.dtype), weights)
-    return (template + mechanism.kernel.smooth(mean, mechanism.penalty)).astype(data.dtype)
+    mean = jnp.mean(clipped(data, template, jnp.asarray(mechanism.norm_bound, data.dtype), weights), axis=0)
+    # The spectrum that the noise has: no direction may move that has none.
+    spectrum = mechanism.kernel.spectrum(data.shape[2])
+    values = spectrum.eigenvalues
+    smooth = spectrum.apply(values / (values + jnp.asarray(mechanism.penalty)[..., None]), mean)
+    return (template + smooth).astype(data.dtype)
 
 
 @functools.partial(jax.jit, static_argnums=4)

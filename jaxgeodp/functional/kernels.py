@@ -18,6 +18,8 @@ from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum
 
 _FEWEST_SAMPLES = 4
+# Smallest eigenvalue, added where a kernel's own is smaller: noise must cover all directions into which rounding leaks.
+FLOOR = 1e-12
 _ORDERS = (0.5, 1.5, 2.5)
 
 
@@ -58,7 +60,7 @@ class Kernel(abc.ABC):
 
     @abc.abstractmethod
     def spectrum(self, m: int) -> Spectrum:
-        """Eigenvalues and eigenfunctions of the operator on m samples."""
+        """Eigenvalues, at least `FLOOR`, and eigenfunctions of the operator on m samples."""
 
     @abc.abstractmethod
     def smooth(self, curves, penalty):
@@ -79,6 +81,8 @@ class Kernel(abc.ABC):
     def check_samples(self, m: int) -> None:
         """Raise ValueError where m samples are too few for the kernel: their spacing must not exceed its length."""
         positive_integer(type(self).__name__, "the number of samples m", m, _FEWEST_SAMPLES)
+        if isinstance(self.length_scale, jax.core.Tracer):
+            return
         shortest = float(np.min(self.length_scale))
         needed = math.ceil(self._extent / shortest - 1e-9)
         if m < needed:
@@ -164,8 +168,7 @@ class _Periodic(Kernel):
 
     def spectrum(self, m):
         """See `Kernel.spectrum`."""
-        # Positive in exact arithmetic; the transform may leave a rounding error below 0.
-        return FourierSpectrum(jnp.maximum(jnp.fft.rfft(self._first_row(m)).real / m, 0.0), m)
+        return FourierSpectrum(jnp.maximum(jnp.fft.rfft(self._first_row(m)).real / m, FLOOR), m)
 
     def smooth(self, curves, penalty):
         """See `Kernel.smooth`."""
@@ -231,6 +234,7 @@ class PeriodicMatern(_Periodic):
         super().__post_init__()
         if self.order not in _ORDERS:
             raise InputError(f"PeriodicMatern: order must be 0.5, 1.5 or 2.5, got {self.order!r}.")
+        object.__setattr__(self, "order", float(self.order))
 
     def profile(self, distance):
         """See `Kernel.profile`."""
@@ -298,6 +302,7 @@ class IntervalKernel(Kernel):
         super().__post_init__()
         if self.order not in (*_ORDERS, math.inf):
             raise InputError(f"IntervalKernel: order must be 0.5, 1.5, 2.5 or infinity, got {self.order!r}.")
+        object.__setattr__(self, "order", float(self.order))
 
     def nodes(self, m):
         """See `Kernel.nodes`."""
@@ -330,7 +335,7 @@ class IntervalKernel(Kernel):
     def spectrum(self, m):
         """See `Kernel.spectrum`."""
         values, vectors = jnp.linalg.eigh(self._operator(m))
-        return DenseSpectrum(jnp.maximum(values, 0.0), vectors, jnp.sqrt(jnp.asarray(self.weights(m))))
+        return DenseSpectrum(jnp.maximum(values, FLOOR), vectors, jnp.sqrt(jnp.asarray(self.weights(m))))
 
     def smooth(self, curves, penalty):
         """See `Kernel.smooth`."""
@@ -346,14 +351,17 @@ class IntervalKernel(Kernel):
 
 
 def positive_numbers(owner: str, name: str, value):
-    """A float, or an array of shape (J,), all finite and above 0."""
+    """A float, or a read-only array of shape (J,), all finite and above 0; tracers pass."""
+    if isinstance(value, jax.core.Tracer):
+        return value
     if np.ndim(value) == 0:
         positive_number(owner, name, value)
         return float(value)
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise InputError(f"{owner}: {name} must be a number above 0, or one per curve.") from None
     if array.ndim != 1 or array.size == 0 or not np.all(np.isfinite(array) & (array > 0)):
         raise InputError(f"{owner}: {name} must be finite and above 0, one number or one per curve, shape (J,).")
+    array.setflags(write=False)
     return array

@@ -8,6 +8,9 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
+from jaxgeodp.mechanisms.mechanism import host_array
+
+_LEAST_PENALTY = 1e-10
 
 
 @jax.tree_util.register_pytree_node_class
@@ -34,7 +37,10 @@ class RKHSMean:
     penalty: float
 
     def __post_init__(self):
-        object.__setattr__(self, "penalty", positive_numbers("RKHSMean", "penalty", self.penalty))
+        if not isinstance(self.kernel, Kernel):
+            raise InputError(f"RKHSMean: kernel must be a kernel of jaxgeodp.functional, got {self.kernel!r}.")
+        object.__setattr__(self, "penalty", positive_penalty("RKHSMean", self.penalty))
+        curve_count(self.kernel.length_scale, self.penalty)
 
     def __call__(self, curves):
         """The smooth mean of curves (n, J, m), shape (J, m).
@@ -42,9 +48,12 @@ class RKHSMean:
         Raises:
             ValueError: the shape is wrong, or m is too small for the kernel.
         """
-        curves = jnp.asarray(curves)
-        if curves.ndim != 3:
+        curves = jnp.asarray(curves if isinstance(curves, jax.Array) else host_array("RKHSMean", curves))
+        if curves.ndim != 3 or 0 in curves.shape:
             raise InputError(f"RKHSMean: curves must have shape (n, J, m), got {curves.shape}.")
+        count = curve_count(self.kernel.length_scale, self.penalty)
+        if count not in (None, curves.shape[1]):
+            raise InputError(f"RKHSMean: is for J={count} curves, got curves of shape {curves.shape}.")
         self.kernel.check_samples(curves.shape[-1])
         return self.kernel.smooth(jnp.mean(curves, axis=0), self.penalty)
 
@@ -61,8 +70,16 @@ class RKHSMean:
         return mean
 
 
-def clipped_mean(curves, template, norm_bound, weights):
-    """Mean over records of the deviations from a template, each curve pulled to the norm bound.
+def positive_penalty(owner: str, penalty):
+    """The penalty, large enough for double precision."""
+    penalty = positive_numbers(owner, "penalty", penalty)
+    if not isinstance(penalty, jax.core.Tracer) and np.min(penalty) < _LEAST_PENALTY:
+        raise InputError(f"{owner}: penalty must be at least {_LEAST_PENALTY:g}, got {np.min(penalty):g}.")
+    return penalty
+
+
+def clipped(curves, template, norm_bound, weights):
+    """Deviations of records from a template, each curve pulled to the norm bound.
 
     A record with a value that is not finite, or too large to be squared, counts as the template.
 
@@ -77,8 +94,7 @@ def clipped_mean(curves, template, norm_bound, weights):
     usable = jnp.all(jnp.isfinite(squares), axis=-1)
     norms = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
     factors = jnp.where(norms > norm_bound, norm_bound / norms, 1.0)
-    kept = jnp.where(usable[:, None, None], factors[..., None] * deviations, 0.0)
-    return jnp.sum(kept, axis=0) / len(curves)
+    return jnp.where(usable[:, None, None], factors[..., None] * deviations, 0.0)
 
 
 def curve_count(*parameters) -> int | None:

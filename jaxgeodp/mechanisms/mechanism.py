@@ -6,6 +6,7 @@ A mechanism is a public configuration; private data enter only as method argumen
 import abc
 import dataclasses
 import math
+import operator
 from typing import Any, NamedTuple
 
 import jax
@@ -186,7 +187,8 @@ class Mechanism(abc.ABC):
             expected = ", ".join(["n", *map(str, shape)])
             raise InputError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
         record_count(data.shape[0])
-        return jnp.asarray(data, jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
+        data = jnp.asarray(data)
+        return data.astype(jnp.result_type(data.dtype, complex if manifold.dtype_kind == "complex" else float))
 
     def tree_flatten(self):
         """Numbers and the ball are leaves (no recompilation over epsilons); the rest is static."""
@@ -230,6 +232,10 @@ def _check_facts(name, manifold):
 
 def record_count(n: int) -> int:
     """n, if it is enough for a mechanism."""
-    if n < 2:
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise InputError(f"a mechanism needs an integer n >= 2 of records, got {n!r}.") from None
+    if count < 2:
         raise InputError(f"a mechanism needs n >= 2 records, got {n}.")
-    return int(n)
+    return count

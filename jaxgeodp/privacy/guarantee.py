@@ -160,7 +160,8 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
         return math.log(-math.expm1(epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))) - math.exp(log_ndtr(c)))
     width = 1.0 / max(1.0, c)
     edges = max(0.0, -c) + width * np.arange(-60.0, 61.0)
-    edges = np.unique(np.clip(edges, 0.0, None))
+    # 1 - exp(-mu z) turns within 1/mu of 0.
+    edges = np.unique(np.concatenate([np.clip(edges, 0.0, None), width * 0.5 ** np.arange(1.0, 60.0)]))
     nodes, weights = np.polynomial.legendre.leggauss(16)
     half = 0.5 * np.diff(edges)[:, None]
     z = edges[:-1, None] + half * (nodes + 1.0)
@@ -173,10 +174,10 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest mu for which mu-GDP implies (epsilon, delta)-DP: how to calibrate Gaussian noise to a given delta.
 
-    Never less private than the classical sigma^2 = 2 log(2/delta) sensitivity^2/epsilon^2, which needs epsilon <= 1.
+    Never needs more noise than the classical sigma^2 = 2 log(2/delta) sensitivity^2/epsilon^2, for epsilon <= 1.
 
     Args:
-        epsilon: above 0.
+        epsilon: above 0, at most 1e6.
         delta: in (0, 1).
 
     Raises:
@@ -187,9 +188,9 @@ def largest_mu(epsilon: float, delta: float) -> float:
         >>> round(largest_mu(1.0, 1e-6), 4)
         0.2367
     """
-    positive_number("largest_mu", "epsilon", epsilon)
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"largest_mu: delta must be a number between 0 and 1, got {delta!r}.")
+    ApproximateDP(epsilon, delta)  # checks both
+    if epsilon > 1e6:
+        raise InputError(f"largest_mu: epsilon must be at most 1e6, got {epsilon:g}.")
     target = math.log(delta) - 1e-12  # on the safe side of rounding
     low, high = 0.0, 1.0
     while log_delta_of_epsilon(high, epsilon) <= target:
