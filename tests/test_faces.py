@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
 from jaxgeodp.cli import app
@@ -54,7 +55,7 @@ def random_curves(n, template, seed=0, size=0.02):
 
 def test_curves_do_not_depend_on_place_size_and_turn(people, template):
     one = face_curves(Mesh(people[0], TRIANGLES), NOSE, UP, template)
-    turn = np.asarray(jax.scipy.spatial.transform.Rotation.from_rotvec(jnp.array([0.2, -0.3, 0.4])).as_matrix())
+    turn = Rotation.from_rotvec([0.2, -0.3, 0.4]).as_matrix()
     moved = 3.0 * people[0] @ turn.T + np.array([5.0, -2.0, 11.0])
     other = face_curves(Mesh(moved, TRIANGLES), NOSE, UP, template)
     for a, b in zip(one, other, strict=True):
@@ -79,7 +80,7 @@ def test_the_nose_is_in_the_middle_and_the_second_landmark_above(people, templat
     # The first circle goes around the tip, a quarter turn on it points to the root of the nose.
     distances = np.linalg.norm(found.curves - found.vertices[UP], axis=-1)
     assert abs(int(np.argmin(distances.min(axis=0))) - 8) <= 1
-    assert np.linalg.norm(inner.mean(axis=0) - nose) < 0.05
+    assert np.linalg.norm((inner.mean(axis=0) - nose)[:2]) < 0.03  # seen from the front
 
 
 def test_registration_lowers_the_distance_of_normals(people, template):
@@ -238,6 +239,15 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
     assert np.array(record["value"]).shape == (23, 80, 3)
     assert sorted(path.name for path in out.iterdir()) == ["face.png", "release.json"]
     assert (tmp_path / "out-private" / "report.csv").exists()
+    wrong = [
+        *arguments[: arguments.index("--up") + 1],
+        "99999",
+        *arguments[arguments.index("--up") + 2 : -1],
+        str(out) + "2",
+    ]
+    result = RUNNER.invoke(app, wrong)
+    assert result.exit_code == 2
+    assert "--up 99999 is no vertex of the template" in " ".join(result.output.split())
     # An existing release is never replaced.
     assert RUNNER.invoke(app, arguments).exit_code == 2
 

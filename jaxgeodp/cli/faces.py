@@ -73,7 +73,10 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
     if len(files) < 2:
         raise InputError(f"{folder} holds one mesh; a mean needs at least 2.")
     mesh, report = read_mesh(template, fill_holes)
-    public = FaceTemplate.from_mesh(mesh, *(int(report.numbering[vertex]) for vertex in (nose, up)))
+    for name, vertex in (("--nose", nose), ("--up", up)):
+        if not 0 <= vertex < len(report.numbering) or report.numbering[vertex] < 0:
+            raise InputError(f"{name} {vertex} is no vertex of the template; name one that is.")
+    public = FaceTemplate.from_mesh(mesh, int(report.numbering[nose]), int(report.numbering[up]))
     mechanism = _mechanism(public, bound, mu)
     with _progress("faces", len(files)) as advance:
         faces = process_faces(
@@ -157,7 +160,7 @@ def _designed(public, reference, bound, n, mu):
         PeriodicMatern(1.0, 2.5),
         flat_curves(reference),
         n,
-        np.tile(bound, count),
+        bound.reshape(-1),
         mu,
         flat_curves(public.curves),
         np.tile(np.arange(3), count),
