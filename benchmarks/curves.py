@@ -76,6 +76,8 @@ def main():
         draws = process_of_skfda(num)
         if draws is not None:
             tasks["scikit-fda, noise only"] = draws
+        if num == 1:
+            tasks["jaxgeodp, release() with its checks and record"] = lambda: mechanism.release(host).value
         measured = measure(tasks, turns)
         for name, one in measured.items():
             speed = "" if name == "jaxgeodp" else ratio(one, measured["jaxgeodp"])

@@ -39,6 +39,21 @@ def test_delta_of_epsilon_keeps_its_digits(mu, epsilon, log_delta):
     assert delta_of_epsilon(mu, epsilon) == pytest.approx(math.exp(log_delta), rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("mu", "epsilon", "delta"),
+    # From 420 digits, as above.
+    [
+        (1.0, 37.4, 6.0877977459159916e-300),
+        (0.3, 11.1, 1.1791291878877407e-299),
+        (2.0, 76.0, 2.9322386989392204e-301),
+        (50.0, 1250.0, 0.49202434210800699),
+        (100.0, 5000.0, 0.49601097601864319),
+    ],
+)
+def test_delta_is_right_to_the_smallest_numbers(mu, epsilon, delta):
+    assert delta_of_epsilon(mu, epsilon) == pytest.approx(delta, rel=1e-12, abs=0.0)
+
+
 def test_delta_falls_with_epsilon_and_grows_with_mu():
     deltas = [delta_of_epsilon(1.3, e) for e in np.linspace(-3, 30, 200)]
     assert np.all(np.diff(deltas) < 0)
