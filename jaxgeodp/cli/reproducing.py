@@ -12,7 +12,7 @@ from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="laplace-2021, kng-2022 or shapes-2022.")],
+    paper: Annotated[str, typer.Argument(help="laplace-2021, kng-2022, shapes-2022 or faces-2024.")],
     out: Annotated[pathlib.Path | None, typer.Option(help="Folder of figures and tables; named as the paper.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few replicates: to see that it works.")] = False,
     seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 0,

@@ -142,7 +142,7 @@ class PointwiseGaussian:
 
     Args:
         template: public points (N, 3).
-        half_range: of the deviations, above 0; a number or one per coordinate (3,).
+        half_range: of the deviations, above 0; a number, one per coordinate (3,), or one per point too (N, 3).
         mu: of the whole release.
 
     Raises:
@@ -158,8 +158,21 @@ class PointwiseGaussian:
         if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
             raise InputError(f"PointwiseGaussian: template must be points of shape (N, 3), got {template.shape}.")
         object.__setattr__(self, "template", template.astype(float))
-        object.__setattr__(self, "half_range", positive_numbers("PointwiseGaussian", "half_range", self.half_range))
+        object.__setattr__(self, "half_range", self._ranges(host_array("PointwiseGaussian", self.half_range)))
         object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
+
+    def _ranges(self, half_range):
+        """Read-only, of the shape given."""
+        shape = self.template.shape
+        fits = half_range.dtype.kind in "fiu" and half_range.shape in ((), (3,), shape)
+        if not (fits and np.all(np.isfinite(half_range) & (half_range > 0))):
+            raise InputError(
+                f"PointwiseGaussian: half_range must be finite and above 0, one number, (3,) or {shape}, got shape "
+                f"{half_range.shape}."
+            )
+        half_range = half_range.astype(float)
+        half_range.setflags(write=False)
+        return half_range
 
     @property
     def guarantee(self) -> GaussianDP:
