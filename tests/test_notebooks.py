@@ -21,6 +21,7 @@ def test_notebook_runs(path, tmp_path, monkeypatch):
 def test_there_is_a_notebook():
     assert [path.stem for path in NOTEBOOKS] == [
         "curves",
+        "faces",
         "geometry",
         "kng_2022",
         "laplace_2021",
