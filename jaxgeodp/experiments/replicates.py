@@ -7,6 +7,7 @@ import functools
 import math
 import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -24,8 +25,10 @@ from jaxgeodp.samplers.rejection import check_facts
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
-# Bytes of records that one block of replicates may hold on a device.
-_BLOCK_BYTES = 2**25
+# Bytes of records that one block of replicates may hold on a device, and blocks that are worked on side by side: what
+# one leaves idle, in its many small operations, the other uses.
+_BLOCK_BYTES = 2**24
+_BLOCKS_AT_A_TIME = 2
 _LARGEST_BLOCK = 1024
 # Proposals per round and replicate: lanes wait for the slowest, so few; two where nearly all are accepted.
 _PROPOSALS = 2
@@ -87,14 +90,19 @@ def run_replicates(
         mechanism._check_draws(n, calibration)
         check_facts(mechanism.ball.manifold, calibration.support)
         law = mechanism._program(), calibration.scale, calibration.support
+
+        def one_block(start):
+            with jax.enable_x64(True):  # a thread has a setting of its own
+                numbers = _numbers(mesh, start, step)
+                # Two programs, so that all mechanisms share that of the data.
+                records, means = _data(mesh, size, numbers, (generator, key, n))
+                return _gathered(_releases(mesh, (numbers, records, means), (noise_key, *law)))
+
         parts = []
-        for start in range(0, replicates, step):
-            numbers = _numbers(mesh, start, step)
-            # Two programs, so that all mechanisms share that of the data.
-            records, means = _data(mesh, size, numbers, (generator, key, n))
-            parts.append(_gathered(_releases(mesh, (numbers, records, means), (noise_key, *law))))
+        for part in _in_order(one_block, range(0, replicates, step)):
             if progress is not None:
-                progress(min(step, replicates - start))
+                progress(min(step, replicates - len(parts) * step))
+            parts.append(part)
         *columns, complete = (np.concatenate(column)[:replicates] for column in zip(*parts, strict=True))
         if not complete.all():
             raise InputError(
@@ -114,6 +122,20 @@ def block_size(manifold, size: int, replicates: int) -> int:
     width = math.prod(manifold.shape) * (16 if manifold.dtype_kind == "complex" else 8)
     most = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // (width * size)))
     return 2 ** min(math.ceil(math.log2(replicates)), math.floor(math.log2(most)))
+
+
+def _in_order(work, items):
+    """``work`` of each item, in order, some at a time; the first alone, which compiles for all."""
+    first, *rest = items
+    yield work(first)
+    if jax.process_count() > 1:  # all processes gather the same block
+        yield from map(work, rest)
+        return
+    pool = ThreadPoolExecutor(_BLOCKS_AT_A_TIME)
+    try:
+        yield from pool.map(work, rest)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _numbers(mesh, start, count):

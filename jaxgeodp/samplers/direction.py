@@ -40,8 +40,8 @@ def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> Di
     tangent = manifold.log(center, jnp.asarray(support.center, center.dtype))
     offset = manifold.norm(center, tangent)
     towards = tangent / jnp.where(offset > 0, offset, 1.0)
-    # In high dimension the angle concentrates around pi/2, the more the narrower.
-    cells = 32 * max(1, math.ceil(manifold.dim**0.72) - 1)
+    # In high dimension the angle concentrates around pi/2, the more the narrower; on a surface it spreads evenly.
+    cells = 16 if manifold.dim == 2 else 32 * max(1, math.ceil(manifold.dim**0.72) - 1)
     edges = jnp.linspace(0.0, math.pi, cells + 1, dtype=offset.dtype)
     # The exit distance falls with the angle; the sine is largest at pi/2 or at the nearer edge.
     mass = envelope.mass_below(exit_distance(support, offset, edges[:-1]))

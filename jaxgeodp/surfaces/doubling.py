@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from jaxgeodp.surfaces import connectivity
+from jaxgeodp.surfaces.connectivity import adjacency, boundary_half_edges, half_edges
 from jaxgeodp.surfaces.distortion import beltrami, planar_angles
 from jaxgeodp.surfaces.laplacian import Dirichlet
 from jaxgeodp.surfaces.mesh import Mesh
@@ -126,14 +126,14 @@ def _off_zero(places):
 
 def _best_boundary_edge(mesh, disk):
     """Ends of the boundary edge whose triangle has the least distorted angles."""
-    half = connectivity.boundary_half_edges(mesh.faces)
+    half = boundary_half_edges(mesh.faces)
     change = np.abs(planar_angles(mesh, disk) - mesh.angles).sum(axis=1)
-    return connectivity.half_edges(mesh.faces)[half[np.argmin(change[half // 3])]]
+    return half_edges(mesh.faces)[half[np.argmin(change[half // 3])]]
 
 
 def _inner_regular_triangle(mesh):
     """The triangle nearest to equilateral among those far from the boundary."""
-    graph = connectivity.adjacency(mesh.faces, len(mesh.vertices))
+    graph = adjacency(mesh.faces, len(mesh.vertices))
     depth = csgraph.dijkstra(graph, unweighted=True, indices=mesh.boundary, min_only=True)[mesh.faces].min(axis=1)
     deep = np.flatnonzero(depth >= 0.5 * depth.max())
     return deep[np.argmin(np.abs(mesh.angles[deep] - np.pi / 3.0).sum(axis=1))]

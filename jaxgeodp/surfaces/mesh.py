@@ -10,7 +10,15 @@ import functools
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import connectivity
+from jaxgeodp.surfaces.connectivity import (
+    boundary_loops,
+    components,
+    edges,
+    first_equal,
+    half_edges,
+    neighbours,
+    split_vertices,
+)
 
 #: Triangles with twice the area below this many squares of the longest edge count as without area.
 FLATTEST = 1e-8
@@ -58,7 +66,7 @@ class Mesh:
     @functools.cached_property
     def boundary(self) -> np.ndarray:
         """Vertices of the boundary loop in order, the surface on the left; begins at the lowest number."""
-        return _read_only(connectivity.boundary_loops(self.faces)[0])
+        return _read_only(boundary_loops(self.faces)[0])
 
     @functools.cached_property
     def interior(self) -> np.ndarray:
@@ -138,7 +146,7 @@ def mesh_arrays(owner: str, vertices, faces):
 
 def check_manifold(owner: str, faces) -> None:
     """Raise ValueError where an edge has more than two triangles, or the triangles of a vertex form several fans."""
-    pairs, _, counts = connectivity.edges(faces)
+    pairs, _, counts = edges(faces)
     crowded = np.flatnonzero(counts > 2)
     if len(crowded):
         a, b = pairs[crowded[0]]
@@ -146,7 +154,7 @@ def check_manifold(owner: str, faces) -> None:
             f"{owner}: the edge of vertices {a} and {b} belongs to {counts[crowded[0]]} triangles instead of one or "
             "two; remove the triangles that do not belong to the surface."
         )
-    split = connectivity.split_vertices(faces)
+    split = split_vertices(faces)
     if len(split):
         raise InputError(
             f"{owner}: the triangles around vertex {split[0]} form several fans that touch only there; remove all but "
@@ -156,7 +164,7 @@ def check_manifold(owner: str, faces) -> None:
 
 def check_one_part(owner: str, count: int, faces) -> None:
     """Raise ValueError where the mesh falls into several parts."""
-    part = connectivity.components(faces, count)
+    part = components(faces, count)
     used = np.unique(faces)
     apart = used[part[used] != part[used[0]]]
     if len(apart):
@@ -170,7 +178,7 @@ def _check_triangles(vertices, faces):
     repeated = np.flatnonzero(np.any(faces == np.roll(faces, -1, axis=1), axis=1))
     if len(repeated):
         raise InputError(f"Mesh: triangle {repeated[0]} uses a vertex twice; {_REPAIR} drops such triangles.")
-    copies = connectivity.first_equal(np.sort(faces, axis=1))
+    copies = first_equal(np.sort(faces, axis=1))
     second = np.flatnonzero(copies != np.arange(len(faces)))
     if len(second):
         raise InputError(
@@ -185,7 +193,7 @@ def _check_triangles(vertices, faces):
 
 
 def _check_vertices(vertices, faces):
-    copies = connectivity.first_equal(vertices)
+    copies = first_equal(vertices)
     second = np.flatnonzero(copies != np.arange(len(vertices)))
     if len(second):
         raise InputError(
@@ -197,8 +205,8 @@ def _check_vertices(vertices, faces):
 
 
 def _check_orientation(faces):
-    pairs = connectivity.neighbours(faces)
-    starts = connectivity.half_edges(faces)[:, 0]
+    pairs = neighbours(faces)
+    starts = half_edges(faces)[:, 0]
     against = np.flatnonzero(starts[pairs[:, 0]] == starts[pairs[:, 1]])
     if len(against):
         first, second = pairs[against[0]] // 3
@@ -210,7 +218,7 @@ def _check_orientation(faces):
 
 def _check_topology(count, faces):
     check_one_part("Mesh", count, faces)
-    loops = connectivity.boundary_loops(faces)
+    loops = boundary_loops(faces)
     if not loops:
         raise InputError("Mesh: the surface is closed, it has no boundary; cut it open, for a face behind the ears.")
     if len(loops) > 1:
@@ -219,7 +227,7 @@ def _check_topology(count, faces):
             f"Mesh: the surface has {len(loops)} boundary loops instead of one, vertex {hole[0]} lies on the shortest; "
             f"{_REPAIR} with fill_holes=True closes all but the longest."
         )
-    characteristic = count - len(connectivity.edges(faces)[0]) + len(faces)
+    characteristic = count - len(edges(faces)[0]) + len(faces)
     if characteristic != 1:
         raise InputError(
             f"Mesh: the surface has {(1 - characteristic) // 2} handles (Euler characteristic {characteristic} instead "

@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import connectivity
+from jaxgeodp.surfaces.connectivity import boundary_half_edges, boundary_loops, first_equal, half_edges, neighbours
 from jaxgeodp.surfaces.mesh import Mesh, check_manifold, check_one_part, flat_triangles, mesh_arrays
 
 _OWNER = "repair"
@@ -59,7 +59,7 @@ turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
     """
     vertices, faces = mesh_arrays(_OWNER, vertices, faces)
     old_count, triangle_count = len(vertices), len(faces)
-    same = connectivity.first_equal(vertices)
+    same = first_equal(vertices)
     merged = int(np.sum(same != np.arange(old_count)))
     faces, swapped = _mend_flat(vertices, _distinct(same[faces]))
     _not_empty(faces, "every triangle lacks area; check the file and its units")
@@ -94,7 +94,7 @@ def _not_empty(faces, reason):
 def _distinct(faces):
     """Without triangles that use a vertex twice, and without copies."""
     faces = faces[np.all(faces != np.roll(faces, -1, axis=1), axis=1)]
-    return faces[connectivity.first_equal(np.sort(faces, axis=1)) == np.arange(len(faces))]
+    return faces[first_equal(np.sort(faces, axis=1)) == np.arange(len(faces))]
 
 
 def _mend_flat(vertices, faces):
@@ -131,15 +131,15 @@ def _mend_flat(vertices, faces):
 
 def _partners(faces):
     """The half-edge on the other side of each half-edge."""
-    pairs = connectivity.neighbours(faces).tolist()
+    pairs = neighbours(faces).tolist()
     return {a: b for a, b in pairs} | {b: a for a, b in pairs}
 
 
 def _oriented(faces):
     """Triangles turned to the orientation of most, and how many were."""
     count = len(faces)
-    pairs = connectivity.neighbours(faces)
-    starts = connectivity.half_edges(faces)[:, 0]
+    pairs = neighbours(faces)
+    starts = half_edges(faces)[:, 0]
     against = starts[pairs[:, 0]] == starts[pairs[:, 1]]
     first, second = (pairs // 3).T
     # Each triangle in both orientations; those that agree are joined.
@@ -160,7 +160,7 @@ def _oriented(faces):
 
 def _filled(vertices, faces):
     """All boundary loops but the longest closed, each by a triangle or by a fan around its centroid."""
-    loops = connectivity.boundary_loops(faces)
+    loops = boundary_loops(faces)
     lengths = [np.linalg.norm(vertices[loop] - vertices[np.roll(loop, -1)], axis=1).sum() for loop in loops]
     holes = [loop for k, loop in enumerate(loops) if k != int(np.argmax(lengths))] if loops else []
     for loop in holes:
@@ -179,7 +179,7 @@ def _without_ears(faces):
     """Without triangles that have two edges on the boundary, again and again, and how many there were."""
     count = len(faces)
     while len(faces):
-        border = np.bincount(connectivity.boundary_half_edges(faces) // 3, minlength=len(faces))
+        border = np.bincount(boundary_half_edges(faces) // 3, minlength=len(faces))
         if not np.any(border > 1):
             break
         faces = faces[border < 2]

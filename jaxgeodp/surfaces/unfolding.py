@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import connectivity
+from jaxgeodp.surfaces.connectivity import adjacency
 from jaxgeodp.surfaces.distortion import flips
 from jaxgeodp.surfaces.laplacian import Dirichlet
 from jaxgeodp.surfaces.mesh import Mesh
@@ -29,7 +29,7 @@ def unfold(mesh: Mesh, z) -> np.ndarray:
     folded = flips(mesh, z)
     if len(folded) == 0:
         return z
-    near = connectivity.adjacency(mesh.faces, len(z))
+    near = adjacency(mesh.faces, len(z))
     weights = (sparse.diags_array(near.sum(axis=1)) - near).tocsr()
     movable = np.zeros(len(z), dtype=bool)
     movable[mesh.interior] = True
