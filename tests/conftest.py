@@ -3,13 +3,18 @@
 import os
 import tempfile
 
-import jax
 import pytest
 
 # Compiling is most of the time. The lowest level of code generation, which changes no arithmetic, halves it; before
 # JAX starts, and not where other flags are set.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
-os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
+    # What one process has compiled, the others, and those that tests start, need not compile.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+import jax  # noqa: E402 - after its settings
+
 jax.config.update("jax_enable_x64", True)
 
 
