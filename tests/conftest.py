@@ -13,7 +13,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
     # What one process has compiled, the others, and those that tests start, need not compile.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
-import jax  # noqa: E402 - after its settings
+import jax  # after its settings
 
 jax.config.update("jax_enable_x64", True)
 

@@ -301,13 +301,13 @@ def test_a_release_is_random_through_the_operating_system_alone(monkeypatch):
         values.append(mechanism.release(data).value)
     assert np.array_equal(values[0], values[1])
     assert not np.array_equal(values[0], values[2])
-    # All 64 bits count.
-    for place in range(8):
+    # All 256 bits count.
+    for place in range(32):
         monkeypatch.setattr(
             entropy.os, "urandom", lambda size, place=place: bytes(int(j == place) for j in range(size))
         )
         values.append(mechanism.release(data).value)
-    assert len({value.tobytes() for value in values}) == 10
+    assert len({value.tobytes() for value in values}) == 34
 
 
 @pytest.mark.parametrize("build", BUILDS)

@@ -14,7 +14,7 @@ from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.release import Release, make_release, to_lists
+from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
@@ -244,11 +244,7 @@ class FunctionalGaussianMechanism:
             scale=_plain(scale),
             support=None,
             sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
-            numerics={
-                "dtype": str(value.dtype),
-                "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the operating "
-                "system; the number of steps does not depend on the data",
-            },
+            numerics=describe_numerics(value, "the number of steps does not depend on the data"),
         )
 
     def _records(self, data):

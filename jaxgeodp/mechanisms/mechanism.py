@@ -18,7 +18,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
-from jaxgeodp.privacy.release import Release, describe, make_release, to_lists
+from jaxgeodp.privacy.release import Release, describe, describe_numerics, make_release, to_lists
 from jaxgeodp.samplers.rejection import Draws
 
 
@@ -151,11 +151,7 @@ class Mechanism(abc.ABC):
             scale=calibration.scale,
             support=calibration.support and {"center": "as ball", "radius": calibration.support.radius},
             sampler=sampler,
-            numerics={
-                "dtype": str(value.dtype),
-                "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the "
-                f"operating system; {timing}",
-            },
+            numerics=describe_numerics(value, timing),
         )
 
     def _clipped(self, data):

@@ -5,8 +5,13 @@ import os
 import jax
 import numpy as np
 
+from jaxgeodp.privacy.chacha20 import CHACHA20
+
+#: What a release record says about it.
+NOTE = "256 random bits from the operating system, expanded by ChaCha20"
+
 
 def system_key() -> jax.Array:
-    """A fresh JAX random key whose 64 bits of state come from the operating system."""
-    words = np.frombuffer(os.urandom(8), dtype=np.uint32)
-    return jax.random.wrap_key_data(np.array(words), impl="threefry2x32")
+    """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
+    words = np.frombuffer(os.urandom(32), dtype=np.uint32)
+    return jax.random.wrap_key_data(np.array(words), impl=CHACHA20)

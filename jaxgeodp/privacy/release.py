@@ -10,6 +10,7 @@ import numpy as np
 from jaxgeodp._version import __version__
 from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.entropy import NOTE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,6 +69,11 @@ def make_release(
         "created": created,
     }
     return Release(value, record)
+
+
+def describe_numerics(value: np.ndarray, timing: str) -> dict:
+    """What double precision and entropy of a release are, and what its running time tells."""
+    return {"dtype": str(value.dtype), "note": f"the guarantee is for exact arithmetic; {NOTE}; {timing}"}
 
 
 def describe(manifold: Manifold) -> dict:

@@ -14,7 +14,7 @@ from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.release import Release, make_release, to_lists
+from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
 
 _AXES = ("x", "y", "z")
 
@@ -215,11 +215,7 @@ class PointwiseGaussian:
             scale=scale,
             support=None,
             sampler={"name": "normal", "exactness": "exact up to floating point"},
-            numerics={
-                "dtype": str(value.dtype),
-                "note": "the guarantee is for exact arithmetic; 64 random bits seed the generator, from the operating "
-                "system; the number of steps does not depend on the data",
-            },
+            numerics=describe_numerics(value, "the number of steps does not depend on the data"),
         )
 
     def _records(self, data):
