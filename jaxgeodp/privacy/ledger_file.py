@@ -244,11 +244,13 @@ def _in_words(path, error, consequence):
     code = _code(error)
     if code == sqlite3.SQLITE_NOTADB:
         return InputError(f"{path} is no ledger of jaxgeodp; name another file.")
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE:
+        code = sqlite3.SQLITE_FULL
     if code in _FAILURES:
         number, words = _FAILURES[code]
         return OSError(number, f"{words}; {consequence}", str(path))
     if isinstance(error, sqlite3.OperationalError):
-        return OSError(errno.EIO, f"the ledger cannot be read or written; {consequence}", str(path))
+        return OSError(errno.EIO, f"the disk fails to read or write the ledger; {consequence}", str(path))
     return _damaged(path)
 
 
