@@ -2,7 +2,8 @@
 
 The parts, in the order in which data meet them: a `Manifold`, a public `GeodesicBall`, a statistic
 (`FrechetMean`, `FrechetMedian`, any loss), a mechanism (`LaplaceMechanism`, `KNGMechanism`, `WrappedLaplace`, ...), an
-exact sampler (`samplers`), a guarantee (`PureDP`, `GaussianDP`), and the `Release` with its record.
+exact sampler (`samplers`), a guarantee (`PureDP`, `GaussianDP`), the `Release` with its record, and the `Ledger` of
+what has been spent.
 """
 
 from jaxgeodp._version import __version__
@@ -34,6 +35,7 @@ from jaxgeodp.privacy import (
     ApproximateDP,
     GaussianDP,
     Guarantee,
+    Ledger,
     PureDP,
     Release,
     ZeroConcentratedDP,
@@ -69,6 +71,7 @@ __all__ = [
     "KNGMechanism",
     "LandmarkLaplace",
     "LaplaceMechanism",
+    "Ledger",
     "Manifold",
     "PlanarShapes",
     "PowerMean",

@@ -1,4 +1,4 @@
-"""Command line: ``jaxgeodp demo``, ``jaxgeodp release``, ``jaxgeodp info``."""
+"""Command line: ``jaxgeodp demo``, ``jaxgeodp release``, ``jaxgeodp ledger``, ``jaxgeodp info``."""
 
 from jaxgeodp.cli.app import app, main
 

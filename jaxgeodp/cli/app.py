@@ -16,6 +16,7 @@ from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.faces import face
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.cli.ledger import DATASET, LEDGER, ledger_app, opened_ledger
 from jaxgeodp.cli.reproducing import reproduce
 from jaxgeodp.cli.sweeping import simulate, sweep
 
@@ -32,6 +33,7 @@ app.command()(reproduce)
 app.command()(sweep)
 app.command()(simulate)
 app.command()(face)
+app.add_typer(ledger_app, name="ledger")
 
 
 def main() -> None:
@@ -111,6 +113,8 @@ def release(
         bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
+    ledger: LEDGER = None,
+    dataset: DATASET = None,
 ) -> None:
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
@@ -141,7 +145,9 @@ def release(
             raise InputError(f"--statistic must be one of {', '.join(statistics)}, got '{statistic}'.")
         if statistic == "median" and mechanism != "kng":
             raise InputError(f"--statistic median needs --mechanism kng, got --mechanism {mechanism}.")
-        check_writable(out, overwrite, [data] if center == "origin" else [data, pathlib.Path(center)])
+        inputs = [data, *([] if center == "origin" else [pathlib.Path(center)]), *([] if ledger is None else [ledger])]
+        check_writable(out, overwrite, inputs)
+        book = opened_ledger(ledger, dataset)
         space, records = read_records(data, manifold, array, header)
         use_compilation_cache()
         # On the standard output: the error stream is closed while compiled code works.
@@ -152,7 +158,8 @@ def release(
             else:
                 chosen = WITH_DENSITY[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             calibrated = chosen.calibrate(len(records))
-            result = chosen.release(records, **({"delta": delta} if delta else {}))
+            options = {"delta": delta} if delta else {}
+            result = chosen.release(records, **options, **({} if book is None else {"ledger": book}))
         result.save(out)
     OUTPUT.print(
         f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "

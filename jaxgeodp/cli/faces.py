@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries
+from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 
 # The demo: releases of these strengths, by people who do not exist.
 _MUS = (1.0, 2.0, 3.0)
@@ -43,6 +44,8 @@ def face(
         pathlib.Path | None,
         typer.Option(help="Private folder of processed faces and report.csv; --out plus '-private' by default."),
     ] = None,
+    ledger: LEDGER = None,
+    dataset: DATASET = None,
 ) -> None:
     """Release the private mean of 3D faces; 'jaxgeodp face demo' shows it on synthetic ones."""
     with one_sentence_errors():
@@ -52,15 +55,18 @@ def face(
         private = out.with_name(out.name + "-private") if work is None else work
         if private.resolve() == out.resolve() or out.resolve() in private.resolve().parents:
             raise InputError("--work must lie outside --out: it holds private data.")
+        book = opened_ledger(ledger, dataset)
         if folder == "demo":
+            if book is not None:
+                raise InputError("face demo takes no --ledger: its people do not exist.")
             with quiet_libraries():
                 _demo(out)
             return
         with quiet_libraries():
-            _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private)
+            _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private, book)
 
 
-def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private):
+def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private, book):
     from jaxgeodp.surfaces.face_curves import FaceTemplate
     from jaxgeodp.surfaces.folder import mesh_files, process_faces
     from jaxgeodp.surfaces.mesh_files import read_mesh
@@ -78,11 +84,13 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
             raise InputError(f"{name} {vertex} is no vertex of the template; name one that is.")
     public = FaceTemplate.from_mesh(mesh, int(report.numbering[nose]), int(report.numbering[up]))
     mechanism = _mechanism(public, bound, mu)
+    if book is not None:
+        book.check(mechanism.guarantee)  # before the work
     with _progress("faces", len(files)) as advance:
         faces = process_faces(
             files, nose, up, public, 0.1 if registration else None, fill_holes, private, None, advance
         )
-    release = mechanism.release(faces.curves)
+    release = mechanism.release(faces.curves, book)
     out.mkdir(parents=True, exist_ok=True)
     release.save(out / "release.json")
     _draw(out / "face.png", [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)])

@@ -14,7 +14,8 @@ from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
@@ -198,54 +199,65 @@ class FunctionalGaussianMechanism:
         data = self._records(data)
         return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
 
-    def release(self, data) -> Release:
+    def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
         Args:
             data: (n, J, m), n >= 2. A curve beyond the norm bound is pulled to it, a record with a value that is not
                 finite counts as the template; neither is reported.
+            ledger: charged before anything is drawn.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, or m too small for the kernel.
+            ValueError: wrong shape, fewer than two records, m too small for the kernel, or the ledger has not enough
+                left.
         """
+        return self._release(data, ledger, type(self).__name__)
+
+    def _release(self, data, ledger, name, arrange=np.asarray, more=None) -> Release:
+        """A release under the ``name`` of the mechanism whose curves these are, put in order by ``arrange``."""
         with jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
             sensitivity = self.sensitivity(n, samples)
             scale = _number(sensitivity / self.mu)
-            guarantee = self.guarantee_for(curves).record(_THEOREMS[self.calibration])
             if not np.all(np.isfinite(scale) & (np.asarray(scale) > _LEAST_SCALE)):
                 raise InputError(
                     f"FunctionalGaussianMechanism: scales of {np.min(scale):g} to {np.max(scale):g} cannot be drawn "
                     "in double precision; choose other parameters."
                 )
-            value = np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0]
-        kernel = {"name": type(self.kernel).__name__}
-        kernel |= {field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)}
-        return make_release(
-            value,
-            guarantee=guarantee | {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
-            mechanism=type(self).__name__,
-            statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
-            manifold={"name": "L2", "curves": curves, "samples": samples},
-            ball={
-                "center": None if self.template is None else to_lists(self.template),
-                "radius": _plain(self.norm_bound),
-                "note": "each curve in the discrete L2 norm",
-            },
-            n=n,
-            sensitivity={
-                "value": _plain(sensitivity),
-                "formula": "2 norm_bound/n max sqrt(lambda)/(lambda + penalty)"
-                if self.calibration == "tight"
-                else "2 norm_bound/(n sqrt(penalty))",
-                "calibration": self.calibration,
-            },
-            scale=_plain(scale),
-            support=None,
-            sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
-            numerics=describe_numerics(value, "the number of steps does not depend on the data"),
-        )
+            kernel = {"name": type(self.kernel).__name__}
+            kernel |= {
+                field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)
+            }
+            tight = self.calibration == "tight"
+            return make_release(
+                lambda: arrange(np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0]),
+                ledger=ledger,
+                guarantee=self.guarantee_for(curves),
+                theorem=_THEOREMS[self.calibration],
+                promises={"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
+                mechanism=name,
+                statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
+                manifold={"name": "L2", "curves": curves, "samples": samples},
+                ball={
+                    "center": None if self.template is None else to_lists(self.template),
+                    "radius": _plain(self.norm_bound),
+                    "note": "each curve in the discrete L2 norm",
+                },
+                n=n,
+                sensitivity={
+                    "value": _plain(sensitivity),
+                    "formula": "2 norm_bound/n max sqrt(lambda)/(lambda + penalty)"
+                    if tight
+                    else "2 norm_bound/(n sqrt(penalty))",
+                    "calibration": self.calibration,
+                },
+                scale=_plain(scale),
+                support=None,
+                sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
+                note=idealized("the number of steps does not depend on the data"),
+                more=more,
+            )
 
     def _records(self, data):
         """The data as floating-point numbers (n, J, m); only shape and dtype are looked at."""

@@ -98,8 +98,8 @@ class AdditiveMechanism(Mechanism):
         """The Frechet mean, for mechanisms that need it."""
         return None
 
-    def _draw_until_found(self, data, n):
-        return self.simulate(system_key(), data, 1)[0]
+    def _ready_to_draw(self, data, n):
+        return lambda: self.simulate(system_key(), data, 1)[0]
 
     def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
         location = self._location(points, center)

@@ -18,7 +18,8 @@ _LABEL = "MCMC: not pure DP"
 def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000) -> Release:
     """One value from a geodesic random walk started at the public centre; labelled "MCMC: not pure DP".
 
-    For comparison with work that samples this way: `release` is exact, and usually faster.
+    For comparison with work that samples this way: `release` is exact, and usually faster. It takes no ledger, as
+    nothing is promised that could be charged.
 
     Args:
         mechanism: with a density (`KNGMechanism`, `LaplaceMechanism`).
@@ -32,15 +33,15 @@ def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000
         raise InputError(f"release_by_chain: needs a mechanism with a density, got {type(mechanism).__name__}.")
     positive_integer("release_by_chain", "num_burnin", num_burnin, 1)
 
-    def draw(records, n):
+    def ready(records, n):
         calibration = mechanism.calibrate(n)
         mechanism._check_representable(n, calibration)
         law = calibration.scale, calibration.support
-        return _last_of_chain(mechanism._program(), system_key(), records, law, num_burnin)
+        return lambda: _last_of_chain(mechanism._program(), system_key(), records, law, num_burnin)
 
     claim = _NotProvenChain(_LABEL)
     sampler = {"name": f"geodesic random-walk Metropolis, {num_burnin} moves", "exactness": _LABEL}
-    return mechanism._release(data, draw, claim, "", sampler, mechanism._timing)
+    return mechanism._release(data, ready, claim, "", sampler, mechanism._timing)
 
 
 class _NotProvenChain(NotProven):

@@ -21,6 +21,7 @@ from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
+from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
@@ -99,11 +100,12 @@ class DensityMechanism(Mechanism):
         """
         return self._draws(key, self._records(data), num).points
 
-    def release(self, data, *, delta: float = 0.0) -> Release:
+    def release(self, data, ledger: Ledger | None = None, *, delta: float = 0.0) -> Release:
         """See `Mechanism.release`.
 
         Args:
             data: (n, \\*shape), n >= 2.
+            ledger: charged before anything is drawn.
             delta: 0 for a pure release, whose running time depends on the data. Above 0, in (0, 1), the number of
                 proposals is fixed by public numbers, so that time tells nothing, and the guarantee is (epsilon, delta):
                 with a probability below delta/(1 + e^epsilon) none is accepted, and the public centre is released.
@@ -112,17 +114,18 @@ class DensityMechanism(Mechanism):
             ValueError: see `Mechanism.release`; or too many proposals would be needed (dimension above about 6).
         """
         if delta == 0.0:
-            return super().release(data)
+            return super().release(data, ledger)
         guarantee = ApproximateDP(self.epsilon, delta)
         if self.calibration == "paper":
             raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
         eta = guarantee.delta / (1.0 + math.exp(self.epsilon))
 
-        def draw(records, n):
+        def ready(records, n):
             calibration = self.calibrate(n)
             self._check_representable(n, calibration)
+            law = calibration.scale, calibration.support
             count = proposals_needed(self, n, eta)
-            return draw_in_fixed_time(self, system_key(), records, calibration.scale, calibration.support, count)
+            return lambda: draw_in_fixed_time(self, system_key(), records, *law, count)
 
         sampler = {
             "name": "first accepted of a public number of proposals",
@@ -130,7 +133,7 @@ class DensityMechanism(Mechanism):
         }
         addition = "; fixed number of proposals: docs/mathematics.md, section 10"
         timing = "the number of proposals does not depend on the data"
-        return self._release(data, draw, guarantee, addition, sampler, timing)
+        return self._release(data, ready, guarantee, addition, sampler, timing, ledger)
 
     # Machinery ---------------------------------------------------------------------------------------
 
@@ -145,26 +148,38 @@ class DensityMechanism(Mechanism):
     def _record_shape(self):
         return self.statistic.datum_shape(self.ball.manifold)
 
-    def _draw_until_found(self, data, n):
+    def _ready_to_draw(self, data, n):
         """Giving up would be one more output, which no theorem covers.
 
         How long it takes depends on the data; for data at opposite ends of a large ball in high dimension it may
         be hours.
         """
         self._check_representable(n, self.calibrate(n))  # also where the sampler could do without
+        calibration = self._checked_calibration(data)
         block = min(_RELEASE_BLOCK, default_block(_RELEASE_BLOCK, data.size))
-        draws = self._draws(system_key(), data, 1, block)
-        while not bool(draws.complete):
-            draws = self._draws(system_key(), data, 1, block)
-        return draws.points[0]
+
+        def draw():
+            draws = self._draws_from(calibration, system_key(), data, 1, block)
+            while not bool(draws.complete):
+                draws = self._draws_from(calibration, system_key(), data, 1, block)
+            return draws.points[0]
+
+        return draw
 
     def _draws(self, key, data, num: int, block: int | None = None) -> Draws:
+        return self._draws_from(self._checked_calibration(data), key, data, num, block)
+
+    def _checked_calibration(self, data) -> Calibration:
+        """The calibration for these data, if the sampler can do it."""
         calibration = self.calibrate(data.shape[0])
         self._check_draws(data.shape[0], calibration)
         if not self._radial:
             _check_precision(type(self).__name__, data, calibration.scale)
         # The radius is traced in the program.
         check_facts(self.ball.manifold, calibration.support)
+        return calibration
+
+    def _draws_from(self, calibration, key, data, num, block):
         block = default_block(num, data.size) if block is None else block
         return _sample(self._program(), key, data, calibration.scale, calibration.support, num, block)
 

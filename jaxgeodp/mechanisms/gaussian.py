@@ -110,11 +110,16 @@ class RiemannianGaussian(Mechanism):
         growth = HalfSquare(_bulk(manifold, scale))
         return rejection_sample(key, manifold, None, center, growth, scale**2, num, block=block)
 
-    def _draw_until_found(self, data, n):
-        draws = _sample(self, system_key(), data, self.calibrate(n).scale, 1)
-        while not bool(draws.complete):
-            draws = _sample(self, system_key(), data, self.calibrate(n).scale, 1)
-        return draws.points[0]
+    def _ready_to_draw(self, data, n):
+        scale = self.calibrate(n).scale
+
+        def draw():
+            draws = _sample(self, system_key(), data, scale, 1)
+            while not bool(draws.complete):
+                draws = _sample(self, system_key(), data, scale, 1)
+            return draws.points[0]
+
+        return draw
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ import abc
 import dataclasses
 import math
 import operator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -18,7 +19,8 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
-from jaxgeodp.privacy.release import Release, describe, describe_numerics, make_release, to_lists
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release, describe, idealized, make_release, to_lists
 from jaxgeodp.samplers.rejection import Draws
 
 
@@ -91,8 +93,11 @@ class Mechanism(abc.ABC):
         """Draws for clipped records, which may be `WeightedRecords`; ``center`` is what `_center` gives for them."""
 
     @abc.abstractmethod
-    def _draw_until_found(self, data, n: int) -> Any:
-        """One value for a release, in double precision, from the entropy of the operating system."""
+    def _ready_to_draw(self, data, n: int) -> Callable[[], Any]:
+        """What draws one value, in double precision, from the entropy of the operating system.
+
+        All that can be refused is refused here, before the release is charged; nothing is drawn here.
+        """
 
     @property
     @abc.abstractmethod
@@ -117,42 +122,46 @@ class Mechanism(abc.ABC):
 
     # Data meet the mechanism -------------------------------------------------------------------------
 
-    def release(self, data) -> Release:
+    def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
         Args:
             data: (n, \\*shape), n >= 2. A record outside the ball is clipped, a record that is no point
                 becomes the centre; neither is reported.
+            ledger: charged before anything is drawn.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, or no such distribution exists (see `scale`).
+            ValueError: wrong shape, fewer than two records, no such distribution exists (see `scale`), or the ledger
+                has not enough left.
         """
-        return self._release(data, self._draw_until_found, self.guarantee, "", self._sampler, self._timing)
+        return self._release(data, self._ready_to_draw, self.guarantee, "", self._sampler, self._timing, ledger)
 
-    def _release(self, data, draw, guarantee, addition, sampler, timing) -> Release:
-        """A release of what ``draw(data, n)`` gives."""
+    def _release(self, data, ready, guarantee, addition, sampler, timing, ledger=None) -> Release:
+        """A release of what ``ready(data, n)`` draws."""
         with jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = self.calibrate(data.shape[0])
-            value = np.asarray(draw(data, data.shape[0]))
-        return make_release(
-            value,
-            guarantee=guarantee.record(calibration.theorem + addition),
-            mechanism=type(self).__name__,
-            statistic=self._described,
-            manifold=describe(self.ball.manifold),
-            ball={"center": to_lists(self.ball.center), "radius": self.ball.radius},
-            n=data.shape[0],
-            sensitivity={
-                **dataclasses.asdict(calibration.sensitivity),
-                "calibration": getattr(self, "calibration", "tight"),
-            },
-            scale=calibration.scale,
-            support=calibration.support and {"center": "as ball", "radius": calibration.support.radius},
-            sampler=sampler,
-            numerics=describe_numerics(value, timing),
-        )
+            draw = ready(data, data.shape[0])
+            return make_release(
+                lambda: np.asarray(draw()),
+                ledger=ledger,
+                guarantee=guarantee,
+                theorem=calibration.theorem + addition,
+                mechanism=type(self).__name__,
+                statistic=self._described,
+                manifold=describe(self.ball.manifold),
+                ball={"center": to_lists(self.ball.center), "radius": self.ball.radius},
+                n=data.shape[0],
+                sensitivity={
+                    **dataclasses.asdict(calibration.sensitivity),
+                    "calibration": getattr(self, "calibration", "tight"),
+                },
+                scale=calibration.scale,
+                support=calibration.support and {"center": "as ball", "radius": calibration.support.radius},
+                sampler=sampler,
+                note=idealized(timing),
+            )
 
     def _clipped(self, data):
         """The records that the theorems are about."""

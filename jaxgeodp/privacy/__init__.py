@@ -1,4 +1,4 @@
-"""Guarantees and their composition, release records and the entropy of releases."""
+"""Guarantees and their composition, the ledger of what is spent, release records and their entropy."""
 
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import (
@@ -12,12 +12,15 @@ from jaxgeodp.privacy.guarantee import (
     largest_mu,
     log_delta_of_epsilon,
 )
-from jaxgeodp.privacy.release import Release
+from jaxgeodp.privacy.ledger import Account, Ledger
+from jaxgeodp.privacy.release import Release, record_digest
 
 __all__ = [
+    "Account",
     "ApproximateDP",
     "GaussianDP",
     "Guarantee",
+    "Ledger",
     "NotProven",
     "PureDP",
     "Release",
@@ -26,4 +29,5 @@ __all__ = [
     "delta_of_epsilon",
     "largest_mu",
     "log_delta_of_epsilon",
+    "record_digest",
 ]

@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr, ndtri_exp
+from scipy.special import erfinv, log_ndtr, ndtri_exp
 
 from jaxgeodp.checks import InputError, positive_number
 
@@ -50,7 +50,10 @@ class PureDP(Guarantee):
         return ZeroConcentratedDP(self.epsilon**2 / (8.0 if bounded_range else 2.0))
 
     def to_gdp(self) -> "GaussianDP":
-        """mu = -2 Phi^-1(1/(1 + e^epsilon)) (Dong, Roth & Su 2022)."""
+        """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022)."""
+        if self.epsilon < 1.0:  # where 1/(1 + e^epsilon) is near 1/2 and loses digits
+            least = math.nextafter(0.0, 1.0)
+            return GaussianDP(max(math.sqrt(8.0) * float(erfinv(math.tanh(self.epsilon / 2.0))), least))
         return GaussianDP(-2.0 * float(ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
 
 

@@ -1,16 +1,20 @@
 """A release: the private value and the record of how it was made. Nothing else may leave the building."""
 
 import dataclasses
-import datetime
+import hashlib
 import json
 import re
+from collections.abc import Callable
 
 import numpy as np
 
 from jaxgeodp._version import __version__
+from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.entropy import NOTE
+from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.ledger import Ledger, now
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,11 +40,13 @@ class Release:
 
 
 def make_release(
-    value: np.ndarray,
+    draw: Callable[[], np.ndarray],
     *,
-    guarantee: dict,
+    ledger: Ledger | None,
+    guarantee: Guarantee | NotProven,
+    theorem: str,
     mechanism: str,
-    statistic: str,
+    statistic: str | dict,
     manifold: dict,
     ball: dict,
     n: int,
@@ -48,13 +54,36 @@ def make_release(
     scale,
     support: dict | None,
     sampler: dict,
-    numerics: dict,
+    note: str,
+    promises: dict | None = None,
+    more: dict | None = None,
 ) -> Release:
-    """Assemble a release; every argument but ``value`` is public."""
-    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    """Charge a release to the ledger, draw it, and assemble it: the one way in which anything is released.
+
+    Whatever can be refused has been refused before; all that ``draw`` meets afterwards loses the release.
+
+    Args:
+        draw: the value, with entropy from the operating system; all other arguments are public.
+        ledger: None to keep no account.
+        guarantee: what is charged.
+        theorem: why it holds.
+        note: on floating point.
+        promises: further entries of the record's guarantee.
+        more: further entries of the record.
+
+    Raises:
+        ValueError: the ledger refuses the charge; nothing has been drawn then.
+        OSError: the ledger cannot be written; nothing has been drawn, or the release is lost.
+    """
+    if not isinstance(ledger, Ledger | None):
+        raise InputError(f"{mechanism}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
+    # Before the draw: how long it takes may depend on the data.
+    created = now()
+    entry = None if ledger is None else ledger.charge(guarantee, mechanism, created)
+    value = draw()
     record = {
         "value": to_lists(value),
-        "guarantee": guarantee,
+        "guarantee": guarantee.record(theorem) | (promises or {}),
         "mechanism": mechanism,
         "statistic": statistic,
         "manifold": manifold,
@@ -64,16 +93,25 @@ def make_release(
         "scale": scale,
         "support": support,
         "sampler": sampler,
-        "numerics": numerics,
+        "numerics": {"dtype": str(value.dtype), "note": note},
         "library": {"name": "jaxgeodp", "version": __version__},
         "created": created,
+        **(more or {}),
     }
+    if ledger is not None:
+        ledger.settle(entry, record_digest(record))
     return Release(value, record)
 
 
-def describe_numerics(value: np.ndarray, timing: str) -> dict:
-    """What double precision and entropy of a release are, and what its running time tells."""
-    return {"dtype": str(value.dtype), "note": f"the guarantee is for exact arithmetic; {NOTE}; {timing}"}
+def idealized(timing: str) -> str:
+    """The note of a release whose theorem is about exact arithmetic; ``timing`` says what the running time tells."""
+    return f"the guarantee is for exact arithmetic; {NOTE}; {timing}"
+
+
+def record_digest(record: dict) -> str:
+    """SHA-256 of a release record, whatever its spaces and the order of its keys: what a ledger keeps of it."""
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def describe(manifold: Manifold) -> dict:

@@ -14,7 +14,8 @@ from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 
 _AXES = ("x", "y", "z")
 
@@ -96,23 +97,24 @@ class FaceMeanMechanism:
         """``num`` draws for research, (num, J, m, 3): reproducible from ``key``, hence not private."""
         return _face(self._curves.simulate(key, self._records(data), num))
 
-    def release(self, data) -> Release:
+    def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private mean face, (J, m, 3), with randomness from the operating system.
 
         Args:
             data: radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`).
+            ledger: charged before anything is drawn.
 
         Raises:
-            ValueError: wrong shape, or fewer than two faces.
+            ValueError: wrong shape, fewer than two faces, or the ledger has not enough left.
         """
-        release = self._curves.release(self._records(host_array(type(self).__name__, data)))
-        value = np.ascontiguousarray(_face(release.value))
-        record = release.record | {
-            "value": to_lists(value),
-            "mechanism": type(self).__name__,
-            "layout": "value[curve, sample, coordinate]; all other lists run over coordinates, then curves",
-        }
-        return Release(value, record)
+        layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
+        return self._curves._release(
+            self._records(host_array(type(self).__name__, data)),
+            ledger,
+            type(self).__name__,
+            lambda curves: np.ascontiguousarray(_face(curves)),
+            {"layout": layout},
+        )
 
     def _records(self, data):
         data = data if isinstance(data, jax.Array) else host_array(type(self).__name__, data)
@@ -193,30 +195,32 @@ class PointwiseGaussian:
         scale = jnp.asarray(self.scale(len(data)), data.dtype)
         return _pointwise(key, data, jnp.asarray(self.template, data.dtype), jnp.asarray(self.half_range), scale, num)
 
-    def release(self, data) -> Release:
+    def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private mean, (N, 3), with randomness from the operating system.
 
         Args:
             data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
+            ledger: charged before anything is drawn.
         """
         with jax.enable_x64(True):
             data = self._records(host_array("PointwiseGaussian", data)).astype(float)
-            value = np.asarray(self.simulate(system_key(), data, 1))[0]
-        sensitivity, scale = (np.asarray(x(len(data))).tolist() for x in (self.sensitivity, self.scale))
-        return make_release(
-            value,
-            guarantee=self.guarantee.record("Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition"),
-            mechanism="PointwiseGaussian",
-            statistic="mean",
-            manifold={"name": "points", "count": len(self.template)},
-            ball={"center": to_lists(self.template), "half_range": np.asarray(self.half_range).tolist()},
-            n=len(data),
-            sensitivity={"value": sensitivity, "formula": "2 half_range/n", "calibration": "tight"},
-            scale=scale,
-            support=None,
-            sampler={"name": "normal", "exactness": "exact up to floating point"},
-            numerics=describe_numerics(value, "the number of steps does not depend on the data"),
-        )
+            sensitivity, scale = (np.asarray(x(len(data))).tolist() for x in (self.sensitivity, self.scale))
+            return make_release(
+                lambda: np.asarray(self.simulate(system_key(), data, 1))[0],
+                ledger=ledger,
+                guarantee=self.guarantee,
+                theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition",
+                mechanism="PointwiseGaussian",
+                statistic="mean",
+                manifold={"name": "points", "count": len(self.template)},
+                ball={"center": to_lists(self.template), "half_range": np.asarray(self.half_range).tolist()},
+                n=len(data),
+                sensitivity={"value": sensitivity, "formula": "2 half_range/n", "calibration": "tight"},
+                scale=scale,
+                support=None,
+                sampler={"name": "normal", "exactness": "exact up to floating point"},
+                note=idealized("the number of steps does not depend on the data"),
+            )
 
     def _records(self, data):
         data = data if isinstance(data, jax.Array) else host_array("PointwiseGaussian", data)

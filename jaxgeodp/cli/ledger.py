@@ -1,0 +1,139 @@
+"""``jaxgeodp ledger``: budgets of data sets, and what has been spent of them."""
+
+import csv
+import dataclasses
+import io
+import json
+import pathlib
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors
+
+ledger_app = typer.Typer(
+    help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.", no_args_is_help=True
+)
+
+LEDGER = Annotated[
+    pathlib.Path | None,
+    typer.Option("--ledger", help="Charge the release to this ledger ('jaxgeodp ledger init') before it is drawn."),
+]
+DATASET = Annotated[str | None, typer.Option("--dataset", help="Id of the data set in the ledger ('default').")]
+_PATH = Annotated[pathlib.Path, typer.Argument(help="The ledger's file.")]
+_DEFAULT = "default"
+_COLUMNS = ("entry", "dataset", "time", "mechanism", "kind", "epsilon", "delta", "mu", "rho", "state", "record")
+
+
+def opened_ledger(path: pathlib.Path | None, dataset: str | None):
+    """The ledger of the options --ledger and --dataset, or None."""
+    if path is None:
+        if dataset is not None:
+            raise InputError("--dataset names a data set of a ledger; give --ledger, too.")
+        return None
+    from jaxgeodp.privacy.ledger import Ledger
+
+    return Ledger(path, dataset=_DEFAULT if dataset is None else dataset)
+
+
+@ledger_app.command()
+def init(
+    path: _PATH,
+    epsilon: Annotated[float | None, typer.Option(help="All that may be spent, in epsilon (pure).")] = None,
+    delta: Annotated[float | None, typer.Option(help="With --epsilon: a budget of (epsilon, delta).")] = None,
+    mu: Annotated[float | None, typer.Option(help="All that may be spent, in mu (Gaussian DP).")] = None,
+    rho: Annotated[float | None, typer.Option(help="All that may be spent, in rho (zCDP), which takes both.")] = None,
+    dataset: Annotated[str, typer.Option(help="Id of the data set; one ledger may hold many.")] = _DEFAULT,
+) -> None:
+    """Give a data set its budget, in a new ledger or in one that exists; it cannot be changed afterwards."""
+    with one_sentence_errors():
+        from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+        from jaxgeodp.privacy.ledger import add_budget
+
+        if sum(number is not None for number in (epsilon, mu, rho)) != 1 or (delta is not None and epsilon is None):
+            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
+        if epsilon is not None:
+            budget = PureDP(epsilon) if delta is None else ApproximateDP(epsilon, delta)
+        else:
+            budget = GaussianDP(mu) if mu is not None else ZeroConcentratedDP(rho)
+        ledger = add_budget(path, budget, dataset)
+    _say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
+
+
+@ledger_app.command()
+def show(path: _PATH) -> None:
+    """Print what is spent and left of every budget, and how many releases were lost."""
+    with one_sentence_errors():
+        from jaxgeodp.privacy.ledger import contents
+
+        accounts, _ = contents(path)
+    rows = [("data set", "budget", "spent", "left", "releases", "lost")]
+    rows += [
+        (a.dataset, _words(a.budget), _numbers(a.spent), _numbers(a.left), str(a.releases), str(a.lost))
+        for a in accounts
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for cells in rows:
+        _say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+@ledger_app.command()
+def export(
+    path: _PATH,
+    out: Annotated[pathlib.Path, typer.Option(help="The file to write: .csv (releases) or .json (budgets, too).")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
+) -> None:
+    """Write all entries of a ledger to a file."""
+    with one_sentence_errors():
+        from jaxgeodp.files import write_atomically
+        from jaxgeodp.privacy.ledger import contents
+
+        if out.suffix.lower() not in (".csv", ".json"):
+            raise InputError(f"--out {out}: must end in .csv or .json.")
+        check_writable(out, overwrite, [path])
+        accounts, rows = contents(path)
+        write_atomically(out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows))
+    _say(f"Wrote {out}: {len(rows)} releases.")
+
+
+def _table(rows):
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row | row["guarantee"] for row in rows)
+    return text.getvalue()
+
+
+def _document(accounts, rows):
+    from jaxgeodp.privacy.guarantee import ADJACENCY
+
+    budgets = [
+        {
+            "dataset": account.dataset,
+            "budget": _parameters(account.budget),
+            "spent": account.spent,
+            "left": account.left,
+            "releases": account.releases,
+            "lost": account.lost,
+        }
+        for account in accounts
+    ]
+    return json.dumps({"adjacency": ADJACENCY, "budgets": budgets, "releases": rows}, indent=2) + "\n"
+
+
+def _parameters(guarantee):
+    return dataclasses.asdict(guarantee)
+
+
+def _words(guarantee):
+    return _numbers(_parameters(guarantee))
+
+
+def _numbers(parameters):
+    return ", ".join(f"{name} = {number!r}" for name, number in parameters.items())
+
+
+def _say(text):
+    OUTPUT.print(escape(text), soft_wrap=True, highlight=False)

@@ -1,0 +1,285 @@
+"""What has been spent on data sets: durable, exact, and charged before any noise is drawn (docs/ledger.md)."""
+
+import collections
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+import re
+import sqlite3
+from typing import Any, NamedTuple
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy import ledger_file
+from jaxgeodp.privacy.accounts import (
+    KINDS,
+    amounts,
+    check_budget,
+    describe_amounts,
+    fits,
+    kind_of,
+    parameters,
+    remainder,
+    total,
+)
+from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+
+_DATASET = re.compile(r"\w[\w .:/-]{0,99}")
+
+
+class Account(NamedTuple):
+    """The state of one data set's budget.
+
+    Attributes:
+        dataset: its id.
+        budget: all that may be spent.
+        spent: parameters of the budget's kind, rounded up to floats.
+        left: likewise, rounded down: a release that asks for this is granted.
+        releases: how many have been charged.
+        lost: how many of these have no record: interrupted, or still at work.
+    """
+
+    dataset: str
+    budget: Guarantee
+    spent: dict[str, float]
+    left: dict[str, float]
+    releases: int
+    lost: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """The budget of one data set, in a file that many processes may use at once.
+
+    A release with a ledger is charged, and the charge is on the disk, before any noise is drawn: a crash afterwards
+    loses the release, never the charge. What does not fit is refused.
+
+    Args:
+        path: of the file. It is created if it does not exist and ``budget`` is given.
+        budget: `PureDP`, `ApproximateDP`, `GaussianDP` or `ZeroConcentratedDP`; it cannot be changed later. Without it,
+            the data set must have one already.
+        dataset: id of the data set: letters, digits, spaces and .:/-_; one file may hold many. It appears in reports,
+            so it must not say anything private.
+
+    Raises:
+        ValueError: another budget, no budget, or a file that is no ledger or is damaged.
+        OSError: the system cannot read or write the file.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from jaxgeodp.privacy import Ledger, PureDP
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "budget.db"
+        >>> ledger = Ledger(path, PureDP(1.0))
+        >>> ledger.charge(PureDP(0.1), "by hand")
+        1
+        >>> ledger.account().left
+        {'epsilon': 0.9}
+    """
+
+    path: pathlib.Path
+    budget: Guarantee | None = None
+    dataset: str = "default"
+
+    def __post_init__(self):
+        object.__setattr__(self, "path", _checked_path(self.path))
+        _checked_dataset(self.dataset)
+        if self.budget is not None:
+            check_budget(self.budget)
+            _add(self.path, self.budget, self.dataset)
+        stored = ledger_file.read(self.path, self._stored_budget)
+        if self.budget not in (None, stored):
+            raise InputError(
+                f"{self.path}: the budget of data set '{self.dataset}' is {stored}, not {self.budget}, and cannot be "
+                "changed; leave it out to open the ledger."
+            )
+        object.__setattr__(self, "budget", stored)
+
+    def account(self) -> Account:
+        """What is spent and left."""
+        return ledger_file.read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
+
+    def check(self, guarantee: Guarantee | NotProven) -> None:
+        """Raise what `charge` would, and charge nothing; others may still come first."""
+        cost = amounts(self.budget, guarantee)
+        self._refuse_excess(guarantee, cost, ledger_file.read(self.path, self._left))
+
+    def charge(self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None) -> int:
+        """Take a release from the budget, now and for good; releases call this before they draw.
+
+        Args:
+            guarantee: of the release.
+            mechanism: its name.
+            time: of the charge; now by default.
+
+        Returns:
+            The number of the entry.
+
+        Raises:
+            ValueError: not enough is left, nothing is promised, no conversion is declared, or the file is damaged.
+            OSError: the system cannot write the file; nothing must be released.
+        """
+        cost = amounts(self.budget, guarantee)
+
+        def work(connection):
+            self._refuse_excess(guarantee, cost, self._left(connection))
+            row = (self.dataset, *_stored(guarantee), mechanism, time or now())
+            query = "INSERT INTO releases (dataset, kind, parameters, mechanism, time) VALUES (?, ?, ?, ?, ?)"
+            return connection.execute(query, row).lastrowid
+
+        return ledger_file.write(self.path, work, "nothing was released")
+
+    def settle(self, entry: int, digest: str) -> None:
+        """Note the hash of a release's record (`record_digest`) in its entry; once.
+
+        Raises:
+            ValueError: there is no such entry, or it has its hash.
+            OSError: the system cannot write the file; the release must be dropped, as its entry counts it as lost.
+        """
+
+        def work(connection):
+            query = "UPDATE releases SET record = ? WHERE id = ? AND dataset = ? AND record IS NULL"
+            if connection.execute(query, (digest, entry, self.dataset)).rowcount != 1:
+                raise InputError(f"{self.path}: entry {entry} of '{self.dataset}' is not waiting for a record.")
+
+        ledger_file.write(self.path, work, "the release is lost and its charge stays")
+
+    def _stored_budget(self, connection):
+        ledger_file.check_pages(connection)
+        budgets = _budgets(connection)
+        if self.dataset not in budgets:
+            known = ", ".join(f"'{name}'" for name in budgets) or "none"
+            raise InputError(
+                f"{self.path}: data set '{self.dataset}' has no budget; give it one first, or name one of: {known}."
+            )
+        return budgets[self.dataset]
+
+    def _left(self, connection):
+        if _budgets(connection).get(self.dataset) != self.budget:
+            raise InputError(f"{self.path} is another ledger than the one that was opened; open it again.")
+        return remainder(self.budget, _spent(connection, self.dataset, self.budget))
+
+    def _refuse_excess(self, guarantee, cost, left):
+        if fits(cost, left):
+            return
+        asked = describe_amounts(self.budget, cost, up=True)
+        reason = "" if type(guarantee) is type(self.budget) else f" (as {guarantee})"
+        raise InputError(
+            f"{self.path}: data set '{self.dataset}' has {describe_amounts(self.budget, left, up=False)} left of its "
+            f"budget {self.budget}, but this release asks for {asked}{reason}; ask for at most what is left, or "
+            "release nothing more."
+        )
+
+
+def add_budget(path: str | os.PathLike, budget: Guarantee, dataset: str = "default") -> Ledger:
+    """`Ledger`, except that a data set which has a budget already is refused.
+
+    Raises:
+        ValueError: see `Ledger`; the data set has a budget.
+    """
+    check_budget(budget)
+    if _add(_checked_path(path), budget, _checked_dataset(dataset)):
+        return Ledger(path, budget, dataset)
+    stored = Ledger(path, dataset=dataset).budget
+    raise InputError(f"{path}: data set '{dataset}' has a budget already, {stored}, which cannot be changed.")
+
+
+def contents(path: str | os.PathLike) -> tuple[list[Account], list[dict[str, Any]]]:
+    """The state of all budgets of a ledger, and all releases: at one moment, whoever is writing.
+
+    An entry tells its number, data set, time, mechanism, guarantee, what it took of the budget, state and record hash.
+    """
+
+    def work(connection):
+        ledger_file.check_pages(connection)
+        budgets = _budgets(connection)
+        query = "SELECT id, dataset, time, mechanism, kind, parameters, record FROM releases ORDER BY id"
+        entries = [_entry(budgets, *row) for row in connection.execute(query)]
+        return [_account(connection, *item) for item in budgets.items()], entries
+
+    return ledger_file.read(_checked_path(path), work)
+
+
+def now() -> str:
+    """The time in UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _add(path, budget, dataset) -> bool:
+    """Give the data set its budget, in a new file if there is none; False if it has one already."""
+
+    def work(connection):
+        query = "INSERT OR IGNORE INTO budgets (dataset, kind, parameters, time) VALUES (?, ?, ?, ?)"
+        return connection.execute(query, (dataset, *_stored(budget), now())).rowcount == 1
+
+    def known(connection):
+        return dataset in _budgets(connection)
+
+    if ledger_file.create(path, work):
+        return True
+    return not ledger_file.read(path, known) and ledger_file.write(path, work, "no budget was added")
+
+
+def _entry(budgets, number, dataset, time, mechanism, kind, stored, record):
+    guarantee, budget = _restored(kind, stored), budgets[dataset]
+    return {
+        "entry": number,
+        "dataset": dataset,
+        "time": time,
+        "mechanism": mechanism,
+        "guarantee": {"kind": kind, **dataclasses.asdict(guarantee)},
+        "charged": parameters(budget, amounts(budget, guarantee), up=True),
+        "state": "charged" if record is None else "released",
+        "record": record,
+    }
+
+
+def _account(connection, dataset, budget):
+    spent = _spent(connection, dataset, budget)
+    query = "SELECT count(*), count(*) - count(record) FROM releases WHERE dataset = ?"
+    count, lost = connection.execute(query, (dataset,)).fetchone()
+    left = remainder(budget, spent)
+    return Account(dataset, budget, parameters(budget, spent, up=True), parameters(budget, left, up=False), count, lost)
+
+
+def _spent(connection, dataset, budget):
+    """Summed from the rows whenever it is asked for: there is no total that could disagree with them."""
+    query = "SELECT kind, parameters, count(*) FROM releases WHERE dataset = ? GROUP BY kind, parameters"
+    counts = collections.Counter()
+    for kind, stored, count in connection.execute(query, (dataset,)):
+        counts[_restored(kind, stored)] += count
+    return total(((amounts(budget, guarantee), count) for guarantee, count in counts.items()), budget)
+
+
+def _budgets(connection):
+    rows = connection.execute("SELECT dataset, kind, parameters FROM budgets ORDER BY rowid").fetchall()
+    return {dataset: _restored(kind, stored) for dataset, kind, stored in rows}
+
+
+def _stored(guarantee):
+    return kind_of(guarantee), json.dumps(dataclasses.asdict(guarantee), sort_keys=True)
+
+
+def _restored(kind, stored):
+    try:
+        return KINDS[kind](**json.loads(stored))
+    except (KeyError, TypeError, ValueError):
+        raise sqlite3.DatabaseError("damaged") from None
+
+
+def _checked_path(path):
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputError(f"Ledger: path must name a file, got {path!r}.")
+    return pathlib.Path(os.path.abspath(text))
+
+
+def _checked_dataset(dataset):
+    if not isinstance(dataset, str) or not _DATASET.fullmatch(dataset):
+        raise InputError(
+            f"Ledger: dataset must be an id of at most 100 letters, digits, spaces and .:/-_, got {dataset!r}."
+        )
+    return dataset
