@@ -14,6 +14,7 @@ from rich.markup import escape
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.auditing import audit
 from jaxgeodp.cli.faces import face
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, use_compilation_cache
 from jaxgeodp.cli.ledger import DATASET, LEDGER, ledger_app, opened_ledger
@@ -34,6 +35,7 @@ app.command()(sweep)
 app.command()(simulate)
 app.command()(face)
 app.add_typer(ledger_app, name="ledger")
+app.command()(audit)
 
 
 def main() -> None:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
+from jaxgeodp.mechanisms import grid
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -26,6 +28,12 @@ _THEOREMS = {
     "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.3) with the "
     "sensitivity of docs/mathematics.md, Theorem M",
     "theorem": "Soto 2024, section 4: sensitivity 2 norm_bound/(n sqrt(penalty))",
+}
+
+
+_FORMULAS = {
+    "tight": "2 norm_bound/n max sqrt(lambda)/(lambda + penalty)",
+    "theorem": "2 norm_bound/(n sqrt(penalty))",
 }
 
 
@@ -199,22 +207,26 @@ class FunctionalGaussianMechanism:
         data = self._records(data)
         return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
 
-    def release(self, data, ledger: Ledger | None = None) -> Release:
-        """One private release, in double precision, with randomness from the operating system.
+    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
+        """One private release, with randomness from the operating system.
 
         Args:
             data: (n, J, m), n >= 2. A curve beyond the norm bound is pulled to it, a record with a value that is not
                 finite counts as the template; neither is reported.
             ledger: charged before anything is drawn.
+            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid": whitened curves of
+                integers, exact discrete Gaussian noise, the rest post-processing (docs/mathematics.md, Theorem N);
+                sum mu_j^2/2-zCDP in place of Gaussian DP.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, m too small for the kernel, or the ledger has not enough
-                left.
+            ValueError: wrong shape, fewer than two records, m too small for the kernel, another word for ``numerics``,
+                or the ledger has not enough left.
         """
-        return self._release(data, ledger, type(self).__name__)
+        return self._release(data, ledger, numerics, type(self).__name__)
 
-    def _release(self, data, ledger, name, arrange=np.asarray, more=None) -> Release:
+    def _release(self, data, ledger, numerics, name, arrange=np.asarray, more=None) -> Release:
         """A release under the ``name`` of the mechanism whose curves these are, put in order by ``arrange``."""
+        on_grid = grid.check_numerics(name, numerics)
         with jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
@@ -229,12 +241,24 @@ class FunctionalGaussianMechanism:
             kernel |= {
                 field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)
             }
-            tight = self.calibration == "tight"
+            if on_grid:
+                how = curves_on_grid(self, data)
+            else:
+                how = Procedure(
+                    lambda: np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0],
+                    self.guarantee_for(curves),
+                    _THEOREMS[self.calibration],
+                    sensitivity,
+                    _FORMULAS[self.calibration],
+                    scale,
+                    {"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
+                    idealized("the number of steps does not depend on the data"),
+                )
             return make_release(
-                lambda: arrange(np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0]),
+                lambda: arrange(how.draw()),
                 ledger=ledger,
-                guarantee=self.guarantee_for(curves),
-                theorem=_THEOREMS[self.calibration],
+                guarantee=how.guarantee,
+                theorem=how.theorem,
                 promises={"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
                 mechanism=name,
                 statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
@@ -246,16 +270,14 @@ class FunctionalGaussianMechanism:
                 },
                 n=n,
                 sensitivity={
-                    "value": _plain(sensitivity),
-                    "formula": "2 norm_bound/n max sqrt(lambda)/(lambda + penalty)"
-                    if tight
-                    else "2 norm_bound/(n sqrt(penalty))",
+                    "value": _plain(how.sensitivity),
+                    "formula": how.formula,
                     "calibration": self.calibration,
                 },
-                scale=_plain(scale),
+                scale=_plain(how.scale),
                 support=None,
-                sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
-                note=idealized("the number of steps does not depend on the data"),
+                sampler=how.sampler,
+                note=how.note,
                 more=more,
             )
 

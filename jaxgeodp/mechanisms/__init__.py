@@ -1,14 +1,9 @@
 """Differentially private mechanisms on manifolds."""
 
-from jaxgeodp.mechanisms.additive import (
-    EuclideanLaplace,
-    LandmarkLaplace,
-    TangentLaplace,
-    WrappedGaussian,
-    WrappedLaplace,
-)
+from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
 from jaxgeodp.mechanisms.chain_release import release_by_chain
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
+from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism

@@ -11,16 +11,13 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxgeodp.bounds.comparison import rauch
-from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
+from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
-from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.privacy.entropy import system_key
-from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.samplers.rejection import Draws
-from jaxgeodp.statistics.frechet_mean import mean_in_ball
 from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
@@ -131,137 +128,6 @@ def _log_noise(law, z):
     if law == "coordinates":
         return -jnp.sum(jnp.abs(z))
     return -0.5 * jnp.sum(z**2) if law == "gaussian" else -jnp.linalg.norm(z)
-
-
-class _InTangentSpace:
-    """The vector: coordinates in an orthonormal frame of the tangent space at the public centre."""
-
-    def calibrate(self, n: int) -> Calibration:
-        """See `Mechanism.calibrate`.
-
-        Raises:
-            ValueError: the noise would reach points that double precision cannot hold (negative curvature).
-        """
-        calibration = super().calibrate(n)
-        manifold, dim = self.ball.manifold, self.ball.manifold.dim
-        lengths = math.sqrt(dim) + 6.0 if self._law == "gaussian" else dim + 6.0 * math.sqrt(dim)
-        root = math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
-        room = _LARGEST_REACH / root - self.ball.radius if root > 0 else math.inf
-        if calibration.scale * lengths > room:
-            raise InputError(
-                f"{type(self).__name__}: with n={n}, radius={self.ball.radius:g} the scale {calibration.scale:.4g} is "
-                f"too large for double precision on {manifold}, which needs at most {max(room, 0.0) / lengths:.4g}: "
-                "raise the privacy parameter or n, or lower the radius."
-            )
-        return calibration
-
-    def _to_value(self, vector):
-        manifold, center, frame = self._base(vector.dtype)
-        return manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
-
-    def _to_vector(self, x):
-        manifold, center, frame = self._base(real_dtype(x))
-        if math.isfinite(manifold.injectivity_radius):
-            raise InputError(
-                f"{type(self).__name__}: no density on {manifold}: noise vectors of several lengths meet in a point."
-            )
-        tangent = manifold.log(center, x)
-        return manifold.coordinates(center, tangent, frame), manifold.log_det_exp(center, tangent)
-
-    def _base(self, dtype):
-        manifold = self.ball.manifold
-        kind = jnp.result_type(dtype, jnp.complex64) if manifold.dtype_kind == "complex" else dtype
-        center = jnp.asarray(self.ball.center, kind)
-        return manifold, center, manifold.frame(center)
-
-
-class _Wrapped(_InTangentSpace):
-    """Around the logarithm of the private mean."""
-
-    def _sensitivity(self, n):
-        ball = self.ball
-        mean = mean_sensitivity(ball, n, "tight")
-        # log_p0 stretches distances within the ball at most by Rauch's factor.
-        factor = rauch(ball.radius, ball.manifold.curvature_bounds[1])
-        formula = mean.formula if factor == 1.0 else f"({mean.formula}) r sqrt(k)/sin(r sqrt(k))"
-        return Sensitivity(mean.value * factor, f"{formula} (docs/mathematics.md, section 9)")
-
-    def _center(self, points):
-        return mean_in_ball(self.ball, points)
-
-    def _location(self, points, mean):
-        manifold, center, frame = self._base(real_dtype(mean))
-        return manifold.coordinates(center, manifold.log(center, mean), frame)
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class WrappedLaplace(_Wrapped, AdditiveMechanism):
-    """exp_p0( log_p0(private mean) + noise ), noise with density exp(-|z|/sigma) in the tangent space at the centre.
-
-    Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small.
-
-    Args:
-        ball: the public ball that holds the data (Assumption 1).
-        epsilon: privacy parameter, in (0, inf).
-
-    Raises:
-        ValueError: see `Mechanism`.
-    """
-
-    epsilon: float
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class WrappedGaussian(_Wrapped, AdditiveMechanism):
-    """exp_p0( log_p0(private mean) + normal noise ): mu-Gaussian differential privacy.
-
-    Args:
-        ball: the public ball that holds the data (Assumption 1).
-        mu: privacy parameter, in (0, inf).
-
-    Raises:
-        ValueError: see `Mechanism`.
-    """
-
-    mu: float
-    _law = "gaussian"
-    _theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1): scale = sensitivity/mu"
-
-    @property
-    def guarantee(self):
-        """mu-GDP."""
-        return GaussianDP(self.mu)
-
-    @property
-    def _strength(self):
-        return self.mu
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class TangentLaplace(_InTangentSpace, AdditiveMechanism):
-    """exp_p0( mean of log_p0 x_i + noise ): sensitivity 2r/n whatever the curvature, but biased unless it is 0.
-
-    Args:
-        ball: the public ball that holds the data (Assumption 1).
-        epsilon: privacy parameter, in (0, inf).
-
-    Raises:
-        ValueError: see `Mechanism`.
-    """
-
-    epsilon: float
-    _described = "mean of the logarithms at the public centre"
-
-    def _sensitivity(self, n):
-        return Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
-
-    def _location(self, points, mean):
-        points, weights = points_and_weights(points)
-        manifold, center, frame = self._base(real_dtype(points))
-        return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
 
 
 @jax.tree_util.register_pytree_node_class

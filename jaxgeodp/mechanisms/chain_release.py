@@ -41,7 +41,8 @@ def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000
 
     claim = _NotProvenChain(_LABEL)
     sampler = {"name": f"geodesic random-walk Metropolis, {num_burnin} moves", "exactness": _LABEL}
-    return mechanism._release(data, ready, claim, "", sampler, mechanism._timing)
+    procedure = mechanism._procedure()._replace(ready=ready, guarantee=lambda _: claim, sampler=sampler)
+    return mechanism._release(data, procedure, None)
 
 
 class _NotProvenChain(NotProven):

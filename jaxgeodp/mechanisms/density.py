@@ -18,11 +18,11 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism, Procedure
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release
+from jaxgeodp.privacy.release import Release, idealized
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
@@ -133,7 +133,13 @@ class DensityMechanism(Mechanism):
         }
         addition = "; fixed number of proposals: docs/mathematics.md, section 10"
         timing = "the number of proposals does not depend on the data"
-        return self._release(data, ready, guarantee, addition, sampler, timing, ledger)
+
+        def calibrate(n):
+            calibration = self.calibrate(n)
+            return calibration._replace(theorem=calibration.theorem + addition)
+
+        procedure = Procedure(ready, calibrate, lambda _: guarantee, sampler, idealized(timing))
+        return self._release(data, procedure, ledger)
 
     # Machinery ---------------------------------------------------------------------------------------
 

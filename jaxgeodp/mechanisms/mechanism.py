@@ -33,6 +33,16 @@ class Calibration(NamedTuple):
     theorem: str
 
 
+class Procedure(NamedTuple):
+    """How a release is made; all of it is public."""
+
+    ready: Callable[[Any, int], Callable[[], Any]]  #: see `Mechanism._ready_to_draw`
+    calibrate: Callable[[int], Calibration]
+    guarantee: Callable[[int], Guarantee | NotProven]
+    sampler: dict[str, str]
+    note: str  #: on numerics
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Mechanism(abc.ABC):
     """A private summary of n records in a public ball; see the module docstring.
@@ -134,20 +144,24 @@ class Mechanism(abc.ABC):
             ValueError: wrong shape, fewer than two records, no such distribution exists (see `scale`), or the ledger
                 has not enough left.
         """
-        return self._release(data, self._ready_to_draw, self.guarantee, "", self._sampler, self._timing, ledger)
+        return self._release(data, self._procedure(), ledger)
 
-    def _release(self, data, ready, guarantee, addition, sampler, timing, ledger=None) -> Release:
-        """A release of what ``ready(data, n)`` draws."""
+    def _procedure(self) -> Procedure:
+        return Procedure(
+            self._ready_to_draw, self.calibrate, lambda _: self.guarantee, self._sampler, idealized(self._timing)
+        )
+
+    def _release(self, data, procedure: Procedure, ledger: Ledger | None) -> Release:
         with jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
-            calibration = self.calibrate(data.shape[0])
-            draw = ready(data, data.shape[0])
+            calibration = procedure.calibrate(data.shape[0])
+            draw = procedure.ready(data, data.shape[0])
             return make_release(
                 lambda: np.asarray(draw()),
                 ledger=ledger,
-                guarantee=guarantee,
-                theorem=calibration.theorem + addition,
+                guarantee=procedure.guarantee(data.shape[0]),
+                theorem=calibration.theorem,
                 mechanism=type(self).__name__,
                 statistic=self._described,
                 manifold=describe(self.ball.manifold),
@@ -159,8 +173,8 @@ class Mechanism(abc.ABC):
                 },
                 scale=calibration.scale,
                 support=calibration.support and {"center": "as ball", "radius": calibration.support.radius},
-                sampler=sampler,
-                note=idealized(timing),
+                sampler=procedure.sampler,
+                note=procedure.note,
             )
 
     def _clipped(self, data):

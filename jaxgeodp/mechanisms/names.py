@@ -4,14 +4,9 @@ import functools
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
-from jaxgeodp.mechanisms.additive import (
-    EuclideanLaplace,
-    LandmarkLaplace,
-    TangentLaplace,
-    WrappedGaussian,
-    WrappedLaplace,
-)
+from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
+from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Mechanism

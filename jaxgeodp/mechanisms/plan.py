@@ -11,14 +11,9 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.additive import (
-    EuclideanLaplace,
-    LandmarkLaplace,
-    TangentLaplace,
-    WrappedGaussian,
-    WrappedLaplace,
-)
+from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
+from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Mechanism

@@ -1,5 +1,6 @@
 """Guarantees and their composition, the ledger of what is spent, release records and their entropy."""
 
+from jaxgeodp.privacy.audit import Audit, adversarial_neighbours, audit
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import (
     ApproximateDP,
@@ -18,6 +19,7 @@ from jaxgeodp.privacy.release import Release, record_digest
 __all__ = [
     "Account",
     "ApproximateDP",
+    "Audit",
     "GaussianDP",
     "Guarantee",
     "Ledger",
@@ -25,6 +27,8 @@ __all__ = [
     "PureDP",
     "Release",
     "ZeroConcentratedDP",
+    "adversarial_neighbours",
+    "audit",
     "compose",
     "delta_of_epsilon",
     "largest_mu",

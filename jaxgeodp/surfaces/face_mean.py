@@ -97,12 +97,13 @@ class FaceMeanMechanism:
         """``num`` draws for research, (num, J, m, 3): reproducible from ``key``, hence not private."""
         return _face(self._curves.simulate(key, self._records(data), num))
 
-    def release(self, data, ledger: Ledger | None = None) -> Release:
+    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
         """One private mean face, (J, m, 3), with randomness from the operating system.
 
         Args:
             data: radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`).
             ledger: charged before anything is drawn.
+            numerics: see `FunctionalGaussianMechanism.release`.
 
         Raises:
             ValueError: wrong shape, fewer than two faces, or the ledger has not enough left.
@@ -111,6 +112,7 @@ class FaceMeanMechanism:
         return self._curves._release(
             self._records(host_array(type(self).__name__, data)),
             ledger,
+            numerics,
             type(self).__name__,
             lambda curves: np.ascontiguousarray(_face(curves)),
             {"layout": layout},

@@ -1,0 +1,74 @@
+"""The command `jaxgeodp audit`."""
+
+import math
+from typing import Annotated
+
+import typer
+from rich.progress import Progress
+
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use_compilation_cache
+
+
+def audit(
+    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
+    mechanism: Annotated[
+        str, typer.Option(help="laplace, kng, wrapped, tangent, wrapped-gaussian or gaussian.")
+    ] = "laplace",
+    epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Of the Gaussian mechanisms, above 0.")] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+    ] = None,
+    n: Annotated[int, typer.Option("--n", help="Number of records.")] = 5,
+    calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of laplace and kng.")] = "tight",
+    draws: Annotated[int, typer.Option(help="From each of the two laws, for each pair of neighbours.")] = 1_000_000,
+    level: Annotated[float, typer.Option(help="Probability that a bound is wrong.")] = 1e-6,
+    seed: Annotated[int, typer.Option(help="Of the draws, which are not private.")] = 0,
+) -> None:
+    """Lower bound on epsilon (or mu), from draws for invented neighbours: exit code 1 if the promise is broken."""
+    with one_sentence_errors():
+        from jaxgeodp.checks import InputError
+        from jaxgeodp.domain import GeodesicBall
+        from jaxgeodp.manifolds.names import manifold_named
+        from jaxgeodp.mechanisms.names import GAUSSIAN, mechanism_named
+        from jaxgeodp.privacy import adversarial_neighbours, audit
+
+        needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
+        if given is None or None not in (mu, epsilon):
+            raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
+        use_compilation_cache()
+        space = manifold_named(manifold, size)
+        chosen = mechanism_named(mechanism, GeodesicBall(space, space.origin, radius), given, calibration)
+        found = {}
+        with quiet_libraries():
+            pairs = adversarial_neighbours(chosen.ball, n)
+        with quiet_libraries(), Progress(console=OUTPUT, transient=True) as bar:
+            task = bar.add_task("Drawing", total=2 * draws * len(pairs))
+            for name, (data, neighbour) in pairs.items():
+                found[name] = audit(
+                    chosen,
+                    data,
+                    neighbour,
+                    draws,
+                    level / len(pairs),
+                    seed=seed,
+                    progress=lambda done: bar.advance(task, done),
+                )
+    print_ = {"soft_wrap": True, "highlight": False}
+    OUTPUT.print(f"{type(chosen).__name__} on {space}, radius {radius:g}, n = {n}: {chosen.guarantee}", **print_)
+    OUTPUT.print("neighbours  lower bound  P(event | data)  P(event | neighbour)", **print_)
+    for name, result in found.items():
+        bound = "none" if math.isinf(result.lower_bound) and result.lower_bound < 0 else f"{result.lower_bound:.4f}"
+        with_data, with_neighbour = result.probabilities
+        OUTPUT.print(f"{name:10}  {bound:>11}  {with_data:15.6f}  {with_neighbour:20.6f}", **print_)
+    worst = max(found.values(), key=lambda result: result.lower_bound)
+    verdict = "BROKEN" if worst.violated else "not contradicted"
+    OUTPUT.print(
+        f"{needed[2:]} >= {worst.lower_bound:.4f} with confidence 1 - {level:g}, promised {given:g}: {verdict}. "
+        f"{draws:,} draws from each law; finding nothing proves nothing.",
+        **print_,
+    )
+    if worst.violated:
+        raise typer.Exit(1)

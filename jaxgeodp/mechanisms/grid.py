@@ -1,0 +1,110 @@
+"""Releases on a public grid, with noise of integers: what is proven holds for the program, not for real numbers.
+
+A summary is a vector of integers, by which one record moves it at most is an integer, the noise is exact discrete
+noise (`samplers.discrete`), and all that follows, in floating point, is post-processing
+(docs/mathematics.md, section 13).
+"""
+
+import math
+import secrets
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
+
+#: Steps of the grid in the radius of a ball of vectors: sums of 64 squares fit 64 bits.
+STEPS = 2**28
+# A vector of this length, in steps, is surely inside, whatever its floating-point sum of squares has lost.
+_SURE = STEPS * (1.0 - 1e-9)
+_NUMERICS = ("idealized", "grid")
+#: What a release record says.
+NOTE = (
+    "noise of integers on a public grid, from the operating system's generator: the guarantee is for the program's "
+    "numbers; the running time depends on the noise and on the number of records"
+)
+
+
+class GridNoise(NamedTuple):
+    """What is public about a release on a grid."""
+
+    sensitivity: int  #: Euclidean, of the vector of integers
+    scale: int  #: of the discrete noise
+    step: float  #: length of a step, in the units of the vector
+
+
+def check_numerics(name: str, numerics: str) -> bool:
+    """Whether the grid is asked for.
+
+    Raises:
+        ValueError: neither 'idealized' nor 'grid'.
+    """
+    if numerics not in _NUMERICS:
+        raise InputError(f"{name}: numerics must be 'idealized' or 'grid', got {numerics!r}.")
+    return numerics == "grid"
+
+
+def to_grid(vectors: np.ndarray, radius) -> np.ndarray:
+    """Each vector as integers in the ball of `STEPS` around 0, whatever the other vectors are.
+
+    Args:
+        vectors: (..., d) floating point; one that is not finite counts as 0, one that is too long is shortened.
+        radius: of the ball of vectors that becomes the ball of integers; a number or an array (...,).
+
+    Returns:
+        Integers (..., d), sums of squares at most STEPS^2: checked in integers.
+    """
+    with np.errstate(all="ignore"):
+        scaled = np.asarray(vectors, np.float64) * np.asarray(STEPS / np.asarray(radius, np.float64))[..., None]
+        scaled = np.where(np.all(np.isfinite(scaled), axis=-1, keepdims=True), scaled, 0.0)
+        scaled = np.clip(scaled, -4.0 * STEPS, 4.0 * STEPS)
+        rounded = np.rint(scaled)
+        lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
+        shortened = np.trunc(scaled * (_SURE / np.maximum(lengths, 1.0)))
+        steps = np.where(np.linalg.norm(rounded, axis=-1, keepdims=True) <= _SURE, rounded, shortened).astype(np.int64)
+    return np.where(_inside(steps)[..., None], steps, 0)
+
+
+def _inside(steps):
+    """Whether sums of squares are at most STEPS^2, exactly."""
+    squares = np.clip(steps, -STEPS, STEPS) ** 2
+    # Sums of 64, which fit; then of those, cut above STEPS^2, which fit again.
+    starts = range(0, squares.shape[-1], 64)
+    parts = [np.minimum(np.sum(squares[..., j : j + 64], axis=-1), STEPS**2 + 1) for j in starts]
+    return (np.max(np.abs(steps), axis=-1) <= STEPS) & (np.sum(parts[:64], axis=0) <= STEPS**2) & (len(parts) <= 64)
+
+
+def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> GridNoise:
+    """Discrete Laplace noise in every coordinate: epsilon-DP.
+
+    The sum of the coordinates' changes is at most sqrt(dim) times the Euclidean sensitivity.
+    """
+    change = math.isqrt(dim * sensitivity**2)
+    return GridNoise(sensitivity, math.ceil(change / Fraction(epsilon)), step)
+
+
+def gaussian_noise(sensitivity: int, step: float, mu: float) -> GridNoise:
+    """Discrete Gaussian noise: mu^2/2-zCDP (Canonne, Kamath & Steinke 2020, Theorem 14)."""
+    return GridNoise(sensitivity, math.ceil(sensitivity / Fraction(mu)), step)
+
+
+def zcdp(noises) -> ZeroConcentratedDP:
+    """What several vectors with Gaussian noise promise together: the exact sum of their rho, rounded up."""
+    total = sum((Fraction(noise.sensitivity**2, 2 * noise.scale**2) for noise in noises), Fraction(0))
+    rho = float(total)
+    return ZeroConcentratedDP(rho if Fraction(rho) >= total else math.nextafter(rho, math.inf))
+
+
+def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
+    """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
+
+    Args:
+        draw: `discrete_laplace` or `discrete_gaussian`.
+        steps: integers (d,).
+        scale: of the noise.
+        below: source of uniform integers; the operating system's generator by default.
+    """
+    below = secrets.randbelow if below is None else below
+    return np.array([float(int(step) + draw(scale, below)) for step in steps])

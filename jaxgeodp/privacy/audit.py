@@ -1,0 +1,205 @@
+"""What a mechanism gives away at least, found by drawing from it: a check of programs, no substitute for a proof."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import special, stats
+
+from jaxgeodp.checks import InputError, positive_integer, positive_number
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP
+from jaxgeodp.statistics.frechet_mean import frechet_mean
+
+# Draws at a time.
+_BLOCK = 2**15
+
+
+class Audit(NamedTuple):
+    """What `audit` found."""
+
+    guarantee: Guarantee  #: what the mechanism promises
+    lower_bound: float  #: of epsilon, or of mu where Gaussian DP is promised; wrong with probability ``level`` at most
+    probabilities: tuple[float, float]  #: of the event with the data and with the neighbour, as counted
+    draws: int  #: from each of the two laws
+
+    @property
+    def promised(self) -> float:
+        """The epsilon or mu of the guarantee."""
+        return self.guarantee.mu if isinstance(self.guarantee, GaussianDP) else self.guarantee.epsilon
+
+    @property
+    def violated(self) -> bool:
+        """Whether the draws contradict the guarantee."""
+        return self.lower_bound > self.promised
+
+
+def adversarial_neighbours(ball: GeodesicBall, n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Pairs of data sets that strain a mechanism: a record jumps from one edge of the public ball to the opposite one.
+
+    Args:
+        ball: the public ball.
+        n: records, at least 2.
+
+    Returns:
+        Name -> (data, neighbour), each (n, \\*shape): the others at the start of the jump ("edge"), at the centre
+        ("centre"), or, from dimension 2, at two opposite edges across it ("across", where positive curvature moves the
+        mean most).
+    """
+    positive_integer("adversarial_neighbours", "n", n, 2)
+    manifold = ball.manifold
+    with jax.enable_x64(True):
+        center = jnp.asarray(ball.center)
+        frame = manifold.frame(center)
+
+        def edge(axis, sign):
+            # A hair inside: rounding must not have it clipped.
+            length = sign * ball.radius * (1.0 - 1e-9)
+            coordinates = jnp.zeros(manifold.dim).at[axis].set(length)
+            return np.asarray(manifold.exp(center, manifold.combine(coordinates, frame)))
+
+        start, end = edge(0, -1), edge(0, 1)
+        others = {"edge": [start] * (n - 1), "centre": [np.asarray(center, start.dtype)] * (n - 1)}
+        if manifold.dim > 1:
+            others["across"] = [edge(1, 1 if j % 2 else -1) for j in range(n - 1)]
+    return {name: (np.stack([*rest, start]), np.stack([*rest, end])) for name, rest in others.items()}
+
+
+def audit(
+    mechanism,
+    data,
+    neighbour,
+    draws: int = 1_000_000,
+    level: float = 1e-6,
+    score: Callable | None = None,
+    resolution: float = 1e-7,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:
+    """A lower bound on epsilon (or mu), from draws for two data sets that differ in one record.
+
+    Events are half-spaces of a score. Half of the draws choose the
+    event, the other half count it; Clopper-Pearson bounds of both probabilities make the result right with probability
+    ``1 - level``, whatever the score and however badly it was chosen (Jagielski, Ullman & Oprea 2020).
+
+    Args:
+        mechanism: with ``guarantee``, ``simulate`` and ``log_density``.
+        data: (n, \\*shape); invented, not private: the draws are seeded.
+        neighbour: the same with another record in one place.
+        draws: from each of the two laws, at least 1000.
+        level: probability that the bound is wrong.
+        score: ``score(x)`` of one released point, large where ``data`` are the likelier ones. By default the
+            log-density ratio, or, where a mechanism has no simple density, the difference of distances from the two
+            Frechet means.
+        resolution: scores are rounded to multiples of it, so that the audit is about the law. With 0 the last bits of
+            the draws count, too, through rounding errors of the score: floating-point noise leaks there (Mironov 2012).
+        seed: of the draws.
+        progress: called with the number of draws done since the last call.
+
+    Raises:
+        ValueError: the data are no neighbours, a number is out of range, or nothing is promised that could be audited.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere
+        >>> from jaxgeodp.privacy import adversarial_neighbours, audit
+        >>> ball = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
+        >>> data, neighbour = adversarial_neighbours(ball, 4)["across"]
+        >>> found = audit(LaplaceMechanism(ball, 1.0), data, neighbour, draws=20_000)
+        >>> bool(0.5 < found.lower_bound < 1.0)
+        True
+    """
+    guarantee = mechanism.guarantee
+    if not isinstance(guarantee, PureDP | ApproximateDP | GaussianDP):
+        raise InputError(f"audit: {type(mechanism).__name__} promises nothing that could be audited: {guarantee}.")
+    positive_integer("audit", "draws", draws, 1000)
+    positive_number("audit", "level", level)
+    if not level < 0.5:
+        raise InputError(f"audit: level must be below 0.5, got {level:g}.")
+    data, neighbour = np.asarray(data), np.asarray(neighbour)
+    _check_neighbours(data, neighbour)
+    with jax.enable_x64(True):
+        points = [jnp.asarray(d, jnp.promote_types(d.dtype, jnp.float64)) for d in (data, neighbour)]
+        score = _log_ratio(mechanism, *points) if score is None else score
+        keys = jax.random.split(jax.random.key(seed), 2)
+        mine, theirs = (_scores(mechanism, score, *pair, draws, progress) for pair in zip(keys, points, strict=True))
+    best = Audit(guarantee, -math.inf, (math.nan, math.nan), draws)
+    # Either data set may be the one that the event tells of.
+    if resolution > 0:
+        mine, theirs = (np.round(scores / resolution) for scores in (mine, theirs))
+    for first, second in ((mine, theirs), (-theirs, -mine)):
+        bound, probabilities = _bound(guarantee, first, second, level / 2.0)
+        if bound > best.lower_bound:
+            best = Audit(guarantee, bound, probabilities, draws)
+    return best
+
+
+def _check_neighbours(data, neighbour):
+    if data.shape != neighbour.shape or data.ndim < 2:
+        raise InputError(
+            f"audit: data and neighbour must have one shape (n, *shape), got {data.shape}, {neighbour.shape}."
+        )
+    different = np.any((data != neighbour).reshape(len(data), -1), axis=1)
+    if np.sum(different) != 1:
+        raise InputError(
+            f"audit: data and neighbour must differ in exactly one record, they differ in {np.sum(different)}."
+        )
+
+
+def _log_ratio(mechanism, data, neighbour):
+    try:
+        jax.eval_shape(mechanism.log_density, data[0], data)
+    except InputError:  # several noise vectors give one value
+        return _difference_of_distances(mechanism.ball, data, neighbour)
+
+    def score(x):
+        own, other = mechanism.log_density(x, data), mechanism.log_density(x, neighbour)
+        # Where neither law has mass nothing is told.
+        return jnp.where(jnp.isneginf(own) & jnp.isneginf(other), 0.0, own - other)
+
+    return score
+
+
+def _difference_of_distances(ball, data, neighbour):
+    own, other = (frechet_mean(ball.manifold, ball.clip(points)) for points in (data, neighbour))
+    return lambda x: ball.manifold.dist(other, x) - ball.manifold.dist(own, x)
+
+
+def _scores(mechanism, score, key, data, draws, progress):
+    """Scores of independent draws, (draws,)."""
+    block = min(_BLOCK, draws)
+    score_all = jax.jit(jax.vmap(score))
+    parts = []
+    for start in range(0, draws, block):
+        points = mechanism.simulate(jax.random.fold_in(key, start), data, block)
+        parts.append(np.asarray(score_all(points)))
+        if progress is not None:
+            progress(min(block, draws - start))
+    scores = np.concatenate(parts)[:draws]
+    # A draw that is no number is an event of its own.
+    return np.where(np.isnan(scores), np.inf, scores)
+
+
+def _bound(guarantee, mine, theirs, level):
+    """The bound of the event {score >= threshold} that looked best on the first half, counted on the second."""
+    half = len(mine) // 2
+    candidates = np.unique(np.quantile(mine[:half], np.linspace(0.0, 1.0, 400), method="higher"))
+    counts = [[np.sum(scores >= t) for t in candidates] for scores in (mine[:half], theirs[:half])]
+    threshold = candidates[np.argmax(_least(guarantee, *np.array(counts), half, level))]
+    rest = len(mine) - half
+    hits = [np.sum(scores[half:] >= threshold) for scores in (mine, theirs)]
+    return float(_least(guarantee, *map(np.asarray, hits), rest, level)), tuple(float(h / rest) for h in hits)
+
+
+def _least(guarantee, hits, others, count, level):
+    """The least epsilon or mu with which these counts go together."""
+    # Clopper-Pearson, each side at half the level.
+    low = np.where(hits > 0, special.betaincinv(np.maximum(hits, 1), count - hits + 1, level / 2.0), 0.0)
+    high = np.where(others < count, special.betaincinv(others + 1, np.maximum(count - others, 1), 1 - level / 2.0), 1.0)
+    if isinstance(guarantee, GaussianDP):
+        return stats.norm.ppf(low) - stats.norm.ppf(high)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(low - getattr(guarantee, "delta", 0.0), 0.0)) - np.log(high)

@@ -1,0 +1,238 @@
+"""The audit: below what is promised for what is right, above it for what is wrong."""
+
+import dataclasses
+import math
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxgeodp import (
+    Euclidean,
+    GaussianDP,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    PureDP,
+    RiemannianGaussian,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.mechanisms import grid
+from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
+from jaxgeodp.privacy.audit import _bound, _least
+from jaxgeodp.samplers.discrete import discrete_laplace
+
+SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
+HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
+LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+DRAWS = 100_000
+
+RIGHT = {
+    "Laplace on the sphere": (LaplaceMechanism(SPHERE, 1.0), "across", 0.75),
+    "Laplace on the hyperbolic plane": (LaplaceMechanism(HYPERBOLIC, 1.0), "edge", 0.8),
+    "KNG": (KNGMechanism(SPHERE, 1.0), "edge", 0.3),
+    "wrapped Laplace": (WrappedLaplace(HYPERBOLIC, 1.0), "edge", 0.5),
+    "tangent Laplace": (TangentLaplace(SPHERE, 1.0), "edge", 0.6),
+    "wrapped Gaussian": (WrappedGaussian(SPHERE, 1.0), "across", 0.5),
+    "Riemannian Gaussian": (RiemannianGaussian(SPHERE, 1.0), "across", 0.5),
+    "on a line": (LaplaceMechanism(LINE, 1.0), "edge", 0.9),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
+    mechanism, pair, least = RIGHT[name]
+    found = audit(mechanism, *adversarial_neighbours(mechanism.ball, 5)[pair], draws=DRAWS)
+    assert not found.violated
+    assert least < found.lower_bound < found.promised == 1.0
+    assert found.guarantee == mechanism.guarantee
+
+
+def test_curves():
+    """Sensitivity 2 norm_bound/n is attained by two opposite curves of the most sensitive frequency."""
+    mechanism = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, 1.0)
+    t = np.arange(16) / 16
+    waves = [np.ones(16) * sign for sign in (1, -1)] + [np.sqrt(2) * s * np.cos(2 * np.pi * t) for s in (1, -1)]
+    best = -math.inf
+    for start, end in (waves[:2], waves[2:]):
+        data = np.stack([start] * 4)[:, None]
+        found = audit(_OneCurve(mechanism), data, np.concatenate([data[:3], end[None, None]]), draws=DRAWS)
+        best = max(best, found.lower_bound)
+    assert 0.8 < best < 1.0
+
+
+class _OneCurve:
+    """The guarantee of a mechanism whose number of curves the data tell."""
+
+    def __init__(self, mechanism):
+        self.guarantee, self.simulate, self.log_density = (
+            mechanism.guarantee_for(1),
+            mechanism.simulate,
+            mechanism.log_density,
+        )
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class HalfTheScale(LaplaceMechanism):
+    def calibrate(self, n):
+        calibration = super().calibrate(n)
+        return calibration._replace(scale=calibration.scale / 2.0)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class DividedByNTwice(LaplaceMechanism):
+    def calibrate(self, n):
+        calibration = super().calibrate(n)
+        return calibration._replace(scale=calibration.scale / n)
+
+
+class RadiusFromTheData:
+    """The public ball is the smallest around the centre that holds the data."""
+
+    guarantee = PureDP(1.0)
+
+    def __init__(self, manifold, center):
+        self.manifold, self.center = manifold, center
+
+    def _mechanism(self, data):
+        distances = jax.vmap(lambda x: self.manifold.dist(jnp.asarray(self.center), x))(data)
+        return LaplaceMechanism(GeodesicBall(self.manifold, self.center, max(float(jnp.max(distances)), 0.01)), 1.0)
+
+    def simulate(self, key, data, num):
+        return self._mechanism(data).simulate(key, data, num)
+
+
+class ReusedKey:
+    """Noise from a key that the program contains."""
+
+    def __init__(self, mechanism):
+        self.guarantee, self.log_density, self._mechanism = mechanism.guarantee, mechanism.log_density, mechanism
+
+    def simulate(self, key, data, num):
+        return jnp.repeat(self._mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
+
+
+def test_half_the_scale_is_caught():
+    found = audit(HalfTheScale(HYPERBOLIC, 1.0), *adversarial_neighbours(HYPERBOLIC, 5)["edge"], draws=DRAWS)
+    assert found.violated
+    assert 1.2 < found.lower_bound < 2.0
+
+
+def test_a_sensitivity_divided_by_n_twice_is_caught():
+    found = audit(DividedByNTwice(LINE, 1.0), *adversarial_neighbours(LINE, 5)["edge"], draws=DRAWS)
+    assert found.lower_bound > 3.0
+
+
+def test_a_radius_from_the_data_is_caught():
+    """All data at the centre but one: without it nearly no noise is left."""
+    data = np.tile(SPHERE.center, (5, 1))
+    neighbour = data.copy()
+    neighbour[4] = [math.sin(0.4), 0.0, math.cos(0.4)]
+    found = audit(
+        RadiusFromTheData(SPHERE.manifold, SPHERE.center),
+        data,
+        neighbour,
+        draws=10_000,
+        score=lambda x: -SPHERE.manifold.dist(jnp.asarray(SPHERE.center), x),
+    )
+    assert found.lower_bound > 2.0
+
+
+def test_a_reused_key_is_caught():
+    found = audit(ReusedKey(LaplaceMechanism(LINE, 1.0)), *adversarial_neighbours(LINE, 5)["edge"], draws=DRAWS)
+    assert found.lower_bound > 5.0
+    assert found.probabilities == (1.0, 0.0)
+
+
+def test_the_last_bits_of_floating_point_noise_leak_and_the_grid_does_not():
+    """Mironov (2012): which floats are reached depends on the mean. Found through rounding errors of the score."""
+    data, neighbour = adversarial_neighbours(LINE, 5)["edge"]
+    mechanism = LaplaceMechanism(LINE, 1.0)
+    assert audit(mechanism, data, neighbour, draws=DRAWS, resolution=0.0).violated
+    assert not audit(mechanism, data, neighbour, draws=DRAWS).violated
+    on_grid = OnTheGrid(mechanism)
+    assert not audit(on_grid, data, neighbour, draws=DRAWS // 2, resolution=0.0).violated
+
+
+class OnTheGrid:
+    """Mean and noise of integers, as `TangentLaplace` releases them."""
+
+    guarantee = PureDP(1.0)
+
+    def __init__(self, mechanism):
+        self.log_density = mechanism.log_density
+
+    def simulate(self, key, data, num):
+        total = np.sum(grid.to_grid(np.asarray(data), LINE.radius), axis=0)
+        noise = grid.laplace_noise(1, 2 * grid.STEPS, LINE.radius / grid.STEPS / len(data), 1.0)
+        source = random.Random(int(jax.random.bits(key)))
+        draws = grid.with_noise(discrete_laplace, np.repeat(total, num), noise.scale, source.randrange)
+        return jnp.asarray(noise.step * draws)[:, None]
+
+
+def test_bounds_are_seldom_wrong():
+    """Events of randomized response, whose epsilon is 1 exactly: at level 0.05 few of 400 bounds are above it."""
+    rng = np.random.default_rng(0)
+    truth = 1.0 / (1.0 + math.exp(-1.0))
+    wrong = 0
+    for _ in range(400):
+        mine, theirs = (rng.random(2000) < p for p in (truth, 1.0 - truth))
+        wrong += _bound(PureDP(1.0), mine.astype(float), theirs.astype(float), 0.05)[0] > 1.0
+    assert stats.binom.sf(wrong - 1, 400, 0.05) > 1e-4
+    # Planted: without confidence bounds half of them are wrong.
+    plain = [np.log(rng.binomial(1000, truth) / rng.binomial(1000, 1 - truth)) > 1.0 for _ in range(400)]
+    assert stats.binom.sf(np.sum(plain) - 1, 400, 0.05) < 1e-6
+
+
+def test_counts_at_the_ends():
+    assert _least(PureDP(1.0), np.asarray(0), np.asarray(0), 1000, 1e-6) == -math.inf
+    assert _least(GaussianDP(1.0), np.asarray(0), np.asarray(10), 1000, 1e-6) == -math.inf
+    assert _least(PureDP(1.0), np.asarray(1000), np.asarray(1000), 1000, 1e-6) < 0.0
+    assert 3.0 < _least(PureDP(1.0), np.asarray(1000), np.asarray(0), 1000, 1e-6) < math.log(1000)
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("ball", [SPHERE, HYPERBOLIC, LINE], ids=lambda ball: str(ball.manifold))
+def test_neighbours_differ_in_one_record_of_the_ball(ball, n):
+    pairs = adversarial_neighbours(ball, n)
+    assert set(pairs) == ({"edge", "centre"} if ball.manifold.dim == 1 else {"edge", "centre", "across"})
+    for data, neighbour in pairs.values():
+        assert data.shape == neighbour.shape == (n, *ball.manifold.shape)
+        assert np.sum(np.any(data != neighbour, axis=1)) == 1
+        for points in (data, neighbour):
+            assert np.all(jax.vmap(ball.contains)(jnp.asarray(points)))
+        moved = ball.manifold.dist(jnp.asarray(data[-1]), jnp.asarray(neighbour[-1]))
+        assert float(moved) == pytest.approx(2.0 * ball.radius, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"draws": 10}, "draws must be an integer of at least 1000"),
+        ({"level": 0.0}, "level"),
+        ({"level": 0.7}, "level must be below 0.5"),
+        ({"neighbour": np.zeros((5, 1))}, "exactly one record, they differ in 5"),
+        ({"neighbour": np.zeros((4, 1))}, "must have one shape"),
+    ],
+)
+def test_wrong_questions_are_refused(arguments, message):
+    data, neighbour = adversarial_neighbours(LINE, 5)["edge"]
+    with pytest.raises(ValueError, match=message):
+        audit(LaplaceMechanism(LINE, 1.0), **{"data": data, "neighbour": neighbour, **arguments})
+
+
+def test_nothing_promised_nothing_audited():
+    mechanism = LaplaceMechanism(SPHERE, 1.0, calibration="paper")
+    assert isinstance(mechanism.guarantee, NotProven)
+    with pytest.raises(ValueError, match="promises nothing"):
+        audit(mechanism, *adversarial_neighbours(SPHERE, 5)["edge"])

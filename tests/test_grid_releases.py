@@ -1,0 +1,198 @@
+"""Releases with ``numerics="grid"``: what is proven is checked in integers."""
+
+import dataclasses
+import math
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GaussianDP,
+    GeodesicBall,
+    Hyperbolic,
+    PlanarShapes,
+    PureDP,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.functional.curves_on_grid import _sum_of_integers, curves_on_grid
+from jaxgeodp.mechanisms import grid
+from jaxgeodp.surfaces import FaceMeanMechanism
+
+LEVEL = 1e-6 / 20
+BALLS = {
+    "sphere": GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4),
+    "matrices": GeodesicBall(SPD(2), np.eye(2), 1.0),
+    "hyperbolic": GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.5),
+    "shapes": GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3),
+    "plane": GeodesicBall(Euclidean(2), np.zeros(2), 1.0),
+}
+CURVES = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, [1.0, 0.5], [0.6, 0.8])
+
+
+def records(ball, seed, count):
+    """Points in and outside the ball, one of them no point."""
+    manifold, center = ball.manifold, jnp.asarray(ball.center)
+    keys = jax.random.split(jax.random.key(seed), count)
+
+    def one(key):
+        tangent = manifold.random_tangent(key, center)
+        return manifold.exp(
+            center, tangent * (1.2 * ball.radius / manifold.norm(center, tangent)) * jax.random.uniform(key)
+        )
+
+    points = np.array(jax.vmap(one)(keys))
+    points[0] = np.nan
+    return points
+
+
+def without_noise(monkeypatch):
+    monkeypatch.setattr(grid, "with_noise", lambda law, steps, scale, below=None: np.asarray(steps, float))
+
+
+@pytest.mark.parametrize("build", [TangentLaplace, WrappedLaplace, WrappedGaussian])
+@pytest.mark.parametrize("name", BALLS)
+def test_without_noise_it_is_the_idealized_vector(name, build, monkeypatch):
+    ball = BALLS[name]
+    mechanism, data = build(ball, 2.0), records(ball, 1, 12)
+    without_noise(monkeypatch)
+    value = jnp.asarray(mechanism.release(data, numerics="grid").value)
+    points = mechanism._clipped(jnp.asarray(data))
+    expected = mechanism._to_value(mechanism._location(points, mechanism._center(points)))
+    assert float(ball.manifold.dist(value, expected)) < 1e-7
+
+
+@pytest.mark.parametrize("build", [TangentLaplace, WrappedGaussian])
+@pytest.mark.parametrize("name", BALLS)
+def test_one_record_moves_the_integers_by_the_sensitivity_at_most(name, build):
+    """Also to the opposite edge, far outside, and to what is no point."""
+    ball = BALLS[name]
+    mechanism, n = build(ball, 2.0), 5
+    data = records(ball, 2, n)
+    sensitivity, step = mechanism._grid_step(n)
+    manifold, center = ball.manifold, jnp.asarray(ball.center)
+    tangent = manifold.random_tangent(jax.random.key(7), center)
+    tangent = tangent * (ball.radius / manifold.norm(center, tangent))
+    opposite = [np.asarray(manifold.exp(center, sign * tangent)) for sign in (1.0, -1.0)]
+    largest = 0
+    for first in (opposite[0], np.full_like(data[0], np.nan), data[1]):
+        for second in (opposite[1], 1e9 * opposite[1], data[2]):
+            sums = []
+            for record in (first, second):
+                data[-1] = record
+                sums.append(mechanism._grid_vector(mechanism._clipped(jnp.asarray(data)), step))
+            moved = [int(a) - int(b) for a, b in zip(*sums, strict=True)]
+            largest = max(largest, math.isqrt(sum(x * x for x in moved)))
+            assert sum(x * x for x in moved) <= sensitivity**2
+    # The bound is used: by opposite records all of it, or what the curvature leaves of it.
+    assert largest > (0.999 if build is TangentLaplace else 0.5) * sensitivity
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([0.1, 1.0, 1e3, 1e200, np.nan, np.inf]))
+def test_one_record_moves_curves_by_the_sensitivity_at_most(seed, size):
+    rng = np.random.default_rng(seed)
+    data = rng.normal(size=(4, 2, 16)) * 0.3
+    other = data.copy()
+    other[2] = size * rng.normal(size=(2, 16))
+    radii = np.array([1.0, 0.5]) * CURVES._factor(16)
+    sums = [_sum_of_integers(CURVES, jnp.asarray(x), radii) for x in (data, other)]
+    for first, second in zip(*sums, strict=True):
+        moved = [int(a) - int(b) for a, b in zip(first, second, strict=True)]
+        assert sum(x * x for x in moved) <= (2 * grid.STEPS) ** 2
+
+
+def test_the_most_sensitive_curve_uses_the_sensitivity():
+    t = np.arange(16) / 16
+    waves = [np.ones(16), *(math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 8))]
+    radii = np.array([1.0, 0.5]) * CURVES._factor(16)
+    largest = 0
+    for wave in waves:
+        sums = [
+            _sum_of_integers(CURVES, jnp.asarray(np.tile(sign * wave, (2, 2, 1))), radii)[0] // 2 for sign in (1, -1)
+        ]
+        largest = max(largest, math.isqrt(int(sum((int(a) - int(b)) ** 2 for a, b in zip(*sums, strict=True)))))
+    assert largest > 0.999 * 2 * grid.STEPS
+
+
+def test_curves_without_noise_are_the_mean(monkeypatch):
+    without_noise(monkeypatch)
+    template = np.tile(np.sin(np.arange(16)), (2, 1))
+    mechanism = dataclasses.replace(CURVES, template=template)
+    data = np.random.default_rng(0).normal(size=(50, 2, 16))
+    value = mechanism.release(data, numerics="grid").value
+    np.testing.assert_allclose(value, mechanism.mean(data), atol=1e-7)
+
+
+def test_curves_have_the_law_of_the_process(monkeypatch):
+    """Whitened draws against standard normals; ten per cent more is rejected."""
+    source = random.Random(0)
+    monkeypatch.setattr(grid.secrets, "randbelow", source.randrange)
+    data = np.zeros((10, 2, 16))
+    how = curves_on_grid(CURVES, jnp.asarray(data))
+    draws = np.stack([how.draw() for _ in range(100)])
+    scale = np.asarray(CURVES.scale(10, 16))[:, None]
+    spectrum = CURVES.kernel.spectrum(16)
+    white = np.asarray(spectrum.apply(1.0 / jnp.sqrt(spectrum.eigenvalues), draws)) / scale / 4.0
+    assert stats.kstest(white.reshape(-1), "norm").pvalue > LEVEL
+    assert stats.kstest(1.2 * white.reshape(-1), "norm").pvalue < LEVEL
+
+
+def test_vectors_have_the_law_of_laplace(monkeypatch):
+    source = random.Random(0)
+    monkeypatch.setattr(grid.secrets, "randbelow", source.randrange)
+    mechanism, data = TangentLaplace(BALLS["plane"], 1.0), np.full((10, 2), 0.1)
+    draws = np.stack([mechanism.release(data, numerics="grid").value for _ in range(300)])
+    scale = math.sqrt(2.0) * 2.0 / 10
+    assert stats.kstest(((draws - 0.1) / scale).reshape(-1), "laplace").pvalue > LEVEL
+    assert stats.kstest((1.8 * (draws - 0.1) / scale).reshape(-1), "laplace").pvalue < LEVEL
+
+
+def test_records_say_what_is_promised():
+    data = np.tile(BALLS["sphere"].center, (4, 1))
+    pure = TangentLaplace(BALLS["sphere"], 0.7).release(data, numerics="grid").record
+    assert (pure["guarantee"]["kind"], pure["guarantee"]["epsilon"]) == ("pure", 0.7)
+    assert pure["guarantee"]["theorem"] == "docs/mathematics.md, Theorem N"
+    assert pure["sampler"]["exactness"] == "exact, in integers"
+    gaussian = WrappedGaussian(BALLS["sphere"], 0.6).release(data, numerics="grid").record
+    assert gaussian["guarantee"]["kind"] == "zcdp"
+    assert gaussian["guarantee"]["rho"] == pytest.approx(0.18, rel=1e-6)
+    assert gaussian["guarantee"]["rho"] <= 0.18 * (1 + 1e-15)
+    assert "given that the computed mean is within 1e-9 r" in gaussian["guarantee"]["theorem"]
+    curves = CURVES.release(np.zeros((4, 2, 16)), numerics="grid").record
+    assert curves["guarantee"]["rho"] == pytest.approx(GaussianDP(1.0).to_zcdp().rho, rel=1e-6)
+    face = FaceMeanMechanism(np.zeros((2, 16, 3)), 1.0).release(np.zeros((4, 2, 16, 3)), numerics="grid")
+    assert face.value.shape == (2, 16, 3)
+    assert face.record["mechanism"] == "FaceMeanMechanism"
+    assert PureDP(0.7).epsilon == pure["guarantee"]["epsilon"]
+
+
+def test_the_grid_reads_the_operating_systems_generator(monkeypatch):
+    """Every uniform integer comes from `secrets`; without it nothing is drawn."""
+
+    def broken(_):
+        raise RuntimeError("asked")
+
+    monkeypatch.setattr(grid.secrets, "randbelow", broken)
+    with pytest.raises(RuntimeError, match="asked"):
+        TangentLaplace(BALLS["plane"], 1.0).release(np.zeros((4, 2)), numerics="grid")
+
+
+def test_other_words_are_refused():
+    with pytest.raises(ValueError, match="'idealized' or 'grid', got 'exact'"):
+        TangentLaplace(BALLS["plane"], 1.0).release(np.zeros((4, 2)), numerics="exact")
+    with pytest.raises(ValueError, match="needs calibration='tight'"):
+        dataclasses.replace(CURVES, calibration="theorem").release(np.zeros((4, 2, 16)), numerics="grid")
+    with pytest.raises(ValueError, match="too large for double precision"):
+        TangentLaplace(BALLS["hyperbolic"], 0.1).release(np.tile([1.0, 0.0, 0.0], (2, 1)), numerics="grid")
