@@ -53,6 +53,7 @@ def main():
                     [error(mechanism.release(data, numerics=numerics).value) ** 2 for _ in range(RELEASES)]
                 )
                 milliseconds = (time.perf_counter() - start) / RELEASES * 1e3
+                squares = np.array([error(value) ** 2 for value in values])
                 mean = squares.mean()
                 row.append((math.sqrt(mean), squares.std() / math.sqrt(RELEASES) / (2.0 * mean), milliseconds))
             (ideal, ideal_error, ideal_ms), (grid, grid_error, grid_ms) = row
