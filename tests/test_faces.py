@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.privacy import GaussianDP, Ledger
 from jaxgeodp.surfaces import (
     FaceMeanMechanism,
     FaceTemplate,
@@ -231,9 +232,12 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
     write_mesh(tmp_path / "template.ply", GENERATOR.template, TRIANGLES)
     arguments = ["face", str(folder), "--mu", "3", "--template", str(tmp_path / "template.ply"), "--nose", str(NOSE)]
     arguments += ["--up", str(UP), "--norm-bound", "0.03,0.03,0.03", "--out", str(out)]
+    book = Ledger(tmp_path / "budget.db", GaussianDP(4.0))
+    arguments[2:2] = ["--ledger", str(book.path)]
     result = RUNNER.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     record = json.loads((out / "release.json").read_text())
+    assert book.account().releases == 1 and book.account().spent["mu"] == record["guarantee"]["mu"]
     assert record["guarantee"]["mu"] == pytest.approx(3.0)
     assert record["guarantee"]["mu"] <= 3.0
     assert np.array(record["value"]).shape == (23, 80, 3)
@@ -248,6 +252,10 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
     result = RUNNER.invoke(app, wrong)
     assert result.exit_code == 2
     assert "--up 99999 is no vertex of the template" in " ".join(result.output.split())
+    # What does not fit into the budget is refused before the work.
+    result = RUNNER.invoke(app, [*arguments[:-1], str(out) + "2"])
+    assert result.exit_code == 2 and "left of its budget" in " ".join(result.output.split())
+    assert not (tmp_path / "out2").exists() and not (tmp_path / "out2-private").exists()
     # An existing release is never replaced.
     assert RUNNER.invoke(app, arguments).exit_code == 2
 
