@@ -110,6 +110,12 @@ def release(
         float,
         typer.Option(help="Of laplace and kng: above 0, a fixed number of proposals, so that time tells nothing."),
     ] = 0.0,
+    numerics: Annotated[
+        str,
+        typer.Option(
+            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too."
+        ),
+    ] = "idealized",
     array: Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")] = None,
     header: Annotated[
         bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
@@ -140,6 +146,10 @@ def release(
             raise InputError(
                 f"--delta is for laplace and kng, got --mechanism {mechanism}, whose time tells nothing anyway."
             )
+        if numerics not in ("idealized", "grid"):
+            raise InputError(f"--numerics must be idealized or grid, got '{numerics}'.")
+        if numerics == "grid" and mechanism not in IN_TANGENT_SPACE | {"wrapped-gaussian": None}:
+            raise InputError(f"--numerics grid is for wrapped, tangent and wrapped-gaussian, got '{mechanism}'.")
         if calibration == "paper":
             raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
         statistics = {"mean": FrechetMean, "median": FrechetMedian}
@@ -159,13 +169,14 @@ def release(
                 chosen = others[mechanism](ball, given)
             else:
                 chosen = WITH_DENSITY[mechanism](ball, given, statistics[statistic](), calibration=calibration)
-            calibrated = chosen.calibrate(len(records))
             options = {"delta": delta} if delta else {}
+            options |= {} if numerics == "idealized" else {"numerics": numerics}
             result = chosen.release(records, **options, **({} if book is None else {"ledger": book}))
         result.save(out)
     OUTPUT.print(
         f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
-        f"n = {len(records)}, sensitivity {calibrated.sensitivity.value:.4g}, scale {calibrated.scale:.4g}.",
+        f"n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
+        f"{result.record['scale']:.4g}.",
         soft_wrap=True,
         highlight=False,
     )
