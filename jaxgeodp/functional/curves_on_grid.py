@@ -86,7 +86,12 @@ def _around(mechanism, total, noises):
             for row, noise in zip(total, noises, strict=True)
         ]
     )
-    samples = total.shape[1]
+    return np.asarray(_curves_of(mechanism, white))
+
+
+@jax.jit
+def _curves_of(mechanism, white):
+    samples = white.shape[1]
     spectrum = mechanism.kernel.spectrum(samples)
-    curves = spectrum.apply(jnp.sqrt(spectrum.eigenvalues), white / np.sqrt(mechanism.kernel.weights(samples)))
-    return np.asarray(curves) + (0.0 if mechanism.template is None else mechanism.template)
+    curves = spectrum.apply(jnp.sqrt(spectrum.eigenvalues), white / jnp.sqrt(mechanism.kernel.weights(samples)))
+    return curves + (0.0 if mechanism.template is None else jnp.asarray(mechanism.template, white.dtype))

@@ -93,8 +93,8 @@ class _InTangentSpace:
 
         def ready(records, n):
             _, scale, step = noise(n)
-            steps = self._grid_vector(self._clipped(records), step)
-            return lambda: self._to_value(jnp.asarray(step * grid.with_noise(law, steps, scale)))
+            steps = self._grid_vector(records, step)
+            return lambda: _value_of(self, step * grid.with_noise(law, steps, scale))
 
         return Procedure(
             ready,
@@ -161,13 +161,20 @@ class _Wrapped(_InTangentSpace):
 
 
 @jax.jit
+def _value_of(mechanism, vector):
+    return mechanism._to_value(vector)
+
+
+@jax.jit
 def _location_of_mean(mechanism, points):
+    points = mechanism._clipped(points)
     return mechanism._location(points, mechanism._center(points))
 
 
 @jax.jit
 def _coordinates(mechanism, points):
-    """Of the logarithms of records, (n, d)."""
+    """Of the logarithms of clipped records, (n, d)."""
+    points = mechanism._clipped(points)
     manifold, center, frame = mechanism._base(real_dtype(points))
     return jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(points)
 

@@ -1,0 +1,147 @@
+"""Lower bounds on epsilon or mu of every mechanism, and of mistakes planted in them, by drawing from them.
+
+python benchmarks/audit.py [--draws 2000000]
+"""
+
+import argparse
+import dataclasses
+import math
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from timing import print_machine
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    EuclideanLaplace,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LandmarkLaplace,
+    LaplaceMechanism,
+    PlanarShapes,
+    PureDP,
+    RiemannianGaussian,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.privacy import adversarial_neighbours, audit
+
+N = 5
+SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
+HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
+MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
+LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class HalfTheScale(LaplaceMechanism):
+    """Planted: sigma halved."""
+
+    def calibrate(self, n):
+        """Half of what is right."""
+        calibration = super().calibrate(n)
+        return calibration._replace(scale=calibration.scale / 2.0)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class DividedByNTwice(LaplaceMechanism):
+    """Planted: the 1/n of the sensitivity once too often."""
+
+    def calibrate(self, n):
+        """1/n of what is right."""
+        calibration = super().calibrate(n)
+        return calibration._replace(scale=calibration.scale / n)
+
+
+class RadiusFromTheData:
+    """Planted: the ball is the smallest that holds the data."""
+
+    guarantee = PureDP(1.0)
+    ball = SPHERE
+
+    def _mechanism(self, data):
+        manifold, center = SPHERE.manifold, SPHERE.center
+        largest = max(float(manifold.dist(jnp.asarray(center), x)) for x in data)
+        return LaplaceMechanism(GeodesicBall(manifold, center, max(largest, 0.01)), 1.0)
+
+    def simulate(self, key, data, num):
+        """Draws with a scale from the data."""
+        return self._mechanism(data).simulate(key, data, num)
+
+    def log_density(self, x, data):
+        """Large near the centre, where the smaller ball leaves the draws."""
+        sign = 1.0 if float(jnp.max(jnp.abs(data - data[0]))) == 0.0 else -1.0
+        return -sign * SPHERE.manifold.dist(jnp.asarray(SPHERE.center), x)
+
+
+class ReusedKey:
+    """Planted: noise from a key that the program contains."""
+
+    def __init__(self, mechanism):
+        self.guarantee, self.log_density, self.mechanism = mechanism.guarantee, mechanism.log_density, mechanism
+
+    def simulate(self, key, data, num):
+        """The same draw again and again."""
+        return jnp.repeat(self.mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
+
+
+def rows():
+    """Name, mechanism, pairs of neighbours."""
+    for ball in (SPHERE, HYPERBOLIC, MATRICES, LINE):
+        for mechanism in (LaplaceMechanism(ball, 1.0), LaplaceMechanism(ball, 1.0, calibration="theorem")):
+            yield f"Laplace, {mechanism.calibration}", mechanism, adversarial_neighbours(ball, N)
+    for ball in (SPHERE, HYPERBOLIC, MATRICES):
+        for mechanism in (KNGMechanism(ball, 1.0), KNGMechanism(ball, 1.0, calibration="theorem")):
+            yield f"KNG, {mechanism.calibration}", mechanism, adversarial_neighbours(ball, N)
+    for ball in (SPHERE, HYPERBOLIC):
+        for build in (WrappedLaplace, TangentLaplace, EuclideanLaplace, WrappedGaussian, RiemannianGaussian):
+            if build is not EuclideanLaplace or ball is SPHERE:
+                yield build.__name__, build(ball, 1.0), adversarial_neighbours(ball, N)
+    yield "LandmarkLaplace", LandmarkLaplace(SHAPES, 1.0), adversarial_neighbours(SHAPES, N)
+    t = np.arange(16) / 16
+    waves = {j: math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 4)} | {0: np.ones(16)}
+    pairs = {f"wave {j}": tuple(np.stack([w] * (N - 1) + [s * w])[:, None] for s in (1, -1)) for j, w in waves.items()}
+    yield "curves", FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, np.ones(1)), pairs
+    edge = {"edge": adversarial_neighbours(HYPERBOLIC, N)["edge"]}
+    yield "PLANTED: sigma halved", HalfTheScale(HYPERBOLIC, 1.0), edge
+    yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
+    alone = np.tile(SPHERE.center, (N, 1))
+    other = np.concatenate([alone[1:], [[math.sin(0.4), 0.0, math.cos(0.4)]]])
+    yield "PLANTED: radius from the data", RadiusFromTheData(), {"one outlier": (alone, other)}
+    yield "PLANTED: reused key", ReusedKey(LaplaceMechanism(HYPERBOLIC, 1.0)), edge
+
+
+def main():
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--draws", type=int, default=2_000_000, help="from each law")
+    draws = parser.parse_args().draws
+    print_machine()
+    print(f"n = {N}, {draws:,} draws from each law of each pair, level 1e-6; epsilon or mu promised: 1")
+    print("| mechanism | on | worst pair | lower bound | verdict | seconds |")
+    print("|---|---|---|---|---|---|")
+    for name, mechanism, pairs in rows():
+        start = time.perf_counter()
+        found = {pair: audit(mechanism, *data, draws=draws) for pair, data in pairs.items()}
+        worst = max(found, key=lambda pair: found[pair].lower_bound)
+        manifold = getattr(mechanism, "ball", HYPERBOLIC).manifold
+        where = "curves, m = 16" if name == "curves" else str(manifold)
+        verdict = "broken" if found[worst].violated else "not contradicted"
+        seconds = time.perf_counter() - start
+        print(
+            f"| {name} | {where} | {worst} | {found[worst].lower_bound:.3f} | {verdict} | {seconds:.0f} |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
