@@ -466,7 +466,6 @@ def main():
         folder = pathlib.Path(name)
         trials = [
             lambda: kills(folder, options.kills, False),
-            *([] if options.fast else [lambda: kills(folder, options.kills, True)]),
             lambda: creation(folder, options.others),
             lambda: race(folder, options.others),
             lambda: hammer(folder, few, False),
@@ -479,6 +478,7 @@ def main():
             lambda: cut(folder, options.others),
             lambda: foreign(folder, options.others),
             lambda: flips(folder, 10 * options.others),
+            *([] if options.fast else [lambda: kills(folder, options.kills, True)]),
         ]
         rows = []
         for trial in trials:

@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.guarantee import (
+    KINDS,
+    ApproximateDP,
+    GaussianDP,
+    Guarantee,
+    NotProven,
+    PureDP,
+    ZeroConcentratedDP,
+)
 
 # Squares of the largest and of the smallest float are 1,300 digits apart.
 _EXACT = decimal.Context(prec=4000, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow])
@@ -19,18 +27,6 @@ _EXACT = decimal.Context(prec=4000, traps=[decimal.Inexact, decimal.InvalidOpera
 _ROUNDED_UP = 1.0 + 1e-12
 
 Amounts = tuple[Decimal, ...]
-
-KINDS: dict[str, type[Guarantee]] = {
-    "pure": PureDP,
-    "approx": ApproximateDP,
-    "gdp": GaussianDP,
-    "zcdp": ZeroConcentratedDP,
-}
-
-
-def kind_of(guarantee: Guarantee) -> str:
-    """The name of its kind, as in release records."""
-    return next(name for name, kind in KINDS.items() if kind is type(guarantee))
 
 
 def check_budget(budget) -> None:

@@ -21,9 +21,7 @@ class Guarantee:
 
     def record(self, theorem: str) -> dict[str, Any]:
         """The entry of a release record; a guarantee never appears without its theorem."""
-        kind = {"PureDP": "pure", "ApproximateDP": "approx", "GaussianDP": "gdp", "ZeroConcentratedDP": "zcdp"}
-        parameters = dataclasses.asdict(self)
-        return {"kind": kind[type(self).__name__], **parameters, "adjacency": ADJACENCY, "theorem": theorem}
+        return {"kind": kind_of(self), **dataclasses.asdict(self), "adjacency": ADJACENCY, "theorem": theorem}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,6 +115,19 @@ class ZeroConcentratedDP(Guarantee):
         """epsilon = rho + 2 sqrt(rho log(1/delta))."""
         positive_number("ZeroConcentratedDP", "delta", delta)
         return ApproximateDP(self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / delta)), delta)
+
+
+KINDS: dict[str, type[Guarantee]] = {
+    "pure": PureDP,
+    "approx": ApproximateDP,
+    "gdp": GaussianDP,
+    "zcdp": ZeroConcentratedDP,
+}
+
+
+def kind_of(guarantee: Guarantee) -> str:
+    """The name of its kind in records and ledgers."""
+    return next(name for name, kind in KINDS.items() if kind is type(guarantee))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,17 +13,15 @@ from typing import Any, NamedTuple
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy import ledger_file
 from jaxgeodp.privacy.accounts import (
-    KINDS,
     amounts,
     check_budget,
     describe_amounts,
     fits,
-    kind_of,
     parameters,
     remainder,
     total,
 )
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
 
 _DATASET = re.compile(r"\w[\w .:/-]{0,99}")
 
