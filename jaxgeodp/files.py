@@ -8,8 +8,14 @@ import tempfile
 from jaxgeodp.checks import InputError
 
 
-def write_atomically(path, content: str | bytes) -> None:
-    """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it."""
+def write_atomically(path, content: str | bytes, private: bool = False) -> None:
+    """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        private: for the eyes of the user only (mode 0600).
+    """
     path = pathlib.Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
@@ -17,10 +23,11 @@ def write_atomically(path, content: str | bytes) -> None:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
-        # mkstemp makes files private to the user; what is written is meant to be read.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
+        # mkstemp makes files private to the user; what else is written is meant to be read.
+        if not private:
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

@@ -27,11 +27,12 @@ class RepairReport(NamedTuple):
     dropped_vertices: int  #: left without a triangle
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
+    def counts(self) -> dict[str, int]:
+        """Everything but the numbering."""
+        return {name: value for name, value in self._asdict().items() if name != "numbering"}
+
     def __repr__(self):
-        counts = ", ".join(
-            f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if name != "numbering"
-        )
-        return f"RepairReport({counts})"
+        return f"RepairReport({', '.join(f'{name}={value}' for name, value in self.counts().items())})"
 
 
 def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairReport]:
