@@ -20,7 +20,7 @@ from jaxgeodp.surfaces.face_report import FaceReport, clipped_shares, report_tab
 from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import FORMATS, read_mesh
-from jaxgeodp.surfaces.workers import Ended, in_processes, leave_inside_import
+from jaxgeodp.workers import Ended, in_processes, leave_inside_import
 
 # Raise it whenever faces come out differently: what was kept under another number is done again.
 _PIPELINE = 2
