@@ -16,7 +16,8 @@ from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
 
-_AXES = ("x", "y", "z")
+# Below, rounding of the mean is not small beside the noise; above, sums overflow.
+_LEAST_SCALE, _LARGEST = 1e-9, 1e100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -198,9 +199,19 @@ class PointwiseGaussian:
 
         Args:
             data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, or noise that double precision cannot draw.
         """
         with jax.enable_x64(True):
             data = self._records(host_array("PointwiseGaussian", data)).astype(float)
+            with np.errstate(over="ignore"):
+                scale = np.asarray(self.scale(len(data)))
+            if not (np.min(scale) > _LEAST_SCALE and max(np.max(scale), np.max(self.half_range)) < _LARGEST):
+                raise InputError(
+                    f"PointwiseGaussian: half-ranges up to {np.max(self.half_range):g} and scales from "
+                    f"{np.min(scale):g} cannot be drawn in double precision; choose other parameters."
+                )
             value = np.asarray(self.simulate(system_key(), data, 1))[0]
         sensitivity, scale = (np.asarray(x(len(data))).tolist() for x in (self.sensitivity, self.scale))
         return make_release(
