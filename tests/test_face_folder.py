@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
-from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, face_curves, process_faces
+from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, boundary_newton, face_curves, process_faces
 from jaxgeodp.surfaces import folder as folder_module
 from jaxgeodp.surfaces.face_report import clipped_shares
 from jaxgeodp.surfaces.landmarks import Landmarks, read_landmarks
@@ -106,6 +106,18 @@ def test_other_numbering_needs_landmarks_of_its_own(people, template, tmp_path):
     notes = [report.note for report in process(files[:3], template, landmarks=wrong[:3]).reports]
     assert "the place of nose is not on the surface" in notes[1]
     assert "no vertex numbers" in notes[2]
+
+
+def test_where_newton_finds_no_map_the_linear_one_is_taken(people, template, monkeypatch):
+    mesh = Mesh(people[0], TRIANGLES)
+    usual = face_curves(mesh, NOSE, UP, template)
+    linear = face_curves(mesh, NOSE, UP, template, method="linear")
+    monkeypatch.setattr(boundary_newton, "_STEPS", 0)
+    found = face_curves(mesh, NOSE, UP, template)
+    assert (usual.map, found.map) == ("newton", "linear")
+    chex.assert_trees_all_close(found.curves, linear.curves)
+    with pytest.raises(InputError, match="use method='linear'"):
+        face_curves(mesh, NOSE, UP, template, method="newton")
 
 
 def test_landmarks_are_read_from_a_table(tmp_path):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.conformal import disk_conformal_map, folded_conformal_map
+from jaxgeodp.surfaces.conformal import folded_conformal_map
 from jaxgeodp.surfaces.distortion import angle_distortion, flips
 from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
 from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
@@ -90,7 +90,7 @@ class FaceTemplate:
             curves, samples: J and m of the radial curves.
         """
         with jax.enable_x64(True):
-            locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
+            locator = DiskLocator(mesh.faces, moebius_center(unfold(mesh, _plane(mesh)[0]), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
             move = similarity(grid, normalize(grid))
             lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
@@ -130,7 +130,7 @@ class FaceCurves(NamedTuple):
 
 
 def face_curves(
-    mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None, method: str = "newton"
+    mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None, method: str | None = None
 ) -> FaceCurves:
     """Radial curves of one face, of area 1, centred and turned onto a template.
 
@@ -140,13 +140,13 @@ def face_curves(
         template: public.
         ridge: also warp the face onto the template by its square-root normals (`register`), with this penalty. By
             default it is only turned.
-        method: of `disk_conformal_map`.
+        method: of `disk_conformal_map`; by default "newton", and "linear" where that finds no map.
 
     Raises:
         ValueError: a landmark is no vertex of the mesh, or the mesh cannot be mapped.
     """
     with jax.enable_x64(True):
-        folded = folded_conformal_map(mesh, method)
+        folded, method = _plane(mesh, method)
         plane = unfold(mesh, folded)
         locator = DiskLocator(mesh.faces, moebius_center(plane, nose, up))
         grid, move, inverted = _nearer_orientation(mesh, locator, template)
@@ -170,6 +170,16 @@ def face_curves(
             angle_distortion(mesh, plane),
             method,
         )
+
+
+def _plane(mesh, method=None):
+    """The map before folds are removed, and its method."""
+    if method is not None:
+        return folded_conformal_map(mesh, method), method
+    try:
+        return folded_conformal_map(mesh, "newton"), "newton"
+    except InputError:  # a very rough boundary
+        return folded_conformal_map(mesh, "linear"), "linear"
 
 
 def _nearer_orientation(mesh, locator, template):
