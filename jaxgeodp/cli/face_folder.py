@@ -36,6 +36,7 @@ class FolderCall(NamedTuple):
     landmarks: pathlib.Path | None
     registration: bool
     fill_holes: bool
+    scan: bool
     prepare: bool
     force: bool
     out: pathlib.Path
@@ -68,7 +69,7 @@ def process_folder(call: FolderCall) -> None:
     ridge = _RIDGE if call.registration else None
     with progress_bar("faces", len(files)) as advance:
         faces = process_faces(
-            files, call.nose, call.up, public, ridge, call.fill_holes, private, None, advance, own, bound
+            files, call.nose, call.up, public, ridge, call.fill_holes, private, None, advance, own, bound, call.scan
         )
     report = escape(str(private / "report.csv"))
     if call.prepare:
@@ -159,7 +160,7 @@ def _template(call):
     from jaxgeodp.surfaces.face_curves import FaceTemplate
 
     try:
-        return FaceTemplate.from_file(call.template, call.nose, call.up, call.fill_holes)
+        return FaceTemplate.from_file(call.template, call.nose, call.up, call.fill_holes, call.scan)
     except InputError as error:
         raise InputError(f"--template {call.template}: {error}") from None
 
@@ -210,6 +211,7 @@ def _described(release, call, public):
         "curves": list(public.curves.shape[:2]),
         "registration": {"ridge": _RIDGE} if call.registration else None,
         "fill_holes": call.fill_holes,
+        "scan": call.scan,
         "unusable_meshes": "count as the template",
     }
     return Release(release.value, release.record | {"unit": _UNIT, "preprocessing": preprocessing})

@@ -47,6 +47,9 @@ def face(
     ] = None,
     registration: Annotated[bool, typer.Option("--register", help="Also warp every face onto the template.")] = False,
     fill_holes: Annotated[bool, typer.Option("--fill-holes", help="Close holes of the meshes.")] = False,
+    scan: Annotated[
+        bool, typer.Option("--scan", help="Cut off fins and loose parts of raw scans, close hair-wide seams.")
+    ] = False,
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Process the meshes and write their report; release nothing.")
     ] = False,
@@ -71,7 +74,8 @@ def face(
         if folder == "demo" or drawn:
             given = {"--mu": mu, "--template": template, "--nose": nose, "--up": up, "--norm-bound": norm_bound}
             given |= {"--landmarks": landmarks, "--register": registration or None, "--fill-holes": fill_holes or None}
-            given |= {"--prepare": prepare or None, "--force": force or None, "--work": work}
+            given |= {"--scan": scan or None, "--prepare": prepare or None, "--force": force or None}
+            given |= {"--work": work}
             extra = [name for name, value in given.items() if value is not None]
             if extra:
                 raise InputError(f"face {folder} takes no {extra[0]}; leave it out, --out is the only option.")
@@ -96,6 +100,7 @@ def face(
                         landmarks=landmarks,
                         registration=registration,
                         fill_holes=fill_holes,
+                        scan=scan,
                         prepare=prepare,
                         force=force,
                         out=chosen,

@@ -97,19 +97,21 @@ class FaceTemplate:
             return cls(np.asarray(move(grid)), np.asarray(lines), Numbering.of(mesh))
 
     @classmethod
-    def from_file(cls, path, nose: int, up: int, fill_holes: bool = False, **sizes: int) -> "FaceTemplate":
+    def from_file(
+        cls, path, nose: int, up: int, fill_holes: bool = False, scan: bool = False, **sizes: int
+    ) -> "FaceTemplate":
         """The template of a public mesh file, with the vertex numbers of that file.
 
         Args:
             path: see `read_mesh`.
             nose, up: see `from_mesh`, but vertex numbers of the file.
-            fill_holes: see `read_mesh`.
+            fill_holes, scan: see `read_mesh`.
             sizes: ``radii``, ``angles``, ``curves``, ``samples`` of `from_mesh`.
 
         Raises:
             ValueError: the file is no face, or a landmark is no vertex of it.
         """
-        mesh, report = read_mesh(path, fill_holes)
+        mesh, report = read_mesh(path, fill_holes, scan)
         check_numbers(Landmarks(nose, up), pathlib.Path(path).suffix)
         own = [place_landmark(*pair, mesh, report.numbering) for pair in (("nose", nose), ("up", up))]
         found = cls.from_mesh(mesh, *own, **sizes)

@@ -43,6 +43,7 @@ class _Settings(NamedTuple):
     template: FaceTemplate
     ridge: float | None
     fill_holes: bool
+    scan: bool
 
 
 class _Result(NamedTuple):
@@ -79,6 +80,7 @@ def process_faces(
     progress: Callable[[int], None] | None = None,
     landmarks: Sequence[Landmarks | None] | None = None,
     norm_bound=None,
+    scan: bool = False,
 ) -> Faces:
     """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
 
@@ -99,6 +101,7 @@ def process_faces(
         landmarks: of single meshes, instead of ``nose`` and ``up``; None where those hold.
         norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
             ``report.csv``.
+        scan: see `repair`.
 
     Raises:
         ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.
@@ -113,7 +116,7 @@ def process_faces(
         raise InputError(f"process_faces: landmarks must be {len(sources)}, one or None per mesh, got {len(own)}.")
     if workers > 1:
         leave_inside_import()
-    settings = _Settings(nose, up, template, ridge, fill_holes)
+    settings = _Settings(nose, up, template, ridge, fill_holes, scan)
     if keep is None:
         return _collect(_process(sources, own, settings, [None] * len(sources), workers, progress))
     keep = pathlib.Path(keep)
@@ -229,7 +232,7 @@ def _face(settings, source, own):
     mesh, repairs, numbers = source, None, None
     if not isinstance(source, Mesh):
         check_numbers(marks, source.suffix)
-        mesh, report = read_mesh(source, settings.fill_holes)
+        mesh, report = read_mesh(source, settings.fill_holes, settings.scan)
         numbers, repairs = report.numbering, report.counts()
     if own is None and template.numbering is not None and not Numbering.of(mesh, numbers).agrees(template.numbering):
         raise InputError(
