@@ -11,8 +11,6 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces.connectivity import (
     boundary_half_edges,
     boundary_loops,
-    components,
-    edges,
     first_equal,
     half_edges,
     neighbours,
@@ -37,7 +35,7 @@ class RepairReport(NamedTuple):
     filled_holes: int  #: boundary loops that were closed
     ears: int  #: triangles with two edges on the boundary, cut off
     dropped_vertices: int  #: left without a triangle
-    cut_triangles: int  #: of smaller parts, of fins and of smaller fans, with ``scan``
+    cut_triangles: int  #: of smaller parts and smaller fans, with ``scan``
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
     def counts(self) -> dict[str, int]:
@@ -59,9 +57,9 @@ def repair(vertices, faces, fill_holes: bool = False, scan: bool = False) -> tup
         vertices: (V, 3), finite.
         faces: (F, 3) vertex numbers.
         fill_holes: close every boundary loop but the longest by triangles around its centroid.
-        scan: do more, as raw scans need it. Vertices nearer than a thousandth of the median edge are merged; triangles
-            that stick out of an edge with two others are cut off, as are all fans of a vertex but the largest, and all
-            parts but the one with the largest area.
+        scan: do more, as raw scans need it. Vertices nearer than a thousandth of the median edge are merged; of
+            parts that do not hang together by edges of two triangles, the one with the largest area is kept (what
+            stands on the surface by an edge is cut off), and of several fans at a vertex the largest.
 
     Raises:
         ValueError: the surface is not a disk, and these means cannot make it one. Vertex numbers in the sentence are
@@ -128,47 +126,41 @@ def _first_near(vertices, faces):
 
 
 def _without_scraps(vertices, faces):
-    """Without fins, fans of a vertex but its largest, and parts but the largest; and how many triangles that were."""
+    """Without parts but the largest and fans of a vertex but its largest; and how many triangles that were."""
     count, before = len(faces), len(faces) + 1
     while 0 < len(faces) < before:
         before = len(faces)
-        faces = _largest_part(vertices, _without_fans(_without_fins(faces)))
+        faces = _without_fans(_largest_part(vertices, faces))
     return faces, count - len(faces)
-
-
-def _without_fins(faces):
-    """Without the triangles that hang on an edge of several others, and what hangs on them."""
-    while len(faces):
-        _, edge, counts = edges(faces)
-        crowded = np.any(counts[edge].reshape(-1, 3) > 2, axis=1)
-        loose = np.sum(counts[edge].reshape(-1, 3) == 1, axis=1)
-        fins = crowded & (loose > 0) & (loose == np.max(loose[crowded], initial=0))
-        if not np.any(fins):
-            return faces
-        faces = faces[~fins]
-    return faces
 
 
 def _without_fans(faces):
     """Without the smaller fans of vertices that have several."""
-    while len(split_vertices(faces)):
-        vertex = split_vertices(faces)[0]
-        around = np.flatnonzero(np.any(faces == vertex, axis=1))
-        others = np.where(faces[around] == vertex, -1, faces[around])
-        # Two triangles of a fan share another vertex.
-        pairs = np.argwhere(np.any(others[:, None, :, None] == np.where(others < 0, -2, others)[None, :, None], (2, 3)))
-        graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(around), len(around)))
-        fan = csgraph.connected_components(graph, directed=False)[1]
-        faces = np.delete(faces, around[fan != np.argmax(np.bincount(fan))], axis=0)
+    while len(split := split_vertices(faces)):
+        smaller = [_smaller_fans(faces, vertex) for vertex in split]
+        faces = np.delete(faces, np.unique(np.concatenate(smaller)), axis=0)
     return faces
 
 
+def _smaller_fans(faces, vertex):
+    """Numbers of the triangles around a vertex that are not in its largest fan."""
+    around = np.flatnonzero(np.any(faces == vertex, axis=1))
+    others = np.array([[corner for corner in face if corner != vertex] for face in faces[around]])
+    # Two triangles of a fan share another vertex.
+    pairs = np.argwhere(np.any(others[:, None, :, None] == others[None, :, None], axis=(2, 3)))
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(around), len(around)))
+    fan = csgraph.connected_components(graph, directed=False)[1]
+    return around[fan != np.argmax(np.bincount(fan))]
+
+
 def _largest_part(vertices, faces):
-    if len(faces) == 0:
-        return faces
-    part = components(faces, len(vertices))[faces[:, 0]]
+    """Of the parts that hang together by edges of two triangles: a fin has an edge of three."""
+    pairs = neighbours(faces) // 3
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(faces), len(faces)))
+    part = csgraph.connected_components(graph, directed=False)[1]
     a, b, c = np.moveaxis(vertices[faces], 1, 0)
-    return faces[part == np.argmax(np.bincount(part, np.linalg.norm(np.cross(b - a, c - a), axis=1)))]
+    areas = np.bincount(part, np.linalg.norm(np.cross(b - a, c - a), axis=1))
+    return faces[part == np.argmax(areas)]
 
 
 def _mend_flat(vertices, faces):
