@@ -8,8 +8,14 @@ import tempfile
 from jaxgeodp.checks import InputError
 
 
-def write_atomically(path, content: str | bytes) -> None:
-    """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it."""
+def write_atomically(path, content: str | bytes, private: bool = False) -> None:
+    """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it.
+
+    Args:
+        path: of the file.
+        content: all of it.
+        private: for the eyes of the user only (mode 0600).
+    """
     path = pathlib.Path(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
     try:
@@ -17,7 +23,8 @@ def write_atomically(path, content: str | bytes) -> None:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
             os.fsync(stream.fileno())
-        allow_as_usual(temporary)
+        if not private:
+            allow_as_usual(temporary)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):

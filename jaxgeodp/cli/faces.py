@@ -10,24 +10,31 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 
 # The demo: releases of these strengths, by people who do not exist.
 _MUS = (1.0, 2.0, 3.0)
 _DEMO_FACES, _DEMO_REFERENCE = 200, 24
-# The paper's split of the budget between the coordinates, to be scaled to the total.
-_SPLIT = (0.2, 0.2, 0.55)
 
 
 def face(
-    folder: Annotated[str, typer.Argument(help="A folder of meshes (.obj, .ply, .stl, .off), or 'demo'.")],
-    mu: Annotated[float, typer.Option(help="Privacy parameter of the whole face (Gaussian DP).")] = 3.0,
+    folder: Annotated[
+        str,
+        typer.Argument(
+            help="A folder of meshes (.obj, .ply, .stl, .off), one per person; 'demo'; or a release.json to draw again."
+        ),
+    ],
+    mu: Annotated[
+        float | None, typer.Option(help="Privacy parameter of the whole face (Gaussian DP) per mesh; 3 by default.")
+    ] = None,
     template: Annotated[
         pathlib.Path | None, typer.Option(help="A public mesh, never one of the folder or their mean.")
     ] = None,
-    nose: Annotated[int, typer.Option(help="Vertex number of the tip of the nose, in all meshes.")] = 0,
+    nose: Annotated[
+        int | None, typer.Option(help="Vertex number of the tip of the nose, in the template and all meshes like it.")
+    ] = None,
     up: Annotated[
         int | None, typer.Option(help="Vertex number of a landmark above it, such as the root of the nose.")
     ] = None,
@@ -35,70 +42,75 @@ def face(
         str | None,
         typer.Option(help="Public bound of a curve's deviation from the template in faces of area 1: X,Y,Z or one."),
     ] = None,
+    landmarks: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="A .csv of file,nose,up for meshes of other numbering: vertex numbers, or places 'x y z'."),
+    ] = None,
     registration: Annotated[bool, typer.Option("--register", help="Also warp every face onto the template.")] = False,
     fill_holes: Annotated[bool, typer.Option("--fill-holes", help="Close holes of the meshes.")] = False,
-    out: Annotated[pathlib.Path, typer.Option(help="Folder of the release and its picture.")] = pathlib.Path(
-        "jaxgeodp-face"
-    ),
+    scan: Annotated[
+        bool, typer.Option("--scan", help="Cut off fins and loose parts of raw scans, close hair-wide seams.")
+    ] = False,
+    prepare: Annotated[
+        bool, typer.Option("--prepare", help="Process the meshes and write their report; release nothing.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Release even if the noise drowns the face.")] = False,
+    out: Annotated[
+        pathlib.Path | None, typer.Option(help="Folder of the release and its picture; jaxgeodp-face by default.")
+    ] = None,
     work: Annotated[
         pathlib.Path | None,
-        typer.Option(help="Private folder of processed faces and report.csv; --out plus '-private' by default."),
+        typer.Option(help="Private folder of processed faces and report.csv; that of the meshes plus '-private'."),
     ] = None,
     ledger: LEDGER = None,
     dataset: DATASET = None,
 ) -> None:
-    """Release the private mean of 3D faces; 'jaxgeodp face demo' shows it on synthetic ones."""
+    """Release the private mean of 3D faces; 'jaxgeodp face demo' shows it on synthetic ones.
+
+    The guarantee is for each mesh file: a person with two files has twice the mu. Prepare, read the private report,
+    then release.
+    """
     with one_sentence_errors():
-        if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise InputError(f"--out {out} exists and is not an empty folder; name another.")
-        positive_number("face", "--mu", mu)
-        private = out.with_name(out.name + "-private") if work is None else work
-        if private.resolve() == out.resolve() or out.resolve() in private.resolve().parents:
-            raise InputError("--work must lie outside --out: it holds private data.")
-        book = opened_ledger(ledger, dataset)
-        if folder == "demo":
-            if book is not None:
-                raise InputError("face demo takes no --ledger: its people do not exist.")
-            with quiet_libraries():
-                _demo(out)
-            return
+        from jaxgeodp.cli.face_folder import FolderCall, check_out, draw_release, process_folder
+
+        drawn = folder.endswith(".json")
+        if folder == "demo" or drawn:
+            given = {"--mu": mu, "--template": template, "--nose": nose, "--up": up, "--norm-bound": norm_bound}
+            given |= {"--landmarks": landmarks, "--register": registration or None, "--fill-holes": fill_holes or None}
+            given |= {"--scan": scan or None, "--prepare": prepare or None, "--force": force or None}
+            given |= {"--work": work, "--ledger": ledger, "--dataset": dataset}
+            extra = [name for name, value in given.items() if value is not None]
+            if extra:
+                raise InputError(f"face {folder} takes no {extra[0]}; leave it out, --out is the only option.")
+        chosen = pathlib.Path("jaxgeodp-face") if out is None else out
         with quiet_libraries():
-            _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private, book)
-
-
-def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private, book):
-    from jaxgeodp.surfaces.face_curves import FaceTemplate
-    from jaxgeodp.surfaces.folder import mesh_files, process_faces
-    from jaxgeodp.surfaces.mesh_files import read_mesh
-
-    for name, value in (("--template", template), ("--up", up), ("--norm-bound", norm_bound)):
-        if value is None:
-            raise InputError(f"face needs {name}; it is public, and no default would be right.")
-    bound = _numbers(norm_bound)
-    files = mesh_files(folder)
-    if len(files) < 2:
-        raise InputError(f"{folder} holds one mesh; a mean needs at least 2.")
-    mesh, report = read_mesh(template, fill_holes)
-    for name, vertex in (("--nose", nose), ("--up", up)):
-        if not 0 <= vertex < len(report.numbering) or report.numbering[vertex] < 0:
-            raise InputError(f"{name} {vertex} is no vertex of the template; name one that is.")
-    public = FaceTemplate.from_mesh(mesh, int(report.numbering[nose]), int(report.numbering[up]))
-    mechanism = _mechanism(public, bound, mu)
-    if book is not None:
-        book.check(mechanism.guarantee)  # before the work
-    with _progress("faces", len(files)) as advance:
-        faces = process_faces(
-            files, nose, up, public, 0.1 if registration else None, fill_holes, private, None, advance
-        )
-    release = mechanism.release(faces.curves, book)
-    out.mkdir(parents=True, exist_ok=True)
-    release.save(out / "release.json")
-    _draw(out / "face.png", [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)])
-    OUTPUT.print(
-        f"Wrote {escape(str(out))}. What each mesh needed is in {escape(str(private / 'report.csv'))}: private.",
-        soft_wrap=True,
-        highlight=False,
-    )
+            if folder == "demo":
+                check_out(chosen)
+                chosen.mkdir(parents=True, exist_ok=True)
+                _demo(chosen)
+            elif drawn:
+                record = pathlib.Path(folder)
+                draw_release(record, record.parent if out is None else out)
+            else:
+                process_folder(
+                    FolderCall(
+                        folder=folder,
+                        mu=mu,
+                        template=template,
+                        nose=nose,
+                        up=up,
+                        norm_bound=norm_bound,
+                        landmarks=landmarks,
+                        registration=registration,
+                        fill_holes=fill_holes,
+                        scan=scan,
+                        prepare=prepare,
+                        force=force,
+                        out=chosen,
+                        work=work,
+                        ledger=opened_ledger(ledger, dataset),
+                    )
+                )
 
 
 def _demo(out):
@@ -118,7 +130,7 @@ def _demo(out):
     nose, up = generator.nose_tip, generator.nasion
     public = FaceTemplate.from_mesh(Mesh(generator.template, generator.triangles), nose, up)
     meshes = [Mesh(vertices, generator.triangles) for vertices in everybody]
-    with _progress("faces", len(meshes)) as advance:
+    with progress_bar("faces", len(meshes)) as advance:
         faces = process_faces(meshes, nose, up, public, progress=advance)
     reference, curves = faces.curves[:_DEMO_REFERENCE], faces.curves[_DEMO_REFERENCE:]
     points = faces.vertices[_DEMO_REFERENCE:]
@@ -138,22 +150,13 @@ def _demo(out):
         rows.append((mu, _mse(release.value, mean), _mse(noisy.value, point_mean)))
         if mu == _MUS[-1]:
             _draw_points(out / "pointwise.png", noisy.value, generator.triangles, mu)
-    _draw(out / "faces.png", shown)
+    draw_faces(out / "faces.png", shown)
     _draw_lines(out / "curves.png", shown)
     OUTPUT.print("mean squared error of a point, faces of area 1, times 10,000:")
     for mu, ours, theirs in rows:
         OUTPUT.print(f"  μ = {mu:g}: radial curves {1e4 * ours:.3f}, every point by itself {1e4 * theirs:.3f}")
     seconds = time.perf_counter() - start
     OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
-
-
-def _mechanism(public, bound, mu):
-    import numpy as np
-
-    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism
-
-    share = np.asarray(_SPLIT) / np.linalg.norm(_SPLIT) / np.sqrt(len(public.curves))
-    return FaceMeanMechanism(public.curves, bound, mu * share * (1.0 - 1e-14))
 
 
 def _designed(public, reference, bound, n, mu):
@@ -183,23 +186,14 @@ def _mse(value, truth):
     return float(((value - truth) ** 2).sum(axis=-1).mean())
 
 
-def _numbers(text):
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 3) or not all(0 < number < float("inf") for number in numbers):
-        raise InputError(f"--norm-bound must be one number above 0, or three as X,Y,Z, got '{text}'.")
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _draw(path, faces):
+def draw_faces(path, faces):
+    """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3)."""
     import matplotlib.figure
 
     from jaxgeodp.surfaces.rendering import draw_curves
 
     figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 6.6), layout="constrained")
-    axes = figure.subplots(2, len(faces))
+    axes = figure.subplots(2, len(faces), squeeze=False)
     for column, (title, curves) in enumerate(faces):
         for axis, view in zip(axes[:, column], ("front", "three-quarter"), strict=True):
             draw_curves(axis, curves, view)
@@ -237,7 +231,8 @@ def _save(figure, path):
 
 
 @contextlib.contextmanager
-def _progress(what, total):
+def progress_bar(what, total):
+    """A bar on the terminal; yields what tells it the number done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal

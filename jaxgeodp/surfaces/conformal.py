@@ -43,6 +43,11 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
         >>> bool(abs(disk_conformal_map(roof)[4]) < 1e-12)
         True
     """
+    return unfold(mesh, folded_conformal_map(mesh, method))
+
+
+def folded_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
+    """`disk_conformal_map` before its folds are removed."""
     if method not in METHODS:
         raise InputError(f"disk_conformal_map: method must be 'newton', 'fast' or 'linear', got {method!r}.")
     if len(mesh.interior) == 0:
@@ -64,7 +69,7 @@ def _map(mesh, method):
         angles = _in_order(fast_angles(mesh, laplacian, problem, angles), angles)
     else:
         angles = _in_order(linear_angles(mesh, laplacian), angles)
-    return unfold(mesh, problem.fill(np.exp(1j * angles)))
+    return problem.fill(np.exp(1j * angles))
 
 
 def arc_length_angles(mesh: Mesh) -> np.ndarray:

@@ -3,21 +3,33 @@
 conformal map -> nose to the centre, second landmark up -> polar grid -> unit area, centred, turned onto the template
 -> radial curves (Soto 2024, sections 2 and 3). Every face is processed by itself: no step looks at another face, which
 is what the privacy of `FaceMeanMechanism` needs.
+
+A mesh whose triangles are all clockwise seen from outside has a mirrored map, which no rotation undoes. Both
+orientations are tried, and the one nearer to the template counts.
 """
 
 import dataclasses
+import pathlib
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.surfaces.conformal import disk_conformal_map
+from jaxgeodp.checks import InputError
+from jaxgeodp.surfaces.conformal import folded_conformal_map
+from jaxgeodp.surfaces.distortion import angle_distortion, flips
 from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
+from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
 from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.surfaces.mesh_files import read_mesh
 from jaxgeodp.surfaces.moebius import moebius_center
 from jaxgeodp.surfaces.registration import register, warp, warp_points
-from jaxgeodp.surfaces.square_root import normalize, similarity
+from jaxgeodp.surfaces.square_root import area, disk_integral, normalize, similarity
+from jaxgeodp.surfaces.unfolding import unfold
+
+# How far the area of a template may be from 1: grids coarser than the mesh miss some of it.
+_AREA = 0.25
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,10 +39,35 @@ class FaceTemplate:
     Args:
         grid: on the polar grid, (R, T, 3).
         curves: its radial curves, (J, m, 3).
+        numbering: of its mesh, which meshes must share if landmarks are given as vertex numbers for all of them; None
+            checks nothing.
+
+    Raises:
+        ValueError: shapes are others, values are not finite, or the area of the grid is not about 1.
     """
 
     grid: np.ndarray
     curves: np.ndarray
+    numbering: Numbering | None = None
+
+    def __post_init__(self):
+        for name, shape in (("grid", "(R, T, 3), R at least 4 and T even"), ("curves", "(J, m, 3)")):
+            array = np.array(getattr(self, name))
+            fits = array.ndim == 3 and array.shape[2] == 3 and array.size and array.dtype.kind in "fiu"
+            if not fits or (name == "grid" and (array.shape[0] < 4 or array.shape[1] % 2)):
+                raise InputError(f"FaceTemplate: {name} must have shape {shape}, got {array.shape}.")
+            if not np.all(np.isfinite(array)):
+                raise InputError(f"FaceTemplate: {name} must be finite; make it by FaceTemplate.from_mesh.")
+            array = array.astype(float)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        with jax.enable_x64(True):
+            found = float(area(self.grid))
+        if not abs(found - 1.0) <= _AREA:
+            raise InputError(
+                f"FaceTemplate: the surface on the grid must have area 1, got {found:.3g}; make it by "
+                "FaceTemplate.from_mesh."
+            )
 
     @classmethod
     def from_mesh(
@@ -53,11 +90,32 @@ class FaceTemplate:
             curves, samples: J and m of the radial curves.
         """
         with jax.enable_x64(True):
-            locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
+            locator = DiskLocator(mesh.faces, moebius_center(unfold(mesh, _plane(mesh)[0]), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
             move = similarity(grid, normalize(grid))
             lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
-            return cls(np.asarray(move(grid)), np.asarray(lines))
+            return cls(np.asarray(move(grid)), np.asarray(lines), Numbering.of(mesh))
+
+    @classmethod
+    def from_file(
+        cls, path, nose: int, up: int, fill_holes: bool = False, scan: bool = False, **sizes: int
+    ) -> "FaceTemplate":
+        """The template of a public mesh file, with the vertex numbers of that file.
+
+        Args:
+            path: see `read_mesh`.
+            nose, up: see `from_mesh`, but vertex numbers of the file.
+            fill_holes, scan: see `read_mesh`.
+            sizes: ``radii``, ``angles``, ``curves``, ``samples`` of `from_mesh`.
+
+        Raises:
+            ValueError: the file is no face, or a landmark is no vertex of it.
+        """
+        mesh, report = read_mesh(path, fill_holes, scan)
+        check_numbers(Landmarks(nose, up), pathlib.Path(path).suffix)
+        own = [place_landmark(*pair, mesh, report.numbering) for pair in (("nose", nose), ("up", up))]
+        found = cls.from_mesh(mesh, *own, **sizes)
+        return dataclasses.replace(found, numbering=Numbering.of(mesh, report.numbering))
 
 
 class FaceCurves(NamedTuple):
@@ -66,9 +124,16 @@ class FaceCurves(NamedTuple):
     curves: np.ndarray  #: radial curves, (J, m, 3)
     grid: np.ndarray  #: on the polar grid, (R, T, 3)
     vertices: np.ndarray  #: of the mesh, (V, 3), moved alike
+    distance: float  #: root mean square of the grid's distance from the template's, over the disk
+    inverted: bool  #: the triangles are clockwise seen from outside
+    flips: int  #: triangles that the map folded over, before it was mended
+    distortion: float  #: mean change of the angles by the map, in degrees
+    map: str  #: method of the map
 
 
-def face_curves(mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None) -> FaceCurves:
+def face_curves(
+    mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None, method: str | None = None
+) -> FaceCurves:
     """Radial curves of one face, of area 1, centred and turned onto a template.
 
     Args:
@@ -77,22 +142,64 @@ def face_curves(mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: f
         template: public.
         ridge: also warp the face onto the template by its square-root normals (`register`), with this penalty. By
             default it is only turned.
+        method: of `disk_conformal_map`; by default "newton", and "linear" where that finds no map.
 
     Raises:
-        ValueError: a landmark is no vertex of the mesh.
+        ValueError: a landmark is no vertex of the mesh, or the mesh cannot be mapped.
     """
     with jax.enable_x64(True):
-        locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
-        grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(*template.grid.shape[:2])))
+        folded, method = _plane(mesh, method)
+        plane = unfold(mesh, folded)
+        locator = DiskLocator(mesh.faces, moebius_center(plane, nose, up))
+        grid, move, inverted = _nearer_orientation(mesh, locator, template)
         places = curve_points(*template.curves.shape[:2])
-        move = similarity(grid, template.grid)
-        grid = move(grid)
         if ridge is not None:
             found = register(grid[None], jnp.asarray(template.grid), ridge)
             coefficients, rotation = found.coefficients[0], found.rotations[0]
             places = np.asarray(warp_points(coefficients, jnp.asarray(places)))
             grid = jnp.einsum("ij,...j->...i", rotation, warp(grid, coefficients))
-        lines, vertices = (move(jnp.asarray(x)) for x in (locator.sample(mesh.vertices, places), mesh.vertices))
+        sampled = locator.sample(mesh.vertices, _seen(places, inverted))
+        lines, vertices = (move(jnp.asarray(x)) for x in (sampled, mesh.vertices))
         if ridge is not None:
             lines, vertices = (jnp.einsum("ij,...j->...i", rotation, x) for x in (lines, vertices))
-        return FaceCurves(np.asarray(lines), np.asarray(grid), np.asarray(vertices))
+        return FaceCurves(
+            np.asarray(lines),
+            np.asarray(grid),
+            np.asarray(vertices),
+            _distance(grid, template),
+            inverted,
+            len(flips(mesh, folded)),
+            angle_distortion(mesh, plane),
+            method,
+        )
+
+
+def _plane(mesh, method=None):
+    """The map before folds are removed, and its method."""
+    if method is not None:
+        return folded_conformal_map(mesh, method), method
+    try:
+        return folded_conformal_map(mesh, "newton"), "newton"
+    except InputError:  # a very rough boundary
+        return folded_conformal_map(mesh, "linear"), "linear"
+
+
+def _nearer_orientation(mesh, locator, template):
+    """Grid on the template, how it got there, and whether it is that of the mesh turned inside out."""
+    found = []
+    for inverted in (False, True):
+        points = _seen(polar_points(*template.grid.shape[:2]), inverted)
+        grid = jnp.asarray(locator.sample(mesh.vertices, points))
+        move = similarity(grid, template.grid)
+        found.append((_distance(move(grid), template), move(grid), move, inverted))
+    # Energies of normals do not tell: a face inside out fits nearly as well.
+    return min(found, key=lambda candidate: candidate[0])[1:]
+
+
+def _seen(points, inverted):
+    """Where points lie in the map of a mesh, which is mirrored at the landmarks' axis if the mesh is inside out."""
+    return -np.conj(points) if inverted else points
+
+
+def _distance(grid, template):
+    return float(jnp.sqrt(disk_integral(jnp.sum((grid - template.grid) ** 2, axis=-1)) / jnp.pi))

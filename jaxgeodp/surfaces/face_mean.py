@@ -17,7 +17,8 @@ from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 
-_AXES = ("x", "y", "z")
+# Below, rounding of the mean is not small beside the noise; above, sums overflow.
+_LEAST_SCALE, _LARGEST = 1e-9, 1e100
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,14 +109,18 @@ class FaceMeanMechanism:
         Raises:
             ValueError: wrong shape, fewer than two faces, or the ledger has not enough left.
         """
+        return self._release(data, ledger, numerics)
+
+    def _release(self, data, ledger, numerics="idealized", finish=np.ascontiguousarray, more=None) -> Release:
+        """``finish`` is the post-processing of the curves, ``more`` further public entries of the record."""
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
         return self._curves._release(
             self._records(host_array(type(self).__name__, data)),
             ledger,
             numerics,
             type(self).__name__,
-            lambda curves: np.ascontiguousarray(_face(curves)),
-            {"layout": layout},
+            lambda curves: finish(_face(curves)),
+            {"layout": layout, **(more or {})},
         )
 
     def _records(self, data):
@@ -203,9 +208,20 @@ class PointwiseGaussian:
         Args:
             data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
             ledger: charged before anything is drawn.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, noise that double precision cannot draw, or the ledger has
+                not enough left.
         """
         with jax.enable_x64(True):
             data = self._records(host_array("PointwiseGaussian", data)).astype(float)
+            with np.errstate(over="ignore"):
+                scale = np.asarray(self.scale(len(data)))
+            if not (np.min(scale) > _LEAST_SCALE and max(np.max(scale), np.max(self.half_range)) < _LARGEST):
+                raise InputError(
+                    f"PointwiseGaussian: half-ranges up to {np.max(self.half_range):g} and scales from "
+                    f"{np.min(scale):g} cannot be drawn in double precision; choose other parameters."
+                )
             sensitivity, scale = (np.asarray(x(len(data))).tolist() for x in (self.sensitivity, self.scale))
             return make_release(
                 lambda: np.asarray(self.simulate(system_key(), data, 1))[0],

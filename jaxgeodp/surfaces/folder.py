@@ -1,10 +1,10 @@
 """Radial curves of many faces: parallel over the cores, face by face, so that a run may be killed and resumed."""
 
-import concurrent.futures
-import csv
+import contextlib
+import functools
 import hashlib
 import io
-import multiprocessing
+import json
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -12,19 +12,45 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.files import only_writer, write_atomically
 from jaxgeodp.surfaces.face_curves import FaceTemplate, face_curves
+from jaxgeodp.surfaces.face_report import FaceReport, clipped_shares, report_table
+from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import FORMATS, read_mesh
+from jaxgeodp.workers import Ended, in_processes, leave_inside_import
+
+# Raise it whenever faces come out differently: what was kept under another number is done again.
+_PIPELINE = 2
+_MARKER = ".jaxgeodp-faces"
 
 
 class Faces(NamedTuple):
     """Faces relative to a template: private."""
 
-    curves: np.ndarray  #: radial curves, (n, J, m, 3); NaN for a face that could not be processed
+    curves: np.ndarray  #: radial curves, (n, J, m, 3); NaN for a face that is not used
     vertices: np.ndarray | None  #: (n, V, 3), where all have the same number
-    reports: list[str]  #: what each mesh needed, or why it could not be processed: for the custodian only
+    reports: list[FaceReport]  #: what each mesh needed, or why it is not used: for the custodian only
+
+
+class _Settings(NamedTuple):
+    """What is the same for all faces; all of it public."""
+
+    nose: int
+    up: int
+    template: FaceTemplate
+    ridge: float | None
+    fill_holes: bool
+    scan: bool
+
+
+class _Result(NamedTuple):
+    curves: np.ndarray
+    vertices: np.ndarray
+    report: FaceReport
+    final: bool = True  #: the next attempt would end alike
 
 
 def mesh_files(folder) -> list[pathlib.Path]:
@@ -52,121 +78,197 @@ def process_faces(
     keep: pathlib.Path | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    landmarks: Sequence[Landmarks | None] | None = None,
+    norm_bound=None,
+    scan: bool = False,
 ) -> Faces:
     """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
 
+    Faces are processed in other processes, which import the calling script: call this under
+    ``if __name__ == "__main__":``, or with ``workers=1``.
+
     Args:
         sources: meshes, or files that `read_mesh` reads.
-        nose, up: vertex numbers of the landmarks, the same in all meshes.
+        nose, up: vertex numbers of the landmarks in all meshes; a mesh that is not numbered like the template's is not
+            used, nor is an STL file.
         template: public.
         ridge: of the registration; None turns faces only.
         fill_holes: see `read_mesh`.
-        keep: a private folder for what is done, so that a later call goes on from there, and for ``report.csv``.
+        keep: a private folder for what is done, so that a later call goes on from there, and for ``report.csv``. It is
+            made, or empty, or of an earlier call.
         workers: processes; as many as cores by default.
         progress: called with the number of faces done.
+        landmarks: of single meshes, instead of ``nose`` and ``up``; None where those hold.
+        norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
+            ``report.csv``.
+        scan: see `repair`.
 
     Raises:
-        ValueError: another process works in ``keep``.
+        ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.
     """
+    sources = list(sources)
     workers = os.cpu_count() if workers is None else workers
     positive_integer("process_faces", "workers", workers, 1)
+    if not sources:
+        raise InputError("process_faces: sources is empty; give at least one mesh.")
+    own = [None] * len(sources) if landmarks is None else list(landmarks)
+    if len(own) != len(sources):
+        raise InputError(f"process_faces: landmarks must be {len(sources)}, one or None per mesh, got {len(own)}.")
+    if workers > 1:
+        leave_inside_import()
+    settings = _Settings(nose, up, template, ridge, fill_holes, scan)
     if keep is None:
-        return _collect(
-            _process(sources, nose, up, template, ridge, fill_holes, [None] * len(sources), workers, progress)
-        )
+        return _collect(_process(sources, own, settings, [None] * len(sources), workers, progress))
     keep = pathlib.Path(keep)
-    keep.mkdir(parents=True, exist_ok=True)
-    keep.chmod(0o700)
+    make_private(keep)
     with only_writer(keep):
-        common = hashlib.sha256(repr((nose, up, ridge, fill_holes)).encode())
-        for array in (template.grid, template.curves):
-            common.update(np.ascontiguousarray(array).tobytes())
-        places = [keep / f"{_fingerprint(common, source)}.npz" for source in sources]
-        faces = _collect(_process(sources, nose, up, template, ridge, fill_holes, places, workers, progress))
-        table = io.StringIO()
-        writer = csv.writer(table, lineterminator="\n")
-        writer.writerow(["face", "report"])
-        writer.writerows(zip((_name(source, j) for j, source in enumerate(sources)), faces.reports, strict=True))
-        write_atomically(keep / "report.csv", table.getvalue())
+        for rest in keep.glob(".part-*"):  # of a killed run
+            rest.unlink()
+        common = _fingerprint_of_settings(settings)
+        places = [_place(keep, common, *pair) for pair in zip(sources, own, strict=True)]
+        faces = _collect(_process(sources, own, settings, places, workers, progress))
+        names = [source.name if isinstance(source, pathlib.Path) else str(j) for j, source in enumerate(sources)]
+        clipped = None if norm_bound is None else clipped_shares(faces.curves, template.curves, norm_bound)
+        write_atomically(keep / "report.csv", report_table(names, faces.reports, clipped), private=True)
     return faces
 
 
-def _name(source, number):
-    return source.name if isinstance(source, pathlib.Path) else str(number)
+def make_private(folder):
+    """Make a folder for processed faces that nobody else may read, if it is not there.
+
+    Raises:
+        ValueError: it is there and holds other files; it is left alone.
+    """
+    marker = folder / _MARKER
+    if folder.exists() and not (folder.is_dir() and (marker.exists() or not any(folder.iterdir()))):
+        raise InputError(
+            f"{folder} is not a folder of processed faces and not empty; name a new folder, which will be private."
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    marker.touch(mode=0o600)
 
 
-def _fingerprint(common, source):
-    own = common.copy()
+def _fingerprint_of_settings(settings):
+    template = settings.template
+    public = (_PIPELINE, __version__, settings._replace(template=None))
+    common = hashlib.sha256(repr(public).encode())
+    numbering = () if template.numbering is None else template.numbering
+    for array in (template.grid, template.curves, *map(np.asarray, numbering)):
+        common.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
+    return common
+
+
+def _place(keep, common, source, own):
+    """Where the result of a face is kept, by everything it depends on; None for a file that cannot be read."""
+    digest = common.copy()
+    digest.update(repr(own).encode())
     if isinstance(source, Mesh):
-        own.update(np.ascontiguousarray(source.vertices).tobytes() + np.ascontiguousarray(source.faces).tobytes())
+        digest.update(np.ascontiguousarray(source.vertices).tobytes() + np.ascontiguousarray(source.faces).tobytes())
     else:
-        own.update(source.read_bytes())
-    return own.hexdigest()[:32]
+        digest.update(source.suffix.lower().encode())
+        try:
+            digest.update(source.read_bytes())
+        except OSError:
+            return None
+    return keep / f"{digest.hexdigest()[:32]}.npz"
 
 
-def _process(sources, nose, up, template, ridge, fill_holes, places, workers, progress):
-    done = [_read(place) for place in places]
+def _process(sources, own, settings, places, workers, progress):
+    done = [_read(place, settings.template) for place in places]
     waiting = [j for j, result in enumerate(done) if result is None]
-    if progress is not None:
-        progress(len(sources) - len(waiting))
-    shared = (nose, up, template, ridge, fill_holes)
+    say = (lambda count: None) if progress is None else progress
+    say(len(sources) - len(waiting))
+    one = functools.partial(_one, settings)
+    jobs = [(sources[j], own[j], places[j]) for j in waiting]
     if workers == 1:
-        for count, j in enumerate(waiting, len(sources) - len(waiting) + 1):
-            done[j] = _one(sources[j], places[j], *shared)
-            if progress is not None:
-                progress(count)
-        return done
-    # Forking would copy JAX's threads in an unknown state.
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(min(workers, max(1, len(waiting))), context) as pool:
-        futures = {pool.submit(_one, sources[j], places[j], *shared): j for j in waiting}
-        for count, future in enumerate(concurrent.futures.as_completed(futures), len(sources) - len(waiting) + 1):
-            done[futures[future]] = future.result()
-            if progress is not None:
-                progress(count)
+        answers = ((k, one(*job), None) for k, job in enumerate(jobs))
+    else:
+        answers = in_processes("process_faces", one, jobs, workers)
+    with contextlib.closing(answers):
+        for count, (k, result, before) in enumerate(answers, len(sources) - len(waiting) + 1):
+            done[waiting[k]] = _told(result, before, settings.template)
+            say(count)
     return done
 
 
-def _one(source, place, nose, up, template, ridge, fill_holes):
-    """Curves, vertices and report of one face."""
+def _told(result, before, template):
+    """The result, with what became of its processes."""
+    if isinstance(result, Ended):
+        return _unused(
+            template,
+            f"the system ended the process that worked on it (exit code {result.code}), most likely for want of "
+            "memory; run again, or make the mesh coarser",
+        )
+    if before is None:
+        return result
+    note = f"done again after the system ended its process (exit code {before.code})"
+    note = f"{result.report.note}; {note}" if result.report.note else note
+    return result._replace(report=result.report._replace(note=note))
+
+
+def _one(settings, source, own, place):
+    """One face, kept if another attempt would end alike."""
+    template = settings.template
     try:
-        mesh, report = source, ""
-        if not isinstance(source, Mesh):
-            mesh, report = read_mesh(source, fill_holes)
-            nose, up = (report.numbering[_within(vertex, report.numbering)] for vertex in (nose, up))
-            if min(nose, up) < 0:
-                raise InputError("a landmark's vertex was dropped when the mesh was mended; choose another vertex")
-        found = face_curves(mesh, nose, up, template, ridge)
-        result = found.curves, found.vertices, str(report)
-        if not np.all(np.isfinite(found.curves)):
-            raise InputError("the curves are not finite")
+        result = _face(settings, source, own)
+    except InputError as error:
+        result = _unused(template, str(error), final=True)
     except Exception as error:  # whatever a mesh does must not show in what others see
-        result = np.full(template.curves.shape, np.nan), np.zeros((0, 3)), f"not used: {error}"
-    if place is not None:
+        result = _unused(template, f"{type(error).__name__}: {error}; run again")
+    if place is not None and result.final:
         stream = io.BytesIO()
-        np.savez(stream, curves=result[0], vertices=result[1], report=np.array(result[2]))
-        write_atomically(place, stream.getvalue())
+        report = np.array(json.dumps(result.report._asdict()))
+        np.savez(stream, curves=result.curves, vertices=result.vertices, report=report)
+        # A full disk must not show either; the face is done again next time.
+        with contextlib.suppress(OSError):
+            write_atomically(place, stream.getvalue(), private=True)
     return result
 
 
-def _within(vertex, numbering):
-    if not 0 <= vertex < len(numbering):
-        raise InputError(f"landmark {vertex} is no vertex: the mesh has {len(numbering)}")
-    return vertex
+def _face(settings, source, own):
+    template = settings.template
+    marks = Landmarks(settings.nose, settings.up) if own is None else Landmarks(*own)
+    mesh, repairs, numbers = source, None, None
+    if not isinstance(source, Mesh):
+        check_numbers(marks, source.suffix)
+        mesh, report = read_mesh(source, settings.fill_holes, settings.scan)
+        numbers, repairs = report.numbering, report.counts()
+    if own is None and template.numbering is not None and not Numbering.of(mesh, numbers).agrees(template.numbering):
+        raise InputError(
+            "its vertices are not numbered like the template's, so the landmarks' numbers mean other places; give this "
+            "mesh landmarks of its own"
+        )
+    nose, up = (place_landmark(name, mark, mesh, numbers) for name, mark in zip(("nose", "up"), marks, strict=True))
+    found = face_curves(mesh, nose, up, template, settings.ridge)
+    if not np.all(np.isfinite(found.curves)):
+        raise InputError("the curves are not finite; look at the mesh")
+    measures = {name: getattr(found, name) for name in ("distance", "inverted", "flips", "distortion", "map")}
+    return _Result(found.curves, found.vertices, FaceReport(repairs=repairs, **measures))
 
 
-def _read(place):
+def _unused(template, note, final=False):
+    report = FaceReport(f"not used: {note}", used=False)
+    return _Result(np.full(template.curves.shape, np.nan), np.zeros((0, 3)), report, final)
+
+
+def _read(place, template):
+    """What was kept; None if nothing was, or it cannot be read."""
     if place is None or not place.exists():
         return None
-    with np.load(place, allow_pickle=False) as file:
-        return file["curves"], file["vertices"], str(file["report"])
+    try:
+        with np.load(place, allow_pickle=False) as file:
+            result = _Result(file["curves"], file["vertices"], FaceReport(**json.loads(str(file["report"]))))
+    except Exception:  # a damaged archive raises many things
+        return None
+    return result if result.curves.shape == template.curves.shape else None
 
 
 def _collect(results):
-    curves, vertices, reports = zip(*results, strict=True)
+    vertices = [result.vertices for result in results]
     counts = {len(v) for v in vertices if len(v)}
     together = None
     if len(counts) == 1:
         shape = (counts.pop(), 3)
         together = np.stack([v if len(v) else np.full(shape, np.nan) for v in vertices])
-    return Faces(np.stack(curves), together, list(reports))
+    return Faces(np.stack([result.curves for result in results]), together, [result.report for result in results])

@@ -40,9 +40,10 @@ class Dirichlet:
         self.fixed = np.asarray(fixed)
         self.free = np.setdiff1d(np.arange(laplacian.shape[0]), self.fixed)
         rows = laplacian[self.free]
-        self._coupling = rows[:, self.fixed].tocsc()
+        self._coupling = rows[:, self.fixed].tocsr()
         self._own = laplacian[self.fixed][:, self.fixed]
-        self._factor = _factor(rows[:, self.free]) if len(self.free) else None
+        self._inner = rows[:, self.free].tocsr()
+        self._factor = _factor(self._inner) if len(self.free) else None
 
     def fill(self, values) -> np.ndarray:
         """The harmonic function of values (fixed,), real or complex, shape (V,)."""
@@ -58,13 +59,39 @@ class Dirichlet:
     @functools.cached_property
     def schur(self) -> np.ndarray:
         """The dense S of the energy 1/2 u'Su of the harmonic function of fixed values u, (fixed, fixed)."""
-        result = self._own.toarray()
-        for start in range(0, len(self.fixed) if self._factor else 0, _COLUMNS):
-            block = self._coupling[:, start : start + _COLUMNS]
-            result[:, start : start + _COLUMNS] -= self._coupling.T @ self._factor.solve(block.toarray())
+        if self._factor is None:
+            return self._own.toarray()
+        last = self._last_block()
+        result = self._schur_by_solves() if last is None else last
         return 0.5 * (result + result.T)
 
+    def _last_block(self):
+        """S as what elimination of the free vertices leaves: tens of times faster than a solve for each fixed vertex.
 
-def _factor(matrix):
+        None where the factorisation does not keep the fixed vertices last.
+        """
+        free, fixed = len(self.free), len(self.fixed)
+        # L is singular; with an identity on the fixed vertices it is definite, and S + identity is left.
+        inner = self._factor.perm_c.argsort()
+        coupling = self._coupling[inner]
+        whole = sparse.block_array(
+            [[self._inner[inner][:, inner], coupling], [coupling.T, self._own + sparse.eye_array(fixed)]]
+        )
+        factor = _factor(whole, "NATURAL")
+        places = factor.perm_c[free:] - free
+        if np.any(places < 0) or not np.array_equal(factor.perm_r, factor.perm_c):
+            return None
+        product = (factor.L.tocsr()[free:, free:] @ factor.U.tocsr()[free:, free:]).toarray()
+        return product[np.ix_(places, places)] - np.eye(fixed)
+
+    def _schur_by_solves(self):
+        result = self._own.toarray()
+        for start in range(0, len(self.fixed), _COLUMNS):
+            block = self._coupling[:, start : start + _COLUMNS]
+            result[:, start : start + _COLUMNS] -= self._coupling.T @ self._factor.solve(block.toarray())
+        return result
+
+
+def _factor(matrix, ordering="MMD_AT_PLUS_A"):
     # Definite: no pivoting, and an ordering for symmetric matrices.
-    return splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    return splu(matrix.tocsc(), permc_spec=ordering, diag_pivot_thresh=0.0, options={"SymmetricMode": True})

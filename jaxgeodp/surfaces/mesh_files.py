@@ -9,12 +9,13 @@ from jaxgeodp.surfaces.repair import RepairReport, repair
 FORMATS = (".obj", ".ply", ".stl", ".off")
 
 
-def read_mesh(path, fill_holes: bool = False) -> tuple[Mesh, RepairReport]:
+def read_mesh(path, fill_holes: bool = False, scan: bool = False) -> tuple[Mesh, RepairReport]:
     """Read a mesh file and mend it, see `repair`.
 
     Args:
         path: of a file that ends in .obj, .ply, .stl or .off.
         fill_holes: close every boundary loop but the longest.
+        scan: also cut off what does not belong to the surface of a raw scan.
 
     Returns:
         The mesh, and what was changed; ``report.numbering`` takes vertex numbers of the file to those of the mesh.
@@ -38,7 +39,7 @@ def read_mesh(path, fill_holes: bool = False) -> tuple[Mesh, RepairReport]:
             if len(vertices)
             else f"read_mesh: {path.name!r} holds no triangles; export the mesh again."
         )
-    return repair(vertices, faces, fill_holes=fill_holes)
+    return repair(vertices, faces, fill_holes=fill_holes, scan=scan)
 
 
 def _arrays(path):

@@ -5,36 +5,48 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
+from scipy.spatial import cKDTree
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.connectivity import boundary_half_edges, boundary_loops, first_equal, half_edges, neighbours
+from jaxgeodp.surfaces.connectivity import (
+    boundary_half_edges,
+    boundary_loops,
+    first_equal,
+    half_edges,
+    neighbours,
+    split_vertices,
+)
 from jaxgeodp.surfaces.mesh import Mesh, check_manifold, check_one_part, flat_triangles, mesh_arrays
 
 _OWNER = "repair"
 # Flat triangles are mended in rounds, each of which may leave new ones.
 _ROUNDS = 20
+# Vertices of a scan nearer than this part of the median edge are one.
+_NEAR = 1e-3
 
 
 class RepairReport(NamedTuple):
     """What `repair` changed: counts, all 0 for a mesh that needed nothing."""
 
-    merged_vertices: int  #: at the same place as an earlier one
+    merged_vertices: int  #: at the same place as an earlier one, or with ``scan`` nearly so
     dropped_triangles: int  #: with a repeated corner, with the corners of an earlier one, or flat on the boundary
     swapped_edges: int  #: the longest edge of a flat triangle, replaced by the other diagonal of its two triangles
     turned_triangles: int  #: oriented against most others
     filled_holes: int  #: boundary loops that were closed
     ears: int  #: triangles with two edges on the boundary, cut off
     dropped_vertices: int  #: left without a triangle
+    cut_triangles: int  #: of smaller parts and smaller fans, with ``scan``
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
+    def counts(self) -> dict[str, int]:
+        """Everything but the numbering."""
+        return {name: value for name, value in self._asdict().items() if name != "numbering"}
+
     def __repr__(self):
-        counts = ", ".join(
-            f"{name}={value}" for name, value in zip(self._fields, self, strict=True) if name != "numbering"
-        )
-        return f"RepairReport({counts})"
+        return f"RepairReport({', '.join(f'{name}={value}' for name, value in self.counts().items())})"
 
 
-def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairReport]:
+def repair(vertices, faces, fill_holes: bool = False, scan: bool = False) -> tuple[Mesh, RepairReport]:
     """Make a `Mesh` of vertices and triangles.
 
     Vertices at the same place are merged; triangles without area are dropped or re-cut; all triangles are turned to the
@@ -45,6 +57,9 @@ def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairRepor
         vertices: (V, 3), finite.
         faces: (F, 3) vertex numbers.
         fill_holes: close every boundary loop but the longest by triangles around its centroid.
+        scan: do more, as raw scans need it. Vertices nearer than a thousandth of the median edge are merged; of
+            parts that do not hang together by edges of two triangles, the one with the largest area is kept (what
+            stands on the surface by an edge is cut off), and of several fans at a vertex the largest.
 
     Raises:
         ValueError: the surface is not a disk, and these means cannot make it one. Vertex numbers in the sentence are
@@ -55,15 +70,16 @@ def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairRepor
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
         >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \
-turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
+turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0, cut_triangles=0))
     """
     vertices, faces = mesh_arrays(_OWNER, vertices, faces)
     old_count, triangle_count = len(vertices), len(faces)
-    same = first_equal(vertices)
+    same = _first_near(vertices, faces) if scan else first_equal(vertices)
     merged = int(np.sum(same != np.arange(old_count)))
     faces, swapped = _mend_flat(vertices, _distinct(same[faces]))
     _not_empty(faces, "every triangle lacks area; check the file and its units")
     dropped = triangle_count - len(faces)
+    faces, cut = _without_scraps(vertices, faces) if scan else (faces, 0)
     check_manifold(_OWNER, faces)
     check_one_part(_OWNER, old_count, faces)
     faces, turned = _oriented(faces)
@@ -81,6 +97,7 @@ turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
         filled_holes=holes,
         ears=ears,
         dropped_vertices=int(np.sum(numbers[np.unique(same)] < 0)),
+        cut_triangles=cut,
         numbering=numbers[same],
     )
     return Mesh(vertices[used], numbers[faces]), report
@@ -95,6 +112,55 @@ def _distinct(faces):
     """Without triangles that use a vertex twice, and without copies."""
     faces = faces[np.all(faces != np.roll(faces, -1, axis=1), axis=1)]
     return faces[first_equal(np.sort(faces, axis=1)) == np.arange(len(faces))]
+
+
+def _first_near(vertices, faces):
+    """For each vertex, the first of those that lie nearly at its place, directly or through others."""
+    sides = np.linalg.norm(vertices[faces] - vertices[np.roll(faces, -1, axis=1)], axis=2)
+    sides = sides[(sides > 0) & np.isfinite(sides)]
+    reach = _NEAR * float(np.median(sides)) if len(sides) else 0.0
+    pairs = cKDTree(vertices).query_pairs(reach, output_type="ndarray")
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(vertices), len(vertices)))
+    part = csgraph.connected_components(graph, directed=False)[1]
+    return np.unique(part, return_index=True)[1][part]
+
+
+def _without_scraps(vertices, faces):
+    """Without parts but the largest and fans of a vertex but its largest; and how many triangles that were."""
+    count, before = len(faces), len(faces) + 1
+    while 0 < len(faces) < before:
+        before = len(faces)
+        faces = _without_fans(_largest_part(vertices, faces))
+    return faces, count - len(faces)
+
+
+def _without_fans(faces):
+    """Without the smaller fans of vertices that have several."""
+    while len(split := split_vertices(faces)):
+        smaller = [_smaller_fans(faces, vertex) for vertex in split]
+        faces = np.delete(faces, np.unique(np.concatenate(smaller)), axis=0)
+    return faces
+
+
+def _smaller_fans(faces, vertex):
+    """Numbers of the triangles around a vertex that are not in its largest fan."""
+    around = np.flatnonzero(np.any(faces == vertex, axis=1))
+    others = np.array([[corner for corner in face if corner != vertex] for face in faces[around]])
+    # Two triangles of a fan share another vertex.
+    pairs = np.argwhere(np.any(others[:, None, :, None] == others[None, :, None], axis=(2, 3)))
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(around), len(around)))
+    fan = csgraph.connected_components(graph, directed=False)[1]
+    return around[fan != np.argmax(np.bincount(fan))]
+
+
+def _largest_part(vertices, faces):
+    """Of the parts that hang together by edges of two triangles: a fin has an edge of three."""
+    pairs = neighbours(faces) // 3
+    graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(faces), len(faces)))
+    part = csgraph.connected_components(graph, directed=False)[1]
+    a, b, c = np.moveaxis(vertices[faces], 1, 0)
+    areas = np.bincount(part, np.linalg.norm(np.cross(b - a, c - a), axis=1))
+    return faces[part == np.argmax(areas)]
 
 
 def _mend_flat(vertices, faces):

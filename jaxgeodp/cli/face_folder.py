@@ -1,0 +1,229 @@
+"""``jaxgeodp face DIR``: a folder of meshes, processed in a private folder, and released.
+
+Everything that could be wrong about the call is said before the first mesh is read; from then on no message and no exit
+code depends on a mesh.
+"""
+
+import hashlib
+import json
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+from rich.markup import escape
+
+from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.cli.frame import OUTPUT
+from jaxgeodp.privacy.ledger import Ledger
+
+_MU = 3.0
+# The paper's split of the budget between the coordinates, to be scaled to the total.
+_SPLIT = (0.2, 0.2, 0.55)
+# Noise above this part of the template's size drowns what tells people apart, and soon the face.
+_MOST_NOISE = 0.05
+_RIDGE = 0.1
+_UNIT = "one mesh file; for a person with k files, mu is k times as large"
+
+
+class FolderCall(NamedTuple):
+    """Options of ``jaxgeodp face DIR``; None where not given."""
+
+    folder: str
+    mu: float | None
+    template: pathlib.Path | None
+    nose: int | None
+    up: int | None
+    norm_bound: str | None
+    landmarks: pathlib.Path | None
+    registration: bool
+    fill_holes: bool
+    scan: bool
+    prepare: bool
+    force: bool
+    out: pathlib.Path
+    work: pathlib.Path | None
+    ledger: Ledger | None
+
+
+def process_folder(call: FolderCall) -> None:
+    """Process the meshes of a folder, and release their mean unless the call only prepares it.
+
+    Raises:
+        ValueError: a public parameter is wrong; nothing has been processed then.
+    """
+    from jaxgeodp.cli.faces import progress_bar
+    from jaxgeodp.surfaces.folder import make_private, process_faces
+
+    mu = _checked_numbers(call)
+    files, own = _files(call)
+    out, private = _places(call)
+    public = _template(call)
+    mechanism, bound = None, None
+    if call.norm_bound is not None:
+        bound = _numbers(call.norm_bound)
+        mechanism = _mechanism(public, bound, mu)
+        _check_noise(mechanism, len(files), call.force)
+        if call.ledger is not None and not call.prepare:
+            call.ledger.check(mechanism.guarantee)  # before the work
+    make_private(private)
+    if not call.prepare:
+        # Before the work: what cannot be written or drawn shows now.
+        out.mkdir(parents=True, exist_ok=True)
+        _draw_face(out / "template.png", "template (public)", public.curves)
+    ridge = _RIDGE if call.registration else None
+    with progress_bar("faces", len(files)) as advance:
+        faces = process_faces(
+            files, call.nose, call.up, public, ridge, call.fill_holes, private, None, advance, own, bound, call.scan
+        )
+    report = escape(str(private / "report.csv"))
+    if call.prepare:
+        _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
+        return
+    release = mechanism._release(faces.curves, call.ledger, more=_described(call, public))
+    release.save(out / "release.json")
+    draw_release(out / "release.json", out)
+    _say(f"Wrote {escape(str(out))}. What each mesh needed is in {report}: private.")
+
+
+def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:
+    """Draw the face of a release record, as ``face.png`` in a folder.
+
+    Raises:
+        ValueError: it is no record of a face, or cannot be drawn; the record stays as it is.
+    """
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        value = np.array(record["value"], dtype=float)
+        if record["mechanism"] != "FaceMeanMechanism" or value.ndim != 3 or value.shape[2] != 3:
+            raise ValueError
+        title = f"private mean, μ = {float(record['guarantee']['mu']):.4g}"
+    except FileNotFoundError:
+        raise InputError(f"there is no file {path}; name the release.json of a face.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _draw_face(folder / "face.png", title, value)
+    except Exception:
+        raise InputError(
+            f"{path} is complete, but its picture could not be drawn; try 'jaxgeodp face {path}' again."
+        ) from None
+
+
+def _checked_numbers(call):
+    for name, value in (("--template", call.template), ("--nose", call.nose), ("--up", call.up)):
+        if value is None:
+            raise InputError(f"face needs {name}; it is public, and no default would be right.")
+    if call.norm_bound is None and not call.prepare:
+        raise InputError("face needs --norm-bound; it is public, and no default would be right.")
+    mu = _MU if call.mu is None else call.mu
+    positive_number("face", "--mu", mu)
+    return mu
+
+
+def _files(call):
+    """Meshes of the folder, and the landmarks of those that have their own."""
+    from jaxgeodp.surfaces.folder import mesh_files
+    from jaxgeodp.surfaces.landmarks import read_landmarks
+
+    files = mesh_files(call.folder)
+    if len(files) < 2:
+        raise InputError(f"{call.folder} holds one mesh; a mean needs at least 2.")
+    if pathlib.Path(call.folder).resolve() in call.template.resolve().parents:
+        raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
+    if call.landmarks is None:
+        return files, None
+    own = read_landmarks(call.landmarks)
+    unknown = sorted(own.keys() - {path.name for path in files})
+    if unknown:
+        raise InputError(f"--landmarks names {unknown[0]!r}, which is no mesh of {call.folder}; correct it.")
+    return files, [own.get(path.name) for path in files]
+
+
+def _places(call):
+    """The folders of the release and of private things, as absolute paths."""
+    folder, out = pathlib.Path(call.folder).resolve(), call.out.resolve()
+    private = folder.with_name(folder.name + "-private") if call.work is None else call.work.resolve()
+    if private in (out, folder) or out in private.parents or private in out.parents:
+        raise InputError("--work must lie outside --out and be another folder than that of the faces: it is private.")
+    if not call.prepare:
+        check_out(out, frozenset({"template.png"}))
+    return out, private
+
+
+def check_out(out: pathlib.Path, known: frozenset[str] = frozenset()) -> None:
+    """Refuse a folder of a release that holds more than what a killed run may have left, such as ``known`` files."""
+    if not out.exists():
+        return
+    held = {path.name for path in out.iterdir() if not path.name.startswith(".part-")} if out.is_dir() else {""}
+    if held - known:
+        raise InputError(f"--out {out} exists and is not an empty folder; name another.")
+
+
+def _template(call):
+    from jaxgeodp.surfaces.face_curves import FaceTemplate
+
+    try:
+        return FaceTemplate.from_file(call.template, call.nose, call.up, call.fill_holes, call.scan)
+    except InputError as error:
+        raise InputError(f"--template {call.template}: {error}") from None
+
+
+def _numbers(text):
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 3) or not all(0 < number < float("inf") for number in numbers):
+        raise InputError(f"--norm-bound must be one number above 0, or three as X,Y,Z, got '{text}'.")
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _mechanism(public, bound, mu):
+    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism
+
+    share = np.asarray(_SPLIT) / np.linalg.norm(_SPLIT) / np.sqrt(len(public.curves))
+    return FaceMeanMechanism(public.curves, bound, mu * share * (1.0 - 1e-14))
+
+
+def noise_share(mechanism, n: int) -> float:
+    """Root mean square of the noise of a point, in units of the distance of the template's points from its middle."""
+    template = mechanism.template.reshape(-1, 3)
+    size = np.sqrt(np.mean(np.sum((template - template.mean(axis=0)) ** 2, axis=1)))
+    return float(np.sqrt(np.mean(np.sum(mechanism.scale(n) ** 2, axis=1))) / size)
+
+
+def _check_noise(mechanism, n, force):
+    share = noise_share(mechanism, n)
+    text = f"The noise of a point will be {100 * share:.3g} % of the template's size (n = {n})"
+    if share > _MOST_NOISE and not force:
+        raise InputError(
+            f"{text[0].lower() + text[1:]}, more than {100 * _MOST_NOISE:g} %: give --norm-bound in faces of area 1, a "
+            "larger --mu or more faces, or insist by --force."
+        )
+    _say(f"{text}.")
+
+
+def _described(call, public):
+    """What was done to the meshes, all of it public."""
+    preprocessing = {
+        "template": {"sha256": hashlib.sha256(call.template.read_bytes()).hexdigest()},
+        "landmarks": {"nose": call.nose, "up": call.up, "own": call.landmarks is not None},
+        "grid": list(public.grid.shape[:2]),
+        "curves": list(public.curves.shape[:2]),
+        "registration": {"ridge": _RIDGE} if call.registration else None,
+        "fill_holes": call.fill_holes,
+        "scan": call.scan,
+        "unusable_meshes": "count as the template",
+    }
+    return {"unit": _UNIT, "preprocessing": preprocessing}
+
+
+def _draw_face(path, title, curves):
+    from jaxgeodp.cli.faces import draw_faces
+
+    draw_faces(path, [(title, curves)])
+
+
+def _say(text):
+    OUTPUT.print(text, soft_wrap=True, highlight=False)

@@ -1,0 +1,148 @@
+"""Where the two landmarks of a face are: by vertex numbers, or by places in space.
+
+A vertex number means the same place of two faces only if their meshes are numbered alike. So numbers that are given for
+all meshes count where a mesh has the template's triangles, and nowhere else; a file with landmarks of its own may be
+numbered as it likes. STL files hold loose triangles and have no vertex numbers at all.
+"""
+
+import csv
+import operator
+import pathlib
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.surfaces.mesh import Mesh
+
+# The part of all triangles that meshes numbered alike share, and how far from the surface a landmark may lie, in units
+# of the root of its area.
+_SHARED, _NEAR = 0.9, 0.05
+_COLUMNS = ("file", "nose", "up")
+
+#: A vertex number, or a place (x, y, z) in the coordinates of the mesh.
+Landmark = int | tuple[float, float, float]
+
+
+class Landmarks(NamedTuple):
+    """Of one mesh."""
+
+    nose: Landmark  #: its tip
+    up: Landmark  #: above it, such as the root of the nose
+
+
+class Numbering(NamedTuple):
+    """How the vertices of a mesh are numbered."""
+
+    count: int  #: of vertices
+    triangles: np.ndarray  #: corners in increasing order, (F, 3)
+
+    @classmethod
+    def of(cls, mesh: Mesh, numbers=None) -> "Numbering":
+        """Of a mesh; of the file it was read from, if the mesh's number of each vertex of the file is given."""
+        if numbers is None:
+            return cls(len(mesh.vertices), np.sort(mesh.faces, axis=1))
+        first = np.full(len(mesh.vertices), -1)
+        kept = np.flatnonzero(numbers >= 0)[::-1]
+        first[numbers[kept]] = kept
+        triangles = first[mesh.faces]
+        # A filled hole has a vertex that the file lacks.
+        return cls(len(numbers), np.sort(triangles[np.all(triangles >= 0, axis=1)], axis=1))
+
+    def agrees(self, other: "Numbering") -> bool:
+        """Whether both have as many vertices and nearly all triangles in common."""
+        if self.count != other.count:
+            return False
+        shared = len(np.intersect1d(_keys(self.triangles), _keys(other.triangles)))
+        return shared >= _SHARED * max(len(self.triangles), len(other.triangles))
+
+
+def _keys(triangles):
+    rows = np.ascontiguousarray(triangles, dtype=np.int64)
+    return rows.view([("", np.int64)] * 3).reshape(-1)
+
+
+def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> int:
+    """The vertex of a mesh at a landmark.
+
+    Args:
+        name: of the landmark, for errors.
+        landmark: a vertex number of the file, or a place.
+        mesh: on which it lies.
+        numbers: the mesh's number of each vertex of its file, -1 where it was dropped; by default they are the same.
+
+    Raises:
+        ValueError: there is no such vertex, it was dropped, or the place is not on the surface.
+    """
+    if isinstance(landmark, tuple):
+        distances = np.linalg.norm(mesh.vertices - np.asarray(landmark), axis=1)
+        nearest = int(np.argmin(distances))
+        if not distances[nearest] <= _NEAR * np.sqrt(mesh.area):
+            raise InputError(f"the place of {name} is not on the surface; use the units and the origin of the mesh.")
+        return nearest
+    count = len(mesh.vertices if numbers is None else numbers)
+    try:
+        number = operator.index(landmark)
+    except TypeError:
+        number = -1
+    if not 0 <= number < count:
+        raise InputError(f"{name} {landmark!r} is no vertex of the mesh; it has {count}, numbered from 0.")
+    number = number if numbers is None else int(numbers[number])
+    if number < 0:
+        raise InputError(f"{name} {landmark} was dropped when the mesh was mended; choose a vertex near it.")
+    return number
+
+
+def check_numbers(landmarks: Landmarks, file_format: str) -> None:
+    """Raise ValueError for vertex numbers of a file without them."""
+    if file_format.lower() == ".stl" and not all(isinstance(landmark, tuple) for landmark in landmarks):
+        raise InputError(
+            "an STL file has no vertex numbers; give the places of its landmarks as x y z, or convert it to .ply."
+        )
+
+
+def read_landmarks(path) -> dict[str, Landmarks]:
+    """Landmarks by file name, from a table.
+
+    Args:
+        path: of a .csv file with the columns ``file``, ``nose`` and ``up``. A landmark is a vertex number of that file,
+            counted from 0, or a place ``x y z`` in its coordinates.
+
+    Raises:
+        ValueError: the table has another form. The sentence names the line and none of its values.
+    """
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise InputError(f"read_landmarks: there is no file {str(path)!r}; check the path.")
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines(), strict=True))
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(f"read_landmarks: {path.name!r} is not a table of text; save it as .csv in UTF-8.") from None
+    if not rows or tuple(cell.strip() for cell in rows[0]) != _COLUMNS:
+        raise InputError(f"read_landmarks: the first line of {path.name!r} must be {','.join(_COLUMNS)}; correct it.")
+    found: dict[str, Landmarks] = {}
+    for line, row in enumerate(rows[1:], 2):
+        if not row:
+            continue
+        if len(row) != len(_COLUMNS) or not row[0].strip():
+            raise InputError(f"read_landmarks: line {line} of {path.name!r} must hold {', '.join(_COLUMNS)}.")
+        if row[0].strip() in found:
+            raise InputError(f"read_landmarks: line {line} of {path.name!r} repeats a file; keep one line per file.")
+        found[row[0].strip()] = Landmarks(*(_landmark(cell, line, path.name) for cell in row[1:]))
+    return found
+
+
+def _landmark(cell, line, name) -> Landmark:
+    parts = cell.split()
+    try:
+        if len(parts) == 1 and int(parts[0]) >= 0:
+            return int(parts[0])
+        place = tuple(float(part) for part in parts)
+    except ValueError:
+        place = ()
+    if len(place) != 3 or not np.all(np.isfinite(place)):
+        raise InputError(
+            f"read_landmarks: line {line} of {name!r} holds a landmark that is neither a vertex number nor three "
+            "numbers x y z with blanks between; correct it."
+        )
+    return place

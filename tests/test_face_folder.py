@@ -1,0 +1,336 @@
+"""Folders of meshes: orientation, landmarks, what is kept, what custodians are told and others are not."""
+
+import csv
+import stat
+
+import chex
+import jax
+import numpy as np
+import pytest
+import trimesh
+from typer.testing import CliRunner
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli import app
+from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, boundary_newton, face_curves, process_faces
+from jaxgeodp.surfaces import folder as folder_module
+from jaxgeodp.surfaces.face_report import clipped_shares
+from jaxgeodp.surfaces.landmarks import Landmarks, read_landmarks
+
+GENERATOR = SyntheticFaces(rings=10)
+TRIANGLES = GENERATOR.triangles
+NOSE, UP = GENERATOR.nose_tip, GENERATOR.nasion
+RUNNER = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def people():
+    return np.asarray(GENERATOR.records(jax.random.key(7), 2))
+
+
+@pytest.fixture(scope="module")
+def template():
+    return FaceTemplate.from_mesh(Mesh(GENERATOR.template, TRIANGLES), NOSE, UP, 12, 24, 6, 24)
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory):
+    path = tmp_path_factory.mktemp("public") / "template.ply"
+    write_mesh(path, GENERATOR.template, TRIANGLES)
+    return path
+
+
+def write_mesh(path, vertices, faces):
+    trimesh.Trimesh(vertices, faces, process=False).export(path)
+
+
+def shuffled(vertices, seed=1):
+    """The same surface with other vertex numbers, and the new number of each vertex."""
+    order = np.random.default_rng(seed).permutation(len(vertices))
+    numbers = np.argsort(order)
+    return vertices[order], numbers[TRIANGLES], numbers
+
+
+def process(sources, template, **options):
+    return process_faces(sources, NOSE, UP, template, workers=1, **options)
+
+
+def report_of(folder):
+    return {row["face"]: row for row in csv.DictReader((folder / "report.csv").read_text().splitlines())}
+
+
+# Orientation and landmarks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [None, 0.1])
+def test_a_mesh_turned_inside_out_is_the_same_face(people, template, ridge):
+    right = face_curves(Mesh(people[0], TRIANGLES), NOSE, UP, template, ridge)
+    wrong = face_curves(Mesh(people[0], TRIANGLES[:, ::-1]), NOSE, UP, template, ridge)
+    assert (right.inverted, wrong.inverted) == (False, True)
+    for a, b in zip(right[:4], wrong[:4], strict=True):
+        chex.assert_trees_all_close(a, b, atol=1e-6)
+    assert right.distance < 0.03
+
+
+def test_a_person_seen_in_a_mirror_is_another_face(people, template):
+    skewed = people[0] + 4.0 * np.outer(people[0][:, 1] > 0, [1, 0, 0])
+    one = face_curves(Mesh(skewed, TRIANGLES), NOSE, UP, template)
+    mirrored = face_curves(Mesh(skewed * [-1, 1, 1], TRIANGLES[:, ::-1]), NOSE, UP, template)
+    assert not mirrored.inverted
+    assert np.max(np.abs(one.curves - mirrored.curves)) > 5e-3
+
+
+def test_other_numbering_needs_landmarks_of_its_own(people, template, tmp_path):
+    vertices, faces, numbers = shuffled(people[0])
+    write_mesh(tmp_path / "a.ply", people[0], TRIANGLES)
+    write_mesh(tmp_path / "b.ply", vertices, faces)
+    write_mesh(tmp_path / "c.stl", people[0], TRIANGLES)
+    write_mesh(tmp_path / "d.ply", people[0], TRIANGLES[3:])
+    other = SyntheticFaces(rings=9)
+    write_mesh(tmp_path / "e.ply", np.asarray(other.template), other.triangles)
+    files = sorted(tmp_path.glob("*.*"))
+    bare = process(files, template)
+    assert [report.used for report in bare.reports] == [True, False, False, False, False]
+    for report, words in zip(
+        bare.reports[1:], ("not numbered like", "no vertex numbers", "fans|loops", "numbered"), strict=True
+    ):
+        assert any(word in report.note for word in words.split("|")), report
+    places = Landmarks(tuple(people[0][NOSE].tolist()), tuple(people[0][UP].tolist()))
+    own = [None, Landmarks(int(numbers[NOSE]), int(numbers[UP])), places, None, None]
+    found = process(files, template, landmarks=own)
+    assert [report.used for report in found.reports] == [True, True, True, False, False]
+    for curves in found.curves[1:3]:
+        chex.assert_trees_all_close(curves, found.curves[0], atol=1e-5)
+    # Numbers are refused for STL even if they are its own, and so are places off the surface.
+    wrong = [None, Landmarks((1e3, 0.0, 0.0), 3), Landmarks(0, 5), None, None]
+    notes = [report.note for report in process(files[:3], template, landmarks=wrong[:3]).reports]
+    assert "the place of nose is not on the surface" in notes[1]
+    assert "no vertex numbers" in notes[2]
+
+
+def test_where_newton_finds_no_map_the_linear_one_is_taken(people, template, monkeypatch):
+    mesh = Mesh(people[0], TRIANGLES)
+    usual = face_curves(mesh, NOSE, UP, template)
+    linear = face_curves(mesh, NOSE, UP, template, method="linear")
+    monkeypatch.setattr(boundary_newton, "_STEPS", 0)
+    found = face_curves(mesh, NOSE, UP, template)
+    assert (usual.map, found.map) == ("newton", "linear")
+    chex.assert_trees_all_close(found.curves, linear.curves)
+    with pytest.raises(InputError, match="use method='linear'"):
+        face_curves(mesh, NOSE, UP, template, method="newton")
+
+
+def test_landmarks_are_read_from_a_table(tmp_path):
+    path = tmp_path / "marks.csv"
+    path.write_text("file,nose,up\na.ply,12,13\nb.stl,1.5 -2 3e1,0 0 1\n\n")
+    assert read_landmarks(path) == {"a.ply": (12, 13), "b.stl": ((1.5, -2.0, 30.0), (0.0, 0.0, 1.0))}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "first line"),
+        ("name,nose,up\n", "first line"),
+        ("file,nose,up\na.ply,1\n", "line 2"),
+        ("file,nose,up\na.ply,1,secret\n", "line 2"),
+        ("file,nose,up\na.ply,1,-2\n", "line 2"),
+        ("file,nose,up\na.ply,1,1 2 nan\n", "line 2"),
+        ("file,nose,up\na.ply,1,2\na.ply,1,2\n", "line 3"),
+    ],
+)
+def test_other_tables_of_landmarks_are_refused(tmp_path, text, message):
+    path = tmp_path / "marks.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message) as caught:
+        read_landmarks(path)
+    assert "secret" not in str(caught.value)
+
+
+# What is kept ----------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_a_column_for_each_thing(people, template, tmp_path):
+    files = [tmp_path / "a.ply", tmp_path / "b.ply", tmp_path / "c.ply"]
+    write_mesh(files[0], people[0], TRIANGLES)
+    write_mesh(files[1], people[1], TRIANGLES[:, ::-1])
+    files[2].write_text("nothing")
+    faces = process(files, template, keep=tmp_path / "work", norm_bound=0.01)
+    rows = report_of(tmp_path / "work")
+    assert list(rows["a.ply"])[:8] == "face used distance clipped inverted flips distortion map".split()
+    assert {"filled_holes", "ears", "note"} <= rows["a.ply"].keys()
+    assert [rows[name]["inverted"] for name in ("a.ply", "b.ply", "c.ply")] == ["no", "yes", ""]
+    assert float(rows["a.ply"]["distance"]) == pytest.approx(faces.reports[0].distance, rel=1e-3)
+    shares = clipped_shares(faces.curves, template.curves, 0.01)
+    assert 0 < shares[0] < 1 and np.isnan(shares[2])
+    assert float(rows["a.ply"]["clipped"]) == pytest.approx(shares[0], rel=1e-3)
+    assert (rows["c.ply"]["used"], rows["c.ply"]["flips"]) == ("no", "")
+    for path in (tmp_path / "work").iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_only_what_would_happen_again_is_kept(people, template, tmp_path, monkeypatch):
+    path = tmp_path / "a.ply"
+    write_mesh(path, people[0], TRIANGLES)
+
+    def fail(*_, **__):
+        raise MemoryError("for now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folder_module, "face_curves", fail)
+        first = process([path], template, keep=tmp_path / "work")
+    assert "MemoryError: for now" in first.reports[0].note
+    second = process([path], template, keep=tmp_path / "work")
+    assert second.reports[0].used
+    kept = next((tmp_path / "work").glob("*.npz"))
+    kept.write_bytes(kept.read_bytes()[:100])
+    third = process([path], template, keep=tmp_path / "work")
+    chex.assert_trees_all_close(third.curves, second.curves)
+    # Another version, template or ending of the name is another face; a kept one is not done again.
+    monkeypatch.setattr(folder_module, "face_curves", fail)
+    assert process([path], template, keep=tmp_path / "work").reports[0].used
+    renamed = path.rename(tmp_path / "a.off")
+    assert not process([renamed], template, keep=tmp_path / "work").reports[0].used
+    renamed.rename(path)
+    monkeypatch.setattr(folder_module, "__version__", "next")
+    assert not process([path], template, keep=tmp_path / "work").reports[0].used
+
+
+def test_what_a_mesh_lacks_is_kept(template, tmp_path):
+    path = tmp_path / "a.ply"
+    path.write_text("nothing")
+    process([path], template, keep=tmp_path / "work")
+    assert len(list((tmp_path / "work").glob("*.npz"))) == 1
+
+
+def test_a_file_that_cannot_be_read_counts_as_the_template(people, template, tmp_path):
+    write_mesh(tmp_path / "a.ply", people[0], TRIANGLES)
+    missing = tmp_path / "b.ply"
+    missing.symlink_to(tmp_path / "nowhere.ply")
+    faces = process([tmp_path / "a.ply", missing, tmp_path], template, keep=tmp_path / "work")
+    assert [report.used for report in faces.reports] == [True, False, False]
+
+
+def test_folders_of_others_are_left_alone(people, template, tmp_path):
+    foreign = tmp_path / "shared"
+    foreign.mkdir(mode=0o755)
+    (foreign / "notes.txt").write_text("mine")
+    before = stat.S_IMODE(foreign.stat().st_mode)
+    with pytest.raises(InputError, match="not a folder of processed faces"):
+        process([Mesh(people[0], TRIANGLES)], template, keep=foreign)
+    assert stat.S_IMODE(foreign.stat().st_mode) == before
+    assert [path.name for path in foreign.iterdir()] == ["notes.txt"]
+
+
+def test_calls_without_meshes_or_with_too_few_landmarks_are_refused(people, template):
+    with pytest.raises(InputError, match="sources is empty"):
+        process([], template)
+    with pytest.raises(InputError, match="landmarks must be 1"):
+        process([Mesh(people[0], TRIANGLES)], template, landmarks=[])
+
+
+@pytest.mark.parametrize(
+    ("grid", "curves", "message"),
+    [
+        (np.zeros((3, 3)), np.ones(2), r"grid must have shape"),
+        (np.zeros((4, 7, 3)), np.ones((2, 8, 3)), r"grid must have shape"),
+        (np.zeros((4, 8, 3)), np.ones((2, 8)), r"curves must have shape"),
+        (np.full((4, 8, 3), np.nan), np.ones((2, 8, 3)), "must be finite"),
+        (np.zeros((4, 8, 3)), np.ones((2, 8, 3)), "must have area 1"),
+    ],
+)
+def test_other_templates_are_refused(grid, curves, message):
+    with pytest.raises(InputError, match=message):
+        FaceTemplate(grid, curves)
+
+
+# The command -----------------------------------------------------------------------------------------------
+
+
+def call(folder, public, *more):
+    arguments = ["face", str(folder), "--template", str(public), "--nose", str(NOSE), "--up", str(UP), *map(str, more)]
+    result = RUNNER.invoke(app, arguments)
+    return result.exit_code, " ".join(result.output.split())
+
+
+@pytest.fixture
+def meshes(people, tmp_path):
+    folder = tmp_path / "meshes"
+    folder.mkdir()
+    write_mesh(folder / "a.ply", people[0], TRIANGLES)
+    write_mesh(folder / "b.stl", people[1], TRIANGLES)
+    return folder
+
+
+def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes, public, tmp_path):
+    code, text = call(meshes, public, "--norm-bound", 20, "--out", tmp_path / "out")
+    assert code == 2 and "of the template's size (n = 2), more than 5 %" in text and "--force" in text
+    inside = meshes / "template.ply"
+    inside.write_bytes(public.read_bytes())
+    code, text = call(meshes, inside, "--norm-bound", 1e-4)
+    assert code == 2 and "--template lies in the folder of the faces" in text
+    link = tmp_path / "link.ply"
+    link.symlink_to(inside)
+    code, text = call(meshes, link, "--norm-bound", 1e-4)
+    assert code == 2 and "--template lies in the folder of the faces" in text
+    marks = tmp_path / "marks.csv"
+    marks.write_text("file,nose,up\nx.ply,1,2\n")
+    code, text = call(meshes, public, "--norm-bound", 1e-4, "--landmarks", marks)
+    assert code == 2 and "--landmarks names 'x.ply'" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.ply", "marks.csv", "meshes"]
+
+
+@pytest.mark.parametrize(
+    ("out", "work", "message"),
+    [
+        ("full", "work", "is not an empty folder"),
+        ("file/below", "work", "Not a directory"),
+        ("out", "full", "is not a folder of processed faces"),
+        ("out", "out/private", "must lie outside --out"),
+        ("work/out", "work", "must lie outside --out"),
+        ("out", "meshes", "another folder than that of the faces"),
+    ],
+)
+def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work, message, monkeypatch):
+    monkeypatch.setattr(folder_module, "_process", lambda *_: pytest.fail("work"))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    (tmp_path / "file").touch()
+    code, text = call(meshes, public, "--norm-bound", 1e-4, "--out", tmp_path / out, "--work", tmp_path / work)
+    assert code in (1, 2) and message in text
+    assert not list((tmp_path / "out").glob("release.json"))
+
+
+def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, public, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+    empty = tmp_path / "here"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
+    assert code == 0 and "Nothing is released" in text
+    assert not list(empty.iterdir())
+    private = tmp_path / "meshes-private"
+    rows = report_of(private)
+    assert [rows[name]["used"] for name in ("a.ply", "b.stl")] == ["yes", "no"]
+    kept = set(private.glob("*.npz"))
+    marks = tmp_path / "marks.csv"
+    places = [" ".join(map(repr, people[1][k].tolist())) for k in (NOSE, UP)]
+    marks.write_text(f"file,nose,up\nb.stl,{places[0]},{places[1]}\n")
+    options = ["--norm-bound", 1e-4, "--landmarks", marks, "--out", "."]
+    code, text = call(meshes, public, *options)
+    assert code == 0, text
+    assert {row["used"] for row in report_of(private).values()} == {"yes"}
+    assert len(set(private.glob("*.npz")) - kept) == 1, "only what was mended is done again"
+    assert sorted(path.name for path in empty.iterdir()) == ["face.png", "release.json", "template.png"]
+
+
+def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+    found = []
+    for content in (None, b"no mesh"):
+        if content:
+            (meshes / "a.ply").write_bytes(content)
+        out = tmp_path / "out"
+        found.append(call(meshes, public, "--norm-bound", 1e-4, "--out", out))
+        for path in out.iterdir():
+            path.unlink()
+    assert found[0] == found[1] and found[0][0] == 0

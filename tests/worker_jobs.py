@@ -1,0 +1,38 @@
+"""Jobs of test_workers.py, in a module that worker processes can import; run as a script, it works for a minute."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from jaxgeodp.workers import in_processes
+
+
+def square(number):
+    return number**2
+
+
+def die_once(folder, number):
+    """Ended by the system the first time, if the number is odd."""
+    mark = pathlib.Path(folder, str(number))
+    if number % 2 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def die(number):
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+def linger(folder, number):
+    time.sleep(0.5)
+    pathlib.Path(folder, f"{number}-{os.getpid()}").touch()
+
+
+if __name__ == "__main__":
+    for _ in in_processes("script", linger, [(sys.argv[1], number) for number in range(120)], 2):
+        pass
