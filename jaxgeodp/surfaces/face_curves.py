@@ -17,12 +17,12 @@ from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.moebius import moebius_center
 from jaxgeodp.surfaces.registration import register, warp, warp_points
-from jaxgeodp.surfaces.square_root import normalize, similarity
+from jaxgeodp.surfaces.square_root import Similarity, best_rotation, square_root_field
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FaceTemplate:
-    """A public face that others are turned onto, of area 1 with its centroid at 0.
+    """A public face that others are turned onto; its mesh has area 1 and its centroid at 0.
 
     Args:
         grid: on the polar grid, (R, T, 3).
@@ -55,7 +55,7 @@ class FaceTemplate:
         with jax.enable_x64(True):
             locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
-            move = similarity(grid, normalize(grid))
+            move = _unit_area(mesh, jnp.eye(3))
             lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
             return cls(np.asarray(move(grid)), np.asarray(lines))
 
@@ -69,7 +69,7 @@ class FaceCurves(NamedTuple):
 
 
 def face_curves(mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None) -> FaceCurves:
-    """Radial curves of one face, of area 1, centred and turned onto a template.
+    """Radial curves of one face whose mesh has area 1 and its centroid at 0, turned onto a template.
 
     Args:
         mesh: of the face.
@@ -85,7 +85,8 @@ def face_curves(mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: f
         locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
         grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(*template.grid.shape[:2])))
         places = curve_points(*template.curves.shape[:2])
-        move = similarity(grid, template.grid)
+        rotation = best_rotation(square_root_field(grid), square_root_field(jnp.asarray(template.grid)))
+        move = _unit_area(mesh, rotation)
         grid = move(grid)
         if ridge is not None:
             found = register(grid[None], jnp.asarray(template.grid), ridge)
@@ -96,3 +97,8 @@ def face_curves(mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: f
         if ridge is not None:
             lines, vertices = (jnp.einsum("ij,...j->...i", rotation, x) for x in (lines, vertices))
         return FaceCurves(np.asarray(lines), np.asarray(grid), np.asarray(vertices))
+
+
+def _unit_area(mesh, rotation):
+    """Area and centroid are those of the triangles, which a coarse grid would not have."""
+    return Similarity(jnp.asarray(mesh.centroid), jnp.asarray(mesh.area**-0.5), rotation)
