@@ -16,8 +16,8 @@ from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries
 # The demo: releases of these strengths, by people who do not exist.
 _MUS = (1.0, 2.0, 3.0)
 _DEMO_FACES, _DEMO_REFERENCE = 200, 24
-# The paper's split of the budget between the coordinates, to be scaled to the total.
-_SPLIT = (0.2, 0.2, 0.55)
+# Radial curves of a face, as `FaceTemplate.from_mesh` has them.
+_CURVES = 23
 
 
 def face(
@@ -32,7 +32,14 @@ def face(
     ] = None,
     norm_bound: Annotated[
         str | None,
-        typer.Option(help="Public bound of a curve's deviation from the template in faces of area 1: X,Y,Z or one."),
+        typer.Option(
+            help="Public bound of a curve's deviation from the template in faces of area 1: one number, X,Y,Z, or a "
+            "file of 23 rows X,Y,Z; from the reference by default."
+        ),
+    ] = None,
+    reference: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="A folder of other public meshes, to set bounds and budget; else synthetic people do."),
     ] = None,
     registration: Annotated[bool, typer.Option("--register", help="Also warp every face onto the template.")] = False,
     fill_holes: Annotated[bool, typer.Option("--fill-holes", help="Close holes of the meshes.")] = False,
@@ -57,18 +64,21 @@ def face(
                 _demo(out)
             return
         with quiet_libraries():
-            _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private)
+            _of_folder(folder, mu, template, nose, up, norm_bound, reference, registration, fill_holes, out, private)
 
 
-def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private):
+def _of_folder(folder, mu, template, nose, up, norm_bound, reference, registration, fill_holes, out, private):
     from jaxgeodp.surfaces.face_curves import FaceTemplate
+    from jaxgeodp.surfaces.face_design import read_norm_bound
     from jaxgeodp.surfaces.folder import mesh_files, process_faces
     from jaxgeodp.surfaces.mesh_files import read_mesh
 
-    for name, value in (("--template", template), ("--up", up), ("--norm-bound", norm_bound)):
+    for name, value in (("--template", template), ("--up", up)):
         if value is None:
             raise InputError(f"face needs {name}; it is public, and no default would be right.")
-    bound = _numbers(norm_bound)
+    bound = None if norm_bound is None else read_norm_bound(norm_bound, _CURVES)
+    if reference is not None and reference.resolve() == pathlib.Path(folder).resolve():
+        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     files = mesh_files(folder)
     if len(files) < 2:
         raise InputError(f"{folder} holds one mesh; a mean needs at least 2.")
@@ -77,12 +87,11 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
         if not 0 <= vertex < len(report.numbering) or report.numbering[vertex] < 0:
             raise InputError(f"{name} {vertex} is no vertex of the template; name one that is.")
     public = FaceTemplate.from_mesh(mesh, int(report.numbering[nose]), int(report.numbering[up]))
-    mechanism = _mechanism(public, bound, mu)
+    ridge = 0.1 if registration else None
+    design = _design(public, reference, nose, up, ridge, fill_holes, len(files), mu, bound)
     with _progress("faces", len(files)) as advance:
-        faces = process_faces(
-            files, nose, up, public, 0.1 if registration else None, fill_holes, private, None, advance
-        )
-    release = mechanism.release(faces.curves)
+        faces = process_faces(files, nose, up, public, ridge, fill_holes, private, None, advance)
+    release = design.release(faces.curves)
     out.mkdir(parents=True, exist_ok=True)
     release.save(out / "release.json")
     _draw(out / "face.png", [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)])
@@ -93,96 +102,54 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
     )
 
 
-def _demo(out):
-    import jax
-    import numpy as np
+def _design(public, reference, nose, up, ridge, fill_holes, n, mu, bound):
+    """From public faces: a folder of them, or synthetic ones."""
+    from jaxgeodp.surfaces.face_design import design_faces, reference_folder, synthetic_reference
 
-    from jaxgeodp.surfaces.face_curves import FaceTemplate
-    from jaxgeodp.surfaces.face_mean import PointwiseGaussian
-    from jaxgeodp.surfaces.folder import process_faces
-    from jaxgeodp.surfaces.mesh import Mesh
-    from jaxgeodp.surfaces.synthetic import SyntheticFaces
+    if reference is None:
+        curves = synthetic_reference(public, ridge)
+    else:
+        curves = reference_folder(public, reference, nose, up, ridge=ridge, fill_holes=fill_holes)
+    return design_faces(public.curves, curves, n, mu, bound)
+
+
+def _demo(out):
+    from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
+    from jaxgeodp.surfaces.face_design import design_faces
 
     start = time.perf_counter()
-    generator = SyntheticFaces()
-    with jax.enable_x64(True):
-        everybody = np.asarray(generator.records(jax.random.key(0), _DEMO_FACES + _DEMO_REFERENCE))
-    nose, up = generator.nose_tip, generator.nasion
-    public = FaceTemplate.from_mesh(Mesh(generator.template, generator.triangles), nose, up)
-    meshes = [Mesh(vertices, generator.triangles) for vertices in everybody]
-    with _progress("faces", len(meshes)) as advance:
-        faces = process_faces(meshes, nose, up, public, progress=advance)
-    reference, curves = faces.curves[:_DEMO_REFERENCE], faces.curves[_DEMO_REFERENCE:]
-    points = faces.vertices[_DEMO_REFERENCE:]
-    # What one learns from public faces: bounds with a margin, and the best design.
-    bound = 1.25 * np.sqrt(np.mean((reference - public.curves) ** 2, axis=2)).max(axis=0)
-    base = faces.vertices[:_DEMO_REFERENCE].mean(axis=0)
-    half_range = 1.25 * np.abs(faces.vertices[:_DEMO_REFERENCE] - base).max(axis=(0, 1))
-    mean, point_mean = curves.mean(axis=0), points.mean(axis=0)
-    shown, rows = [("mean of the 200 (not private)", mean)], []
+    with _progress("faces", 1 + _DEMO_REFERENCE + _DEMO_FACES) as advance:
+        study = face_study(_DEMO_FACES, _DEMO_REFERENCE, progress=advance)
+    template, public, people = study.template, study.reference, study.private
+    mean, point_mean = people.curves.mean(axis=0), people.points.mean(axis=0)
     out.mkdir(parents=True, exist_ok=True)
+    shown = [("template: one public person", template.curves), ("mean of the 200 (not private)", mean)]
+    alone = squared_error(template.curves, mean), squared_error(public.curves.mean(axis=0), mean)
+    rows = {
+        "template alone (no data)": [alone[0]] * len(_MUS),
+        f"mean of {_DEMO_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
+    }
     for mu in _MUS:
-        mechanism = _designed(public, reference, bound, len(curves), mu)
-        release = mechanism.release(curves)
+        release = design_faces(template.curves, public.curves, _DEMO_FACES, mu).release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")
-        noisy = PointwiseGaussian(base, half_range, mu).release(points)
         shown.append((f"private, μ = {mu:g}", release.value))
-        rows.append((mu, _mse(release.value, mean), _mse(noisy.value, point_mean)))
-        if mu == _MUS[-1]:
-            _draw_points(out / "pointwise.png", noisy.value, generator.triangles, mu)
+        rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
+        noisy = {
+            "noise on every point, one bound for a face": points_together(study, mu),
+            "noise on every point, bounds by coordinate": points_alone(study, mu),
+        }
+        noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
+        for name, value in noisy.items():
+            rows.setdefault(name, []).append(squared_error(value, point_mean))
+    _draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
     _draw(out / "faces.png", shown)
     _draw_lines(out / "curves.png", shown)
-    OUTPUT.print("mean squared error of a point, faces of area 1, times 10,000:")
-    for mu, ours, theirs in rows:
-        OUTPUT.print(f"  μ = {mu:g}: radial curves {1e4 * ours:.3f}, every point by itself {1e4 * theirs:.3f}")
+    OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
+    OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
+    for name, errors in rows.items():
+        OUTPUT.print(f"  {name:<44}" + "".join(f"{1e4 * error:9.3f}" for error in errors), highlight=False)
     seconds = time.perf_counter() - start
     OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
-
-
-def _mechanism(public, bound, mu):
-    import numpy as np
-
-    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism
-
-    share = np.asarray(_SPLIT) / np.linalg.norm(_SPLIT) / np.sqrt(len(public.curves))
-    return FaceMeanMechanism(public.curves, bound, mu * share * (1.0 - 1e-14))
-
-
-def _designed(public, reference, bound, n, mu):
-    """Length scale, penalty and split by coordinate, from public faces."""
-    import numpy as np
-
-    from jaxgeodp.functional import PeriodicMatern, optimize_budget
-    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, flat_curves
-
-    count = len(public.curves)
-    design = optimize_budget(
-        PeriodicMatern(1.0, 2.5),
-        flat_curves(reference),
-        n,
-        bound.reshape(-1),
-        mu,
-        flat_curves(public.curves),
-        np.tile(np.arange(3), count),
-        steps=150,
-    ).mechanism
-    return FaceMeanMechanism(
-        public.curves, bound, design.mu.reshape(count, 3), design.penalty.reshape(count, 3), design.kernel
-    )
-
-
-def _mse(value, truth):
-    return float(((value - truth) ** 2).sum(axis=-1).mean())
-
-
-def _numbers(text):
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 3) or not all(0 < number < float("inf") for number in numbers):
-        raise InputError(f"--norm-bound must be one number above 0, or three as X,Y,Z, got '{text}'.")
-    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _draw(path, faces):
@@ -199,11 +166,11 @@ def _draw(path, faces):
     _save(figure, path)
 
 
-def _draw_points(path, vertices, triangles, mu):
+def _draw_points(path, surfaces, triangles, mu):
     from jaxgeodp.surfaces.rendering import draw_surfaces
 
-    figure = draw_surfaces([vertices], triangles, titles=[f"every point by itself, μ = {mu:g}"], size=3)
-    _save(figure, path)
+    titles = [f"{name.replace(', ', ',' + chr(10))}, μ = {mu:g}" for name in surfaces]
+    _save(draw_surfaces(list(surfaces.values()), triangles, titles=titles, size=3), path)
 
 
 def _draw_lines(path, faces):
