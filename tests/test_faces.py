@@ -227,19 +227,25 @@ def test_wrong_calls_are_told_in_one_sentence(template, make, message):
 
 
 def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
-    folder, out = tmp_path / "meshes", tmp_path / "out"
+    folder, public, out = tmp_path / "meshes", tmp_path / "public", tmp_path / "out"
     folder.mkdir()
+    public.mkdir()
     for j, vertices in enumerate(people[:3]):
         write_mesh(folder / f"{j}.obj", vertices, TRIANGLES)
+        write_mesh(public / f"{j}.ply", 0.5 * (vertices + people[3]), TRIANGLES)
     write_mesh(tmp_path / "template.ply", GENERATOR.template, TRIANGLES)
     arguments = ["face", str(folder), "--mu", "3", "--template", str(tmp_path / "template.ply"), "--nose", str(NOSE)]
-    arguments += ["--up", str(UP), "--norm-bound", "0.03,0.03,0.03", "--out", str(out)]
+    arguments += ["--up", str(UP), "--reference", str(public), "--out", str(out)]
     result = RUNNER.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     record = json.loads((out / "release.json").read_text())
     assert record["guarantee"]["mu"] == pytest.approx(3.0)
     assert record["guarantee"]["mu"] <= 3.0
     assert np.array(record["value"]).shape == (23, 80, 3)
+    # Bounds by curve and coordinate, a kernel by coordinate, smoothing across: the design that the demo has.
+    assert len(set(record["ball"]["radius"])) == 69
+    assert len(set(record["statistic"]["kernel"]["length_scale"])) == 3
+    assert record["post_processing"]["name"] == "smoothing across the curves"
     assert sorted(path.name for path in out.iterdir()) == ["face.png", "release.json"]
     assert (tmp_path / "out-private" / "report.csv").exists()
     wrong = [
@@ -262,7 +268,8 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
         ([".", "--template", "t.ply", "--up", "1", "--norm-bound", "1"], "holds no mesh"),
         ([".", "--up", "1", "--norm-bound", "1"], "needs --template"),
         ([".", "--template", "t.ply", "--norm-bound", "1"], "needs --up"),
-        ([".", "--template", "t.ply", "--up", "1"], "needs --norm-bound"),
+        ([".", "--template", "t.ply", "--up", "1", "--reference", "."], "--reference is the folder"),
+        ([".", "--template", "t.ply", "--up", "1", "--norm-bound", "rows.csv"], "or a file of 23 rows"),
         ([".", "--template", "t.ply", "--up", "1", "--norm-bound", "1,2"], "--norm-bound must be"),
         ([".", "--mu", "0"], "--mu must be"),
         (["demo", "--out", "o", "--work", "o/private"], "must lie outside"),

@@ -81,7 +81,7 @@ def design_faces(template, reference, n: int, mu: float, norm_bound=None, steps:
     """The mean-face mechanism with the least expected error on public faces, and how to smooth its releases.
 
     Length scale and penalty of each coordinate and the split of the budget over curves and coordinates come from
-    `optimize_budget` (docs/mathematics.md, section 12). The smoothing across the curves minimises, by coordinate,
+    `optimize_budget` (docs/mathematics.md, section 12). The smoothing S across the curves minimises, by coordinate,
     |S h - f|^2 + E |S noise|^2, with f the mean deviation of the reference faces and h its release without noise.
 
     Args:
