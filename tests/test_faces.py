@@ -25,7 +25,7 @@ from jaxgeodp.surfaces import (
     mesh_files,
     process_faces,
 )
-from jaxgeodp.surfaces.square_root import area, centroid
+from jaxgeodp.surfaces.square_root import area
 
 GENERATOR = SyntheticFaces(rings=14)
 TRIANGLES = GENERATOR.triangles
@@ -61,8 +61,11 @@ def test_curves_do_not_depend_on_place_size_and_turn(people, template):
     other = face_curves(Mesh(moved, TRIANGLES), NOSE, UP, template)
     for a, b in zip(one[:4], other[:4], strict=True):
         chex.assert_trees_all_close(a, b, atol=2e-6)
-    assert float(area(one.grid)) == pytest.approx(1.0, abs=1e-9)
-    chex.assert_trees_all_close(np.asarray(centroid(one.grid)), np.zeros(3), atol=1e-9)
+    # Area and centroid are exact on the mesh, and right on the grid as far as that sees it.
+    surface = Mesh(one.vertices, TRIANGLES)
+    assert surface.area == pytest.approx(1.0, abs=1e-12)
+    chex.assert_trees_all_close(surface.centroid, np.zeros(3), atol=1e-12)
+    assert float(area(one.grid)) == pytest.approx(1.0, abs=0.03)
     # It is the person, not the template.
     assert np.max(np.abs(one.curves - template.curves)) > 5e-3
 
@@ -232,13 +235,15 @@ def test_wrong_calls_are_told_in_one_sentence(template, make, message):
 
 
 def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
-    folder, out = tmp_path / "meshes", tmp_path / "out"
+    folder, public, out = tmp_path / "meshes", tmp_path / "public", tmp_path / "out"
     folder.mkdir()
+    public.mkdir()
     for j, vertices in enumerate(people[:3]):
         write_mesh(folder / f"{j}.obj", vertices, TRIANGLES)
+        write_mesh(public / f"{j}.ply", 0.5 * (vertices + people[3]), TRIANGLES)
     write_mesh(tmp_path / "template.ply", GENERATOR.template, TRIANGLES)
     arguments = ["face", str(folder), "--mu", "3", "--template", str(tmp_path / "template.ply"), "--nose", str(NOSE)]
-    arguments += ["--up", str(UP), "--norm-bound", "0.03,0.03,0.03", "--force", "--out", str(out)]
+    arguments += ["--up", str(UP), "--reference", str(public), "--force", "--out", str(out)]
     book = Ledger(tmp_path / "budget.db", GaussianDP(4.0))
     arguments[2:2] = ["--ledger", str(book.path)]
     result = RUNNER.invoke(app, arguments)
@@ -258,6 +263,10 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
     (out / "face.png").unlink()
     assert RUNNER.invoke(app, ["face", str(out / "release.json")]).exit_code == 0
     assert (out / "face.png").read_bytes() == picture
+    # Bounds by curve and coordinate, a kernel by coordinate, smoothing across: the design that the demo has.
+    assert len(set(record["ball"]["radius"])) == 69
+    assert len(set(record["statistic"]["kernel"]["length_scale"])) == 3
+    assert record["post_processing"]["name"] == "smoothing across the curves"
     wrong = [
         *arguments[: arguments.index("--up") + 1],
         "99999",
@@ -286,7 +295,9 @@ PUBLIC = ["--template", "t.ply", "--nose", "0", "--up", "1"]
         ([".", *PUBLIC[2:], "--norm-bound", "1"], "needs --template"),
         ([".", *PUBLIC[:2], "--up", "1", "--norm-bound", "1"], "needs --nose"),
         ([".", *PUBLIC[:4], "--norm-bound", "1"], "needs --up"),
-        ([".", *PUBLIC], "needs --norm-bound"),
+        ([".", *PUBLIC, "--reference", "."], "--reference is the folder"),
+        ([".", *PUBLIC, "--norm-bound", "rows.csv"], "or a file of 23 rows"),
+        ([".", *PUBLIC, "--norm-bound", "1,2"], "--norm-bound must be"),
         ([".", *PUBLIC, "--norm-bound", "1", "--mu", "0"], "--mu must be"),
         (["demo", "--mu", "2"], "takes no --mu"),
         (["demo", "--norm-bound", "2"], "takes no --norm-bound"),

@@ -17,8 +17,8 @@ from jaxgeodp.cli.frame import OUTPUT
 from jaxgeodp.privacy.ledger import Ledger
 
 _MU = 3.0
-# The paper's split of the budget between the coordinates, to be scaled to the total.
-_SPLIT = (0.2, 0.2, 0.55)
+# Radial curves of a face, as `FaceTemplate.from_file` has them.
+_CURVES = 23
 # Noise above this part of the template's size drowns what tells people apart, and soon the face.
 _MOST_NOISE = 0.05
 _RIDGE = 0.1
@@ -34,6 +34,7 @@ class FolderCall(NamedTuple):
     nose: int | None
     up: int | None
     norm_bound: str | None
+    reference: pathlib.Path | None
     landmarks: pathlib.Path | None
     registration: bool
     fill_holes: bool
@@ -58,13 +59,11 @@ def process_folder(call: FolderCall) -> None:
     files, own = _files(call)
     out, private = _places(call)
     public = _template(call)
-    mechanism, bound = None, None
-    if call.norm_bound is not None:
-        bound = _numbers(call.norm_bound)
-        mechanism = _mechanism(public, bound, mu)
-        _check_noise(mechanism, len(files), call.force)
-        if call.ledger is not None and not call.prepare:
-            call.ledger.check(mechanism.guarantee)  # before the work
+    design = _design(call, public, len(files), mu)
+    if not call.prepare:
+        _check_noise(design.mechanism, len(files), call.force)
+        if call.ledger is not None:
+            call.ledger.check(design.guarantee)  # before the work
     make_private(private)
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
@@ -73,13 +72,24 @@ def process_folder(call: FolderCall) -> None:
     ridge = _RIDGE if call.registration else None
     with progress_bar("faces", len(files)) as advance:
         faces = process_faces(
-            files, call.nose, call.up, public, ridge, call.fill_holes, private, None, advance, own, bound, call.scan
+            files,
+            call.nose,
+            call.up,
+            public,
+            ridge,
+            call.fill_holes,
+            private,
+            None,
+            advance,
+            own,
+            _bounds(design),
+            call.scan,
         )
     report = escape(str(private / "report.csv"))
     if call.prepare:
         _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
         return
-    release = mechanism._release(faces.curves, call.ledger, more=_described(call, public))
+    release = design.release(faces.curves, call.ledger, more=_described(call, public))
     release.save(out / "release.json")
     draw_release(out / "release.json", out)
     _say(f"Wrote {escape(str(out))}. What each mesh needed is in {report}: private.")
@@ -114,8 +124,12 @@ def _checked_numbers(call):
     for name, value in (("--template", call.template), ("--nose", call.nose), ("--up", call.up)):
         if value is None:
             raise InputError(f"face needs {name}; it is public, and no default would be right.")
-    if call.norm_bound is None and not call.prepare:
-        raise InputError("face needs --norm-bound; it is public, and no default would be right.")
+    if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
+        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
+    if call.norm_bound is not None:
+        from jaxgeodp.surfaces.face_design import read_norm_bound
+
+        read_norm_bound(call.norm_bound, _CURVES)
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
     return mu
@@ -169,21 +183,23 @@ def _template(call):
         raise InputError(f"--template {call.template}: {error}") from None
 
 
-def _numbers(text):
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) not in (1, 3) or not all(0 < number < float("inf") for number in numbers):
-        raise InputError(f"--norm-bound must be one number above 0, or three as X,Y,Z, got '{text}'.")
-    return numbers[0] if len(numbers) == 1 else numbers
+def _design(call, public, n, mu):
+    """From public faces: a folder of them, or synthetic ones."""
+    from jaxgeodp.surfaces.face_design import design_faces, read_norm_bound, reference_folder, synthetic_reference
+
+    bound = None if call.norm_bound is None else read_norm_bound(call.norm_bound, _CURVES)
+    ridge = _RIDGE if call.registration else None
+    if call.reference is None:
+        curves = synthetic_reference(public, ridge)
+    else:
+        options = {"ridge": ridge, "fill_holes": call.fill_holes, "scan": call.scan}
+        curves = reference_folder(public, call.reference, call.nose, call.up, **options)
+    return design_faces(public.curves, curves, n, mu, bound)
 
 
-def _mechanism(public, bound, mu):
-    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism
-
-    share = np.asarray(_SPLIT) / np.linalg.norm(_SPLIT) / np.sqrt(len(public.curves))
-    return FaceMeanMechanism(public.curves, bound, mu * share * (1.0 - 1e-14))
+def _bounds(design):
+    """Norm bounds (J, 3)."""
+    return np.broadcast_to(np.asarray(design.mechanism.norm_bound, float), (_CURVES, 3))
 
 
 def noise_share(mechanism, n: int) -> float:

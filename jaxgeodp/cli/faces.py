@@ -40,7 +40,14 @@ def face(
     ] = None,
     norm_bound: Annotated[
         str | None,
-        typer.Option(help="Public bound of a curve's deviation from the template in faces of area 1: X,Y,Z or one."),
+        typer.Option(
+            help="Public bound of a curve's deviation from the template in faces of area 1: one number, X,Y,Z, or a "
+            "file of 23 rows X,Y,Z; from the reference by default."
+        ),
+    ] = None,
+    reference: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="A folder of other public meshes, to set bounds and budget; else synthetic people do."),
     ] = None,
     landmarks: Annotated[
         pathlib.Path | None,
@@ -78,7 +85,7 @@ def face(
             given = {"--mu": mu, "--template": template, "--nose": nose, "--up": up, "--norm-bound": norm_bound}
             given |= {"--landmarks": landmarks, "--register": registration or None, "--fill-holes": fill_holes or None}
             given |= {"--scan": scan or None, "--prepare": prepare or None, "--force": force or None}
-            given |= {"--work": work, "--ledger": ledger, "--dataset": dataset}
+            given |= {"--reference": reference, "--work": work, "--ledger": ledger, "--dataset": dataset}
             extra = [name for name, value in given.items() if value is not None]
             if extra:
                 raise InputError(f"face {folder} takes no {extra[0]}; leave it out, --out is the only option.")
@@ -100,6 +107,7 @@ def face(
                         nose=nose,
                         up=up,
                         norm_bound=norm_bound,
+                        reference=reference,
                         landmarks=landmarks,
                         registration=registration,
                         fill_holes=fill_holes,
@@ -114,76 +122,41 @@ def face(
 
 
 def _demo(out):
-    import jax
-    import numpy as np
-
-    from jaxgeodp.surfaces.face_curves import FaceTemplate
-    from jaxgeodp.surfaces.face_mean import PointwiseGaussian
-    from jaxgeodp.surfaces.folder import process_faces
-    from jaxgeodp.surfaces.mesh import Mesh
-    from jaxgeodp.surfaces.synthetic import SyntheticFaces
+    from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
+    from jaxgeodp.surfaces.face_design import design_faces
 
     start = time.perf_counter()
-    generator = SyntheticFaces()
-    with jax.enable_x64(True):
-        everybody = np.asarray(generator.records(jax.random.key(0), _DEMO_FACES + _DEMO_REFERENCE))
-    nose, up = generator.nose_tip, generator.nasion
-    public = FaceTemplate.from_mesh(Mesh(generator.template, generator.triangles), nose, up)
-    meshes = [Mesh(vertices, generator.triangles) for vertices in everybody]
-    with progress_bar("faces", len(meshes)) as advance:
-        faces = process_faces(meshes, nose, up, public, progress=advance)
-    reference, curves = faces.curves[:_DEMO_REFERENCE], faces.curves[_DEMO_REFERENCE:]
-    points = faces.vertices[_DEMO_REFERENCE:]
-    # What one learns from public faces: bounds with a margin, and the best design.
-    bound = 1.25 * np.sqrt(np.mean((reference - public.curves) ** 2, axis=2)).max(axis=0)
-    base = faces.vertices[:_DEMO_REFERENCE].mean(axis=0)
-    half_range = 1.25 * np.abs(faces.vertices[:_DEMO_REFERENCE] - base).max(axis=(0, 1))
-    mean, point_mean = curves.mean(axis=0), points.mean(axis=0)
-    shown, rows = [("mean of the 200 (not private)", mean)], []
-    out.mkdir(parents=True, exist_ok=True)
+    with progress_bar("faces", 1 + _DEMO_REFERENCE + _DEMO_FACES) as advance:
+        study = face_study(_DEMO_FACES, _DEMO_REFERENCE, progress=advance)
+    template, public, people = study.template, study.reference, study.private
+    mean, point_mean = people.curves.mean(axis=0), people.points.mean(axis=0)
+    shown = [("template: one public person", template.curves), ("mean of the 200 (not private)", mean)]
+    alone = squared_error(template.curves, mean), squared_error(public.curves.mean(axis=0), mean)
+    rows = {
+        "template alone (no data)": [alone[0]] * len(_MUS),
+        f"mean of {_DEMO_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
+    }
     for mu in _MUS:
-        mechanism = _designed(public, reference, bound, len(curves), mu)
-        release = mechanism.release(curves)
+        release = design_faces(template.curves, public.curves, _DEMO_FACES, mu).release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")
-        noisy = PointwiseGaussian(base, half_range, mu).release(points)
         shown.append((f"private, μ = {mu:g}", release.value))
-        rows.append((mu, _mse(release.value, mean), _mse(noisy.value, point_mean)))
-        if mu == _MUS[-1]:
-            _draw_points(out / "pointwise.png", noisy.value, generator.triangles, mu)
+        rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
+        noisy = {
+            "noise on every point, one bound for a face": points_together(study, mu),
+            "noise on every point, bounds by coordinate": points_alone(study, mu),
+        }
+        noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
+        for name, value in noisy.items():
+            rows.setdefault(name, []).append(squared_error(value, point_mean))
+    _draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
     draw_faces(out / "faces.png", shown)
     _draw_lines(out / "curves.png", shown)
-    OUTPUT.print("mean squared error of a point, faces of area 1, times 10,000:")
-    for mu, ours, theirs in rows:
-        OUTPUT.print(f"  μ = {mu:g}: radial curves {1e4 * ours:.3f}, every point by itself {1e4 * theirs:.3f}")
+    OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
+    OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
+    for name, errors in rows.items():
+        OUTPUT.print(f"  {name:<44}" + "".join(f"{1e4 * error:9.3f}" for error in errors), highlight=False)
     seconds = time.perf_counter() - start
     OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
-
-
-def _designed(public, reference, bound, n, mu):
-    """Length scale, penalty and split by coordinate, from public faces."""
-    import numpy as np
-
-    from jaxgeodp.functional import PeriodicMatern, optimize_budget
-    from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, flat_curves
-
-    count = len(public.curves)
-    design = optimize_budget(
-        PeriodicMatern(1.0, 2.5),
-        flat_curves(reference),
-        n,
-        bound.reshape(-1),
-        mu,
-        flat_curves(public.curves),
-        np.tile(np.arange(3), count),
-        steps=150,
-    ).mechanism
-    return FaceMeanMechanism(
-        public.curves, bound, design.mu.reshape(count, 3), design.penalty.reshape(count, 3), design.kernel
-    )
-
-
-def _mse(value, truth):
-    return float(((value - truth) ** 2).sum(axis=-1).mean())
 
 
 def draw_faces(path, faces):
@@ -201,11 +174,11 @@ def draw_faces(path, faces):
     _save(figure, path)
 
 
-def _draw_points(path, vertices, triangles, mu):
+def _draw_points(path, surfaces, triangles, mu):
     from jaxgeodp.surfaces.rendering import draw_surfaces
 
-    figure = draw_surfaces([vertices], triangles, titles=[f"every point by itself, μ = {mu:g}"], size=3)
-    _save(figure, path)
+    titles = [f"{name.replace(', ', ',' + chr(10))}, μ = {mu:g}" for name in surfaces]
+    _save(draw_surfaces(list(surfaces.values()), triangles, titles=titles, size=3), path)
 
 
 def _draw_lines(path, faces):

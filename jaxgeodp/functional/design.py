@@ -103,7 +103,7 @@ def optimize_budget(
             jnp.asarray(float(record_count(n))),
         )
         first = _first_guess(kernel, problem, labels)
-        optimizer = optax.adam(0.05) if optimizer is None else optimizer
+        optimizer = _adam() if optimizer is None else optimizer
         found = _search(optimizer, steps, problem, kernel, labels, first)
         length, penalty = (np.asarray(x) for x in _parameters(found, problem, labels))
         if labels.max() == 0:
@@ -115,6 +115,12 @@ def optimize_budget(
         split = mu * np.sqrt(weights / weights.sum()) * (1.0 - 4.0 * np.finfo(float).eps)
         mechanism = FunctionalGaussianMechanism(chosen, penalty, norm_bound, split, template)
         return Design(mechanism, expected_error(mechanism, np.asarray(curves), n))
+
+
+@functools.cache
+def _adam():
+    """Always the same one, else every design would compile its search anew."""
+    return optax.adam(0.05)
 
 
 class _Problem(NamedTuple):

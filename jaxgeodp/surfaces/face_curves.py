@@ -25,7 +25,7 @@ from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import read_mesh
 from jaxgeodp.surfaces.moebius import moebius_center
 from jaxgeodp.surfaces.registration import register, warp, warp_points
-from jaxgeodp.surfaces.square_root import area, disk_integral, normalize, similarity
+from jaxgeodp.surfaces.square_root import Similarity, area, best_rotation, disk_integral, square_root_field
 from jaxgeodp.surfaces.unfolding import unfold
 
 # How far the area of a template may be from 1: grids coarser than the mesh miss some of it.
@@ -34,7 +34,7 @@ _AREA = 0.25
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FaceTemplate:
-    """A public face that others are turned onto, of area 1 with its centroid at 0.
+    """A public face that others are turned onto; its mesh has area 1 and its centroid at 0.
 
     Args:
         grid: on the polar grid, (R, T, 3).
@@ -92,7 +92,7 @@ class FaceTemplate:
         with jax.enable_x64(True):
             locator = DiskLocator(mesh.faces, moebius_center(unfold(mesh, _plane(mesh)[0]), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
-            move = similarity(grid, normalize(grid))
+            move = _unit_area(mesh, jnp.eye(3))
             lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
             return cls(np.asarray(move(grid)), np.asarray(lines), Numbering.of(mesh))
 
@@ -134,7 +134,7 @@ class FaceCurves(NamedTuple):
 def face_curves(
     mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None, method: str | None = None
 ) -> FaceCurves:
-    """Radial curves of one face, of area 1, centred and turned onto a template.
+    """Radial curves of one face whose mesh has area 1 and its centroid at 0, turned onto a template.
 
     Args:
         mesh: of the face.
@@ -190,7 +190,8 @@ def _nearer_orientation(mesh, locator, template):
     for inverted in (False, True):
         points = _seen(polar_points(*template.grid.shape[:2]), inverted)
         grid = jnp.asarray(locator.sample(mesh.vertices, points))
-        move = similarity(grid, template.grid)
+        rotation = best_rotation(square_root_field(grid), square_root_field(jnp.asarray(template.grid)))
+        move = _unit_area(mesh, rotation)
         found.append((_distance(move(grid), template), move(grid), move, inverted))
     # Energies of normals do not tell: a face inside out fits nearly as well.
     return min(found, key=lambda candidate: candidate[0])[1:]
@@ -203,3 +204,8 @@ def _seen(points, inverted):
 
 def _distance(grid, template):
     return float(jnp.sqrt(disk_integral(jnp.sum((grid - template.grid) ** 2, axis=-1)) / jnp.pi))
+
+
+def _unit_area(mesh, rotation):
+    """Area and centroid are those of the triangles, which a coarse grid would not have."""
+    return Similarity(jnp.asarray(mesh.centroid), jnp.asarray(mesh.area**-0.5), rotation)
