@@ -12,7 +12,8 @@ from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.release import Release, describe_numerics, make_release, to_lists
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 
 # Below, rounding of the mean is not small beside the noise.
 _LEAST_SCALE = 1e-9
@@ -75,39 +76,45 @@ class JointGaussian:
         )
         return _joint(key, data, template, bound, scale, num)
 
-    def release(self, data) -> Release:
+    def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private mean, (N, 3), with randomness from the operating system.
 
         Args:
             data: (n, N, 3), n >= 2; a face with a point that is not finite counts as the template.
+            ledger: charged before anything is drawn.
+
+        Raises:
+            ValueError: wrong shape, fewer than two faces, noise that double precision cannot draw, or the ledger has not
+                enough left.
         """
         with jax.enable_x64(True):
             data = self._records(host_array("JointGaussian", data)).astype(float)
-            if not _LEAST_SCALE < self.scale(len(data)) < math.inf:
+            n = len(data)
+            if not _LEAST_SCALE < self.scale(n) < math.inf:
                 raise InputError(
-                    f"JointGaussian: a scale of {self.scale(len(data)):g} cannot be drawn in double precision; choose "
+                    f"JointGaussian: a scale of {self.scale(n):g} cannot be drawn in double precision; choose "
                     "other parameters."
                 )
-            value = np.asarray(self.simulate(system_key(), data, 1))[0]
-        n = len(data)
-        return make_release(
-            value,
-            guarantee=self.guarantee.record("Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"),
-            mechanism="JointGaussian",
-            statistic="mean",
-            manifold={"name": "points", "count": len(self.template)},
-            ball={
-                "center": to_lists(self.template),
-                "radius": self.norm_bound,
-                "note": "root mean squared distance of a point",
-            },
-            n=n,
-            sensitivity={"value": self.sensitivity(n), "formula": "2 norm_bound sqrt(N)/n", "calibration": "tight"},
-            scale=self.scale(n),
-            support=None,
-            sampler={"name": "normal", "exactness": "exact up to floating point"},
-            numerics=describe_numerics(value, "the number of steps does not depend on the data"),
-        )
+            return make_release(
+                lambda: np.asarray(self.simulate(system_key(), data, 1))[0],
+                ledger=ledger,
+                guarantee=self.guarantee,
+                theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)",
+                mechanism="JointGaussian",
+                statistic="mean",
+                manifold={"name": "points", "count": len(self.template)},
+                ball={
+                    "center": to_lists(self.template),
+                    "radius": self.norm_bound,
+                    "note": "root mean squared distance of a point",
+                },
+                n=n,
+                sensitivity={"value": self.sensitivity(n), "formula": "2 norm_bound sqrt(N)/n", "calibration": "tight"},
+                scale=self.scale(n),
+                support=None,
+                sampler={"name": "normal", "exactness": "exact up to floating point"},
+                note=idealized("the number of steps does not depend on the data"),
+            )
 
     def _records(self, data):
         data = data if isinstance(data, jax.Array) else host_array("JointGaussian", data)
