@@ -84,8 +84,8 @@ class JointGaussian:
             ledger: charged before anything is drawn.
 
         Raises:
-            ValueError: wrong shape, fewer than two faces, noise that double precision cannot draw, or the ledger has not
-                enough left.
+            ValueError: wrong shape, fewer than two faces, noise that double precision cannot draw, or the ledger has
+                not enough left.
         """
         with jax.enable_x64(True):
             data = self._records(host_array("JointGaussian", data)).astype(float)
