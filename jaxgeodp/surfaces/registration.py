@@ -25,7 +25,10 @@ from jaxgeodp.surfaces.square_root import best_rotation, disk_integral, opposite
 
 # Rows that a cubic needs beyond the grid.
 _GHOSTS = 2
-_LINE_SEARCH = optax.scale_by_backtracking_linesearch(max_backtracking_steps=10, store_grad=True)
+# A step that is too long must be cut until the objective falls: from 1, by halves, to 1e-6.
+_LINE_SEARCH = optax.scale_by_backtracking_linesearch(
+    max_backtracking_steps=20, decrease_factor=0.5, increase_factor=math.inf, store_grad=True
+)
 
 
 class Registration(NamedTuple):
