@@ -21,7 +21,7 @@ _SPLIT = (0.2, 0.2, 0.55)
 
 
 def face(
-    folder: Annotated[str, typer.Argument(help="A folder of meshes (.obj, .ply, .stl, .off), or 'demo'.")],
+    folder: Annotated[str, typer.Argument(help="A folder of meshes (.obj, .ply, .stl, .off, .xyz), or 'demo'.")],
     mu: Annotated[float, typer.Option(help="Privacy parameter of the whole face (Gaussian DP).")] = 3.0,
     template: Annotated[
         pathlib.Path | None, typer.Option(help="A public mesh, never one of the folder or their mean.")
@@ -63,7 +63,7 @@ def face(
 def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_holes, out, private):
     from jaxgeodp.surfaces.face_curves import FaceTemplate
     from jaxgeodp.surfaces.folder import mesh_files, process_faces
-    from jaxgeodp.surfaces.mesh_files import read_mesh
+    from jaxgeodp.surfaces.mesh_files import file_triangles, read_mesh
 
     for name, value in (("--template", template), ("--up", up), ("--norm-bound", norm_bound)):
         if value is None:
@@ -80,7 +80,15 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
     mechanism = _mechanism(public, bound, mu)
     with _progress("faces", len(files)) as advance:
         faces = process_faces(
-            files, nose, up, public, 0.1 if registration else None, fill_holes, private, None, advance
+            files,
+            nose,
+            up,
+            public,
+            0.1 if registration else None,
+            fill_holes,
+            private,
+            progress=advance,
+            triangles=file_triangles(template),
         )
     release = mechanism.release(faces.curves)
     out.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from jaxgeodp.surfaces.grid import polar_grid, radial_curves, surface_from_curve
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import read_mesh
 from jaxgeodp.surfaces.moebius import moebius_center
+from jaxgeodp.surfaces.point_cloud import mesh_from_points
 from jaxgeodp.surfaces.registration import Registration, register
 from jaxgeodp.surfaces.rendering import draw_curves, draw_surfaces
 from jaxgeodp.surfaces.repair import RepairReport, repair
@@ -34,6 +35,7 @@ __all__ = [
     "face_curves",
     "flips",
     "mesh_files",
+    "mesh_from_points",
     "moebius_center",
     "normalize",
     "polar_grid",

@@ -52,6 +52,7 @@ def process_faces(
     keep: pathlib.Path | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    triangles: np.ndarray | None = None,
 ) -> Faces:
     """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
 
@@ -64,6 +65,7 @@ def process_faces(
         keep: a private folder for what is done, so that a later call goes on from there, and for ``report.csv``.
         workers: processes; as many as cores by default.
         progress: called with the number of faces done.
+        triangles: of a template, for files of points without triangles; see `read_mesh`.
 
     Raises:
         ValueError: another process works in ``keep``.
@@ -72,17 +74,19 @@ def process_faces(
     positive_integer("process_faces", "workers", workers, 1)
     if keep is None:
         return _collect(
-            _process(sources, nose, up, template, ridge, fill_holes, [None] * len(sources), workers, progress)
+            _process(
+                sources, nose, up, template, ridge, fill_holes, triangles, [None] * len(sources), workers, progress
+            )
         )
     keep = pathlib.Path(keep)
     keep.mkdir(parents=True, exist_ok=True)
     keep.chmod(0o700)
     with only_writer(keep):
         common = hashlib.sha256(repr((nose, up, ridge, fill_holes)).encode())
-        for array in (template.grid, template.curves):
+        for array in (template.grid, template.curves, *(() if triangles is None else (triangles,))):
             common.update(np.ascontiguousarray(array).tobytes())
         places = [keep / f"{_fingerprint(common, source)}.npz" for source in sources]
-        faces = _collect(_process(sources, nose, up, template, ridge, fill_holes, places, workers, progress))
+        faces = _collect(_process(sources, nose, up, template, ridge, fill_holes, triangles, places, workers, progress))
         table = io.StringIO()
         writer = csv.writer(table, lineterminator="\n")
         writer.writerow(["face", "report"])
@@ -104,12 +108,12 @@ def _fingerprint(common, source):
     return own.hexdigest()[:32]
 
 
-def _process(sources, nose, up, template, ridge, fill_holes, places, workers, progress):
+def _process(sources, nose, up, template, ridge, fill_holes, triangles, places, workers, progress):
     done = [_read(place) for place in places]
     waiting = [j for j, result in enumerate(done) if result is None]
     if progress is not None:
         progress(len(sources) - len(waiting))
-    shared = (nose, up, template, ridge, fill_holes)
+    shared = (nose, up, template, ridge, fill_holes, triangles)
     if workers == 1:
         for count, j in enumerate(waiting, len(sources) - len(waiting) + 1):
             done[j] = _one(sources[j], places[j], *shared)
@@ -127,12 +131,12 @@ def _process(sources, nose, up, template, ridge, fill_holes, places, workers, pr
     return done
 
 
-def _one(source, place, nose, up, template, ridge, fill_holes):
+def _one(source, place, nose, up, template, ridge, fill_holes, triangles):
     """Curves, vertices and report of one face."""
     try:
         mesh, report = source, ""
         if not isinstance(source, Mesh):
-            mesh, report = read_mesh(source, fill_holes)
+            mesh, report = read_mesh(source, fill_holes, triangles)
             nose, up = (report.numbering[_within(vertex, report.numbering)] for vertex in (nose, up))
             if min(nose, up) < 0:
                 raise InputError("a landmark's vertex was dropped when the mesh was mended; choose another vertex")

@@ -25,6 +25,7 @@ class RepairReport(NamedTuple):
     filled_holes: int  #: boundary loops that were closed
     ears: int  #: triangles with two edges on the boundary, cut off
     dropped_vertices: int  #: left without a triangle
+    made_triangles: int  #: for points that had none
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
     def __repr__(self):
@@ -55,7 +56,7 @@ def repair(vertices, faces, fill_holes: bool = False) -> tuple[Mesh, RepairRepor
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
         >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \
-turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
+turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0, made_triangles=0))
     """
     vertices, faces = mesh_arrays(_OWNER, vertices, faces)
     old_count, triangle_count = len(vertices), len(faces)
@@ -81,6 +82,7 @@ turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0))
         filled_holes=holes,
         ears=ears,
         dropped_vertices=int(np.sum(numbers[np.unique(same)] < 0)),
+        made_triangles=0,
         numbering=numbers[same],
     )
     return Mesh(vertices[used], numbers[faces]), report
