@@ -277,12 +277,15 @@ def means(source, faces, template, template_mesh):
     curves = faces.curves[REFERENCE:]
     millimetres = np.sqrt(template_mesh.area)
     mean, truth = curves.mean(axis=0), points.mean(axis=0)
-    tree = cKDTree(surface_from_curves(mean, 6)[0])
+    tree = cKDTree(surface_from_curves(mean, 6, template)[0])
     gap = millimetres * tree.query(truth)[0]
     print(
         f"\n(f) mean of {len(curves):,} faces: vertices of the mean of the vertices are {gap.mean():.2f} mm (mean), "
         f"{np.quantile(gap, 0.95):.2f} mm (95 %) from the surface through the mean curves"
     )
+    for name, public in (("a spline", None), ("the template's detail", template)):
+        tip = surface_from_curves(mean, 2, public)[0][0]
+        print(f"    tip of the nose by {name}: {millimetres * np.linalg.norm(tip - truth[source.nose]):.2f} mm off")
     bound = 1.25 * np.sqrt(np.mean((known - template.curves) ** 2, axis=2)).max(axis=0)
     base = faces.vertices[:REFERENCE].mean(axis=0)
     half_range = 1.25 * np.abs(faces.vertices[:REFERENCE] - base).max(axis=(0, 1))

@@ -93,7 +93,8 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
     release = mechanism.release(faces.curves)
     out.mkdir(parents=True, exist_ok=True)
     release.save(out / "release.json")
-    _draw(out / "face.png", [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)])
+    shown = [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)]
+    _draw(out / "face.png", shown, public)
     OUTPUT.print(
         f"Wrote {escape(str(out))}. What each mesh needed is in {escape(str(private / 'report.csv'))}: private.",
         soft_wrap=True,
@@ -138,7 +139,7 @@ def _demo(out):
         rows.append((mu, _mse(release.value, mean), _mse(noisy.value, point_mean)))
         if mu == _MUS[-1]:
             _draw_points(out / "pointwise.png", noisy.value, generator.triangles, mu)
-    _draw(out / "faces.png", shown)
+    _draw(out / "faces.png", shown, public)
     _draw_lines(out / "curves.png", shown)
     OUTPUT.print("mean squared error of a point, faces of area 1, times 10,000:")
     for mu, ours, theirs in rows:
@@ -193,7 +194,7 @@ def _numbers(text):
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-def _draw(path, faces):
+def _draw(path, faces, template):
     import matplotlib.figure
 
     from jaxgeodp.surfaces.rendering import draw_curves
@@ -202,7 +203,7 @@ def _draw(path, faces):
     axes = figure.subplots(2, len(faces))
     for column, (title, curves) in enumerate(faces):
         for axis, view in zip(axes[:, column], ("front", "three-quarter"), strict=True):
-            draw_curves(axis, curves, view)
+            draw_curves(axis, curves, view, template=template)
         axes[0, column].set_title(title, fontsize=10)
     _save(figure, path)
 

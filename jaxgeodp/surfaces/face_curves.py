@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.surfaces.conformal import disk_conformal_map
-from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
+from jaxgeodp.surfaces.grid import DiskLocator, curve_points, inner_points, polar_points
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.moebius import moebius_center
 from jaxgeodp.surfaces.registration import register, warp, warp_points
@@ -27,10 +27,12 @@ class FaceTemplate:
     Args:
         grid: on the polar grid, (R, T, 3).
         curves: its radial curves, (J, m, 3).
+        inner: the surface inside the first of them, (K, m, 3), at `inner_points`: for pictures of released curves.
     """
 
     grid: np.ndarray
     curves: np.ndarray
+    inner: np.ndarray
 
     @classmethod
     def from_mesh(
@@ -56,8 +58,9 @@ class FaceTemplate:
             locator = DiskLocator(mesh.faces, moebius_center(disk_conformal_map(mesh), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
             move = similarity(grid, normalize(grid))
-            lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
-            return cls(np.asarray(move(grid)), np.asarray(lines))
+            places = curve_points(curves, samples), inner_points(curves, samples)
+            lines, inner = (np.asarray(move(jnp.asarray(locator.sample(mesh.vertices, x)))) for x in places)
+            return cls(np.asarray(move(grid)), lines, inner)
 
 
 class FaceCurves(NamedTuple):

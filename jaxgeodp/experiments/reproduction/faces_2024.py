@@ -65,7 +65,7 @@ def reproduce(run: Run) -> None:
         }
         _remember(run, f"radial curves, {name}", mechanism.guarantee.mu, count, rows[name])
     _claims(run, rows, pointwise, radial, seconds)
-    run.figures["mean-faces"] = _figure(generator, points, curves, shown, pointwise)
+    run.figures["mean-faces"] = _figure(generator, points, template, shown, pointwise)
 
 
 def _pointwise(run, points, reference):
@@ -190,7 +190,7 @@ def _claims(run, rows, pointwise, radial, seconds):
         )
 
 
-def _figure(generator, points, curves, shown, pointwise):
+def _figure(generator, points, template, shown, pointwise):
     import matplotlib.figure
 
     figure = matplotlib.figure.Figure(figsize=(15, 6.4), layout="constrained")
@@ -199,7 +199,7 @@ def _figure(generator, points, curves, shown, pointwise):
         draw_surface(axes[row, 0], points.mean(axis=0), generator.triangles, view)
         draw_surface(axes[row, 1], pointwise["public", 3.0][1], generator.triangles, view)
         for column, name in enumerate(shown, 2):
-            draw_curves(axes[row, column], shown[name], view)
+            draw_curves(axes[row, column], shown[name], view, template=None if name == "paper" else template)
     for axis, title in zip(
         axes[0], ("mean", "every point, μ = 3", *(f"curves: {name}" for name in shown)), strict=True
     ):
