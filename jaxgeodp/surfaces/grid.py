@@ -235,8 +235,11 @@ def _spline_mesh(rows, radii, refine, inside=None):
     rows = _resampled(rows, angles)
     half = angles // 2
     diameters = np.concatenate([rows[::-1, half:], rows[:, :half]])
-    along = CubicSpline(np.append(-radii[::-1], radii), diameters)
-    centre = along(0.0).mean(axis=0)
+    nodes = np.append(-radii[::-1], radii)
+    centre = CubicSpline(nodes, diameters)(0.0).mean(axis=0)
+    # All diameters must meet there, or they would make wrinkles.
+    middle = len(radii)
+    along = CubicSpline(np.insert(nodes, middle, 0.0), np.insert(diameters, middle, centre, axis=0))
     steps = np.arange(1, refine + 1) / refine
     inner = steps if inside is None else np.arange(1, inside + 1) / inside
     between = radii[:-1, None] + steps * np.diff(radii)[:, None]
