@@ -6,6 +6,7 @@ from jaxgeodp.surfaces.face_curves import FaceCurves, FaceTemplate, face_curves
 from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, PointwiseGaussian
 from jaxgeodp.surfaces.folder import Faces, mesh_files, process_faces
 from jaxgeodp.surfaces.grid import polar_grid, radial_curves, surface_from_curves, surface_from_grid
+from jaxgeodp.surfaces.interactive import interactive_surfaces
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import read_mesh
 from jaxgeodp.surfaces.moebius import moebius_center
@@ -34,6 +35,7 @@ __all__ = [
     "draw_surfaces",
     "face_curves",
     "flips",
+    "interactive_surfaces",
     "mesh_files",
     "mesh_from_points",
     "moebius_center",
