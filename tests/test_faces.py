@@ -24,6 +24,7 @@ from jaxgeodp.surfaces import (
     face_curves,
     mesh_files,
     process_faces,
+    surface_from_curves,
 )
 from jaxgeodp.surfaces.square_root import area
 
@@ -75,6 +76,24 @@ def test_the_template_is_its_own_face(template):
     chex.assert_trees_all_close(again.curves, template.curves, atol=1e-9)
     chex.assert_trees_all_close(again.grid, template.grid, atol=1e-9)
     assert template.curves.shape == (8, 32, 3)
+
+
+def test_the_tip_of_the_nose_is_where_it_is(people, template):
+    def off(vertices, truth):
+        return float(np.linalg.norm(vertices[0] - truth))
+
+    again = face_curves(Mesh(GENERATOR.template, TRIANGLES), NOSE, UP, template)
+    vertices, faces = surface_from_curves(template.curves, 2, template)
+    assert off(vertices, again.vertices[NOSE]) < 1e-8
+    assert faces.max() == len(vertices) - 1
+    for person in people[:2]:
+        found = face_curves(Mesh(person, TRIANGLES), NOSE, UP, template)
+        by_spline, by_template = (surface_from_curves(found.curves, 2, t)[0] for t in (None, template))
+        assert off(by_template, found.vertices[NOSE]) < 0.4 * off(by_spline, found.vertices[NOSE])
+        # From the first curve on nothing changes.
+        chex.assert_trees_all_close(by_template[-64 * 15 :], by_spline[-64 * 15 :], atol=1e-12)
+    with pytest.raises(ValueError, match="as the template's"):
+        surface_from_curves(template.curves[:4], 2, template)
 
 
 def test_the_nose_is_in_the_middle_and_the_second_landmark_above(people, template):

@@ -54,6 +54,7 @@ def process_folder(call: FolderCall) -> None:
     """
     from jaxgeodp.cli.faces import progress_bar
     from jaxgeodp.surfaces.folder import make_private, process_faces
+    from jaxgeodp.surfaces.mesh_files import file_triangles
 
     mu = _checked_numbers(call)
     files, own = _files(call)
@@ -84,6 +85,7 @@ def process_folder(call: FolderCall) -> None:
             own,
             _bounds(design),
             call.scan,
+            file_triangles(call.template),
         )
     report = escape(str(private / "report.csv"))
     if call.prepare:

@@ -23,7 +23,8 @@ def face(
     folder: Annotated[
         str,
         typer.Argument(
-            help="A folder of meshes (.obj, .ply, .stl, .off), one per person; 'demo'; or a release.json to draw again."
+            help="A folder of meshes (.obj, .ply, .stl, .off, .xyz), one per person; 'demo'; or a release.json to draw "
+            "again."
         ),
     ],
     mu: Annotated[
@@ -149,7 +150,7 @@ def _demo(out):
         for name, value in noisy.items():
             rows.setdefault(name, []).append(squared_error(value, point_mean))
     _draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
-    draw_faces(out / "faces.png", shown)
+    draw_faces(out / "faces.png", shown, template)
     _draw_lines(out / "curves.png", shown)
     OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
     OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
@@ -159,8 +160,8 @@ def _demo(out):
     OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
 
 
-def draw_faces(path, faces):
-    """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3)."""
+def draw_faces(path, faces, template=None):
+    """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
     import matplotlib.figure
 
     from jaxgeodp.surfaces.rendering import draw_curves
@@ -169,7 +170,7 @@ def draw_faces(path, faces):
     axes = figure.subplots(2, len(faces), squeeze=False)
     for column, (title, curves) in enumerate(faces):
         for axis, view in zip(axes[:, column], ("front", "three-quarter"), strict=True):
-            draw_curves(axis, curves, view)
+            draw_curves(axis, curves, view, template=template)
         axes[0, column].set_title(title, fontsize=10)
     _save(figure, path)
 

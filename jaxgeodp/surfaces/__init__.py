@@ -7,9 +7,11 @@ from jaxgeodp.surfaces.face_design import FaceDesign, design_faces, norm_bounds,
 from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, PointwiseGaussian
 from jaxgeodp.surfaces.folder import Faces, mesh_files, process_faces
 from jaxgeodp.surfaces.grid import polar_grid, radial_curves, surface_from_curves, surface_from_grid
+from jaxgeodp.surfaces.interactive import interactive_surfaces
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import read_mesh
 from jaxgeodp.surfaces.moebius import moebius_center
+from jaxgeodp.surfaces.point_cloud import mesh_from_points
 from jaxgeodp.surfaces.points_mean import JointGaussian
 from jaxgeodp.surfaces.registration import Registration, register
 from jaxgeodp.surfaces.rendering import draw_curves, draw_surfaces
@@ -38,7 +40,9 @@ __all__ = [
     "draw_surfaces",
     "face_curves",
     "flips",
+    "interactive_surfaces",
     "mesh_files",
+    "mesh_from_points",
     "moebius_center",
     "norm_bounds",
     "normalize",

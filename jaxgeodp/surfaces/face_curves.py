@@ -19,7 +19,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces.conformal import folded_conformal_map
 from jaxgeodp.surfaces.distortion import angle_distortion, flips
-from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
+from jaxgeodp.surfaces.grid import DiskLocator, curve_points, inner_points, polar_points
 from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
 from jaxgeodp.surfaces.mesh import Mesh
 from jaxgeodp.surfaces.mesh_files import read_mesh
@@ -41,6 +41,7 @@ class FaceTemplate:
         curves: its radial curves, (J, m, 3).
         numbering: of its mesh, which meshes must share if landmarks are given as vertex numbers for all of them; None
             checks nothing.
+        inner: the surface inside the first curve, (K, m, 3), at `inner_points`: for pictures of released curves.
 
     Raises:
         ValueError: shapes are others, values are not finite, or the area of the grid is not about 1.
@@ -49,6 +50,7 @@ class FaceTemplate:
     grid: np.ndarray
     curves: np.ndarray
     numbering: Numbering | None = None
+    inner: np.ndarray | None = None
 
     def __post_init__(self):
         for name, shape in (("grid", "(R, T, 3), R at least 4 and T even"), ("curves", "(J, m, 3)")):
@@ -93,8 +95,9 @@ class FaceTemplate:
             locator = DiskLocator(mesh.faces, moebius_center(unfold(mesh, _plane(mesh)[0]), nose, up))
             grid = jnp.asarray(locator.sample(mesh.vertices, polar_points(radii, angles)))
             move = _unit_area(mesh, jnp.eye(3))
-            lines = move(jnp.asarray(locator.sample(mesh.vertices, curve_points(curves, samples))))
-            return cls(np.asarray(move(grid)), np.asarray(lines), Numbering.of(mesh))
+            places = curve_points(curves, samples), inner_points(curves, samples)
+            lines, inner = (np.asarray(move(jnp.asarray(locator.sample(mesh.vertices, x)))) for x in places)
+            return cls(np.asarray(move(grid)), lines, Numbering.of(mesh), inner)
 
     @classmethod
     def from_file(

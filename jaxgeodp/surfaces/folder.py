@@ -44,6 +44,7 @@ class _Settings(NamedTuple):
     ridge: float | None
     fill_holes: bool
     scan: bool
+    triangles: np.ndarray | None
 
 
 class _Result(NamedTuple):
@@ -81,6 +82,7 @@ def process_faces(
     landmarks: Sequence[Landmarks | None] | None = None,
     norm_bound=None,
     scan: bool = False,
+    triangles: np.ndarray | None = None,
 ) -> Faces:
     """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
 
@@ -102,6 +104,7 @@ def process_faces(
         norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
             ``report.csv``.
         scan: see `repair`.
+        triangles: of a template, for files of points without triangles; see `read_mesh`.
 
     Raises:
         ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.
@@ -116,7 +119,7 @@ def process_faces(
         raise InputError(f"process_faces: landmarks must be {len(sources)}, one or None per mesh, got {len(own)}.")
     if workers > 1:
         leave_inside_import()
-    settings = _Settings(nose, up, template, ridge, fill_holes, scan)
+    settings = _Settings(nose, up, template, ridge, fill_holes, scan, triangles)
     if keep is None:
         return _collect(_process(sources, own, settings, [None] * len(sources), workers, progress))
     keep = pathlib.Path(keep)
@@ -151,10 +154,11 @@ def make_private(folder):
 
 def _fingerprint_of_settings(settings):
     template = settings.template
-    public = (_PIPELINE, __version__, settings._replace(template=None))
+    public = (_PIPELINE, __version__, settings._replace(template=None, triangles=None))
     common = hashlib.sha256(repr(public).encode())
     numbering = () if template.numbering is None else template.numbering
-    for array in (template.grid, template.curves, *map(np.asarray, numbering)):
+    triangles = () if settings.triangles is None else (settings.triangles,)
+    for array in (template.grid, template.curves, *map(np.asarray, numbering), *triangles):
         common.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())
     return common
 
@@ -232,7 +236,7 @@ def _face(settings, source, own):
     mesh, repairs, numbers = source, None, None
     if not isinstance(source, Mesh):
         check_numbers(marks, source.suffix)
-        mesh, report = read_mesh(source, settings.fill_holes, settings.scan)
+        mesh, report = read_mesh(source, settings.fill_holes, settings.scan, settings.triangles)
         numbers, repairs = report.numbering, report.counts()
     if own is None and template.numbering is not None and not Numbering.of(mesh, numbers).agrees(template.numbering):
         raise InputError(

@@ -16,6 +16,8 @@ from scipy.interpolate import CubicSpline
 
 from jaxgeodp.checks import InputError, positive_integer
 
+#: Rows of a template inside its first curve, the centre among them.
+INNER_ROWS = 6
 # How far the rim may be from the unit circle, and how far outside a triangle still counts as inside.
 _RIM_TOLERANCE, _INSIDE = 1e-3, 1e-10
 
@@ -188,15 +190,40 @@ def curve_points(curves: int = 23, samples: int = 80):
     return (np.arange(1, curves + 1) / curves)[:, None] * np.exp(2j * np.pi * np.arange(samples) / samples)
 
 
-def surface_from_curves(curves, refine: int = 2):
+def inner_points(curves: int = 23, samples: int = 80):
+    """Places inside the first radial curve, at k/K of its radius for k = 0..K-1, K = `INNER_ROWS`, complex (K, m)."""
+    return np.arange(INNER_ROWS)[:, None] / INNER_ROWS * curve_points(curves, samples)[0]
+
+
+def surface_from_curves(curves, refine: int = 2, template=None):
     """A mesh, vertices (V, 3) and faces (F, 3), through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
 
     Args:
         curves: as `radial_curves` gives them.
         refine: how many times finer the mesh is.
+        template: a public face (`FaceTemplate`) with such curves. Inside the first curve a spline fills the surface,
+            which makes the nose too flat; of the template is known what that spline misses, and it is added.
+
+    Raises:
+        ValueError: shapes do not fit, or values are not finite.
     """
     curves = _polar_array("surface_from_curves", curves)
-    return _spline_mesh(curves, np.arange(1, len(curves) + 1) / len(curves), refine)
+    radii = np.arange(1, len(curves) + 1) / len(curves)
+    if template is None:
+        return _spline_mesh(curves, radii, refine)
+    if template.inner is None:
+        raise InputError(
+            "surface_from_curves: template needs what is inside its first curve; see FaceTemplate.from_mesh."
+        )
+    if template.curves.shape != curves.shape:
+        raise InputError(f"surface_from_curves: curves must be {template.curves.shape} as the template's.")
+    vertices, faces = _spline_mesh(curves, radii, refine, INNER_ROWS)
+    filled, _ = _spline_mesh(template.curves, radii, refine, INNER_ROWS)
+    angles = _even(refine * curves.shape[1])
+    inner = _resampled(template.inner, angles)
+    missed = np.concatenate([inner[0, :1], inner[1:].reshape(-1, 3)])
+    vertices[: len(missed)] += missed - filled[: len(missed)]
+    return vertices, faces
 
 
 def surface_from_grid(grid, refine: int = 1):
@@ -205,22 +232,35 @@ def surface_from_grid(grid, refine: int = 1):
     return _spline_mesh(grid, (np.arange(len(grid)) + 0.5) / len(grid), refine)
 
 
-def _spline_mesh(rows, radii, refine):
-    """Cubic splines around the curves, then along the diameters, which fill the centre."""
+def _spline_mesh(rows, radii, refine, inside=None):
+    """Cubic splines around the curves, then along the diameters, which fill the centre with so many rows."""
     positive_integer("a mesh of curves", "refine", refine, 1)
-    samples = rows.shape[1]
-    angles = 2 * math.ceil(refine * samples / 2)
-    around = CubicSpline(np.arange(samples + 1) / samples, np.append(rows, rows[:, :1], 1), axis=1, bc_type="periodic")
-    rows = around(np.arange(angles) / angles)
+    angles = _even(refine * rows.shape[1])
+    rows = _resampled(rows, angles)
     half = angles // 2
     diameters = np.concatenate([rows[::-1, half:], rows[:, :half]])
-    along = CubicSpline(np.append(-radii[::-1], radii), diameters)
-    centre = along(0.0).mean(axis=0)
+    nodes = np.append(-radii[::-1], radii)
+    centre = CubicSpline(nodes, diameters)(0.0).mean(axis=0)
+    # All diameters must meet there, or they would make wrinkles.
+    middle = len(radii)
+    along = CubicSpline(np.insert(nodes, middle, 0.0), np.insert(diameters, middle, centre, axis=0))
     steps = np.arange(1, refine + 1) / refine
-    before = np.append(0.0, radii[:-1])
-    fine = (before[:, None] + steps * (radii - before)[:, None]).reshape(-1)
+    inner = steps if inside is None else np.arange(1, inside + 1) / inside
+    between = radii[:-1, None] + steps * np.diff(radii)[:, None]
+    fine = np.concatenate([radii[0] * inner, between.reshape(-1)])
     rows = np.concatenate([along(fine), along(-fine)], axis=1)
     return np.concatenate([centre[None], rows.reshape(-1, 3)]), polar_faces(len(fine), angles)
+
+
+def _even(number):
+    return 2 * math.ceil(number / 2)
+
+
+def _resampled(rows, angles):
+    """Closed curves (J, m, 3) at other angles, (J, angles, 3)."""
+    turn = np.arange(rows.shape[1] + 1) / rows.shape[1]
+    around = CubicSpline(turn, np.append(rows, rows[:, :1], 1), axis=1, bc_type="periodic")
+    return around(np.arange(angles) / angles)
 
 
 def polar_faces(rows: int, angles: int):

@@ -1,28 +1,57 @@
-"""Reading meshes from files: OBJ, PLY, STL and OFF, by trimesh."""
+"""Reading meshes and point clouds from files: OBJ, PLY, STL, OFF and XYZ, by trimesh."""
 
 from pathlib import Path
 
+import numpy as np
+
 from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.surfaces.point_cloud import mesh_from_points
 from jaxgeodp.surfaces.repair import RepairReport, repair
 
-FORMATS = (".obj", ".ply", ".stl", ".off")
+FORMATS = (".obj", ".ply", ".stl", ".off", ".xyz")
 
 
-def read_mesh(path, fill_holes: bool = False, scan: bool = False) -> tuple[Mesh, RepairReport]:
-    """Read a mesh file and mend it, see `repair`.
+def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None) -> tuple[Mesh, RepairReport]:
+    """Read a mesh file and mend it, see `repair`; points without triangles are triangulated, see `mesh_from_points`.
 
     Args:
-        path: of a file that ends in .obj, .ply, .stl or .off.
+        path: of a file that ends in .obj, .ply, .stl, .off or .xyz.
         fill_holes: close every boundary loop but the longest.
         scan: also cut off what does not belong to the surface of a raw scan.
+        template: triangles (F, 3) for a file of points alone that holds as many as they have vertices, the highest
+            number plus 1, in the same order; see `file_triangles`. Other files do not use it.
 
     Returns:
         The mesh, and what was changed; ``report.numbering`` takes vertex numbers of the file to those of the mesh.
 
     Raises:
-        ValueError: there is no such file, it holds no triangles or is of another format, or the surface is not a disk.
+        ValueError: there is no such file, it holds neither triangles nor points or is of another format, or the
+            surface is not a disk.
     """
+    path = _checked(path)
+    vertices, faces = _arrays(path)
+    if len(faces):
+        return repair(vertices, faces, fill_holes=fill_holes, scan=scan)
+    if len(vertices) < 4:
+        raise InputError(
+            f"read_mesh: {path.name!r} holds no triangles and only {len(vertices)} points; export the mesh again."
+        )
+    fits = template is not None and np.max(template) + 1 == len(vertices)
+    return mesh_from_points(vertices, template if fits else None, fill_holes, scan)
+
+
+def file_triangles(path) -> np.ndarray | None:
+    """Triangles (F, 3) in the numbering of a file, as they are there; None for a file of points.
+
+    Raises:
+        ValueError: there is no such file, or it is of another format.
+    """
+    faces = np.asarray(_arrays(_checked(path))[1])
+    return faces if len(faces) else None
+
+
+def _checked(path):
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
@@ -32,14 +61,7 @@ def read_mesh(path, fill_holes: bool = False, scan: bool = False) -> tuple[Mesh,
         raise InputError(f"read_mesh: there is no file {str(path)!r}; check the path.")
     if path.stat().st_size == 0:
         raise InputError(f"read_mesh: {path.name!r} is empty; export the mesh again.")
-    vertices, faces = _arrays(path)
-    if len(faces) == 0:
-        raise InputError(
-            f"read_mesh: {path.name!r} holds points but no triangles; triangulate the point cloud first."
-            if len(vertices)
-            else f"read_mesh: {path.name!r} holds no triangles; export the mesh again."
-        )
-    return repair(vertices, faces, fill_holes=fill_holes, scan=scan)
+    return path
 
 
 def _arrays(path):
@@ -52,7 +74,8 @@ def _arrays(path):
         # Parts of an OBJ file with several materials, each with all vertices.
         if isinstance(loaded, trimesh.Scene):
             loaded = trimesh.util.concatenate(loaded.dump())
-        return loaded.vertices, getattr(loaded, "faces", ())
+        faces = getattr(loaded, "faces", None)
+        return loaded.vertices, () if faces is None else faces
     except Exception as error:
         # The parsers raise whatever they meet.
         raise InputError(

@@ -60,9 +60,12 @@ def draw_grid(axes, grid, view="front", **style):
     return draw_surface(axes, *surface_from_grid(grid), view=view, **style)
 
 
-def draw_curves(axes, curves, view="front", refine=2, **style):
-    """Draw the surface through J radial curves (J, m, 3), its centre filled; see `draw_surface`."""
-    return draw_surface(axes, *surface_from_curves(curves, refine), view=view, **style)
+def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
+    """Draw the surface through J radial curves (J, m, 3), its centre filled by a spline, or by a template's detail.
+
+    See `draw_surface`, and `surface_from_curves` for the template.
+    """
+    return draw_surface(axes, *surface_from_curves(curves, refine, template), view=view, **style)
 
 
 def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles=None, size=2.4, **style):

@@ -36,6 +36,7 @@ class RepairReport(NamedTuple):
     ears: int  #: triangles with two edges on the boundary, cut off
     dropped_vertices: int  #: left without a triangle
     cut_triangles: int  #: of smaller parts and smaller fans, with ``scan``
+    made_triangles: int  #: for points that had none
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
     def counts(self) -> dict[str, int]:
@@ -70,7 +71,8 @@ def repair(vertices, faces, fill_holes: bool = False, scan: bool = False) -> tup
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
         >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \
-turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0, cut_triangles=0))
+turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0, cut_triangles=0, \
+made_triangles=0))
     """
     vertices, faces = mesh_arrays(_OWNER, vertices, faces)
     old_count, triangle_count = len(vertices), len(faces)
@@ -98,6 +100,7 @@ turned_triangles=1, filled_holes=0, ears=0, dropped_vertices=0, cut_triangles=0)
         ears=ears,
         dropped_vertices=int(np.sum(numbers[np.unique(same)] < 0)),
         cut_triangles=cut,
+        made_triangles=0,
         numbering=numbers[same],
     )
     return Mesh(vertices[used], numbers[faces]), report

@@ -249,8 +249,10 @@ def _figure(study, shown, pointwise):
     for row, view in enumerate(("front", "three-quarter")):
         for column, vertices in enumerate(surfaces.values()):
             draw_surface(axes[row, column], vertices, triangles, view)
-        for column, curves in enumerate(shown.values(), len(surfaces)):
-            draw_curves(axes[row, column], curves, view)
+        for column, (name, curves) in enumerate(shown.items(), len(surfaces)):
+            # The paper's recipe knows no template.
+            detail = None if name == "paper" else study.template
+            draw_curves(axes[row, column], curves, view, template=detail)
     for axis, title in zip(axes[0], (*surfaces, *(f"curves: {name}" for name in shown)), strict=True):
         axis.set_title(title, fontsize=9)
     return figure
