@@ -233,7 +233,7 @@ def test_a_good_mesh_stays_as_it_is():
     mesh, report = repair(vertices, faces)
     np.testing.assert_array_equal(mesh.vertices, vertices)
     np.testing.assert_array_equal(mesh.faces, faces)
-    assert report[:-1] == (0,) * 8
+    assert report[:-1] == (0,) * 9
     np.testing.assert_array_equal(report.numbering, np.arange(len(vertices)))
 
 
