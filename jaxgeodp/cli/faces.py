@@ -7,11 +7,10 @@ import time
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, shown
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 
 # The demo: releases of these strengths, by people who do not exist.
@@ -95,7 +94,7 @@ def _of_folder(folder, mu, template, nose, up, norm_bound, registration, fill_ho
     release.save(out / "release.json")
     _draw(out / "face.png", [(f"private mean, μ = {mu:g}", release.value), ("template (public)", public.curves)])
     OUTPUT.print(
-        f"Wrote {escape(str(out))}. What each mesh needed is in {escape(str(private / 'report.csv'))}: private.",
+        f"Wrote {shown(out)}. What each mesh needed is in {shown(private / 'report.csv')}: private.",
         soft_wrap=True,
         highlight=False,
     )
@@ -144,7 +143,7 @@ def _demo(out):
     for mu, ours, theirs in rows:
         OUTPUT.print(f"  μ = {mu:g}: radial curves {1e4 * ours:.3f}, every point by itself {1e4 * theirs:.3f}")
     seconds = time.perf_counter() - start
-    OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
+    OUTPUT.print(f"Wrote {shown(out)} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
 
 
 def _mechanism(public, bound, mu):
