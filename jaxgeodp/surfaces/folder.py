@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxgeodp.array_files import MOST_BYTES
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.files import only_writer, write_atomically
 from jaxgeodp.surfaces.face_curves import FaceTemplate, face_curves
@@ -105,7 +106,7 @@ def _fingerprint(common, source):
 
 
 def _process(sources, nose, up, template, ridge, fill_holes, places, workers, progress):
-    done = [_read(place) for place in places]
+    done = [_read(place, template) for place in places]
     waiting = [j for j, result in enumerate(done) if result is None]
     if progress is not None:
         progress(len(sources) - len(waiting))
@@ -155,11 +156,20 @@ def _within(vertex, numbering):
     return vertex
 
 
-def _read(place):
-    if place is None or not place.exists():
+def _read(place, template):
+    """What an earlier call kept; None to do it again, also where the file is not what `_one` wrote."""
+    if place is None or not place.is_file():
         return None
-    with np.load(place, allow_pickle=False) as file:
-        return file["curves"], file["vertices"], str(file["report"])
+    try:
+        with np.load(place, allow_pickle=False) as file:
+            if sum(member.file_size for member in file.zip.infolist()) > MOST_BYTES:
+                return None
+            curves, vertices, report = (file[name] for name in ("curves", "vertices", "report"))
+    except Exception:  # damaged by others; the readers raise whatever they meet
+        return None
+    numbers = curves.dtype == vertices.dtype == float and report.dtype.kind == "U"
+    known = curves.shape == template.curves.shape and vertices.ndim == 2 and vertices.shape[1] == 3
+    return (curves, vertices, str(report)) if numbers and known else None
 
 
 def _collect(results):
