@@ -19,26 +19,38 @@ def positive_integer(owner: str, name: str, value, minimum: int) -> None:
     except TypeError:
         valid = False
     if not valid:
-        raise InputError(f"{owner}: {name} must be an integer of at least {minimum}, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be an integer of at least {minimum}, got {short(value)}.")
 
 
 def positive_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number above 0."""
     if not _as_float(value) > 0:
-        raise InputError(f"{owner}: {name} must be a finite number above 0, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be a finite number above 0, got {short(value)}.")
 
 
 def negative_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number below 0."""
     if not _as_float(value) < 0:
-        raise InputError(f"{owner}: {name} must be a finite number below 0, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be a finite number below 0, got {short(value)}.")
+
+
+def short(value) -> str:
+    """A public value for a sentence; Python refuses to write integers of thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _as_float(value) -> float:
     """NaN for what is not one finite number."""
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or _is_numeric_scalar(value)):
         return math.nan
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return math.nan
     return number if math.isfinite(number) else math.nan
 
 

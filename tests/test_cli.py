@@ -255,7 +255,7 @@ def bad_calls(folder):
     (folder / "vector.csv").write_text("1,2,3,4,5\n4,5,6,7,8\n")
     (folder / "old.json").write_text("precious")
     (folder / "empty.csv").write_text("")
-    (folder / "data.parquet").write_text("")
+    (folder / "data.xlsx").write_text("")
     base = {
         "data": "good.npy",
         "--manifold": "sphere",
@@ -265,7 +265,7 @@ def bad_calls(folder):
     }
     return {
         "there is no such file": {**base, "data": "absent.npy"},
-        "unknown file type": {**base, "data": "data.parquet"},
+        "unknown file type": {**base, "data": "data.xlsx"},
         "cannot be read": {**base, "data": "broken.npy"},
         "exists; name another file, or replace it with --overwrite": {**base, "out": folder / "old.json"},
         "is an input of this call": {**base, "out": folder / "good.npy"},
@@ -351,7 +351,8 @@ def test_only_our_own_words_are_printed(tmp_path, monkeypatch, kind):
 def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
     """Programs from the compilation cache must not make XLA print warnings."""
     np.save(tmp_path / "data.npy", directions())
-    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    ours = "TF_CPP_MIN_LOG_LEVEL", "JAX_COMPILATION_CACHE_DIR"
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     arguments = release_arguments(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, "--overwrite")
     command = [sys.executable, "-c", "from jaxgeodp.cli import main; main()", *map(str, arguments)]

@@ -10,13 +10,20 @@ import platform
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.auditing import audit
 from jaxgeodp.cli.faces import face
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.cli.frame import (
+    OUTPUT,
+    check_writable,
+    one_sentence_errors,
+    quiet_libraries,
+    robust_output,
+    shown,
+    use_compilation_cache,
+)
 from jaxgeodp.cli.ledger import DATASET, LEDGER, ledger_app, opened_ledger
 from jaxgeodp.cli.reproducing import reproduce
 from jaxgeodp.cli.sweeping import simulate, sweep
@@ -40,7 +47,8 @@ app.command()(audit)
 
 def main() -> None:
     """Entry point of the ``jaxgeodp`` command."""
-    app()
+    with robust_output():
+        app()
 
 
 def _version(requested: bool) -> None:
@@ -80,7 +88,8 @@ def release(
     data: Annotated[
         pathlib.Path,
         typer.Argument(
-            help="Records: .npy, .npz or .csv (a line is a record); landmarks as (n,k,2), SPD as (n,k,k) or vech rows."
+            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record); landmarks as (n,k,2), SPD as (n,k,k) "
+            "or vech rows."
         ),
     ],
     manifold: Annotated[
@@ -172,9 +181,9 @@ def release(
             options = {"delta": delta} if delta else {}
             options |= {} if numerics == "idealized" else {"numerics": numerics}
             result = chosen.release(records, **options, **({} if book is None else {"ledger": book}))
-        result.save(out)
+        result.save(out, overwrite)
     OUTPUT.print(
-        f"Wrote {escape(str(out))}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
+        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
         f"n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
         f"{result.record['scale']:.4g}.",
         soft_wrap=True,
@@ -221,7 +230,7 @@ def plan(
         OUTPUT.print(line.rstrip(), soft_wrap=True, highlight=False)
     for row in plans:
         if row.refusal:
-            OUTPUT.print(f"{row.mechanism}: {escape(row.refusal)}", soft_wrap=True, highlight=False)
+            OUTPUT.print(f"{row.mechanism}: {shown(row.refusal)}", soft_wrap=True, highlight=False)
     # In the order of their errors; the Gaussian mechanisms promise something else.
     pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
     if pure:

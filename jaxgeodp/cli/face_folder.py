@@ -10,10 +10,9 @@ import pathlib
 from typing import NamedTuple
 
 import numpy as np
-from rich.markup import escape
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.frame import OUTPUT
+from jaxgeodp.cli.frame import OUTPUT, shown
 from jaxgeodp.privacy.ledger import Ledger
 
 _MU = 3.0
@@ -87,14 +86,14 @@ def process_folder(call: FolderCall) -> None:
             call.scan,
             file_triangles(call.template),
         )
-    report = escape(str(private / "report.csv"))
+    report = shown(private / "report.csv")
     if call.prepare:
         _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
         return
     release = design.release(faces.curves, call.ledger, more=_described(call, public))
     release.save(out / "release.json")
     draw_release(out / "release.json", out)
-    _say(f"Wrote {escape(str(out))}. What each mesh needed is in {report}: private.")
+    _say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 
 def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:

@@ -7,11 +7,10 @@ import time
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, shown
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 
 # The demo: releases of these strengths, by people who do not exist.
@@ -131,7 +130,7 @@ def _demo(out):
         study = face_study(_DEMO_FACES, _DEMO_REFERENCE, progress=advance)
     template, public, people = study.template, study.reference, study.private
     mean, point_mean = people.curves.mean(axis=0), people.points.mean(axis=0)
-    shown = [("template: one public person", template.curves), ("mean of the 200 (not private)", mean)]
+    pictures = [("template: one public person", template.curves), ("mean of the 200 (not private)", mean)]
     alone = squared_error(template.curves, mean), squared_error(public.curves.mean(axis=0), mean)
     rows = {
         "template alone (no data)": [alone[0]] * len(_MUS),
@@ -140,7 +139,7 @@ def _demo(out):
     for mu in _MUS:
         release = design_faces(template.curves, public.curves, _DEMO_FACES, mu).release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")
-        shown.append((f"private, μ = {mu:g}", release.value))
+        pictures.append((f"private, μ = {mu:g}", release.value))
         rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
         noisy = {
             "noise on every point, one bound for a face": points_together(study, mu),
@@ -150,14 +149,14 @@ def _demo(out):
         for name, value in noisy.items():
             rows.setdefault(name, []).append(squared_error(value, point_mean))
     _draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
-    draw_faces(out / "faces.png", shown, template)
-    _draw_lines(out / "curves.png", shown)
+    draw_faces(out / "faces.png", pictures, template)
+    _draw_lines(out / "curves.png", pictures)
     OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
     OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
     for name, errors in rows.items():
         OUTPUT.print(f"  {name:<44}" + "".join(f"{1e4 * error:9.3f}" for error in errors), highlight=False)
     seconds = time.perf_counter() - start
-    OUTPUT.print(f"Wrote {escape(str(out))} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
+    OUTPUT.print(f"Wrote {shown(out)} in {seconds:.0f} s; look at faces.png.", soft_wrap=True, highlight=False)
 
 
 def draw_faces(path, faces, template=None):

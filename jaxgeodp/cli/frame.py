@@ -18,8 +18,10 @@ from rich.markup import escape
 
 from jaxgeodp.checks import InputError
 
-MESSAGES = Console(stderr=True)
-OUTPUT = Console()
+# Without emoji: ":name:" in the name of a file is no picture.
+MESSAGES = Console(stderr=True, emoji=False)
+OUTPUT = Console(emoji=False)
+_SUFFIXES_OF_LEDGERS = ("-wal", "-shm", "-journal")
 
 
 @contextlib.contextmanager
@@ -42,8 +44,29 @@ def one_sentence_errors():
 
 
 def _fail(message: str, code: int) -> None:
-    MESSAGES.print(f"Error: {escape(' '.join(message.split()))}", soft_wrap=True, highlight=False)
+    MESSAGES.print(f"Error: {shown(' '.join(message.split()))}", soft_wrap=True, highlight=False)
     raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def robust_output():
+    """Whatever the encoding of the console: no character stops a message; and a full output is an error in words."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        yield
+    except OSError as error:
+        # What could not be written must not be tried again when Python ends.
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 1)
+        MESSAGES.print(f"Error: the standard output: {error.strerror}.", soft_wrap=True, highlight=False)
+        raise SystemExit(1) from None
+
+
+def shown(text) -> str:
+    """Text for a console, whatever it is: no markup, and control characters, which could steer a terminal, escaped."""
+    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)))
 
 
 def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
@@ -53,13 +76,22 @@ def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path
         raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
     if out.is_dir():
         raise InputError(f"--out {out} is a folder; name a file.")
-    if any(out.exists() and path.exists() and out.samefile(path) for path in inputs):
+    if out.exists() and not out.is_file():
+        raise InputError(f"--out {out} is no regular file; name another.")
+    own = [pathlib.Path(f"{path}{suffix}") for path in inputs for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
+    if any(_same(out, path) for path in own):
         raise InputError(f"--out {out} is an input of this call; name another file.")
     if os.path.lexists(out) and not overwrite:
         # Perhaps the only trace of epsilon that has been spent.
         raise InputError(f"--out {out} exists; name another file, or replace it with --overwrite.")
     if not os.access(folder, os.W_OK):
         raise InputError(f"--out {out}: the folder {folder} is not writable.")
+
+
+def _same(out, path):
+    if out.exists() and path.exists():
+        return out.samefile(path)
+    return os.path.realpath(out) == os.path.realpath(path)
 
 
 def use_compilation_cache() -> None:

@@ -8,10 +8,9 @@ import pathlib
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, shown
 
 ledger_app = typer.Typer(
     help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.", no_args_is_help=True
@@ -94,7 +93,7 @@ def export(
             raise InputError(f"--out {out}: must end in .csv or .json.")
         check_writable(out, overwrite, [path])
         accounts, rows = contents(path)
-        write_atomically(out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows))
+        write_atomically(out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), overwrite)
     _say(f"Wrote {out}: {len(rows)} releases.")
 
 
@@ -136,4 +135,4 @@ def _numbers(parameters):
 
 
 def _say(text):
-    OUTPUT.print(escape(text), soft_wrap=True, highlight=False)
+    OUTPUT.print(shown(text), soft_wrap=True, highlight=False)

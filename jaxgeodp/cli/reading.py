@@ -4,19 +4,26 @@ The *format* of a file is public and may be refused: its type, the number of rec
 .csv file: the number of columns), whether there is a header. The *content* of a record is private, so that
 nothing here refuses, drops or reports one: a cell that is no number becomes NaN, a line of another width becomes
 a record of NaN, and a record with a NaN is later replaced by the public centre (see `GeodesicBall.clip`).
-Whatever one line of a .csv file says, the file holds as many records as it has lines.
+Whatever one line of a .csv file says, the file holds as many records as it has lines. What may be refused is refused
+before the file is decoded: docs/hostile_input.md.
 """
 
 import collections
 import math
+import os
 import pathlib
+import re
 
 import numpy as np
 
+from jaxgeodp.array_files import check_size, listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.parquet import read_parquet
 from jaxgeodp.manifolds import SPD, Euclidean, Hyperbolic, Manifold, PlanarShapes, Rotations, Sphere
 
-_SUFFIXES = (".npy", ".npz", ".csv")
+_SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
+_LONGEST_CSV = 2**30
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")
 
 
 def read_records(
@@ -25,7 +32,7 @@ def read_records(
     """The manifold and the records (n, \\*shape) of a data file, as float64 or complex128.
 
     Args:
-        path: .npy, .npz or .csv (lines of numbers with commas between them, no quotes).
+        path: .npy, .npz, .csv (lines of numbers with commas between them, no quotes) or .parquet (numeric columns).
         manifold_name: "euclidean" (n, d); "sphere" (n, d + 1); "hyperbolic" (n, d + 1), curvature -1; "spd"
             (n, k, k) or rows of k(k+1)/2 numbers (lower triangle by rows: x11, x21, x22, ...); "rotations"
             (n, 3, 3) or rows of 9 numbers (by rows: x11, x12, ...); "shapes" (n, k, 2), rows x1, y1, x2, y2, ...
@@ -76,7 +83,7 @@ def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarr
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     try:
-        table = _read_csv(path, header) if suffix == ".csv" else _read_numpy(path, array)
+        table = _read(path, suffix, array, header)
     except InputError:
         raise
     except Exception:
@@ -84,38 +91,54 @@ def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarr
         raise InputError(
             f"{path}: cannot be read as {suffix}; check that the file is complete and of that type."
         ) from None
-    if table.dtype.kind not in "iufcb":
-        raise InputError(f"{path}: must hold numbers, but its type is {table.dtype}.")
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
         return table.astype(np.complex128 if table.dtype.kind == "c" else np.float64)
 
 
-def _read_numpy(path, array):
-    loaded = np.load(path, allow_pickle=False)
-    if isinstance(loaded, np.ndarray):
-        return loaded
-    with loaded:
-        names = list(loaded.files)
-        if array is None and len(names) == 1:
-            array = names[0]
-        if array not in names:
-            raise InputError(f"{path}: choose one of its arrays with --array: {', '.join(names)}.")
-        return loaded[array]
+def _read(path, suffix, array, header):
+    if suffix == ".csv":
+        return _read_csv(path, header)
+    if suffix == ".parquet":
+        return read_parquet(path)
+    if suffix == ".npy":
+        return read_npy(path)
+
+    def choose(names):
+        chosen = names[0] if array is None and len(names) == 1 else array
+        if chosen not in names:
+            raise InputError(f"{path}: choose one of its arrays with --array: {listed(names)}.")
+        return chosen
+
+    return read_npz(path, choose)
 
 
 def _read_csv(path, header):
     """One record per physical line; the width is that of the header, else of most lines."""
-    # Bytes are split, not text: text has more line ends than \n, \r\n and \r, and may not decode.
-    lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
-    rows = [line.decode("utf-8", errors="replace").split(",") for line in lines]
-    if not rows:
+    with open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > _LONGEST_CSV:
+            raise InputError(f"{path}: is larger than {_LONGEST_CSV >> 30} GiB; save the numbers as .npy.")
+        content = stream.read(size).removeprefix(b"\xef\xbb\xbf")
+    # One line at a time, twice: a list of short lines would be many times larger than the file.
+    widths = collections.Counter(map(_width, _lines(content)))
+    if not widths:
         return np.empty((0, 0))
-    width = len(rows[0]) if header else collections.Counter(map(len, rows)).most_common(1)[0][0]
-    table = np.full((len(rows), width), np.nan)
-    for record, row in zip(table, rows, strict=True):
-        if len(row) == width:
-            record[:] = [_number(cell) for cell in row]
+    width = _width(next(_lines(content))) if header else widths.most_common(1)[0][0]
+    check_size(path, (widths.total(), width))
+    table = np.full((widths.total(), width), np.nan)
+    for record, line in zip(table, _lines(content), strict=True):
+        if _width(line) == width:
+            record[:] = [_number(cell) for cell in line.decode("utf-8", errors="replace").split(",")]
     return table[1:] if header else table
+
+
+def _lines(content: bytes):
+    """Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode."""
+    return (match.group() for match in _LINE.finditer(content))
+
+
+def _width(line: bytes) -> int:
+    return line.count(b",") + 1
 
 
 def _number(cell: str) -> float:

@@ -5,10 +5,9 @@ import time
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, shown, use_compilation_cache
 
 
 def reproduce(
@@ -30,12 +29,12 @@ def reproduce(
             if paper not in PAPERS:
                 raise InputError(f"the paper must be one of {', '.join(PAPERS)}, got '{paper}'.")
             folder.mkdir(parents=True, exist_ok=True)
-            run = Run(quick, seed, lambda text: status.update(escape(text)))
+            run = Run(quick, seed, lambda text: status.update(shown(text)))
             start = time.perf_counter()
             PAPERS[paper](run)
             seconds = time.perf_counter() - start
             run.write(folder, paper, seconds)
     for claim in run.claims:
         line = f"{claim.id:5}  {claim.setting:8}  {claim.verdict:18}  {claim.claim}: {claim.found}"
-        OUTPUT.print(escape(line), soft_wrap=True, highlight=False)
-    OUTPUT.print(f"Wrote {escape(str(folder))} in {seconds:.0f} s.", soft_wrap=True, highlight=False)
+        OUTPUT.print(shown(line), soft_wrap=True, highlight=False)
+    OUTPUT.print(f"Wrote {shown(folder)} in {seconds:.0f} s.", soft_wrap=True, highlight=False)

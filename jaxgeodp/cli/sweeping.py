@@ -8,12 +8,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, shown, use_compilation_cache
 
 
 def sweep(
@@ -46,7 +45,7 @@ def sweep(
             alone = jax.process_index() == 0
         if alone:
             print_summary(results.summary)
-            _say(f"Wrote {escape(str(out))}; {_memory()}")
+            _say(f"Wrote {shown(out)}; {_memory()}")
 
 
 def simulate(
@@ -116,7 +115,7 @@ def print_summary(rows) -> None:
     widths = [max(len(row[j]) for row in cells if len(row[4]) < 20) for j in range(4)]
     for row in cells:
         line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]])
-        _say(escape(line.rstrip()))
+        _say(shown(line.rstrip()))
 
 
 def _say(text):
@@ -158,4 +157,4 @@ def _progress():
     columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal) as bar:
         task = bar.add_task("compiling", total=None)
-        yield lambda label, done, total: bar.update(task, description=escape(label), completed=done, total=total)
+        yield lambda label, done, total: bar.update(task, description=shown(label), completed=done, total=total)

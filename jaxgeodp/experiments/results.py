@@ -97,7 +97,7 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
             done += sweep.replicates
             if progress is not None:
                 progress(cell.label, done, total)
-        summary = _finish(folder, facts) if first else []
+        summary = _finish(folder, facts, sweep.replicates) if first else []
     return SweepResults(folder, summary)
 
 
@@ -168,10 +168,13 @@ def _open(folder, manifest, held):
     folder.mkdir(parents=True, exist_ok=True)
     held.enter_context(only_writer(folder))
     path = folder / "manifest.json"
+    for entry in (path, folder / "cells", *folder.glob("cells/*.parquet")):
+        if entry.is_symlink():
+            raise InputError(f"{entry} is a link, but a sweep writes into its own folder alone; name another folder.")
     if path.exists():
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
+        except (ValueError, RecursionError):
             known = None
         if known != json.loads(json.dumps(manifest)):
             raise InputError(f"{folder} holds another sweep, or one of other versions; name another folder.")
@@ -193,7 +196,27 @@ def _write_cell(path, index, errors: Errors):
     write_atomically(path, sink.getvalue())
 
 
-def _finish(folder, facts):
+def _read_cell(path, index, replicates):
+    """The rows of a cell that is done, if they are what `_write_cell` wrote."""
+    table = None
+    with contextlib.suppress(Exception), pq.ParquetFile(path) as file:  # Arrow raises whatever it meets
+        if file.metadata.num_rows == replicates and file.schema_arrow.equals(_SCHEMA):
+            table = file.read()
+    if table is None or not _is_cell(table, index, replicates):
+        raise InputError(f"{path} is damaged, or of another sweep; remove it, and the sweep runs that cell again.")
+    return table
+
+
+def _is_cell(table, index, replicates):
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return (
+        not any(column.null_count for column in table.columns)
+        and bool(np.all(columns["cell"] == index))
+        and np.array_equal(columns["replicate"], np.arange(replicates))
+    )
+
+
+def _finish(folder, facts, replicates):
     """results.parquet, summary.csv and the figure, from the cells' files."""
     rows = []
     sink = io.BytesIO()
@@ -203,7 +226,7 @@ def _finish(folder, facts):
             if "refusal" in fact:
                 rows.append(fact)
                 continue
-            table = pq.read_table(path)
+            table = _read_cell(path, index, replicates)
             writer.write_table(table)
             rows.append({**fact, **_summary(table)})
     write_atomically(folder / "results.parquet", sink.getvalue())

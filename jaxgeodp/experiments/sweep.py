@@ -5,10 +5,11 @@ import hashlib
 import itertools
 import json
 import pathlib
+import sys
 import tomllib
 from typing import Any
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, short
 from jaxgeodp.datasets import digit_covariances, digit_outlines
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
@@ -18,6 +19,7 @@ from jaxgeodp.mechanisms.mechanism import Mechanism
 from jaxgeodp.mechanisms.names import GAUSSIAN, MECHANISMS, WITH_DENSITY, mechanism_named
 
 DATA = (*GENERATORS, "digits")
+_LONGEST = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,16 +77,18 @@ class Sweep:
         for name, allowed in (("mechanisms", MECHANISMS), ("calibrations", ("tight", "theorem", "paper"))):
             for value in getattr(self, name):
                 if not isinstance(value, str) or value not in allowed:
-                    raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {value!r}.")
+                    raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {short(value)}.")
         if self.data not in DATA:
             raise InputError(f"sweep: data must be one of {', '.join(DATA)}, got {self.data!r}.")
         for name, least in (("replicates", 1), ("seed", 0), ("digit", 0)):
             _check_number("sweep", name, getattr(self, name), int, least)
         for name, most in (("replicates", 2**31 - 1), ("seed", 2**63 - 1), ("digit", 9)):
             if getattr(self, name) > most:
-                raise InputError(f"sweep: {name} must be at most {most}, got {getattr(self, name)}.")
+                raise InputError(f"sweep: {name} must be at most {most}, got {short(getattr(self, name))}.")
         for value in self.n:
             _check_number("sweep", "n", value, int, 2)
+            if value > 2**31 - 1:
+                raise InputError(f"sweep: n must be at most {2**31 - 1}, got {short(value)}.")
         for name in ("epsilon", "mu"):
             for value in getattr(self, name):
                 _check_number("sweep", name, value, float, 0.0)
@@ -152,14 +156,18 @@ def read_sweep(path) -> Sweep:
         OSError: the file cannot be read.
     """
     path = pathlib.Path(path)
+    with open(path, "rb") as stream:
+        content = stream.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise InputError(f"{path}: is larger than 1 MiB, so no description of a sweep; name another file.")
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        table = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
         raise InputError(f"{path}: not a TOML file ({error}).") from None
     fields = {field.name: field for field in dataclasses.fields(Sweep)}
     for name in table:
         if name not in fields:
-            raise InputError(f"{path}: unknown field {name!r}; known are {', '.join(fields)}.")
+            raise InputError(f"{path}: unknown field {short(name)}; known are {', '.join(fields)}.")
     for name, field in fields.items():
         required = field.default is dataclasses.MISSING
         if required and name not in table:
@@ -175,6 +183,6 @@ def read_sweep(path) -> Sweep:
 
 def _check_number(owner, name, value, kind, least):
     right = isinstance(value, int if kind is int else int | float) and not isinstance(value, bool)
-    if not right or not (value >= least if kind is int else value > least):
+    if not right or not (value >= least if kind is int else least < value <= sys.float_info.max):
         what = "an integer of at least" if kind is int else "a number above"
-        raise InputError(f"{owner}: {name} must be {what} {least:g}, got {value!r}.")
+        raise InputError(f"{owner}: {name} must be {what} {least:g}, got {short(value)}.")

@@ -13,7 +13,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms import grid
 from jaxgeodp.mechanisms.additive import AdditiveMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration, Procedure
+from jaxgeodp.mechanisms.mechanism import Calibration, Procedure, coordinate_growth
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
@@ -46,7 +46,7 @@ class _InTangentSpace:
 
     def _check_reach(self, n, scale, lengths):
         manifold = self.ball.manifold
-        root = math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
+        root = coordinate_growth(manifold)
         room = _LARGEST_REACH / root - self.ball.radius if root > 0 else math.inf
         if scale * lengths > room:
             raise InputError(

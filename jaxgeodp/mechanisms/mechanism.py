@@ -17,11 +17,15 @@ import numpy as np
 from jaxgeodp.bounds import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
+from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, describe, idealized, make_release, to_lists
 from jaxgeodp.samplers.rejection import Draws
+
+_LARGEST = 1e30
 
 
 class Calibration(NamedTuple):
@@ -63,9 +67,11 @@ class Mechanism(abc.ABC):
                 f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
-        for name, guarantee in (("epsilon", PureDP), ("mu", GaussianDP)):
-            if hasattr(self, name):
-                object.__setattr__(self, name, getattr(guarantee(getattr(self, name)), name))
+        _check_range(name, "radius", self.ball.radius)
+        for parameter, guarantee in (("epsilon", PureDP), ("mu", GaussianDP)):
+            if hasattr(self, parameter):
+                object.__setattr__(self, parameter, getattr(guarantee(getattr(self, parameter)), parameter))
+                _check_range(name, parameter, getattr(self, parameter))
 
     # What a mechanism defines ------------------------------------------------------------------------
 
@@ -225,16 +231,52 @@ class Mechanism(abc.ABC):
         return mechanism
 
 
+def _check_range(owner, name, value):
+    """Beyond these, squares of scales leave double precision."""
+    if not 1.0 / _LARGEST <= value <= _LARGEST:
+        raise InputError(f"{owner}: {name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}.")
+
+
+def coordinate_growth(manifold: Manifold) -> float:
+    """The c for which coordinates at distance r of the origin may grow like exp(c r).
+
+    That is sqrt|k_min|, except on lines, which have no curvature.
+    """
+    lowest = manifold.curvature_bounds[0]
+    if manifold.dim == 1 and isinstance(manifold, Hyperbolic):
+        lowest = manifold.curvature
+    if manifold.dim == 1 and isinstance(manifold, SPD):
+        lowest = -0.5
+    return math.sqrt(max(0.0, -lowest))
+
+
 def host_array(name: str, data) -> np.ndarray:
     """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
     try:
         array = np.asarray(data)
     except ValueError:
         raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
+    if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
+        array = np.where(np.ma.getmaskarray(data), np.nan, array)
+    elif array.dtype == object and not hasattr(data, "dtype"):
+        array = _numbers_of_lists(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
         return array.astype(double.get(array.dtype, array.dtype), copy=False)
+
+
+def _numbers_of_lists(array):
+    """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
+
+    def number(value):
+        try:
+            return math.nan if value is None else float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    known = all(value is None or (type(value) in (int, float)) for value in array.flat)
+    return np.array([number(value) for value in array.flat]).reshape(array.shape) if known else array
 
 
 def _check_facts(name, manifold):

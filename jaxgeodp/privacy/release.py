@@ -34,9 +34,13 @@ class Release:
         # Rows of numbers on one line each.
         return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
 
-    def save(self, path) -> None:
-        """Write the record to ``path`` in one step: the file is complete or not there at all."""
-        write_atomically(path, self.to_json())
+    def save(self, path, overwrite: bool = True) -> None:
+        """Write the record to ``path`` in one step: the file is complete or not there at all.
+
+        Raises:
+            OSError: the system cannot write it, or it exists and ``overwrite`` is false.
+        """
+        write_atomically(path, self.to_json(), overwrite)
 
 
 def make_release(
@@ -81,6 +85,11 @@ def make_release(
     created = now()
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created)
     value = draw()
+    if not np.all(np.isfinite(value)):
+        raise InputError(
+            f"{mechanism}: the noise left the range of double precision, and the value is lost; raise the privacy "
+            "parameter or n, or lower the radius."
+        )
     record = {
         "value": to_lists(value),
         "guarantee": guarantee.record(theorem) | (promises or {}),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp._version import __version__
+from jaxgeodp.array_files import MOST_BYTES
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.files import only_writer, write_atomically
 from jaxgeodp.surfaces.face_curves import FaceTemplate, face_curves
@@ -258,14 +259,18 @@ def _unused(template, note, final=False):
 
 def _read(place, template):
     """What was kept; None if nothing was, or it cannot be read."""
-    if place is None or not place.exists():
+    if place is None or not place.is_file():
         return None
     try:
         with np.load(place, allow_pickle=False) as file:
+            if sum(member.file_size for member in file.zip.infolist()) > MOST_BYTES:
+                return None
             result = _Result(file["curves"], file["vertices"], FaceReport(**json.loads(str(file["report"]))))
     except Exception:  # a damaged archive raises many things
         return None
-    return result if result.curves.shape == template.curves.shape else None
+    numbers = result.curves.dtype == result.vertices.dtype == float
+    known = result.curves.shape == template.curves.shape and result.vertices.ndim == 2 and result.vertices.shape[1] == 3
+    return result if numbers and known else None
 
 
 def _collect(results):

@@ -1,5 +1,6 @@
 """Reading meshes and point clouds from files: OBJ, PLY, STL, OFF and XYZ, by trimesh."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -70,7 +71,9 @@ def _arrays(path):
 
     try:
         # In the order of the file: processing would merge and reorder vertices.
-        loaded = trimesh.load(path, process=False, maintain_order=True, skip_materials=True)
+        with warnings.catch_warnings():  # of overflows, which would speak of the data
+            warnings.simplefilter("ignore")
+            loaded = trimesh.load(path, process=False, maintain_order=True, skip_materials=True)
         # Parts of an OBJ file with several materials, each with all vertices.
         if isinstance(loaded, trimesh.Scene):
             loaded = trimesh.util.concatenate(loaded.dump())

@@ -1,0 +1,78 @@
+"""Tables in .parquet files: one row a record, one numeric column a number; read without trust."""
+
+import pathlib
+
+import numpy as np
+
+from jaxgeodp.array_files import MOST_BYTES, check_size
+from jaxgeodp.checks import InputError
+
+_ROWS_AT_ONCE = 65536
+
+
+def read_parquet(path: pathlib.Path) -> np.ndarray:
+    """The numbers (rows, columns) as float64; what is missing is NaN, so that its record counts as the centre.
+
+    Sizes are those that the metadata claim, and are checked before anything is decoded; a file that holds
+    other than it claims is refused. Columns are named by their position.
+
+    Raises:
+        ValueError: a column that holds no numbers, too many numbers, or a damaged file.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+        _check_columns(path, schema)
+        shape = (metadata.num_rows, len(schema))
+        check_size(path, shape)
+        # No honest encoding is longer than that, whatever the numbers are.
+        if min(shape) < 0 or _claimed_bytes(metadata) > 4 * MOST_BYTES:
+            raise ValueError("sizes that disagree")
+        table = np.empty(shape)
+        start = 0
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, use_threads=False):
+            if start + batch.num_rows > shape[0]:
+                raise ValueError("more rows than claimed")
+            for number, column in enumerate(batch.columns):
+                table[start : start + batch.num_rows, number] = _numbers(column)
+            start += batch.num_rows
+    if start != shape[0]:
+        raise ValueError("fewer rows than claimed")
+    return table
+
+
+def _check_columns(path, schema):
+    import pyarrow as pa
+
+    for number, field in enumerate(schema, 1):
+        kind = field.type
+        # A column whose values are all missing may have the type "null".
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        if not numeric and not pa.types.is_null(kind):
+            words = "lists or structures" if pa.types.is_nested(kind) else f"values of type {str(kind)[:40]}"
+            raise InputError(
+                f"{path}: column {number} holds {words}, not numbers; write one numeric column for each number."
+            )
+    if any(isinstance(name, str) for name in (schema.pandas_metadata or {}).get("index_columns", [])):
+        raise InputError(f"{path}: one of its columns is the index of a data frame; write it with index=False.")
+
+
+def _claimed_bytes(metadata) -> int:
+    groups = (metadata.row_group(j) for j in range(metadata.num_row_groups))
+    return sum(
+        group.column(k).total_uncompressed_size for group in groups for k in range(group.num_columns)
+    )  # fmt: skip
+
+
+def _numbers(column):
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    kind = column.type.to_pandas_dtype()
+    values = np.full(len(column), np.nan)
+    known = column.drop_null().to_numpy(zero_copy_only=False).astype(kind, copy=False)
+    values[~missing] = known
+    return values

@@ -1,0 +1,257 @@
+"""The cases of `hostile_cases`, and `docs/hostile_input.md` from them: ``python tests/hostile_table.py`` prints it."""
+
+import pickle
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+from hostile_cases import (
+    BIG,
+    BOMB,
+    GOOD,
+    LIAR,
+    MIXED,
+    OBJECTS,
+    ODD,
+    POLE,
+    ROWS,
+    SECRET,
+    SWEEP,
+    TABLE,
+    Case,
+    cells_elsewhere,
+    center,
+    command,
+    damaged_cell,
+    dangling,
+    file_case,
+    frame_with_index,
+    given,
+    good,
+    manifest,
+    manifest_elsewhere,
+    many_nulls,
+    mesh_case,
+    named,
+    npy,
+    npz,
+    other_database,
+    pipe,
+    python_case,
+    reader_case,
+    release,
+    saved,
+    sweep_case,
+    text,
+    with_ledger,
+)
+
+from jaxgeodp import Euclidean, Hyperbolic, LaplaceMechanism
+
+UNREADABLE = "check that the file is complete and of that type"
+NUMBERS = "must hold numbers, but its type is"
+TOO_LARGE = "which is more than 4 GiB in double precision"
+RANGE = "must be between 1e-30 and 1e+30"
+
+RECORDS = [
+    file_case("two records", GOOD[:2]),
+    file_case("denormal numbers", GOOD * 1e-310),
+    file_case("minus zero", GOOD * -0.0),
+    file_case("duplicate records", GOOD[[0, 0, 0, 1]]),
+    file_case("all records at one point", GOOD[[0, 0, 0, 0]]),
+    file_case("all records at the centre", np.tile(POLE, (4, 1))),
+    file_case("all records opposite to the centre", np.tile(-POLE, (4, 1))),
+    file_case("antipodal pairs", np.concatenate([GOOD[:2], -GOOD[:2]])),
+    file_case("all records outside the ball", GOOD[:, [2, 0, 1]]),
+    file_case("largest doubles", np.sign(GOOD) * BIG),
+    file_case("infinities", np.copysign(np.inf, GOOD)),
+    file_case("nothing but NaN", np.full((4, 3), np.nan)),
+    file_case("float16", GOOD.astype(np.float16)),
+    file_case("extended precision, overflowing", np.full((4, 3), np.finfo(np.longdouble).max)),
+    file_case("big-endian", GOOD.astype(">f8")),
+    file_case("Fortran order", np.asfortranarray(GOOD)),
+    file_case("smallest 64-bit integers", np.full((4, 3), np.iinfo(np.int64).min)),
+    file_case("truth values", GOOD > 0),
+    file_case("largest doubles in a flat space", np.sign(GOOD) * BIG, manifold="euclidean", radius=1e30),
+    file_case("radius just below the limit", GOOD, radius=np.nextafter(np.pi / 4, 0)),
+    file_case(
+        "words, long and short lines",
+        text(ROWS[0], "secret 0.123456789", "1,2", "1,2,3,4", ROWS[1], ROWS[2]),
+        file="data.csv",
+    ),
+    file_case("numbers of 400 digits", text(ROWS[0], "9" * 400 + ",-" + "9" * 400 + ",1e999"), file="data.csv"),
+    file_case("UTF-16", text(*ROWS).decode().encode("utf-16"), file="data.csv", manifold="euclidean"),
+    file_case("zero bytes", b"\0,\0,\0\n" * 4, file="data.csv"),
+    file_case("nulls, halves, truth values, wide integers", MIXED, file="data.parquet", manifold="euclidean"),
+    file_case("rows of a table", TABLE, file="data.parquet"),
+    file_case("member of an archive named as a path", npz({"../../data.npy": saved(GOOD)}), file="data.npz"),
+    python_case("nothing but zeros, by rejection", np.zeros((4, 3)), mechanism=LaplaceMechanism),
+    python_case("antipodal pairs, by rejection", np.concatenate([GOOD[:2], -GOOD[:2]]), mechanism=LaplaceMechanism),
+    python_case("None in lists", [[None, 0.0, 1.0], *GOOD[1:].tolist()]),
+    python_case("integers of 400 digits in lists", [[10**400, -(10**400), 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]),
+    python_case("masked entries", np.ma.masked_greater(GOOD, 0.5)),
+    python_case("negative strides", GOOD[::-1, ::-1]),
+    python_case("one record, broadcast", np.broadcast_to(GOOD[0], (4, 3))),
+]
+
+FILES = [
+    file_case("pickled objects", OBJECTS, NUMBERS + " object"),
+    file_case("pickle with another name", pickle.dumps(OBJECTS), UNREADABLE),
+    file_case("pickled objects in an archive", npz({"x.npy": saved(OBJECTS)}), NUMBERS + " object", "data.npz"),
+    file_case("text", GOOD.astype(str), NUMBERS),
+    reader_case("structures", np.zeros(4, "f8,f8"), NUMBERS),
+    reader_case("arrays as a type", npy("(2,3)f8", (2,)), NUMBERS),
+    reader_case("dates", GOOD.astype("M8[s]"), NUMBERS),
+    file_case("complex numbers on a sphere", GOOD.astype(complex), "data must be real numbers"),
+    file_case("archive that decompresses to 1.5 TiB", npz({"x.npy": BOMB}), TOO_LARGE, "data.npz"),
+    reader_case("array of 1.5 TiB, claimed", BOMB[:200], TOO_LARGE),
+    reader_case("archive that lies about sizes", LIAR, UNREADABLE, "data.npz"),
+    reader_case("archive, cut short", npz({"x.npy": saved(GOOD)})[:-20], UNREADABLE, "data.npz"),
+    reader_case("archive, one bit changed", npz({"x.npy": saved(GOOD)}, zipfile.ZIP_STORED).replace(
+        GOOD[:1].tobytes(), (GOOD[:1] + 1).tobytes()), UNREADABLE, "data.npz"),
+    reader_case("archive by bzip2", npz({"x.npy": saved(GOOD)}, zipfile.ZIP_BZIP2), UNREADABLE, "data.npz"),
+    reader_case("archive without arrays", npz({}), "choose one of its arrays", "data.npz"),
+    reader_case("archive of a thousand arrays", npz({f"x{j}.npy": b"" for j in range(1000)}), "x9, ...", "data.npz"),
+    reader_case("array, cut short", saved(GOOD)[:-1], UNREADABLE),
+    reader_case("negative shape", npy("<f8", (-1, 2)), UNREADABLE),
+    reader_case("shape beyond 64 bits", npy("<f8", (2**62, 8)), TOO_LARGE),
+    reader_case("shape with a product of 0 modulo 2^64", npy("<f8", (2**32, 2**32)), TOO_LARGE),
+    reader_case("shape of truth values", npy("<f8", (True, 3)), UNREADABLE),
+    reader_case("shape that is code", npy("<f8", "__import__('os').getcwd()"), UNREADABLE),
+    reader_case("shape of a thousand brackets", npy("<f8", "(" * 3000), UNREADABLE),
+    reader_case("header of 4 GiB, claimed", b"\x93NUMPY\x02\x00\xff\xff\xff\xff{", UNREADABLE),
+    reader_case("one record", GOOD[:1], "needs at least 2 records"),
+    reader_case("no columns", np.zeros((4, 0)), "needs at least 2 records"),
+    reader_case("nothing at all", b"", UNREADABLE, "data.npy"),
+    file_case("header of 100,000 columns, 10,000 lines", b"," * 10**5 + b"\n" * 10**4, TOO_LARGE,
+                            "data.csv", more=["--header"]),
+    file_case("lists in a table", pa.table({"a": [[SECRET], [1.0]]}), "column 1 holds lists", "data.parquet"),
+    file_case("text in a table", pa.table({"secret": [str(SECRET), "1"]}), "of type string", "data.parquet"),
+    file_case("index of a data frame", frame_with_index, "write it with index=False",
+              "data.parquet"),
+    file_case("table of 4 GiB in a few hundred kB", many_nulls, TOO_LARGE, "data.parquet"),
+    file_case("no table", text(*ROWS), UNREADABLE, "data.parquet"),
+    mesh_case("PLY of 10^12 vertices, claimed", "a.ply", b"ply\nformat binary_little_endian 1.0\nelement vertex "
+              b"1000000000000\nproperty float x\nproperty float y\nproperty float z\nend_header\n", "not a valid PLY"),
+    mesh_case("STL of 2^32 triangles, claimed", "a.stl", b"\0" * 80 + b"\xff" * 4 + b"\0" * 50, "not a valid STL"),
+    mesh_case("OFF with negative counts", "a.off", b"OFF\n-3 -1 0\n0 0 0\n", "read_mesh: "),
+    mesh_case("OBJ whose triangle has no vertices", "a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999\n", "."),
+    mesh_case("OBJ of NaN", "a.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "."),
+]  # fmt: skip
+
+CALLS = [
+    file_case("radius at the limit", GOOD, "violates Assumption 1", radius=np.pi / 4),
+    file_case("radius of 1e-320", GOOD, "radius " + RANGE, radius=1e-320),
+    file_case("radius of 1e300 in a flat space", GOOD, "radius " + RANGE, radius=1e300, manifold="euclidean"),
+    file_case("negative radius", GOOD, "radius must be a finite number above 0", radius=-0.5),
+    file_case("epsilon of 1e-320", GOOD, "epsilon " + RANGE, epsilon=1e-320),
+    file_case("epsilon of 1e308", GOOD, "epsilon " + RANGE, epsilon=1e308),
+    file_case("epsilon of 1e400", GOOD, "epsilon must be a finite number above 0", epsilon="1e400"),
+    python_case("radius of 10^400", GOOD, "radius must be a finite number above 0", radius=10**400),
+    python_case("epsilon of 10^5000", GOOD, "epsilon must be a finite number above 0", epsilon=10**5000),
+    python_case("a hyperbolic line that ends beyond doubles", np.ones((4, 2)), "is too large for double precision",
+                manifold=Hyperbolic(1), radius=1e5),
+    python_case("ragged lists", [[SECRET, 0.0, 1.0], [SECRET]], "nested lists need equal lengths"),
+    python_case("objects", OBJECTS, "data must be real numbers", manifold=Euclidean(3)),
+    given(center(np.full(3, np.nan)), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
+          "centre of NaN", 2, "is not a point of"),
+    given(center(OBJECTS), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
+          "centre that is pickled", 2, NUMBERS),
+    given(center(GOOD), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
+          "four centres", 2, "must hold one point"),
+    given(pipe, lambda f: release(f, "pipe.npy"), "a pipe as data", 2, "there is no such file"),
+    given(pipe, lambda f: release(f, "data.npy", "--overwrite", out="pipe.npy"), "a pipe as --out", 2,
+          "is no regular file"),
+    given(dangling, lambda f: release(f), "a link to nowhere as --out", 2, "exists; name another file"),
+    given(named(ODD), lambda f: release(f, ODD), "data named with markup, emoji, escapes"),
+    given(lambda f: None, lambda f: release(f, ODD), "the same name, without a file", 2,
+          r"[bold]né\u202e:smile:\x1b[31m.npy: there is no such file"),
+    given(lambda f: None, lambda f: release(f, "two\nlines.npy"), "a name with a line end", 2, "lines.npy: there is"),
+    given(named("data.npy"), lambda f: release(f, out="né[bold]:smile:.json"), "--out named with markup and emoji"),
+    given(good, lambda f: release(f, out="x" * 300), "--out of 300 characters", 1, "File name too long"),
+    given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", out="budget.db-wal"),
+          "--out is a part of the ledger", 2, "is an input of this call"),
+    given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", epsilon=2),
+          "more than the ledger has", 2, "ask for at most what is left"),
+    given(other_database, lambda f: release(f, "data.npy", "--ledger", f / "budget.db"),
+          "another database as ledger", 2, "is no ledger of jaxgeodp"),
+    given(good, lambda f: release(f, "data.npy", "--ledger", f / "data.npy"), "data as ledger", 2,
+          "is no ledger of jaxgeodp"),
+    given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", "--dataset", "[bold]\n\x1b[31m"),
+          "data set named with markup and escapes", 2, "dataset must be an id"),
+    given(with_ledger, lambda f: command("ledger", "export", f / "budget.db", "--out", f / "budget.db"),
+          "ledger exported over itself", 2, "must end in .csv or .json"),
+]  # fmt: skip
+
+SWEEPS = [
+    sweep_case("manifest that names files outside", "holds another sweep", build=manifest('{"cells": ["../../x"]}')),
+    sweep_case("manifest of 100,000 brackets", "holds another sweep", build=manifest("[" * 100_000)),
+    sweep_case("manifest that is a link", "is a link", build=manifest_elsewhere),
+    sweep_case("cells in a folder elsewhere", "is a link", build=cells_elsewhere),
+    sweep_case("cell of a finished sweep, damaged", "is damaged, or of another sweep", build=damaged_cell),
+    sweep_case("sweep of 10,000 brackets", "not a TOML file", SWEEP + "mu = " + "[" * 10_000),
+    sweep_case("sweep with a number of 5,000 digits", "not a TOML file", SWEEP + "seed = " + "1" * 5000),
+    sweep_case("sweep of 2 MiB", "is larger than 1 MiB", SWEEP + "#" * 2**21),
+    sweep_case("sweep that is no text", "not a TOML file", b"\xff\xfe\0"),
+    sweep_case("sweep with 10^400 records", "n must be at most", SWEEP.replace("[4]", f"[{10**400}]")),
+    sweep_case("sweep with epsilon of 10^400", "epsilon must be", SWEEP.replace("[1.0]", f"[{10**400}]")),
+    sweep_case("sweep with a radius of NaN", "radius must be a finite", SWEEP.replace("0.39", "nan")),
+]  # fmt: skip
+
+GROUPS = {
+    "Records: private, so never refused": RECORDS,
+    "Files": FILES,
+    "Calls, names and places": CALLS,
+    "Sweeps": SWEEPS,
+}
+CASES: list[Case] = [case for group in GROUPS.values() for case in group]
+
+INTRODUCTION = """\
+# Hostile input
+
+What jaxgeodp does with files, data and calls that are broken, extreme or made to break it. Two rules decide:
+
+- **The content of a record is private.** No record is refused or reported. One outside the public ball is moved to its
+  rim; one that is no point (NaN, a missing value, a word in a cell) counts as the centre. No message holds a number
+  of the data, and none depends on one.
+- **The format of a file is public**: its type, shape and number type, the number of records, the names of arrays. What
+  is wrong with the format, the call or the system is one sentence. The exit code is 2 for what the caller can
+  change and 1 for a failure of the system; in Python it is an `InputError`, or the system's `OSError`. Nothing is
+  written then, and a file that exists stays as it is.
+
+Limits, checked before anything is decoded: the numbers of one file take at most 4 GiB in double precision, whatever
+they are compressed to; a `.csv` file has at most 1 GiB, the description of a sweep 1 MiB. Nothing is ever unpickled,
+and nothing in a file can name another file to read or write. Radii, epsilon and mu of a mechanism lie between 1e-30
+and 1e30.
+
+Larger data go to the Python functions as arrays. What hostile *programs* do (a changed library, a debugger, another
+process that edits a file while it is read) is not covered; such a file is read as it was found, or is unreadable.
+
+Each line of the tables is a test in `tests/test_hostile_input.py`, which also checks that no message holds a part of
+the data and that no partial or temporary file is left. The same file sends random bytes and changed files to
+all readers. This page is printed by `python tests/hostile_table.py`.
+"""
+
+PROCESSES = [
+    ("two processes, or twenty threads, write one file", "one wins, its file is complete, the others are told"),
+    ("another process writes --out while a release is made", "exit 1: was written meanwhile by another process"),
+    ("the disk is full, or files may not grow", "exit 1: File too large; no partial file"),
+    ("the console knows ASCII only", "released; other characters are escaped"),
+    ("the standard output is full", "exit 1: the standard output: No space left on device"),
+    ("a processed face in the private folder is damaged", "made again"),
+]
+
+
+def page() -> str:
+    """`docs/hostile_input.md`."""
+    parts = [INTRODUCTION]
+    for title, cases in GROUPS.items():
+        lines = [f"| {case.name} | {case.how} | {case.outcome} |" for case in cases]
+        parts.append("\n".join([f"## {title}", "", "| case | how | outcome |", "|---|---|---|", *lines, ""]))
+    lines = [f"| {name} | {outcome} |" for name, outcome in PROCESSES]
+    parts.append("\n".join(["## Processes and systems", "", "| case | outcome |", "|---|---|", *lines, ""]))
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

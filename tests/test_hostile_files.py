@@ -1,0 +1,116 @@
+"""Readers under random bytes and under valid files with changes: a value or an `InputError`, in bounded memory."""
+
+import io
+import resource
+import struct
+import sys
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hostile_cases import GOOD, MIXED, TABLE, npy, npz, saved
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.reading import read_records
+from jaxgeodp.surfaces.mesh_files import read_mesh
+
+SQUARE = ([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0), (1, 1, 1)], [(0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)])
+GIB = 2**30
+
+
+def parquet(table, **options) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def mesh(kind) -> bytes:
+    points, triangles = SQUARE
+    if kind == "obj":
+        lines = ["mtllib ../secret.mtl", *(f"v {x} {y} {z}" for x, y, z in points)]
+        return "\n".join([*lines, *(f"f {a + 1} {b + 1} {c + 1}" for a, b, c in triangles)]).encode()
+    numbers = [" ".join(map(str, point)) for point in points] + ["3 " + " ".join(map(str, t)) for t in triangles]
+    if kind == "off":
+        return "\n".join(["OFF", "5 4 0", *numbers]).encode()
+    if kind == "stl":
+        corners = np.array(points, "<f4")[np.array(triangles)]
+        return bytes(80) + struct.pack("<I", 4) + b"".join(bytes(12) + t.tobytes() + bytes(2) for t in corners)
+    head = (
+        "ply\nformat {} 1.0\ncomment TextureFile ../secret.png\nelement vertex 5\nproperty float x\nproperty float y\n"
+    )
+    head += "property float y\nproperty float z\nelement face 4\nproperty list uchar int vertex_indices\nend_header\n"
+    if kind == "text":
+        return (head.format("ascii") + "\n".join(numbers)).encode()
+    body = np.array(points, "<f4").tobytes() + b"".join(b"\x03" + struct.pack("<3i", *t) for t in triangles)
+    return head.format("binary_little_endian").encode() + body
+
+
+VALID = {
+    ".npy": [saved(GOOD), saved(np.asfortranarray(GOOD.astype(">f2"))), npy("<f8", (4, 2), version=(2, 0))],
+    ".npz": [npz({"x.npy": saved(GOOD)}), npz({"x.npy": saved(GOOD)}, 0)],
+    ".csv": [b"x,y\n0.5,1\n1e5,-0\n,nan\n", b"\xef\xbb\xbf1,2\r\n3,4\r5,6"],
+    ".parquet": [parquet(TABLE), parquet(MIXED, compression="zstd"), parquet(TABLE, use_dictionary=False)],
+    ".obj": [mesh("obj")],
+    ".off": [mesh("off")],
+    ".stl": [mesh("stl")],
+    ".ply": [mesh("text"), mesh("binary")],
+}
+NUMBERS = [0, 1, 255, 2**16 - 1, 2**31 - 1, 2**32 - 1, 2**63, 2**64 - 1]
+PIECES = st.one_of(
+    st.binary(max_size=12),
+    st.sampled_from(NUMBERS).map(lambda number: struct.pack("<Q", number)[: 8 if number > 2**32 else 4]),
+    st.sampled_from([b"-1", b"1e999", b"nan", b"99999999999999999999", b"(", b"\n" * 50, b"," * 50, b"\0" * 50]),
+)
+
+
+@st.composite
+def changed(draw, valid):
+    """A valid file with up to four changes, or random bytes behind the start of a valid file."""
+    content = bytearray(draw(st.sampled_from(valid)))
+    if draw(st.integers(0, 3)) == 0:
+        return bytes(content[: draw(st.integers(0, 16))]) + draw(st.binary(max_size=300))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(content)))
+        piece = draw(PIECES)
+        if draw(st.booleans()):
+            content[start : start + len(piece)] = piece  # in place
+        else:
+            content[start : start + draw(st.integers(0, 40))] = piece
+    return bytes(content)
+
+
+def read(path):
+    if path.suffix in (".obj", ".off", ".stl", ".ply"):
+        return read_mesh(path)[0].vertices
+    return read_records(path, "euclidean")[1]
+
+
+def memory() -> int:
+    """The most this process ever used."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@pytest.mark.parametrize("suffix", VALID)
+def test_readers_give_a_value_or_one_sentence(suffix, tmp_path):
+    path, found = tmp_path / f"data{suffix}", set()
+    for content in VALID[suffix]:
+        path.write_bytes(content)
+        assert np.size(read(path)) >= 4
+    before = memory()
+
+    @settings(max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(changed(VALID[suffix]))
+    def fuzz(content):
+        path.write_bytes(content)
+        try:
+            found.add(type(read(path)))
+        except InputError as error:
+            found.add(InputError)
+            assert str(error).endswith(".") and "0.12345" not in str(error)
+
+    fuzz()
+    assert InputError in found or suffix == ".csv"
+    assert memory() - before < GIB
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]

@@ -1,0 +1,203 @@
+"""Hostile input: the table of `hostile_table`, processes that meet, and readers under random bytes."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hostile_cases import GOOD, command, release
+from hostile_table import CASES, page
+
+from jaxgeodp import TangentLaplace, files
+from jaxgeodp.surfaces import folder as faces
+
+DOCS = pathlib.Path(__file__).parent.parent / "docs" / "hostile_input.md"
+
+
+def contents(folder):
+    """All files below a folder: bytes, or where a link points to."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            found[path.relative_to(folder)] = os.readlink(path)
+        elif path.is_file():
+            found[path.relative_to(folder)] = path.read_bytes()
+    return found
+
+
+def check_words(result):
+    """One sentence at most, without a trace of the program or of the data."""
+    assert "Traceback" not in result.output
+    for part in ("12345", "23456", "45678", "secret"):
+        assert part not in result.output.lower()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_hostile_input(case, tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("h")
+    monkeypatch.chdir(folder)
+    case.build(folder)
+    before = contents(folder)
+    result = case.call(folder)
+    assert result.code == case.code, result.output
+    assert case.words in " ".join(result.output.split())
+    check_words(result)
+    after = contents(folder)
+    written = {path: after.pop(path) for path in set(after) - set(before)}
+    assert after == before
+    if case.code:
+        assert not written
+        sentence = " ".join(result.output.split())
+        assert sentence.endswith(".") and sentence.count("Error: ") == (case.how == "command")
+        return
+    if case.how == "command":
+        ((_, record),) = written.items()
+        value = json.loads(record)["value"]
+    else:
+        assert not written
+        value = result.value
+    assert case.how == "reader" or np.all(np.isfinite(value))
+
+
+def test_the_page_is_the_table():
+    assert len(CASES) >= 60 and len({case.name for case in CASES}) == len(CASES)
+    assert DOCS.read_text(encoding="utf-8") == page()
+
+
+# Processes and systems ------------------------------------------------------------------------------------------
+
+
+def test_of_many_writers_one_wins(tmp_path):
+    """Threads, and processes alike: it is the system that decides."""
+    path, told = tmp_path / "out.json", []
+    start = threading.Barrier(20)
+
+    def write(number):
+        start.wait()
+        try:
+            files.write_atomically(path, f"{number} " * 100_000, replace=False)
+        except FileExistsError as error:
+            told.append(error.strerror)
+
+    for _ in range(5):
+        told.clear()
+        threads = [threading.Thread(target=write, args=(j,)) for j in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        words = path.read_text().split()
+        assert len(words) == 100_000 and len(set(words)) == 1 and len(told) == 19
+        assert all("was written meanwhile" in sentence for sentence in told)
+        assert list(tmp_path.iterdir()) == [path]
+        path.unlink()
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
+def test_a_file_that_appears_meanwhile_stays(tmp_path, monkeypatch, links):
+    np.save(tmp_path / "data.npy", GOOD)
+    original, out = TangentLaplace.release, tmp_path / "out.json"
+
+    def late(self, *arguments, **options):
+        out.write_text("precious")
+        return original(self, *arguments, **options)
+
+    def refuse(*_):
+        raise OSError("no hard links here")
+
+    if not links:
+        monkeypatch.setattr(files.os, "link", refuse)
+        assert release(tmp_path, out="first.json").code == 0
+        assert json.loads((tmp_path / "first.json").read_text())["n"] == 4
+    monkeypatch.setattr(TangentLaplace, "release", late)
+    before = set(tmp_path.iterdir())
+    result = release(tmp_path)
+    assert result.code == 1 and "was written meanwhile by another process" in " ".join(result.output.split())
+    check_words(result)
+    assert out.read_text() == "precious" and set(tmp_path.iterdir()) == before | {out}
+
+
+def process(arguments, first="", **options):
+    """The installed command, in a process of its own, after the code ``first``."""
+    call = [sys.executable, "-c", f"{first}\nfrom jaxgeodp.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(call, stderr=subprocess.PIPE, text=True, timeout=240, **options)
+
+
+def release_call(folder, out):
+    return ["release", folder / "data.npy", "--manifold", "sphere", "--radius", 0.5, "--epsilon", 1,
+            "--mechanism", "tangent", "--overwrite", "--out", folder / out]  # fmt: skip
+
+
+def test_of_two_commands_one_wins(tmp_path):
+    """Whether the other one is told before or after its draw, it writes nothing."""
+    np.save(tmp_path / "data.npy", GOOD)
+    call = [part for part in release_call(tmp_path, "out.json") if part != "--overwrite"]
+    command = [sys.executable, "-c", "from jaxgeodp.cli import main; main()", *map(str, call)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = [(*process.communicate(timeout=240), process.returncode) for process in both]
+    assert sorted(code == 0 for *_, code in answers) == [False, True]
+    ((_, sentence, code),) = [answer for answer in answers if answer[2]]
+    assert code in (1, 2) and sentence.startswith("Error: ") and len(sentence.splitlines()) == 1
+    assert "was written meanwhile" in sentence or "exists; name another file" in sentence
+    assert json.loads((tmp_path / "out.json").read_text())["n"] == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npy", "out.json"]
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path):
+    np.save(tmp_path / "data.npy", GOOD)
+    (tmp_path / "out.json").write_text("precious")
+    answer = process(
+        release_call(tmp_path, "out.json"),
+        stdout=subprocess.PIPE,
+        first="import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))",
+    )
+    assert answer.returncode == 1 and answer.stdout == ""
+    assert answer.stderr.strip() == f"Error: {tmp_path / 'out.json'}: File too large."
+    assert (tmp_path / "out.json").read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npy", "out.json"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_full_output_is_a_sentence(tmp_path):
+    with open("/dev/full", "w") as full:
+        answer = process(["info"], stdout=full)
+    assert answer.returncode == 1
+    assert answer.stderr.strip() == "Error: the standard output: No space left on device."
+
+
+def test_a_console_of_ascii_shows_any_name(tmp_path):
+    np.save(tmp_path / "data.npy", GOOD)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii:strict", "PYTHONUTF8": "0"}
+    answer = process(release_call(tmp_path, "выпуск.json"), stdout=subprocess.PIPE, env=environment)
+    assert answer.returncode == 0 and answer.stderr == "" and r"\u0432" in answer.stdout
+    assert json.loads((tmp_path / "выпуск.json").read_text())["n"] == 4
+
+
+def test_a_damaged_cell_is_made_again_once_it_is_removed(tmp_path):
+    (case,) = [case for case in CASES if case.name == "cell of a finished sweep, damaged"]
+    case.build(tmp_path)
+    (tmp_path / "out" / "cells" / "0000.parquet").unlink()
+    assert command("sweep", tmp_path / "sweep.toml", "--out", tmp_path / "out").code == 0
+
+
+def test_a_damaged_face_counts_as_not_done(tmp_path):
+    place = tmp_path / "face.npz"
+
+    class Template:
+        curves = np.zeros((2, 5, 3))
+
+    right = {"curves": Template.curves, "vertices": np.zeros((4, 3)), "report": np.array("fine")}
+    np.savez(place, **right)
+    assert faces._read(place, Template)[2] == "fine"
+    whole = place.read_bytes()
+    wrong = ({"curves": np.zeros((1, 5, 3))}, {"curves": np.array(None)}, {"vertices": np.zeros(3)}, {"report": 1.0})
+    for change in wrong:
+        np.savez(place, **{**right, **change})
+        assert faces._read(place, Template) is None
+    for content in (b"", whole[:-30], b"PK" + whole):
+        place.write_bytes(content)
+        assert content == b"PK" + whole or faces._read(place, Template) is None
