@@ -9,7 +9,7 @@ import tempfile
 from jaxgeodp.checks import InputError
 
 
-def write_atomically(path, content: str | bytes, private: bool = False, replace: bool = True) -> None:
+def write_atomically(path, content: str | bytes, *, private: bool = False, replace: bool = True) -> None:
     """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it.
 
     Args:

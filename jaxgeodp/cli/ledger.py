@@ -93,7 +93,9 @@ def export(
             raise InputError(f"--out {out}: must end in .csv or .json.")
         check_writable(out, overwrite, [path])
         accounts, rows = contents(path)
-        write_atomically(out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), overwrite)
+        write_atomically(
+            out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), replace=overwrite
+        )
     _say(f"Wrote {out}: {len(rows)} releases.")
 
 

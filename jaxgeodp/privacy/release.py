@@ -40,7 +40,7 @@ class Release:
         Raises:
             OSError: the system cannot write it, or it exists and ``overwrite`` is false.
         """
-        write_atomically(path, self.to_json(), overwrite)
+        write_atomically(path, self.to_json(), replace=overwrite)
 
 
 def make_release(
