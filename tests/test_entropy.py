@@ -28,7 +28,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import additive
 from jaxgeodp.privacy import chacha20, entropy
-from jaxgeodp.surfaces import FaceMeanMechanism, PointwiseGaussian
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
@@ -49,7 +49,9 @@ RELEASES = {
     "landmarks": (LandmarkLaplace(SHAPES, 1.0), np.tile(SQUARE / 2.0, (4, 1))),
     "curves": (FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.1, 1.0, 1.0), np.zeros((4, 2, 16))),
     "faces": (FaceMeanMechanism(CURVES, 1.0), np.stack([CURVES] * 4)),
+    "smoothed faces": (FaceDesign(FaceMeanMechanism(CURVES, 1.0), np.ones(3)), np.stack([CURVES] * 4)),
     "points": (PointwiseGaussian(CURVES[0], [1.0, 1.0, 1.0], 1.0), np.stack([CURVES[0]] * 4)),
+    "points together": (JointGaussian(CURVES[0], 1.0, 1.0), np.stack([CURVES[0]] * 4)),
 }
 
 

@@ -52,7 +52,7 @@ from jaxgeodp.privacy import (
 )
 from jaxgeodp.privacy.accounts import amounts, written
 from jaxgeodp.privacy.ledger import add_budget, contents
-from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, PointwiseGaussian
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
 FAULTS = pathlib.Path(__file__).parent.parent / "benchmarks" / "ledger_faults.py"
 BALL = GeodesicBall(Euclidean(1), [0.0], 1.0)
@@ -216,7 +216,9 @@ RELEASES = {
     "gaussian": (RiemannianGaussian(BALL, 0.5), ROWS),
     "curves": (FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, [0.3, 0.4]), np.zeros((4, 2, 16))),
     "face": (FaceMeanMechanism(FACE, 1.0, mu=0.1), np.zeros((4, 2, 16, 3))),
+    "smoothed face": (FaceDesign(FaceMeanMechanism(FACE, 1.0, mu=0.1), np.ones(3)), np.zeros((4, 2, 16, 3))),
     "points": (PointwiseGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
+    "points together": (JointGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
 }
 
 
@@ -234,7 +236,7 @@ def test_every_mechanism_charges_before_it_reads_entropy(tmp_path, monkeypatch, 
     release = mechanism.release(data, ledger)
     assert seen and all(states == ["charged"] for states in seen)
     (entry,) = contents(ledger.path)[1]
-    assert entry["state"] == "released" and entry["mechanism"] == type(mechanism).__name__
+    assert entry["state"] == "released" and entry["mechanism"] == release.record["mechanism"]
     assert entry["record"] == record_digest(json.loads(release.to_json()))
     assert entry["guarantee"] == {
         key: value for key, value in release.record["guarantee"].items() if key in ("kind", "epsilon", "mu", "delta")
@@ -628,7 +630,7 @@ def test_wrong_calls_are_one_sentence_and_change_nothing(tmp_path):
         "give --ledger": (*release, *out, "--dataset", "x"),
         "has no budget": (*release, *out, "--ledger", book, "--dataset", "x"),
         "no such ledger;": (*release, *out, "--ledger", tmp_path / "new.db"),
-        "its people do not exist": ("face", "demo", "--out", tmp_path / "faces", "--ledger", book),
+        "takes no --ledger": ("face", "demo", "--out", tmp_path / "faces", "--ledger", book),
     }.items():
         assert words in refused(run(*call)), words
         assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
