@@ -25,8 +25,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms import grid
-from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
+from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit, grid
 from jaxgeodp.privacy.audit import _bound, _least
 from jaxgeodp.samplers.discrete import discrete_laplace
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-from jaxgeodp.mechanisms import grid
+from jaxgeodp.privacy import grid
 from jaxgeodp.samplers.discrete import bernoulli_exp, discrete_gaussian, discrete_laplace
 
 LEVEL = 1e-6 / 20

@@ -27,7 +27,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.curves_on_grid import _sum_of_integers, curves_on_grid
-from jaxgeodp.mechanisms import grid
+from jaxgeodp.privacy import grid
 from jaxgeodp.surfaces import FaceMeanMechanism
 
 LEVEL = 1e-6 / 20

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional.rkhs_mean import clipped
-from jaxgeodp.mechanisms import grid
+from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import Guarantee
 from jaxgeodp.samplers.discrete import discrete_gaussian
 

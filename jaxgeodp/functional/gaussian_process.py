@@ -12,8 +12,8 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
-from jaxgeodp.mechanisms import grid
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
+from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger

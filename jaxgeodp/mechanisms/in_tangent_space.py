@@ -11,9 +11,9 @@ from jaxgeodp.bounds.comparison import rauch
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms import grid
 from jaxgeodp.mechanisms.additive import AdditiveMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration, Procedure, coordinate_growth
+from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release

@@ -11,7 +11,6 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.privacy import ledger_file
 from jaxgeodp.privacy.accounts import (
     amounts,
     check_budget,
@@ -22,6 +21,7 @@ from jaxgeodp.privacy.accounts import (
     total,
 )
 from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
+from jaxgeodp.privacy.ledger_file import check_pages, create, read, write
 
 _DATASET = re.compile(r"\w[\w .:/-]{0,99}")
 
@@ -85,7 +85,7 @@ class Ledger:
         if self.budget is not None:
             check_budget(self.budget)
             _add(self.path, self.budget, self.dataset)
-        stored = ledger_file.read(self.path, self._stored_budget)
+        stored = read(self.path, self._stored_budget)
         if self.budget not in (None, stored):
             raise InputError(
                 f"{self.path}: the budget of data set '{self.dataset}' is {stored}, not {self.budget}, and cannot be "
@@ -95,12 +95,12 @@ class Ledger:
 
     def account(self) -> Account:
         """What is spent and left."""
-        return ledger_file.read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
+        return read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
 
     def check(self, guarantee: Guarantee | NotProven) -> None:
         """Raise what `charge` would, and charge nothing; others may still come first."""
         cost = amounts(self.budget, guarantee)
-        self._refuse_excess(guarantee, cost, ledger_file.read(self.path, self._left))
+        self._refuse_excess(guarantee, cost, read(self.path, self._left))
 
     def charge(self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None) -> int:
         """Take a release from the budget, now and for good; releases call this before they draw.
@@ -125,7 +125,7 @@ class Ledger:
             query = "INSERT INTO releases (dataset, kind, parameters, mechanism, time) VALUES (?, ?, ?, ?, ?)"
             return connection.execute(query, row).lastrowid
 
-        return ledger_file.write(self.path, work, "nothing was released")
+        return write(self.path, work, "nothing was released")
 
     def settle(self, entry: int, digest: str) -> None:
         """Note the hash of a release's record (`record_digest`) in its entry; once.
@@ -140,10 +140,10 @@ class Ledger:
             if connection.execute(query, (digest, entry, self.dataset)).rowcount != 1:
                 raise InputError(f"{self.path}: entry {entry} of '{self.dataset}' is not waiting for a record.")
 
-        ledger_file.write(self.path, work, "the release is lost and its charge stays")
+        write(self.path, work, "the release is lost and its charge stays")
 
     def _stored_budget(self, connection):
-        ledger_file.check_pages(connection)
+        check_pages(connection)
         budgets = _budgets(connection)
         if self.dataset not in budgets:
             known = ", ".join(f"'{name}'" for name in budgets) or "none"
@@ -189,13 +189,13 @@ def contents(path: str | os.PathLike) -> tuple[list[Account], list[dict[str, Any
     """
 
     def work(connection):
-        ledger_file.check_pages(connection)
+        check_pages(connection)
         budgets = _budgets(connection)
         query = "SELECT id, dataset, time, mechanism, kind, parameters, record FROM releases ORDER BY id"
         entries = [_entry(budgets, *row) for row in connection.execute(query)]
         return [_account(connection, *item) for item in budgets.items()], entries
 
-    return ledger_file.read(_checked_path(path), work)
+    return read(_checked_path(path), work)
 
 
 def now() -> str:
@@ -213,9 +213,9 @@ def _add(path, budget, dataset) -> bool:
     def known(connection):
         return dataset in _budgets(connection)
 
-    if ledger_file.create(path, work):
+    if create(path, work):
         return True
-    return not ledger_file.read(path, known) and ledger_file.write(path, work, "no budget was added")
+    return not read(path, known) and write(path, work, "no budget was added")
 
 
 def _entry(budgets, number, dataset, time, mechanism, kind, stored, record):
