@@ -4,14 +4,12 @@ python benchmarks/audit.py [--draws 2000000]
 """
 
 import argparse
-import dataclasses
 import itertools
 import math
 import time
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from planted import DividedByNTwice, HalfTheScale, RadiusFromTheData, ReusedKey
 from timing import print_machine
 
 from jaxgeodp import (
@@ -24,7 +22,6 @@ from jaxgeodp import (
     LandmarkLaplace,
     LaplaceMechanism,
     PlanarShapes,
-    PureDP,
     RiemannianGaussian,
     Sphere,
     TangentLaplace,
@@ -40,60 +37,6 @@ HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
 SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class HalfTheScale(LaplaceMechanism):
-    """Planted: sigma halved."""
-
-    def calibrate(self, n):
-        """Half of what is right."""
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / 2.0)
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class DividedByNTwice(LaplaceMechanism):
-    """Planted: the 1/n of the sensitivity once too often."""
-
-    def calibrate(self, n):
-        """1/n of what is right."""
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / n)
-
-
-class RadiusFromTheData:
-    """Planted: the ball is the smallest that holds the data."""
-
-    guarantee = PureDP(1.0)
-    ball = SPHERE
-
-    def _mechanism(self, data):
-        manifold, center = SPHERE.manifold, SPHERE.center
-        largest = max(float(manifold.dist(jnp.asarray(center), x)) for x in data)
-        return LaplaceMechanism(GeodesicBall(manifold, center, max(largest, 0.01)), 1.0)
-
-    def simulate(self, key, data, num):
-        """Draws with a scale from the data."""
-        return self._mechanism(data).simulate(key, data, num)
-
-    def log_density(self, x, data):
-        """Large near the centre, where the smaller ball leaves the draws."""
-        sign = jnp.where(jnp.all(data == data[0]), 1.0, -1.0)
-        return -sign * SPHERE.manifold.dist(jnp.asarray(SPHERE.center), x)
-
-
-class ReusedKey:
-    """Planted: noise from a key that the program contains."""
-
-    def __init__(self, mechanism):
-        self.guarantee, self.log_density, self.mechanism = mechanism.guarantee, mechanism.log_density, mechanism
-
-    def simulate(self, key, data, num):
-        """The same draw again and again."""
-        return jnp.repeat(self.mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
 
 
 def rows():
@@ -122,7 +65,7 @@ def rows():
     yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
     alone = np.tile(SPHERE.center, (N, 1))
     other = np.concatenate([alone[1:], [[math.sin(0.4), 0.0, math.cos(0.4)]]])
-    yield "PLANTED: radius from the data", RadiusFromTheData(), {"one outlier": (alone, other)}
+    yield "PLANTED: radius from the data", RadiusFromTheData(SPHERE), {"one outlier": (alone, other)}
     yield "PLANTED: reused key", ReusedKey(LaplaceMechanism(HYPERBOLIC, 1.0)), edge
 
 

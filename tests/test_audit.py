@@ -1,6 +1,5 @@
 """The audit: below what is promised for what is right, above it for what is wrong."""
 
-import dataclasses
 import math
 import random
 
@@ -8,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from planted import DividedByNTwice, HalfTheScale, RadiusFromTheData, ReusedKey
 from scipy import stats
 
 from jaxgeodp import (
@@ -79,48 +79,6 @@ class _OneCurve:
         )
 
 
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class HalfTheScale(LaplaceMechanism):
-    def calibrate(self, n):
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / 2.0)
-
-
-@jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
-class DividedByNTwice(LaplaceMechanism):
-    def calibrate(self, n):
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / n)
-
-
-class RadiusFromTheData:
-    """The public ball is the smallest around the centre that holds the data."""
-
-    guarantee = PureDP(1.0)
-
-    def __init__(self, manifold, center):
-        self.manifold, self.center = manifold, center
-
-    def _mechanism(self, data):
-        distances = jax.vmap(lambda x: self.manifold.dist(jnp.asarray(self.center), x))(data)
-        return LaplaceMechanism(GeodesicBall(self.manifold, self.center, max(float(jnp.max(distances)), 0.01)), 1.0)
-
-    def simulate(self, key, data, num):
-        return self._mechanism(data).simulate(key, data, num)
-
-
-class ReusedKey:
-    """Noise from a key that the program contains."""
-
-    def __init__(self, mechanism):
-        self.guarantee, self.log_density, self._mechanism = mechanism.guarantee, mechanism.log_density, mechanism
-
-    def simulate(self, key, data, num):
-        return jnp.repeat(self._mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
-
-
 def test_half_the_scale_is_caught():
     found = audit(HalfTheScale(HYPERBOLIC, 1.0), *adversarial_neighbours(HYPERBOLIC, 5)["edge"], draws=DRAWS)
     assert found.violated
@@ -137,13 +95,8 @@ def test_a_radius_from_the_data_is_caught():
     data = np.tile(SPHERE.center, (5, 1))
     neighbour = data.copy()
     neighbour[4] = [math.sin(0.4), 0.0, math.cos(0.4)]
-    found = audit(
-        RadiusFromTheData(SPHERE.manifold, SPHERE.center),
-        data,
-        neighbour,
-        draws=10_000,
-        score=lambda x: -SPHERE.manifold.dist(jnp.asarray(SPHERE.center), x),
-    )
+    planted = RadiusFromTheData(SPHERE)
+    found = audit(planted, data, neighbour, draws=10_000, score=lambda x: planted.log_density(x, data))
     assert found.lower_bound > 2.0
 
 

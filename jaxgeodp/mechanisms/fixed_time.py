@@ -21,7 +21,6 @@ from jaxgeodp.samplers.rejection import first_of_fixed_number
 from jaxgeodp.statistics.statistic import FrechetMean
 
 _MOST_PROPOSALS = 10_000_000
-_NODES = 400
 
 
 def proposals_needed(mechanism, n: int, eta: float) -> int:
@@ -35,9 +34,7 @@ def proposals_needed(mechanism, n: int, eta: float) -> int:
         raise InputError(f"{name}: a fixed number of proposals is known to suffice for the Frechet mean only.")
     calibration = mechanism.calibrate(n)
     with jax.enable_x64(True):
-        growth = _public_growth(mechanism, calibration.support)
-        envelope = radial_envelope(mechanism.ball.manifold, growth, calibration.scale, _reach(mechanism, calibration))
-        log_envelope = float(jnp.log(jnp.sum(envelope.masses)) + jnp.max(envelope.heights))
+        log_envelope = float(_log_envelope_mass(mechanism, calibration.scale, calibration.support))
     log_acceptance = min(_log_least_mass(mechanism, calibration) - log_envelope - 1e-9, -1e-300)
     needed = math.log(eta) / math.log1p(-math.exp(log_acceptance)) if log_acceptance > -700 else math.inf
     if not needed <= _MOST_PROPOSALS:
@@ -57,9 +54,7 @@ def draw_in_fixed_time(mechanism, key, data, scale, support, count):
     center = mechanism._center(points)
     scale = jnp.asarray(scale, real_dtype(center))
     growth = _public_growth(mechanism, support)
-    reach = math.inf if support is None else support.radius + ball.radius
-    if support is None:
-        reach = ball.manifold.diameter
+    reach = _reach(mechanism, support)
 
     def log_target(x, distance):
         # A proposal is accepted by the distance it was proposed at, as in `rejection_sample`.
@@ -70,10 +65,18 @@ def draw_in_fixed_time(mechanism, key, data, scale, support, count):
     return jnp.where(found, value, jnp.asarray(ball.center, value.dtype))
 
 
-def _reach(mechanism, calibration):
-    if calibration.support is None:
-        return mechanism.ball.manifold.diameter
-    return calibration.support.radius + mechanism.ball.radius
+@jax.jit
+def _log_envelope_mass(mechanism, scale, support):
+    """Log of the integral of what proposals are drawn from, over the area of the unit sphere."""
+    envelope = radial_envelope(
+        mechanism.ball.manifold, _public_growth(mechanism, support), scale, _reach(mechanism, support)
+    )
+    return jnp.log(jnp.sum(envelope.masses)) + jnp.max(envelope.heights)
+
+
+def _reach(mechanism, support):
+    """The largest distance at which proposals are made."""
+    return mechanism.ball.manifold.diameter if support is None else support.radius + mechanism.ball.radius
 
 
 def _public_growth(mechanism, support):
@@ -108,10 +111,14 @@ def _log_least_mass(mechanism, calibration) -> float:
     if half:
         # The mean may lie at the rim. A ball of diameter tau that touches it from inside lies in the support.
         tau = min(manifold.dim * scale, r)
-        nodes = 0.5 * tau * (np.polynomial.legendre.leggauss(_NODES)[0] + 1.0) / 2.0
-        weights = np.log(np.polynomial.legendre.leggauss(_NODES)[1] * tau / 4.0)
+        nodes, weights = 0.25 * tau * (_gauss()[0] + 1.0), np.log(0.25 * tau * _gauss()[1])
         return float(-potential(tau).max() / scale + np.logaddexp.reduce(log_area(manifold, nodes) + weights))
     end = min(room, scale * (degree + 40.0 * math.sqrt(degree + 1.0) + 60.0))
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    t = 0.5 * end * (nodes + 1.0)
-    return float(np.logaddexp.reduce(log_area(manifold, t) - potential(t) / scale + np.log(0.5 * end * weights)))
+    t, weights = 0.5 * end * (_gauss()[0] + 1.0), np.log(0.5 * end * _gauss()[1])
+    return float(np.logaddexp.reduce(log_area(manifold, t) - potential(t) / scale + weights))
+
+
+@functools.cache
+def _gauss():
+    """Nodes in [-1, 1] and weights."""
+    return np.polynomial.legendre.leggauss(400)

@@ -1,24 +1,17 @@
-"""The private mean face: radial curves under Gaussian DP, and noise on every point as the baseline."""
+"""The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
-import functools
-import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.mechanisms.mechanism import host_array, record_count
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.mechanisms.mechanism import host_array
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
-
-# Below, rounding of the mean is not small beside the noise; above, sums overflow.
-_LEAST_SCALE, _LARGEST = 1e-9, 1e100
+from jaxgeodp.privacy.release import Release
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -140,120 +133,3 @@ def flat_curves(curves):
 def _face(curves):
     """(..., 3 J, m) to (..., J, m, 3)."""
     return curves.reshape(*curves.shape[:-2], -1, 3, curves.shape[-1]).swapaxes(-1, -2)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PointwiseGaussian:
-    """Noise on every coordinate of the mean of registered points (n, N, 3): the baseline of Soto (2024), made private.
-
-    Each coordinate of each point may deviate by a public half-range from a public template and gets mu/sqrt(3 N).
-    (The paper reads the ranges off the data and leaves out the 1/n: not private, and not comparable.)
-
-    Args:
-        template: public points (N, 3).
-        half_range: of the deviations, above 0; a number, one per coordinate (3,), or one per point too (N, 3).
-        mu: of the whole release.
-
-    Raises:
-        ValueError: a parameter is out of range.
-    """
-
-    template: np.ndarray
-    half_range: float
-    mu: float
-
-    def __post_init__(self):
-        template = host_array("PointwiseGaussian", self.template)
-        if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
-            raise InputError(f"PointwiseGaussian: template must be points of shape (N, 3), got {template.shape}.")
-        object.__setattr__(self, "template", template.astype(float))
-        object.__setattr__(self, "half_range", self._ranges(host_array("PointwiseGaussian", self.half_range)))
-        object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
-
-    def _ranges(self, half_range):
-        """Read-only, of the shape given."""
-        shape = self.template.shape
-        fits = half_range.dtype.kind in "fiu" and half_range.shape in ((), (3,), shape)
-        if not (fits and np.all(np.isfinite(half_range) & (half_range > 0))):
-            raise InputError(
-                f"PointwiseGaussian: half_range must be finite and above 0, one number, (3,) or {shape}, got shape "
-                f"{half_range.shape}."
-            )
-        half_range = half_range.astype(float)
-        half_range.setflags(write=False)
-        return half_range
-
-    @property
-    def guarantee(self) -> GaussianDP:
-        """Of all points together."""
-        return GaussianDP(self.mu)
-
-    def sensitivity(self, n: int):
-        """Of one coordinate of one point: the range over n."""
-        return 2.0 * self.half_range / record_count(n)
-
-    def scale(self, n: int):
-        """Standard deviation of the noise of each coordinate."""
-        return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
-
-    def simulate(self, key, data, num: int):
-        """``num`` draws for research, (num, N, 3): reproducible from ``key``, hence not private."""
-        data = self._records(data)
-        scale = jnp.asarray(self.scale(len(data)), data.dtype)
-        return _pointwise(key, data, jnp.asarray(self.template, data.dtype), jnp.asarray(self.half_range), scale, num)
-
-    def release(self, data, ledger: Ledger | None = None) -> Release:
-        """One private mean, (N, 3), with randomness from the operating system.
-
-        Args:
-            data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
-            ledger: charged before anything is drawn.
-
-        Raises:
-            ValueError: wrong shape, fewer than two records, noise that double precision cannot draw, or the ledger has
-                not enough left.
-        """
-        with jax.enable_x64(True):
-            data = self._records(host_array("PointwiseGaussian", data)).astype(float)
-            with np.errstate(over="ignore"):
-                scale = np.asarray(self.scale(len(data)))
-            if not (np.min(scale) > _LEAST_SCALE and max(np.max(scale), np.max(self.half_range)) < _LARGEST):
-                raise InputError(
-                    f"PointwiseGaussian: half-ranges up to {np.max(self.half_range):g} and scales from "
-                    f"{np.min(scale):g} cannot be drawn in double precision; choose other parameters."
-                )
-            sensitivity, scale = (np.asarray(x(len(data))).tolist() for x in (self.sensitivity, self.scale))
-            return make_release(
-                lambda: np.asarray(self.simulate(system_key(), data, 1))[0],
-                ledger=ledger,
-                guarantee=self.guarantee,
-                theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition",
-                mechanism="PointwiseGaussian",
-                statistic="mean",
-                manifold={"name": "points", "count": len(self.template)},
-                ball={"center": to_lists(self.template), "half_range": np.asarray(self.half_range).tolist()},
-                n=len(data),
-                sensitivity={"value": sensitivity, "formula": "2 half_range/n", "calibration": "tight"},
-                scale=scale,
-                support=None,
-                sampler={"name": "normal", "exactness": "exact up to floating point"},
-                note=idealized("the number of steps does not depend on the data"),
-            )
-
-    def _records(self, data):
-        data = data if isinstance(data, jax.Array) else host_array("PointwiseGaussian", data)
-        if data.ndim != 3 or data.shape[1:] != self.template.shape or data.dtype.kind not in "fiu":
-            raise InputError(
-                f"PointwiseGaussian: data must be real numbers of shape (n, {len(self.template)}, 3), got {data.dtype} "
-                f"of shape {data.shape}."
-            )
-        record_count(len(data))
-        return jnp.asarray(data, jnp.result_type(data.dtype, float))
-
-
-@functools.partial(jax.jit, static_argnums=5)
-def _pointwise(key, data, template, half_range, scale, num):
-    deviations = data - template
-    kept = jnp.where(jnp.isfinite(deviations), jnp.clip(deviations, -half_range, half_range), 0.0)
-    mean = template + jnp.mean(kept, axis=0)
-    return mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype)

@@ -1,4 +1,4 @@
-"""The mean of registered points with noise on every coordinate, for one bound on a whole face: the fair baseline."""
+"""The mean of registered points with noise on every coordinate: the baselines of radial curves."""
 
 import dataclasses
 import functools
@@ -15,8 +15,84 @@ from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 
-# Below, rounding of the mean is not small beside the noise.
-_LEAST_SCALE = 1e-9
+# Below, rounding of the mean is not small beside the noise; above, sums overflow.
+_LEAST_SCALE, _LARGEST = 1e-9, 1e100
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PointwiseGaussian:
+    """Noise on every coordinate of the mean of registered points (n, N, 3): the baseline of Soto (2024), made private.
+
+    Each coordinate of each point may deviate by a public half-range from a public template and gets mu/sqrt(3 N).
+    (The paper reads the ranges off the data and leaves out the 1/n: not private, and not comparable.)
+
+    Args:
+        template: public points (N, 3).
+        half_range: of the deviations, above 0; a number, one per coordinate (3,), or one per point too (N, 3).
+        mu: of the whole release.
+
+    Raises:
+        ValueError: a parameter is out of range.
+    """
+
+    template: np.ndarray
+    half_range: float
+    mu: float
+
+    def __post_init__(self):
+        _check_template_and_mu(self)
+        object.__setattr__(self, "half_range", self._ranges(host_array("PointwiseGaussian", self.half_range)))
+
+    def _ranges(self, half_range):
+        """Read-only, of the shape given."""
+        shape = self.template.shape
+        fits = half_range.dtype.kind in "fiu" and half_range.shape in ((), (3,), shape)
+        if not (fits and np.all(np.isfinite(half_range) & (half_range > 0))):
+            raise InputError(
+                f"PointwiseGaussian: half_range must be finite and above 0, one number, (3,) or {shape}, got shape "
+                f"{half_range.shape}."
+            )
+        half_range = half_range.astype(float)
+        half_range.setflags(write=False)
+        return half_range
+
+    @property
+    def guarantee(self) -> GaussianDP:
+        """Of all points together."""
+        return GaussianDP(self.mu)
+
+    def sensitivity(self, n: int):
+        """Of one coordinate of one point: the range over n."""
+        return 2.0 * self.half_range / record_count(n)
+
+    def scale(self, n: int):
+        """Standard deviation of the noise of each coordinate."""
+        return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
+
+    def simulate(self, key, data, num: int):
+        """``num`` draws for research, (num, N, 3): reproducible from ``key``, hence not private."""
+        return _simulate(self, _clipped_to_ranges, self.half_range, key, data, num)
+
+    def release(self, data, ledger: Ledger | None = None) -> Release:
+        """One private mean, (N, 3), with randomness from the operating system.
+
+        Args:
+            data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
+            ledger: charged before anything is drawn.
+
+        Raises:
+            ValueError: wrong shape, fewer than two records, noise that double precision cannot draw, or the ledger has
+                not enough left.
+        """
+        return _release(
+            self,
+            self.half_range,
+            data,
+            ledger,
+            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition",
+            formula="2 half_range/n",
+            ball={"half_range": self.half_range.tolist()},
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,13 +123,9 @@ class JointGaussian:
     mu: float
 
     def __post_init__(self):
-        template = host_array("JointGaussian", self.template)
-        if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
-            raise InputError(f"JointGaussian: template must be points of shape (N, 3), got {template.shape}.")
-        object.__setattr__(self, "template", template.astype(float))
+        _check_template_and_mu(self)
         positive_number("JointGaussian", "norm_bound", self.norm_bound)
         object.__setattr__(self, "norm_bound", float(self.norm_bound))
-        object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
 
     @property
     def guarantee(self) -> GaussianDP:
@@ -70,11 +142,7 @@ class JointGaussian:
 
     def simulate(self, key, data, num: int):
         """``num`` draws for research, (num, N, 3): reproducible from ``key``, hence not private."""
-        data = self._records(data)
-        template, bound, scale = (
-            jnp.asarray(x, data.dtype) for x in (self.template, self.norm_bound, self.scale(len(data)))
-        )
-        return _joint(key, data, template, bound, scale, num)
+        return _simulate(self, _pulled_to_norm, self.norm_bound, key, data, num)
 
     def release(self, data, ledger: Ledger | None = None) -> Release:
         """One private mean, (N, 3), with randomness from the operating system.
@@ -87,52 +155,93 @@ class JointGaussian:
             ValueError: wrong shape, fewer than two faces, noise that double precision cannot draw, or the ledger has
                 not enough left.
         """
-        with jax.enable_x64(True):
-            data = self._records(host_array("JointGaussian", data)).astype(float)
-            n = len(data)
-            if not _LEAST_SCALE < self.scale(n) < math.inf:
-                raise InputError(
-                    f"JointGaussian: a scale of {self.scale(n):g} cannot be drawn in double precision; choose "
-                    "other parameters."
-                )
-            return make_release(
-                lambda: np.asarray(self.simulate(system_key(), data, 1))[0],
-                ledger=ledger,
-                guarantee=self.guarantee,
-                theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)",
-                mechanism="JointGaussian",
-                statistic="mean",
-                manifold={"name": "points", "count": len(self.template)},
-                ball={
-                    "center": to_lists(self.template),
-                    "radius": self.norm_bound,
-                    "note": "root mean squared distance of a point",
-                },
-                n=n,
-                sensitivity={"value": self.sensitivity(n), "formula": "2 norm_bound sqrt(N)/n", "calibration": "tight"},
-                scale=self.scale(n),
-                support=None,
-                sampler={"name": "normal", "exactness": "exact up to floating point"},
-                note=idealized("the number of steps does not depend on the data"),
-            )
+        return _release(
+            self,
+            self.norm_bound,
+            data,
+            ledger,
+            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)",
+            formula="2 norm_bound sqrt(N)/n",
+            ball={"radius": self.norm_bound, "note": "root mean squared distance of a point"},
+        )
 
-    def _records(self, data):
-        data = data if isinstance(data, jax.Array) else host_array("JointGaussian", data)
-        if data.ndim != 3 or data.shape[1:] != self.template.shape or data.dtype.kind not in "fiu":
+
+def _check_template_and_mu(mechanism):
+    """Public points (N, 3) and a mu in range, as they are kept."""
+    name = type(mechanism).__name__
+    template = host_array(name, mechanism.template)
+    if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
+        raise InputError(f"{name}: template must be points of shape (N, 3), got {template.shape}.")
+    object.__setattr__(mechanism, "template", template.astype(float))
+    object.__setattr__(mechanism, "mu", GaussianDP(mechanism.mu).mu)
+
+
+def _records(mechanism, data):
+    """Data of the template's shape, (n, N, 3), as floating point numbers."""
+    name = type(mechanism).__name__
+    data = data if isinstance(data, jax.Array) else host_array(name, data)
+    if data.ndim != 3 or data.shape[1:] != mechanism.template.shape or data.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name}: data must be real numbers of shape (n, {len(mechanism.template)}, 3), got {data.dtype} of shape "
+            f"{data.shape}."
+        )
+    record_count(len(data))
+    return jnp.asarray(data, jnp.result_type(data.dtype, float))
+
+
+def _simulate(mechanism, bounded, bound, key, data, num):
+    data = _records(mechanism, data)
+    public = (mechanism.template, bound, mechanism.scale(len(data)))
+    return _draw(bounded, key, data, *(jnp.asarray(x, data.dtype) for x in public), num)
+
+
+def _release(mechanism, bound, data, ledger, *, theorem, formula, ball) -> Release:
+    name = type(mechanism).__name__
+    with jax.enable_x64(True):
+        data = _records(mechanism, host_array(name, data)).astype(float)
+        n = len(data)
+        with np.errstate(over="ignore"):
+            scale = np.asarray(mechanism.scale(n))
+        if not (_LEAST_SCALE < np.min(scale) and max(np.max(scale), np.max(bound)) < _LARGEST):
             raise InputError(
-                f"JointGaussian: data must be real numbers of shape (n, {len(self.template)}, 3), got {data.dtype} of "
-                f"shape {data.shape}."
+                f"{name}: bounds up to {np.max(bound):g} and scales from {np.min(scale):g} cannot be drawn in double "
+                "precision; choose other parameters."
             )
-        record_count(len(data))
-        return jnp.asarray(data, jnp.result_type(data.dtype, float))
+        return make_release(
+            lambda: np.asarray(mechanism.simulate(system_key(), data, 1))[0],
+            ledger=ledger,
+            guarantee=mechanism.guarantee,
+            theorem=theorem,
+            mechanism=name,
+            statistic="mean",
+            manifold={"name": "points", "count": len(mechanism.template)},
+            ball={"center": to_lists(mechanism.template), **ball},
+            n=n,
+            sensitivity={
+                "value": np.asarray(mechanism.sensitivity(n)).tolist(),
+                "formula": formula,
+                "calibration": "tight",
+            },
+            scale=scale.tolist(),
+            support=None,
+            sampler={"name": "normal", "exactness": "exact up to floating point"},
+            note=idealized("the number of steps does not depend on the data"),
+        )
 
 
-@functools.partial(jax.jit, static_argnums=5)
-def _joint(key, data, template, bound, scale, num):
-    deviations = data - template
+@functools.partial(jax.jit, static_argnums=(0, 6))
+def _draw(bounded, key, data, template, bound, scale, num):
+    mean = template + jnp.mean(bounded(data - template, bound), axis=0)
+    return mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype)
+
+
+def _clipped_to_ranges(deviations, half_range):
+    return jnp.where(jnp.isfinite(deviations), jnp.clip(deviations, -half_range, half_range), 0.0)
+
+
+def _pulled_to_norm(deviations, bound):
     squares = jnp.mean(jnp.sum(deviations**2, axis=-1), axis=-1)
     usable = jnp.isfinite(squares)
     norms = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
     factors = jnp.where(norms > bound, bound / norms, 1.0)[:, None, None]
-    mean = template + jnp.mean(jnp.where(usable[:, None, None], factors * deviations, 0.0), axis=0)
-    return mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype)
+    return jnp.where(usable[:, None, None], factors * deviations, 0.0)
