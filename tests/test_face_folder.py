@@ -1,6 +1,7 @@
 """Folders of meshes: orientation, landmarks, what is kept, what custodians are told and others are not."""
 
 import csv
+import json
 import stat
 
 import chex
@@ -12,6 +13,8 @@ from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
+from jaxgeodp.privacy import GaussianDP
+from jaxgeodp.privacy.ledger import add_budget
 from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, boundary_newton, face_curves, process_faces
 from jaxgeodp.surfaces import folder as folder_module
 from jaxgeodp.surfaces.face_report import clipped_shares
@@ -262,6 +265,8 @@ def meshes(people, tmp_path):
 
 
 def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes, public, tmp_path):
+    code, text = call(meshes, public, "--norm-bound", 1e-4, "--numerics", "exact")
+    assert code == 2 and "numerics must be 'idealized' or 'grid'" in text
     code, text = call(meshes, public, "--norm-bound", 20, "--out", tmp_path / "out")
     assert code == 2 and "of the template's size (n = 2), more than 5 %" in text and "--force" in text
     inside = meshes / "template.ply"
@@ -315,9 +320,15 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     marks = tmp_path / "marks.csv"
     places = [" ".join(map(repr, people[1][k].tolist())) for k in (NOSE, UP)]
     marks.write_text(f"file,nose,up\nb.stl,{places[0]},{places[1]}\n")
-    options = ["--norm-bound", 1e-4, "--landmarks", marks, "--out", "."]
+    ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
+    options = ["--norm-bound", 1e-4, "--landmarks", marks, "--out", ".", "--numerics", "grid"]
+    code, text = call(meshes, public, *options, "--ledger", ledger.path, "--dataset", "faces")
+    assert code == 2 and "ZeroConcentratedDP" in text, "other conversions are refused before the work"
+    assert set(private.glob("*.npz")) == kept
     code, text = call(meshes, public, *options)
     assert code == 0, text
+    promised = json.loads((empty / "release.json").read_text())["guarantee"]
+    assert promised["kind"] == "zcdp" and 4.4 < promised["rho"] < 4.5 + 1e-9
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
     assert len(set(private.glob("*.npz")) - kept) == 1, "only what was mended is done again"
     assert sorted(path.name for path in empty.iterdir()) == ["face.png", "release.json", "template.png"]

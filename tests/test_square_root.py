@@ -266,6 +266,15 @@ def test_registration_recovers_a_known_warp(recovered):
     np.testing.assert_allclose(np.abs(centre[1:]), 1.0, atol=1e-3)
 
 
+def test_steps_are_cut_until_the_energy_falls():
+    """With a stiff ridge a step of a tenth raises the energy; a line search that stops there ends at the start."""
+    nodes = polar_points(8, 24)
+    surface, through = (square_root.normalize(hills(z)) for z in (nodes, complex_images(some_flow(0.02), nodes)))
+    found = registration.register(surface[None], through, ridge=100.0, steps=3)
+    assert found.energy[0] < found.energy_before[0] - 1e-5
+    assert 0.0 < np.linalg.norm(found.coefficients[0]) < 0.1
+
+
 def test_a_registered_surface_stays(recovered):
     _, _, _, found = recovered
     assert found.energy[1] < 1e-6

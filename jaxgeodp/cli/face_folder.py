@@ -13,6 +13,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.frame import OUTPUT, shown
+from jaxgeodp.privacy.grid import check_numerics
+from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 from jaxgeodp.privacy.ledger import Ledger
 
 _MU = 3.0
@@ -40,6 +42,7 @@ class FolderCall(NamedTuple):
     scan: bool
     prepare: bool
     force: bool
+    numerics: str
     out: pathlib.Path
     work: pathlib.Path | None
     ledger: Ledger | None
@@ -56,6 +59,7 @@ def process_folder(call: FolderCall) -> None:
     from jaxgeodp.surfaces.mesh_files import file_triangles
 
     mu = _checked_numbers(call)
+    check_numerics("face", call.numerics)
     files, own = _files(call)
     out, private = _places(call)
     public = _template(call)
@@ -63,7 +67,7 @@ def process_folder(call: FolderCall) -> None:
     if not call.prepare:
         _check_noise(design.mechanism, len(files), call.force)
         if call.ledger is not None:
-            call.ledger.check(design.guarantee)  # before the work
+            call.ledger.check(_guarantee(design, call.numerics))  # before the work
     make_private(private)
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
@@ -90,7 +94,7 @@ def process_folder(call: FolderCall) -> None:
     if call.prepare:
         _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
         return
-    release = design.release(faces.curves, call.ledger, more=_described(call, public))
+    release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=_described(call, public))
     release.save(out / "release.json")
     draw_release(out / "release.json", out)
     _say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
@@ -107,7 +111,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:
         value = np.array(record["value"], dtype=float)
         if record["mechanism"] != "FaceMeanMechanism" or value.ndim != 3 or value.shape[2] != 3:
             raise ValueError
-        title = f"private mean, μ = {float(record['guarantee']['mu']):.4g}"
+        title = f"private mean, {_strength(record['guarantee'])}"
     except FileNotFoundError:
         raise InputError(f"there is no file {path}; name the release.json of a face.") from None
     except (ValueError, KeyError, TypeError):
@@ -119,6 +123,11 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:
         raise InputError(
             f"{path} is complete, but its picture could not be drawn; try 'jaxgeodp face {path}' again."
         ) from None
+
+
+def _strength(guarantee):
+    name, symbol = ("rho", "ρ") if guarantee["kind"] == "zcdp" else ("mu", "μ")
+    return f"{symbol} = {float(guarantee[name]):.4g}"
 
 
 def _checked_numbers(call):
@@ -134,6 +143,12 @@ def _checked_numbers(call):
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
     return mu
+
+
+def _guarantee(design, numerics):
+    """What the release will take from a budget, nearly: on the grid a little less."""
+    mu = design.guarantee.mu
+    return design.guarantee if numerics == "idealized" else ZeroConcentratedDP(0.5 * mu * mu)
 
 
 def _files(call):

@@ -62,6 +62,9 @@ def face(
         bool, typer.Option("--prepare", help="Process the meshes and write their report; release nothing.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Release even if the noise drowns the face.")] = False,
+    numerics: Annotated[
+        str, typer.Option(help="idealized, or grid: slower, and the guarantee covers rounding, too.")
+    ] = "idealized",
     out: Annotated[
         pathlib.Path | None, typer.Option(help="Folder of the release and its picture; jaxgeodp-face by default.")
     ] = None,
@@ -86,6 +89,7 @@ def face(
             given |= {"--landmarks": landmarks, "--register": registration or None, "--fill-holes": fill_holes or None}
             given |= {"--scan": scan or None, "--prepare": prepare or None, "--force": force or None}
             given |= {"--reference": reference, "--work": work, "--ledger": ledger, "--dataset": dataset}
+            given |= {"--numerics": None if numerics == "idealized" else numerics}
             extra = [name for name, value in given.items() if value is not None]
             if extra:
                 raise InputError(f"face {folder} takes no {extra[0]}; leave it out, --out is the only option.")
@@ -114,6 +118,7 @@ def face(
                         scan=scan,
                         prepare=prepare,
                         force=force,
+                        numerics=numerics,
                         out=chosen,
                         work=work,
                         ledger=opened_ledger(ledger, dataset),
