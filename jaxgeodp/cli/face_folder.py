@@ -72,7 +72,7 @@ def process_folder(call: FolderCall) -> None:
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
         out.mkdir(parents=True, exist_ok=True)
-        _draw_face(out / "template.png", "template (public)", public.curves)
+        _draw_face(out / "template.png", "template (public)", public.curves, public)
     ridge = _RIDGE if call.registration else None
     with progress_bar("faces", len(files)) as advance:
         faces = process_faces(
@@ -96,12 +96,12 @@ def process_folder(call: FolderCall) -> None:
         return
     release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=_described(call, public))
     release.save(out / "release.json")
-    draw_release(out / "release.json", out)
+    draw_release(out / "release.json", out, public)
     _say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 
-def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:
-    """Draw the face of a release record, as ``face.png`` in a folder.
+def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> None:
+    """Draw the face of a release record, as ``face.png`` in a folder; with the tip of the nose of a `FaceTemplate`.
 
     Raises:
         ValueError: it is no record of a face, or cannot be drawn; the record stays as it is.
@@ -118,7 +118,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path) -> None:
         raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        _draw_face(folder / "face.png", title, value)
+        _draw_face(folder / "face.png", title, value, template)
     except Exception:
         raise InputError(
             f"{path} is complete, but its picture could not be drawn; try 'jaxgeodp face {path}' again."
@@ -251,10 +251,10 @@ def _described(call, public):
     return {"unit": _UNIT, "preprocessing": preprocessing}
 
 
-def _draw_face(path, title, curves):
+def _draw_face(path, title, curves, template):
     from jaxgeodp.cli.faces import draw_faces
 
-    draw_faces(path, [(title, curves)])
+    draw_faces(path, [(title, curves)], template)
 
 
 def _say(text):
