@@ -23,8 +23,10 @@ from jaxgeodp.statistics.records import points_and_weights
 
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 _LARGEST_REACH = 15.0
-# On a grid: what the computed mean may be away from the exact one, in radii of the ball.
-_MEAN_ERROR = 1e-9
+_ROUNDING = 2.0**-52
+# Directions in which the rounding of coordinates is tried.
+_PROBES = 8
+_SUPPOSED = "the computed mean is as near to the Frechet mean as docs/mathematics.md, section 13, says"
 # Records at a time on their way to a grid.
 _BLOCK = 2**16
 
@@ -101,8 +103,19 @@ class _InTangentSpace:
             calibrate,
             lambda n: grid.zcdp([noise(n)]) if gaussian else PureDP(self.epsilon),
             {"name": f"{law.__name__} (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
-            grid.NOTE,
+            self._grid_note,
         )
+
+    # The vector as a sum of integers over the records, each in a ball of the tangent space.
+    _grid_theorem = "docs/mathematics.md, Theorem N"
+    _grid_note = grid.NOTE
+
+    def _grid_step(self, n):
+        return 2 * grid.STEPS, self.ball.radius / grid.STEPS / n
+
+    def _grid_vector(self, points, step):
+        blocks = (points[j : j + _BLOCK] for j in range(0, points.shape[0], _BLOCK))
+        return sum(np.sum(grid.to_grid(_coordinates(self, b), self.ball.radius), axis=0) for b in blocks)
 
     def _to_value(self, vector):
         manifold, center, frame = self._base(vector.dtype)
@@ -142,22 +155,61 @@ class _Wrapped(_InTangentSpace):
         manifold, center, frame = self._base(real_dtype(mean))
         return manifold.coordinates(center, manifold.log(center, mean), frame)
 
-    _grid_theorem = (
-        "docs/mathematics.md, Theorem N, given that the computed mean is within 1e-9 r of the Frechet mean, which is "
-        "added to the sensitivity"
-    )
+    @property
+    def _flat(self):
+        """Whether the logarithm of the mean is the mean of the logarithms."""
+        return self.ball.manifold.curvature_bounds == (0.0, 0.0)
+
+    @property
+    def _grid_theorem(self):
+        return super()._grid_theorem + ("" if self._flat else f", supposing that {_SUPPOSED}")
+
+    @property
+    def _grid_note(self):
+        return super()._grid_note + ("" if self._flat else f"; supposed: {_SUPPOSED}")
 
     def _grid_step(self, n):
+        if self._flat:
+            return super()._grid_step(n)
         # Two means, each with its error, and two roundings by half a step in every coordinate.
         ball, sensitivity = self.ball, self._sensitivity(n).value
-        moved = grid.STEPS * (1.0 + 2.0 * _MEAN_ERROR * ball.radius / sensitivity) + math.sqrt(ball.manifold.dim)
+        error = rauch(ball.radius, ball.manifold.curvature_bounds[1]) * _mean_error(ball, n)
+        moved = grid.STEPS * (1.0 + 2.0 * error / sensitivity) + math.sqrt(ball.manifold.dim)
         return math.ceil(moved * (1.0 + 1e-12)), sensitivity / grid.STEPS
 
     def _grid_vector(self, points, step):
+        if self._flat:
+            return super()._grid_vector(points, step)
         with np.errstate(all="ignore"):
             scaled = np.rint(np.asarray(_location_of_mean(self, points)) / step)
         limit = math.ceil(self.ball.radius / step)
         return np.clip(np.nan_to_num(scaled, posinf=limit, neginf=-limit), -limit, limit).astype(np.int64)
+
+
+def _mean_error(ball, n):
+    """What the computed mean may be away from the exact one: supposed, from public numbers.
+
+    Iterations stop within 1e-9 r. Rounding is taken n times: of a unit of curvature, and what going from the centre to
+    the rim and back shows (ill-conditioned centres).
+    """
+    lowest, highest = ball.manifold.curvature_bounds
+    with jax.enable_x64(True):
+        there_and_back = float(_there_and_back(ball))
+    return 1e-9 * ball.radius + n * 4.0 * (_ROUNDING / math.sqrt(max(-lowest, highest)) + there_and_back)
+
+
+@jax.jit
+def _there_and_back(ball):
+    manifold, center = ball.manifold, jnp.asarray(ball.center)
+    frame = manifold.frame(center)
+    axes = ball.radius * jnp.eye(manifold.dim, dtype=frame.real.dtype)[:_PROBES]
+    vectors = jnp.concatenate([axes, -axes])
+
+    def back(vector):
+        point = manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
+        return manifold.coordinates(center, manifold.log(center, point), frame)
+
+    return jnp.max(jnp.linalg.norm(jax.vmap(back)(vectors) - vectors, axis=1))
 
 
 @jax.jit
@@ -247,12 +299,3 @@ class TangentLaplace(_InTangentSpace, AdditiveMechanism):
         points, weights = points_and_weights(points)
         manifold, center, frame = self._base(real_dtype(points))
         return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
-
-    _grid_theorem = "docs/mathematics.md, Theorem N"
-
-    def _grid_step(self, n):
-        return 2 * grid.STEPS, self.ball.radius / grid.STEPS / n
-
-    def _grid_vector(self, points, step):
-        blocks = (points[j : j + _BLOCK] for j in range(0, points.shape[0], _BLOCK))
-        return sum(np.sum(grid.to_grid(_coordinates(self, b), self.ball.radius), axis=0) for b in blocks)

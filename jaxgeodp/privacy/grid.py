@@ -69,11 +69,11 @@ def to_grid(vectors: np.ndarray, radius) -> np.ndarray:
 
 def _inside(steps):
     """Whether sums of squares are at most STEPS^2, exactly."""
-    squares = np.clip(steps, -STEPS, STEPS) ** 2
-    # Sums of 64, which fit; then of those, cut above STEPS^2, which fit again.
-    starts = range(0, squares.shape[-1], 64)
-    parts = [np.minimum(np.sum(squares[..., j : j + 64], axis=-1), STEPS**2 + 1) for j in starts]
-    return (np.max(np.abs(steps), axis=-1) <= STEPS) & (np.sum(parts[:64], axis=0) <= STEPS**2) & (len(parts) <= 64)
+    sums = np.clip(steps, -STEPS, STEPS) ** 2
+    while sums.shape[-1] > 1:  # sums of 64, which fit; cut above STEPS^2, which fit again
+        parts = [np.sum(sums[..., j : j + 64], axis=-1) for j in range(0, sums.shape[-1], 64)]
+        sums = np.minimum(np.stack(parts, axis=-1), STEPS**2 + 1)
+    return (np.max(np.abs(steps), axis=-1) <= STEPS) & (sums[..., 0] <= STEPS**2)
 
 
 def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> GridNoise:
