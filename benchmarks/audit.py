@@ -9,7 +9,7 @@ import math
 import time
 
 import numpy as np
-from planted import DividedByNTwice, HalfTheScale, RadiusFromTheData, ReusedKey
+from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, RadiusFromTheData, ReusedKey
 from timing import print_machine
 
 from jaxgeodp import (
@@ -55,12 +55,17 @@ def rows():
         for build in (WrappedLaplace, TangentLaplace, EuclideanLaplace, WrappedGaussian, RiemannianGaussian):
             if build is not EuclideanLaplace or ball is SPHERE:
                 yield build.__name__, build(ball, 1.0), adversarial_neighbours(ball, N)
+    yield "TangentLaplace on the grid", OnTheGrid(TangentLaplace(LINE, 1.0)), adversarial_neighbours(LINE, N)
+    edge = {"edge": adversarial_neighbours(HYPERBOLIC, N)["edge"]}
+    yield "TangentLaplace on the grid", OnTheGrid(TangentLaplace(HYPERBOLIC, 1.0)), edge
+    yield "WrappedLaplace on the grid", OnTheGrid(WrappedLaplace(HYPERBOLIC, 1.0)), edge
+    yield "Laplace, δ = 1e-6", InFixedTime(LaplaceMechanism(HYPERBOLIC, 1.0), 1e-6), edge
+    yield "KNG, δ = 1e-6", InFixedTime(KNGMechanism(SPHERE, 1.0), 1e-6), adversarial_neighbours(SPHERE, N)
     yield "LandmarkLaplace", LandmarkLaplace(SHAPES, 1.0), adversarial_neighbours(SHAPES, N)
     t = np.arange(16) / 16
     waves = {j: math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 4)} | {0: np.ones(16)}
     pairs = {f"wave {j}": tuple(np.stack([w] * (N - 1) + [s * w])[:, None] for s in (1, -1)) for j, w in waves.items()}
     yield "curves", FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, np.ones(1)), pairs
-    edge = {"edge": adversarial_neighbours(HYPERBOLIC, N)["edge"]}
     yield "PLANTED: sigma halved", HalfTheScale(HYPERBOLIC, 1.0), edge
     yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
     alone = np.tile(SPHERE.center, (N, 1))

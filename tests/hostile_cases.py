@@ -266,6 +266,11 @@ def with_ledger(folder):
     assert command("ledger", "init", folder / "budget.db", "--epsilon", 1).code == 0
 
 
+def with_linked_ledger(folder):
+    with_ledger(folder)
+    (folder / "link.db").symlink_to("budget.db")
+
+
 def other_database(folder):
     good(folder)
     with sqlite3.connect(folder / "budget.db") as connection:

@@ -44,6 +44,7 @@ from hostile_cases import (
     sweep_case,
     text,
     with_ledger,
+    with_linked_ledger,
 )
 
 from jaxgeodp import Euclidean, Hyperbolic, LaplaceMechanism
@@ -89,6 +90,7 @@ RECORDS = [
     python_case("antipodal pairs, by rejection", np.concatenate([GOOD[:2], -GOOD[:2]]), mechanism=LaplaceMechanism),
     python_case("None in lists", [[None, 0.0, 1.0], *GOOD[1:].tolist()]),
     python_case("integers of 400 digits in lists", [[10**400, -(10**400), 1], [0, 0, 1], [0, 1, 0], [1, 0, 0]]),
+    python_case("truth values, None and numbers of NumPy in lists", [[np.float32(1), None, True], *GOOD[1:].tolist()]),
     python_case("masked entries", np.ma.masked_greater(GOOD, 0.5)),
     python_case("negative strides", GOOD[::-1, ::-1]),
     python_case("one record, broadcast", np.broadcast_to(GOOD[0], (4, 3))),
@@ -111,7 +113,8 @@ FILES = [
         GOOD[:1].tobytes(), (GOOD[:1] + 1).tobytes()), UNREADABLE, "data.npz"),
     reader_case("archive by bzip2", npz({"x.npy": saved(GOOD)}, zipfile.ZIP_BZIP2), UNREADABLE, "data.npz"),
     reader_case("archive without arrays", npz({}), "choose one of its arrays", "data.npz"),
-    reader_case("archive of a thousand arrays", npz({f"x{j}.npy": b"" for j in range(1000)}), "x9, ...", "data.npz"),
+    reader_case("archive of a thousand arrays", npz({f"x{j}.npy": b"" for j in range(1000)}),
+                "choose one of its arrays with --array: x0, x1,", "data.npz"),
     reader_case("array, cut short", saved(GOOD)[:-1], UNREADABLE),
     reader_case("negative shape", npy("<f8", (-1, 2)), UNREADABLE),
     reader_case("shape beyond 64 bits", npy("<f8", (2**62, 8)), TOO_LARGE),
@@ -134,9 +137,11 @@ FILES = [
     mesh_case("PLY of 10^12 vertices, claimed", "a.ply", b"ply\nformat binary_little_endian 1.0\nelement vertex "
               b"1000000000000\nproperty float x\nproperty float y\nproperty float z\nend_header\n", "not a valid PLY"),
     mesh_case("STL of 2^32 triangles, claimed", "a.stl", b"\0" * 80 + b"\xff" * 4 + b"\0" * 50, "not a valid STL"),
-    mesh_case("OFF with negative counts", "a.off", b"OFF\n-3 -1 0\n0 0 0\n", "read_mesh: "),
-    mesh_case("OBJ whose triangle has no vertices", "a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999\n", "."),
-    mesh_case("OBJ of NaN", "a.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "."),
+    mesh_case("OFF with negative counts", "a.off", b"OFF\n-3 -1 0\n0 0 0\n", "holds no triangles and only 0 points"),
+    mesh_case("OBJ whose triangle has no vertices", "a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999\n",
+              "is not a valid OBJ file"),
+    mesh_case("OBJ of NaN", "a.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n",
+              "vertex 0 is not finite; remove it with its triangles"),
 ]  # fmt: skip
 
 CALLS = [
@@ -151,6 +156,15 @@ CALLS = [
     python_case("epsilon of 10^5000", GOOD, "epsilon must be a finite number above 0", epsilon=10**5000),
     python_case("a hyperbolic line that ends beyond doubles", np.ones((4, 2)), "is too large for double precision",
                 manifold=Hyperbolic(1), radius=1e5),
+    file_case("epsilon of 800 with delta", GOOD, more=("--mechanism", "laplace", "--delta", 1e-6), epsilon=800),
+    file_case("delta of 5e-324", GOOD, more=("--mechanism", "laplace", "--delta", 5e-324)),
+    given(lambda f: None, lambda f: command("audit", "--manifold", "sphere", "--size", 99999999, "--radius", 0.4,
+          "--epsilon", 1), "an audit on a sphere of 10^8 dimensions", 2, "size must be at most 10,000"),
+    given(lambda f: None, lambda f: command("audit", "--manifold", "sphere", "--size", 2, "--radius", 0.4,
+          "--epsilon", 1, "--seed", 10**20), "a seed of 10^20", 2, "seed must be an integer from 0 to 2^32 - 1"),
+    given(lambda f: None, lambda f: command("audit", "--manifold", "sphere", "--size", 2, "--radius", 0.4,
+          "--epsilon", 1, "--draws", 10**14), "an audit of 10^14 draws", 2, "draws must be at most 1,000,000,000"),
+    python_case("text in lists", [["0.123456789", "0", "1"]] * 2, "data must be real numbers, got text"),
     python_case("ragged lists", [[SECRET, 0.0, 1.0], [SECRET]], "nested lists need equal lengths"),
     python_case("objects", OBJECTS, "data must be real numbers", manifold=Euclidean(3)),
     given(center(np.full(3, np.nan)), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
@@ -171,6 +185,8 @@ CALLS = [
     given(good, lambda f: release(f, out="x" * 300), "--out of 300 characters", 1, "File name too long"),
     given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", out="budget.db-wal"),
           "--out is a part of the ledger", 2, "is an input of this call"),
+    given(with_linked_ledger, lambda f: release(f, "data.npy", "--ledger", f / "link.db", out="budget.db-wal"),
+          "--out is a part of a ledger behind a link", 2, "is an input of this call"),
     given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", epsilon=2),
           "more than the ledger has", 2, "ask for at most what is left"),
     given(other_database, lambda f: release(f, "data.npy", "--ledger", f / "budget.db"),

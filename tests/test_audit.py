@@ -1,13 +1,12 @@
 """The audit: below what is promised for what is right, above it for what is wrong."""
 
 import math
-import random
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from planted import DividedByNTwice, HalfTheScale, RadiusFromTheData, ReusedKey
+from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, RadiusFromTheData, ReusedKey
 from scipy import stats
 
 from jaxgeodp import (
@@ -25,9 +24,8 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit, grid
+from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
 from jaxgeodp.privacy.audit import _bound, _least
-from jaxgeodp.samplers.discrete import discrete_laplace
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
@@ -53,6 +51,14 @@ def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     assert not found.violated
     assert least < found.lower_bound < found.promised == 1.0
     assert found.guarantee == mechanism.guarantee
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("build", [LaplaceMechanism, KNGMechanism])
+def test_releases_in_fixed_time_are_not_contradicted(build):
+    data, neighbour = adversarial_neighbours(SPHERE, 5)["across"]
+    found = audit(InFixedTime(build(SPHERE, 1.0), 1e-6), data, neighbour, draws=20_000)
+    assert 0.2 < found.lower_bound < 1.0
 
 
 def test_curves():
@@ -112,24 +118,8 @@ def test_the_last_bits_of_floating_point_noise_leak_and_the_grid_does_not():
     mechanism = LaplaceMechanism(LINE, 1.0)
     assert audit(mechanism, data, neighbour, draws=DRAWS, resolution=0.0).violated
     assert not audit(mechanism, data, neighbour, draws=DRAWS).violated
-    on_grid = OnTheGrid(mechanism)
+    on_grid = OnTheGrid(TangentLaplace(LINE, 1.0))
     assert not audit(on_grid, data, neighbour, draws=DRAWS // 2, resolution=0.0).violated
-
-
-class OnTheGrid:
-    """Mean and noise of integers, as `TangentLaplace` releases them."""
-
-    guarantee = PureDP(1.0)
-
-    def __init__(self, mechanism):
-        self.log_density = mechanism.log_density
-
-    def simulate(self, key, data, num):
-        total = np.sum(grid.to_grid(np.asarray(data), LINE.radius), axis=0)
-        noise = grid.laplace_noise(1, 2 * grid.STEPS, LINE.radius / grid.STEPS / len(data), 1.0)
-        source = random.Random(int(jax.random.bits(key)))
-        draws = grid.with_noise(discrete_laplace, np.repeat(total, num), noise.scale, source.randrange)
-        return jnp.asarray(noise.step * draws)[:, None]
 
 
 def test_bounds_are_seldom_wrong():

@@ -1,6 +1,7 @@
 """Guarantees: conversions against the trade-off functions that define them, and composition."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -116,6 +117,11 @@ def test_composition_is_exact_or_rounded_up():
     assert compose([ApproximateDP(1.0, 1e-6), PureDP(0.5)]) == ApproximateDP(1.5, 1e-6)
     assert compose([PureDP(1.0), ZeroConcentratedDP(0.25)]) == ZeroConcentratedDP(0.75)
     assert compose([PureDP(1.0), GaussianDP(1.0)]) == ZeroConcentratedDP(1.0)
+    assert compose([GaussianDP(3.0), GaussianDP(4.0)]).mu == 5.0
+    for pair in np.random.default_rng(0).uniform(0.01, 3.0, (200, 2)).tolist():
+        mu, exact = compose([GaussianDP(x) for x in pair]).mu, sum(Fraction(x) ** 2 for x in pair)
+        assert Fraction(math.nextafter(mu, 0.0)) ** 2 < exact <= Fraction(mu) ** 2
+        assert 2 * Fraction(compose([GaussianDP(pair[0]), PureDP(pair[1])]).rho) >= exact
 
 
 def test_mixed_composition_through_loss_distributions():

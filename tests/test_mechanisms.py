@@ -437,7 +437,7 @@ def test_no_scale_is_claimed_where_none_is_proven():
 def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
     ball, n, eta = ball_on(manifold, radius), 60, 1e-9
     mechanism = build(ball, 1.0)
-    count = proposals_needed(mechanism, n, eta)
+    count = proposals_needed(mechanism, n, math.log(eta))
     least = 1.0 - eta ** (1.0 / count)
     calibration = mechanism.calibrate(n)
     center = jnp.asarray(ball.center)

@@ -38,6 +38,8 @@ def audit(
         needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
         if given is None or None not in (mu, epsilon):
             raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
+        if not 0.0 < level < 0.5:
+            raise InputError(f"--level must be a number above 0 and below 0.5, got {level:g}.")
         use_compilation_cache()
         space = manifold_named(manifold, size)
         chosen = mechanism_named(mechanism, GeodesicBall(space, space.origin, radius), given, calibration)

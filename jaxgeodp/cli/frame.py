@@ -78,7 +78,8 @@ def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path
         raise InputError(f"--out {out} is a folder; name a file.")
     if out.exists() and not out.is_file():
         raise InputError(f"--out {out} is no regular file; name another.")
-    own = [pathlib.Path(f"{path}{suffix}") for path in inputs for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
+    names = {name for path in inputs for name in (path, os.path.realpath(path))}
+    own = [pathlib.Path(f"{name}{suffix}") for name in names for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
     if any(_same(out, path) for path in own):
         raise InputError(f"--out {out} is an input of this call; name another file.")
     if os.path.lexists(out) and not overwrite:

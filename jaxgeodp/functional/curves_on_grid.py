@@ -28,6 +28,7 @@ class Procedure(NamedTuple):
     scale: Any
     sampler: dict[str, str]
     note: str
+    promises: dict[str, list[float]]
 
 
 def curves_on_grid(mechanism, data) -> Procedure:
@@ -56,6 +57,7 @@ def curves_on_grid(mechanism, data) -> Procedure:
         steps * [noise.scale for noise in noises],
         {"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
         grid.NOTE,
+        {"rho_per_curve": [grid.zcdp([noise]).rho for noise in noises]},
     )
 
 

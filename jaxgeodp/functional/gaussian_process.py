@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
-from jaxgeodp.mechanisms.mechanism import host_array, record_count
+from jaxgeodp.mechanisms.mechanism import host_array, kind_of_data, record_count
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -253,13 +253,14 @@ class FunctionalGaussianMechanism:
                     scale,
                     {"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
                     idealized("the number of steps does not depend on the data"),
+                    {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
                 )
             return make_release(
                 lambda: arrange(how.draw()),
                 ledger=ledger,
                 guarantee=how.guarantee,
                 theorem=how.theorem,
-                promises={"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
+                promises=how.promises,
                 mechanism=name,
                 statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
                 manifold={"name": "L2", "curves": curves, "samples": samples},
@@ -286,7 +287,7 @@ class FunctionalGaussianMechanism:
         name = type(self).__name__
         data = data if isinstance(data, jax.Array) else host_array(name, data)
         if not any(jnp.issubdtype(data.dtype, kind) for kind in (jnp.floating, jnp.integer)):
-            raise InputError(f"{name}: data must be real numbers, got dtype {data.dtype}.")
+            raise InputError(f"{name}: data must be real numbers, got {kind_of_data(data)}.")
         if data.ndim != 3:
             raise InputError(f"{name}: data must have shape (n, J, m), got {data.shape}.")
         record_count(data.shape[0])

@@ -10,6 +10,8 @@ from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.manifolds.sphere import Sphere
 
 _WITH_SIZE = {"euclidean": Euclidean, "sphere": Sphere, "hyperbolic": Hyperbolic, "spd": SPD, "shapes": PlanarShapes}
+# Frames have as many numbers as the square of the dimension.
+_LARGEST_SIZE = 10_000
 
 
 def manifold_named(name: str, size: int | None) -> Manifold:
@@ -29,4 +31,6 @@ def manifold_named(name: str, size: int | None) -> Manifold:
         raise InputError(f"manifold must be one of {', '.join(_WITH_SIZE)}, rotations, got {name!r}.")
     if size is None:
         raise InputError(f"size is needed for {name}: its dimension, the size of matrices, or the number of landmarks.")
+    if size > _LARGEST_SIZE:
+        raise InputError(f"size must be at most {_LARGEST_SIZE:,}, got {size:,}.")
     return _WITH_SIZE[name](size)

@@ -12,6 +12,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.checks import InputError
@@ -118,18 +119,18 @@ class DensityMechanism(Mechanism):
         guarantee = ApproximateDP(self.epsilon, delta)
         if self.calibration == "paper":
             raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
-        eta = guarantee.delta / (1.0 + math.exp(self.epsilon))
+        log_eta = math.log(guarantee.delta) - float(np.logaddexp(0.0, self.epsilon))
 
         def ready(records, n):
             calibration = self.calibrate(n)
             self._check_representable(n, calibration)
             law = calibration.scale, calibration.support
-            count = proposals_needed(self, n, eta)
+            count = proposals_needed(self, n, log_eta)
             return lambda: draw_in_fixed_time(self, system_key(), records, *law, count)
 
         sampler = {
             "name": "first accepted of a public number of proposals",
-            "exactness": f"within total variation {eta:.3g}",
+            "exactness": f"within total variation e^{log_eta:.6g}",
         }
         addition = "; fixed number of proposals: docs/mathematics.md, section 10"
         timing = "the number of proposals does not depend on the data"

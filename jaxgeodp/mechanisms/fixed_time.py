@@ -23,8 +23,8 @@ from jaxgeodp.statistics.statistic import FrechetMean
 _MOST_PROPOSALS = 10_000_000
 
 
-def proposals_needed(mechanism, n: int, eta: float) -> int:
-    """N with (1 - p)^N <= eta for the public lower bound p of the acceptance probability.
+def proposals_needed(mechanism, n: int, log_eta: float) -> int:
+    """N with (1 - p)^N <= eta, given by its logarithm, for the public lower bound p of the acceptance probability.
 
     Raises:
         ValueError: no bound is known, or N would exceed ten million.
@@ -36,7 +36,7 @@ def proposals_needed(mechanism, n: int, eta: float) -> int:
     with jax.enable_x64(True):
         log_envelope = float(_log_envelope_mass(mechanism, calibration.scale, calibration.support))
     log_acceptance = min(_log_least_mass(mechanism, calibration) - log_envelope - 1e-9, -1e-300)
-    needed = math.log(eta) / math.log1p(-math.exp(log_acceptance)) if log_acceptance > -700 else math.inf
+    needed = log_eta / math.log1p(-math.exp(log_acceptance)) if log_acceptance > -700 else math.inf
     if not needed <= _MOST_PROPOSALS:
         raise InputError(
             f"{name}: delta > 0 asks for a fixed number of proposals, which would be {needed:.3g} on "

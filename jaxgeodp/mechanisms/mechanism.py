@@ -207,7 +207,7 @@ class Mechanism(abc.ABC):
         data = data if isinstance(data, jax.Array) else host_array(name, data)
         allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
         if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
-            raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got dtype {data.dtype}.")
+            raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got {kind_of_data(data)}.")
         if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
             expected = ", ".join(["n", *map(str, shape)])
             raise InputError(f"{name}: data must have shape ({expected}) on {manifold}, got {data.shape}.")
@@ -266,6 +266,12 @@ def host_array(name: str, data) -> np.ndarray:
         return array.astype(double.get(array.dtype, array.dtype), copy=False)
 
 
+def kind_of_data(array) -> str:
+    """For messages: how long a text is, and how wide a number, could tell of a record."""
+    kinds = {"U": "text", "S": "bytes", "b": "truth values", "O": "objects", "c": "complex numbers"}
+    return kinds.get(np.dtype(array.dtype).kind, "another type")
+
+
 def _numbers_of_lists(array):
     """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
 
@@ -275,7 +281,7 @@ def _numbers_of_lists(array):
         except OverflowError:
             return math.inf if value > 0 else -math.inf
 
-    known = all(value is None or (type(value) in (int, float)) for value in array.flat)
+    known = all(value is None or isinstance(value, bool | int | float | np.bool | np.number) for value in array.flat)
     return np.array([number(value) for value in array.flat]).reshape(array.shape) if known else array
 
 

@@ -9,13 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import special, stats
 
-from jaxgeodp.checks import InputError, positive_integer, positive_number
+from jaxgeodp.checks import InputError, positive_integer, positive_number, short
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 # Draws at a time.
 _BLOCK = 2**15
+_MOST_DRAWS = 10**9
 
 
 class Audit(NamedTuple):
@@ -116,6 +117,10 @@ def audit(
     if not isinstance(guarantee, PureDP | ApproximateDP | GaussianDP):
         raise InputError(f"audit: {type(mechanism).__name__} promises nothing that could be audited: {guarantee}.")
     positive_integer("audit", "draws", draws, 1000)
+    if draws > _MOST_DRAWS:
+        raise InputError(f"audit: draws must be at most {_MOST_DRAWS:,}, got {short(draws)}.")
+    if not (isinstance(seed, int) and 0 <= seed < 2**32):
+        raise InputError(f"audit: seed must be an integer from 0 to 2^32 - 1, got {short(seed)}.")
     positive_number("audit", "level", level)
     if not level < 0.5:
         raise InputError(f"audit: level must be below 0.5, got {level:g}.")

@@ -45,11 +45,9 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
         deltas = (g.delta for g in guarantees if isinstance(g, ApproximateDP))
         return ApproximateDP(_sum_up(g.epsilon for g in guarantees), _sum_up(deltas))
     if kinds == {GaussianDP}:
-        return GaussianDP(math.hypot(*(g.mu for g in guarantees)))
+        return GaussianDP(_root_up([g.mu for g in guarantees]))
     if ApproximateDP not in kinds:
-        return ZeroConcentratedDP(
-            _sum_up((g if isinstance(g, ZeroConcentratedDP) else g.to_zcdp()).rho for g in guarantees)
-        )
+        return ZeroConcentratedDP(_sum_up(map(_rho, guarantees)))
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputError(f"compose: {names} have no common exact form; give delta to get an ApproximateDP.")
 
@@ -59,6 +57,24 @@ def _sum_up(numbers) -> float:
     total = sum(map(Fraction, numbers), Fraction(0))
     rounded = float(total)
     return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
+
+
+def _rho(guarantee) -> Fraction:
+    """What a guarantee is in zCDP, exactly: mu^2/2, epsilon^2/2."""
+    if isinstance(guarantee, ZeroConcentratedDP):
+        return Fraction(guarantee.rho)
+    return Fraction(guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon) ** 2 / 2
+
+
+def _root_up(numbers) -> float:
+    """The smallest float whose square is at least the sum of squares."""
+    total = sum((Fraction(number) ** 2 for number in numbers), Fraction(0))
+    root = math.hypot(*numbers)
+    while math.isfinite(root) and Fraction(root) ** 2 < total:
+        root = math.nextafter(root, math.inf)
+    while math.isfinite(root) and Fraction(below := math.nextafter(root, 0.0)) ** 2 >= total:
+        root = below
+    return root
 
 
 def _by_loss_distributions(guarantees, delta):

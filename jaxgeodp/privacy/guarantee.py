@@ -95,7 +95,7 @@ class GaussianDP(Guarantee):
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
         """mu^2/2."""
-        return ZeroConcentratedDP(self.mu**2 / 2.0)
+        return ZeroConcentratedDP(max(self.mu**2 / 2.0, math.nextafter(0.0, 1.0)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +113,8 @@ class ZeroConcentratedDP(Guarantee):
 
     def to_approximate(self, delta: float) -> ApproximateDP:
         """epsilon = rho + 2 sqrt(rho log(1/delta))."""
-        positive_number("ZeroConcentratedDP", "delta", delta)
+        if not 0.0 < delta < 1.0:
+            raise InputError(f"ZeroConcentratedDP: delta must be a number between 0 and 1, got {delta!r}.")
         return ApproximateDP(self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / delta)), delta)
 
 

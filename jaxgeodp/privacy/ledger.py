@@ -8,9 +8,10 @@ import os
 import pathlib
 import re
 import sqlite3
+import unicodedata
 from typing import Any, NamedTuple
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, positive_integer, short
 from jaxgeodp.privacy.accounts import (
     amounts,
     check_budget,
@@ -23,7 +24,8 @@ from jaxgeodp.privacy.accounts import (
 from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
 from jaxgeodp.privacy.ledger_file import check_pages, create, read, write
 
-_DATASET = re.compile(r"\w[\w .:/-]{0,99}")
+_DATASET = re.compile(r"\w(?:[\w.:/-]| (?=[\w.:/-])){0,99}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Account(NamedTuple):
@@ -118,10 +120,14 @@ class Ledger:
             OSError: the system cannot write the file; nothing must be released.
         """
         cost = amounts(self.budget, guarantee)
+        time = now() if time is None else time
+        for name, text in (("mechanism", mechanism), ("time", time)):
+            if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= 200:
+                raise InputError(f"Ledger: {name} must be a text of 1 to 200 printable characters, got {short(text)}.")
 
         def work(connection):
             self._refuse_excess(guarantee, cost, self._left(connection))
-            row = (self.dataset, *_stored(guarantee), mechanism, time or now())
+            row = (self.dataset, *_stored(guarantee), mechanism, time)
             query = "INSERT INTO releases (dataset, kind, parameters, mechanism, time) VALUES (?, ?, ?, ?, ?)"
             return connection.execute(query, row).lastrowid
 
@@ -134,6 +140,11 @@ class Ledger:
             ValueError: there is no such entry, or it has its hash.
             OSError: the system cannot write the file; the release must be dropped, as its entry counts it as lost.
         """
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise InputError(f"Ledger: digest must be 64 hexadecimal digits, got {short(digest)}.")
+        positive_integer("Ledger", "entry", entry, 1)
+        if not entry < 2**63:
+            raise InputError(f"{self.path}: there is no entry {short(entry)}.")
 
         def work(connection):
             query = "UPDATE releases SET record = ? WHERE id = ? AND dataset = ? AND record IS NULL"
@@ -276,8 +287,10 @@ def _checked_path(path):
 
 
 def _checked_dataset(dataset):
-    if not isinstance(dataset, str) or not _DATASET.fullmatch(dataset):
+    known = isinstance(dataset, str) and _DATASET.fullmatch(dataset)
+    if not known or unicodedata.normalize("NFKC", dataset) != dataset:
         raise InputError(
-            f"Ledger: dataset must be an id of at most 100 letters, digits, spaces and .:/-_, got {dataset!r}."
+            "Ledger: dataset must be an id of at most 100 letters, digits, single spaces and .:/-_, in their usual "
+            f"forms, got {short(dataset)}."
         )
     return dataset

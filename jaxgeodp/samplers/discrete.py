@@ -4,6 +4,7 @@ No floating-point number occurs: the laws hold to the last bit if ``below(n)`` i
 that is `secrets.randbelow`, the generator of the operating system. How long a draw takes depends on the noise only.
 """
 
+import operator
 from collections.abc import Callable
 
 from jaxgeodp.checks import positive_integer
@@ -64,6 +65,7 @@ def discrete_gaussian(sigma: int, below: Below) -> int:
         ValueError: sigma is no integer above 0.
     """
     positive_integer("discrete_gaussian", "sigma", sigma, 1)
+    sigma = operator.index(sigma)
     scale = sigma + 1
     while True:
         proposal = discrete_laplace(scale, below)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.mechanisms.mechanism import host_array, record_count
+from jaxgeodp.mechanisms.mechanism import host_array, kind_of_data, record_count
 from jaxgeodp.privacy.entropy import system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -182,8 +182,8 @@ def _records(mechanism, data):
     data = data if isinstance(data, jax.Array) else host_array(name, data)
     if data.ndim != 3 or data.shape[1:] != mechanism.template.shape or data.dtype.kind not in "fiu":
         raise InputError(
-            f"{name}: data must be real numbers of shape (n, {len(mechanism.template)}, 3), got {data.dtype} of shape "
-            f"{data.shape}."
+            f"{name}: data must be real numbers of shape (n, {len(mechanism.template)}, 3), got {kind_of_data(data)} "
+            f"of shape {data.shape}."
         )
     record_count(len(data))
     return jnp.asarray(data, jnp.result_type(data.dtype, float))
