@@ -23,6 +23,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
+    # The longest file first: a process that starts it last keeps the others waiting.
+    items.sort(key=lambda item: item.path.stem != "test_notebooks")
     if not config.getoption("--exhaustive"):
         repetitions = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=repetitions)

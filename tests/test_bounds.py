@@ -11,7 +11,7 @@ import numpy as np
 import optax
 import pytest
 from scipy.optimize import minimize
-from strategies import a_point, a_tangent, name
+from strategies import a_point, a_tangent, exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, frechet_mean, riemannian_hessian
 from jaxgeodp.bounds import CALIBRATIONS, gradient_sensitivity, largest_support, mean_sensitivity
@@ -287,7 +287,7 @@ def largest_mean_change(manifold, ball_radius, multiplicities):
 
 @pytest.mark.parametrize(
     ("manifold", "ball_radius", "share"),
-    [(Sphere(2), EIGHTH, 0.96), (Sphere(2), 0.7, 0.87), (PlanarShapes(3), 0.3, 0.91)],
+    [(Sphere(2), EIGHTH, 0.96), (Sphere(2), 0.7, 0.87), *exhaustive((PlanarShapes(3), 0.3, 0.91))],
     ids=name,
 )
 def test_no_adversary_exceeds_the_mean_sensitivity(manifold, ball_radius, share):

@@ -11,6 +11,7 @@ import jax
 import jaxlib
 import numpy as np
 import pytest
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import SPD, Hyperbolic, PlanarShapes, Rotations, Sphere
@@ -92,7 +93,7 @@ def test_installed_entry_point_answers():
     assert wrong.stderr.strip() == "Error: nothing.npy: there is no such file."
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "kng"])
+@pytest.mark.parametrize("mechanism", ["laplace", *exhaustive("kng")])
 def test_release_on_every_manifold(tmp_path, mechanism):
     np.save(tmp_path / "directions.npy", directions())
     np.savez(tmp_path / "matrices.npz", x=matrices(), labels=np.arange(30))
@@ -363,6 +364,7 @@ def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
         assert folder.name.startswith(f"jaxlib-{jaxlib.__version__}-") and any(folder.glob("*-cache"))
 
 
+@pytest.mark.exhaustive  # .ci/run runs the demo
 def test_demo_writes_pictures_and_records(tmp_path):
     result = run("demo", "--out", tmp_path / "demo")
     assert result.exit_code == 0, result.output

@@ -90,6 +90,7 @@ def test_derivatives_at_equal_and_zero_angles_match_finite_differences(angles):
     assert_second_derivatives(Grassmann(4, 2), angles, *PROGRAMS)
 
 
+@pytest.mark.exhaustive
 def test_derivatives_at_three_equal_angles_match_finite_differences():
     manifold = Grassmann(6, 3)
     assert_second_derivatives(manifold, (0.4, 0.4, 0.4), *_programs(manifold))

@@ -43,8 +43,16 @@ def hessian_of(manifold, fun):
     return jax.jit(riemannian_hessian(manifold, fun))
 
 
-@every_manifold
-@pytest.mark.parametrize("law", LAWS)
+# Derivatives of distances compile for long: in products and for matrices of size 3 they are repetitions.
+LONG = [(law, m) for law in ("gradient_of_distance", "hessian_of_distance") for m in ONE_OF_EACH_KIND if m.dim > 4]
+LAWS_ON_MANIFOLDS = [(law, m) for law in LAWS for m in ONE_OF_EACH_KIND if (law, m) not in LONG]
+
+
+@pytest.mark.parametrize(
+    ("law", "manifold"),
+    [*LAWS_ON_MANIFOLDS, *exhaustive(*LONG, *[(law, m) for law in LAWS for m in MORE])],
+    ids=name,
+)
 def test_law(manifold, law):
     LAWS[law](manifold, "float64")  # raises AssertionError where it is broken
 
@@ -149,10 +157,10 @@ def test_log_covariance_bound_lies_above_the_largest_eigenvalue(manifold):
 @pytest.mark.parametrize(
     ("dtype", "manifold"),
     [
-        *[("float64", m) for m in (Sphere(2), Hyperbolic(2), SPD(2), SPD(3), PlanarShapes(4), Rotations())],
-        ("float32", Sphere(2)),
+        *[("float64", m) for m in (Sphere(2), Hyperbolic(2), SPD(2), PlanarShapes(4))],
         ("float32", PlanarShapes(4)),
-        *exhaustive(*[("float32", m) for m in (Hyperbolic(2), SPD(2), SPD(3), Rotations())]),
+        *exhaustive(*[("float64", m) for m in (SPD(3), Rotations())]),
+        *exhaustive(*[("float32", m) for m in (Sphere(2), Hyperbolic(2), SPD(2), SPD(3), Rotations())]),
     ],
     ids=name,
 )

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -130,7 +131,7 @@ def test_resampled_data_are_the_clipped_records():
     [
         (KNGMechanism(S2, 1.0), PolarData(S2), 40),
         (LaplaceMechanism(P2, 1.0), WishartData(P2), 40),
-        (LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30),
+        *exhaustive((LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30)),
     ],
     ids=["KNG on the sphere", "Laplace on matrices", "landmarks"],
 )
