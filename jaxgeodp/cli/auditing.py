@@ -13,7 +13,11 @@ def audit(
     manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
     radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     mechanism: Annotated[
-        str, typer.Option(help="laplace, kng, wrapped, tangent, wrapped-gaussian or gaussian.")
+        str,
+        typer.Option(
+            help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian, euclidean, euclidean-projected, "
+            "landmarks or landmarks-unaligned."
+        ),
     ] = "laplace",
     epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,
     mu: Annotated[float | None, typer.Option(help="Of the Gaussian mechanisms, above 0.")] = None,
