@@ -45,7 +45,7 @@ class InFixedTime:
         return jax.lax.map(
             lambda k: draw_in_fixed_time(self.mechanism, k, data, calibration.scale, calibration.support, count),
             keys,
-            batch_size=256,
+            batch_size=4096,
         )
 
 
