@@ -9,13 +9,14 @@ import math
 import time
 
 import numpy as np
-from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, RadiusFromTheData, ReusedKey
+from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, Points, RadiusFromTheData, ReusedKey
 from timing import print_machine
 
 from jaxgeodp import (
     SPD,
     Euclidean,
     EuclideanLaplace,
+    FrechetMedian,
     GeodesicBall,
     Hyperbolic,
     KNGMechanism,
@@ -23,6 +24,7 @@ from jaxgeodp import (
     LaplaceMechanism,
     PlanarShapes,
     RiemannianGaussian,
+    Rotations,
     Sphere,
     TangentLaplace,
     WrappedGaussian,
@@ -30,12 +32,14 @@ from jaxgeodp import (
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.privacy import adversarial_neighbours, audit
+from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 
 N = 5
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+ROTATIONS = GeodesicBall(Rotations(), np.eye(3), 0.4)
 SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
 
 
@@ -66,6 +70,11 @@ def rows():
     waves = {j: math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 4)} | {0: np.ones(16)}
     pairs = {f"wave {j}": tuple(np.stack([w] * (N - 1) + [s * w])[:, None] for s in (1, -1)) for j, w in waves.items()}
     yield "curves", FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, np.ones(1)), pairs
+    yield "Laplace, tight", LaplaceMechanism(ROTATIONS, 1.0), adversarial_neighbours(ROTATIONS, N)
+    yield "KNG for the median", KNGMechanism(SPHERE, 1.0, FrechetMedian()), adversarial_neighbours(SPHERE, N)
+    corners = {"corners": tuple(np.stack([np.ones((4, 3))] * (N - 1) + [s * np.ones((4, 3))]) for s in (1.0, -1.0))}
+    for mechanism in (PointwiseGaussian(np.zeros((4, 3)), 1.0, 1.0), JointGaussian(np.zeros((4, 3)), 3.0**0.5, 1.0)):
+        yield type(mechanism).__name__, Points(mechanism), corners
     yield "PLANTED: sigma halved", HalfTheScale(HYPERBOLIC, 1.0), edge
     yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
     alone = np.tile(SPHERE.center, (N, 1))
@@ -90,7 +99,9 @@ def main():
         found = {pair: audit(mechanism, *data, draws=draws) for pair, data in pairs.items()}
         worst = max(found, key=lambda pair: found[pair].lower_bound)
         manifold = getattr(mechanism, "ball", HYPERBOLIC).manifold
-        where = "curves, m = 16" if name == "curves" else str(manifold)
+        where = {"curves": "curves, m = 16", "PointwiseGaussian": "4 points", "JointGaussian": "4 points"}.get(
+            name, manifold
+        )
         verdict = "broken" if found[worst].violated else "not contradicted"
         seconds = time.perf_counter() - start
         print(

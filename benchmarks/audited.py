@@ -30,6 +30,16 @@ class OnTheGrid:
         return jax.vmap(mechanism._to_value)(jnp.asarray(draws))
 
 
+class Points:
+    """A mean of registered points; its score is the sum of all coordinates."""
+
+    def __init__(self, mechanism):
+        self.guarantee, self.simulate = mechanism.guarantee, mechanism.simulate
+
+    def log_density(self, x, data):
+        return jnp.sum(x) * jnp.sum(data[-1])
+
+
 class InFixedTime:
     """What `LaplaceMechanism` and `KNGMechanism` release with delta > 0, from a seed."""
 
