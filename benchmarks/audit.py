@@ -41,6 +41,7 @@ MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
 ROTATIONS = GeodesicBall(Rotations(), np.eye(3), 0.4)
 SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
+FLAT = {"curves": "curves, m = 16", "PointwiseGaussian": "4 points", "JointGaussian": "4 points"}
 
 
 def rows():
@@ -99,9 +100,7 @@ def main():
         found = {pair: audit(mechanism, *data, draws=draws) for pair, data in pairs.items()}
         worst = max(found, key=lambda pair: found[pair].lower_bound)
         manifold = getattr(mechanism, "ball", HYPERBOLIC).manifold
-        where = {"curves": "curves, m = 16", "PointwiseGaussian": "4 points", "JointGaussian": "4 points"}.get(
-            name, manifold
-        )
+        where = FLAT.get(name, manifold)
         verdict = "broken" if found[worst].violated else "not contradicted"
         seconds = time.perf_counter() - start
         print(
