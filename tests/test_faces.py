@@ -279,10 +279,12 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
     assert record["preprocessing"]["landmarks"] == {"nose": NOSE, "up": UP, "own": False}
     assert len(record["preprocessing"]["template"]["sha256"]) == 64
     # The picture can be drawn again, and a crash before it costs nothing.
-    picture = (out / "face.png").read_bytes()
-    (out / "face.png").unlink()
-    assert RUNNER.invoke(app, ["face", str(out / "release.json")]).exit_code == 0
-    assert (out / "face.png").read_bytes() == picture
+    pictures = []
+    for _ in range(2):
+        (out / "face.png").unlink()
+        assert RUNNER.invoke(app, ["face", str(out / "release.json")]).exit_code == 0
+        pictures.append((out / "face.png").read_bytes())
+    assert pictures[0] == pictures[1] and pictures[0].startswith(b"\x89PNG")
     # Bounds by curve and coordinate, a kernel by coordinate, smoothing across: the design that the demo has.
     assert len(set(record["ball"]["radius"])) == 69
     assert len(set(record["statistic"]["kernel"]["length_scale"])) == 3

@@ -19,6 +19,7 @@ from jaxgeodp import (
     GeodesicBall,
     Hyperbolic,
     PlanarShapes,
+    Product,
     PureDP,
     Sphere,
     TangentLaplace,
@@ -28,7 +29,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.curves_on_grid import _sum_of_integers, curves_on_grid
 from jaxgeodp.mechanisms import in_tangent_space
-from jaxgeodp.privacy import adversarial_neighbours, grid
+from jaxgeodp.privacy import grid
 from jaxgeodp.surfaces import FaceMeanMechanism
 
 LEVEL = 1e-6 / 20
@@ -101,11 +102,21 @@ def test_one_record_moves_the_integers_by_the_sensitivity_at_most(name, build):
 
 
 TILTED = np.array([0.48, -0.6, 0.64])
+
+
+def product_ball(manifold, place, radius):
+    """Around a far point of a line, beside the origin of another manifold."""
+    space = Product(manifold, Euclidean(1))
+    return GeodesicBall(space, np.asarray(space.join(manifold.origin, np.array([place]))), radius)
+
+
 FAR_OR_SMALL = {
     "line at 1e8": (GeodesicBall(Euclidean(1), np.array([1e8]), 1.0), 1000),
     "line at 1e12": (GeodesicBall(Euclidean(1), np.array([1e12]), 1.0), 1000),
     "sphere, r = 1e-6": (GeodesicBall(Sphere(2), TILTED, 1e-6), 5),
     "sphere, r = 1e-13": (GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 1e-13), 5),
+    "line beside a hyperbolic plane": (product_ball(Hyperbolic(2), 1e10, 0.5), 1000),
+    "line beside many dimensions": (product_ball(Hyperbolic(8), 1e9, 0.3), 1000),
     "SPD of condition 1e12": (GeodesicBall(SPD(2), np.diag([1e-12, 1.0]), 1e-3), 5),
 }
 
@@ -114,7 +125,13 @@ def largest_move(ball, n):
     """By which the integers of the wrapped mean move between two edges, and what is claimed; the others at random."""
     mechanism = WrappedGaussian(ball, 1.0)
     sensitivity, step = mechanism._grid_step(n)
-    start, end = (pair[-1:] for pair in adversarial_neighbours(ball, 2)["edge"])
+    last = np.zeros(ball.manifold.dim)
+    last[-1] = ball.radius * (1.0 - 1e-9)
+    frame, center = ball.manifold.frame(jnp.asarray(ball.center)), jnp.asarray(ball.center)
+    start, end = (
+        np.asarray(ball.manifold.exp(center, ball.manifold.combine(jnp.asarray(sign * last), frame)))[None]
+        for sign in (-1.0, 1.0)
+    )
     largest = 0
     for seed in range(20):
         others = records(ball, seed, n)[1:]
@@ -136,7 +153,7 @@ def test_without_rounding_in_the_sensitivity_it_is_exceeded(monkeypatch):
     """Planted: the mean's error is 1e-9 r wherever the ball lies, and flat spaces are no exception."""
     monkeypatch.setattr(in_tangent_space, "_mean_error", lambda ball, n: 1e-9 * ball.radius)
     monkeypatch.setattr(in_tangent_space._Wrapped, "_flat", False)
-    for name in ("line at 1e8", "line at 1e12"):
+    for name in ("line at 1e8", "line at 1e12", "line beside a hyperbolic plane", "line beside many dimensions"):
         largest, sensitivity = largest_move(*FAR_OR_SMALL[name])
         assert largest > sensitivity
 

@@ -118,6 +118,10 @@ def test_composition_is_exact_or_rounded_up():
     assert compose([PureDP(1.0), ZeroConcentratedDP(0.25)]) == ZeroConcentratedDP(0.75)
     assert compose([PureDP(1.0), GaussianDP(1.0)]) == ZeroConcentratedDP(1.0)
     assert compose([GaussianDP(3.0), GaussianDP(4.0)]).mu == 5.0
+    for given in ([PureDP(1e200), GaussianDP(1.0)], [PureDP(1.7e308)] * 2, [GaussianDP(1.7e308)] * 2):
+        with pytest.raises(ValueError, match="must be a finite number"):
+            compose(given)
+    assert PureDP(5e-324).to_zcdp().rho > 0 and GaussianDP(5e-324).to_zcdp().rho > 0
     for pair in np.random.default_rng(0).uniform(0.01, 3.0, (200, 2)).tolist():
         mu, exact = compose([GaussianDP(x) for x in pair]).mu, sum(Fraction(x) ** 2 for x in pair)
         assert Fraction(math.nextafter(mu, 0.0)) ** 2 < exact <= Fraction(mu) ** 2

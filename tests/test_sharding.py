@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-from strategies import exhaustive
 
 SCRIPT = """
 import sys
@@ -63,7 +62,7 @@ def alone(tmp_path_factory):
     return run(tmp_path_factory.mktemp("alone") / "numbers.npy", 1)
 
 
-@pytest.mark.parametrize(("devices", "processes"), [(4, 1), *exhaustive((1, 2))], ids=["four devices", "two processes"])
+@pytest.mark.parametrize(("devices", "processes"), [(4, 1), (1, 2)], ids=["four devices", "two processes"])
 def test_means_and_gradients_of_sharded_data(alone, tmp_path, devices, processes):
     numbers = run(tmp_path / "numbers.npy", devices, processes)
     assert numbers[:2].tolist() == [devices * processes, processes]

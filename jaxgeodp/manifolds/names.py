@@ -11,7 +11,7 @@ from jaxgeodp.manifolds.sphere import Sphere
 
 _WITH_SIZE = {"euclidean": Euclidean, "sphere": Sphere, "hyperbolic": Hyperbolic, "spd": SPD, "shapes": PlanarShapes}
 # Frames have as many numbers as the square of the dimension.
-_LARGEST_SIZE = 10_000
+_LARGEST_DIM = 10_000
 
 
 def manifold_named(name: str, size: int | None) -> Manifold:
@@ -31,6 +31,7 @@ def manifold_named(name: str, size: int | None) -> Manifold:
         raise InputError(f"manifold must be one of {', '.join(_WITH_SIZE)}, rotations, got {name!r}.")
     if size is None:
         raise InputError(f"size is needed for {name}: its dimension, the size of matrices, or the number of landmarks.")
-    if size > _LARGEST_SIZE:
-        raise InputError(f"size must be at most {_LARGEST_SIZE:,}, got {size:,}.")
-    return _WITH_SIZE[name](size)
+    manifold = _WITH_SIZE[name](size)
+    if manifold.dim > _LARGEST_DIM:
+        raise InputError(f"size must be smaller: {name} of size {size:,} has more than {_LARGEST_DIM:,} dimensions.")
+    return manifold

@@ -130,7 +130,7 @@ class DensityMechanism(Mechanism):
 
         sampler = {
             "name": "first accepted of a public number of proposals",
-            "exactness": f"within total variation e^{log_eta:.6g}",
+            "exactness": f"within total variation e^{math.ceil(1e3 * log_eta) / 1e3:.3f}",
         }
         addition = "; fixed number of proposals: docs/mathematics.md, section 10"
         timing = "the number of proposals does not depend on the data"

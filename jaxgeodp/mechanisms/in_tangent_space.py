@@ -24,8 +24,8 @@ from jaxgeodp.statistics.records import points_and_weights
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 _LARGEST_REACH = 15.0
 _ROUNDING = 2.0**-52
-# Directions in which the rounding of coordinates is tried.
-_PROBES = 8
+# Points at which the rounding of coordinates is tried.
+_PROBES = 32
 _SUPPOSED = "the computed mean is as near to the Frechet mean as docs/mathematics.md, section 13, says"
 # Records at a time on their way to a grid.
 _BLOCK = 2**16
@@ -189,21 +189,33 @@ class _Wrapped(_InTangentSpace):
 def _mean_error(ball, n):
     """What the computed mean may be away from the exact one: supposed, from public numbers.
 
-    Iterations stop within 1e-9 r. Rounding is taken n times: of a unit of curvature, and what going from the centre to
-    the rim and back shows (ill-conditioned centres).
+    Iterations stop within 1e-9 r. Rounding, of which sums of n terms have sqrt(n) times as much, is that of
+    coordinates, and what going to public points of the ball and back shows (ill-conditioned centres).
     """
-    lowest, highest = ball.manifold.curvature_bounds
     with jax.enable_x64(True):
         there_and_back = float(_there_and_back(ball))
-    return 1e-9 * ball.radius + n * 4.0 * (_ROUNDING / math.sqrt(max(-lowest, highest)) + there_and_back)
+    rounding = _ROUNDING * _unit(ball.manifold, ball.center, ball.radius) + there_and_back
+    return 1e-9 * ball.radius + 4.0 * math.sqrt(n) * rounding
+
+
+def _unit(manifold, center, radius):
+    """The size of coordinates, in distances: the radius of curvature; where it is flat, how far the origin may be."""
+    factors = getattr(manifold, "manifolds", ())
+    if factors:
+        parts = manifold.split(jnp.asarray(center))
+        return math.hypot(*(_unit(factor, part, radius) for factor, part in zip(factors, parts, strict=True)))
+    curvatures = [abs(bound) for bound in manifold.curvature_bounds if bound != 0]
+    return 1.0 / math.sqrt(min(curvatures)) if curvatures else float(jnp.linalg.norm(center)) + radius
 
 
 @jax.jit
 def _there_and_back(ball):
+    """The largest error of coordinates at fixed points of the ball."""
     manifold, center = ball.manifold, jnp.asarray(ball.center)
     frame = manifold.frame(center)
-    axes = ball.radius * jnp.eye(manifold.dim, dtype=frame.real.dtype)[:_PROBES]
-    vectors = jnp.concatenate([axes, -axes])
+    numbers = jax.random.normal(jax.random.key(0), (_PROBES, manifold.dim), frame.real.dtype)
+    lengths = jnp.linspace(0.1, 1.0, _PROBES)[:, None] * ball.radius
+    vectors = lengths * numbers / jnp.linalg.norm(numbers, axis=1, keepdims=True)
 
     def back(vector):
         point = manifold.project(manifold.exp(center, manifold.combine(vector, frame)))

@@ -269,6 +269,7 @@ def host_array(name: str, data) -> np.ndarray:
 def kind_of_data(array) -> str:
     """For messages: how long a text is, and how wide a number, could tell of a record."""
     kinds = {"U": "text", "S": "bytes", "b": "truth values", "O": "objects", "c": "complex numbers"}
+    kinds |= {"f": "real numbers", "i": "integers", "u": "integers"}
     return kinds.get(np.dtype(array.dtype).kind, "another type")
 
 
@@ -281,7 +282,8 @@ def _numbers_of_lists(array):
         except OverflowError:
             return math.inf if value > 0 else -math.inf
 
-    known = all(value is None or isinstance(value, bool | int | float | np.bool | np.number) for value in array.flat)
+    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
+    known = kinds <= {"NoneType", "bool", "int", "float", "b", "i", "u", "f"}
     return np.array([number(value) for value in array.flat]).reshape(array.shape) if known else array
 
 

@@ -119,8 +119,9 @@ def audit(
     positive_integer("audit", "draws", draws, 1000)
     if draws > _MOST_DRAWS:
         raise InputError(f"audit: draws must be at most {_MOST_DRAWS:,}, got {short(draws)}.")
-    if not (isinstance(seed, int) and 0 <= seed < 2**32):
-        raise InputError(f"audit: seed must be an integer from 0 to 2^32 - 1, got {short(seed)}.")
+    positive_integer("audit", "seed", seed, 0)
+    if not seed < 2**32:
+        raise InputError(f"audit: seed must be below 2^32, got {short(seed)}.")
     positive_number("audit", "level", level)
     if not level < 0.5:
         raise InputError(f"audit: level must be below 0.5, got {level:g}.")

@@ -92,7 +92,7 @@ def _random_bits(key, bit_width, shape):
 
 def _split(key, shape):
     if math.prod(shape) >= 2**32:
-        raise ValueError("chacha20: at most 2^32 children per key.")
+        raise ValueError("chacha20: fewer than 2^32 children per key.")
     children = _stream(key, jnp.arange(math.prod(shape), dtype=jnp.uint32), _SPLIT)[:, :8]
     return children.reshape(*shape, 8)
 

@@ -55,7 +55,10 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
 def _sum_up(numbers) -> float:
     """The sum of floats in exact arithmetic, rounded upwards."""
     total = sum(map(Fraction, numbers), Fraction(0))
-    rounded = float(total)
+    try:
+        rounded = float(total)
+    except OverflowError:
+        return math.inf  # which guarantees refuse
     return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
 
 

@@ -12,6 +12,7 @@ from scipy.special import erfinv, log_ndtr, ndtri_exp
 
 from jaxgeodp.checks import InputError, positive_number
 
+_LEAST = math.nextafter(0.0, 1.0)
 ADJACENCY = "replace-one"
 
 
@@ -45,7 +46,7 @@ class PureDP(Guarantee):
             bounded_range: the log-density ratio of two neighbours varies by at most epsilon over the outputs: true for
                 `KNGMechanism` where its scale is 2 sensitivity/epsilon.
         """
-        return ZeroConcentratedDP(self.epsilon**2 / (8.0 if bounded_range else 2.0))
+        return ZeroConcentratedDP(max(_half_square(self.epsilon) / (4.0 if bounded_range else 1.0), _LEAST))
 
     def to_gdp(self) -> "GaussianDP":
         """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022)."""
@@ -95,7 +96,7 @@ class GaussianDP(Guarantee):
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
         """mu^2/2."""
-        return ZeroConcentratedDP(max(self.mu**2 / 2.0, math.nextafter(0.0, 1.0)))
+        return ZeroConcentratedDP(_half_square(self.mu))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,9 +114,10 @@ class ZeroConcentratedDP(Guarantee):
 
     def to_approximate(self, delta: float) -> ApproximateDP:
         """epsilon = rho + 2 sqrt(rho log(1/delta))."""
-        if not 0.0 < delta < 1.0:
-            raise InputError(f"ZeroConcentratedDP: delta must be a number between 0 and 1, got {delta!r}.")
-        return ApproximateDP(self.rho + 2.0 * math.sqrt(self.rho * math.log(1.0 / delta)), delta)
+        positive_number("ZeroConcentratedDP", "delta", delta)
+        if not delta < 1.0:
+            raise InputError(f"ZeroConcentratedDP: delta must be below 1, got {delta!r}.")
+        return ApproximateDP(self.rho + 2.0 * math.sqrt(self.rho) * math.sqrt(-math.log(delta)), delta)
 
 
 KINDS: dict[str, type[Guarantee]] = {
@@ -232,6 +234,11 @@ def _smallest(log_delta, delta):
             break
         low, high = (low, middle) if log_delta(middle) <= target else (middle, high)
     return high
+
+
+def _half_square(number: float) -> float:
+    """Never 0; infinite, which guarantees refuse, where it overflows."""
+    return max(0.5 * number * number, _LEAST)
 
 
 def _set_positive(guarantee, name):

@@ -24,7 +24,7 @@ from jaxgeodp.privacy.accounts import (
 from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
 from jaxgeodp.privacy.ledger_file import check_pages, create, read, write
 
-_DATASET = re.compile(r"\w(?:[\w.:/-]| (?=[\w.:/-])){0,99}")
+_DATASET = re.compile(r"\w[\w .:/-]{0,99}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -224,9 +224,12 @@ def _add(path, budget, dataset) -> bool:
     def known(connection):
         return dataset in _budgets(connection)
 
-    if create(path, work):
-        return True
-    return not read(path, known) and write(path, work, "no budget was added")
+    usual = " ".join(unicodedata.normalize("NFKC", dataset).split())
+    if os.path.exists(path) and read(path, known):
+        return False
+    if dataset != usual:
+        raise InputError(f"Ledger: dataset must be an id that looks like no other; '{dataset}' should be '{usual}'.")
+    return create(path, work) or write(path, work, "no budget was added")
 
 
 def _entry(budgets, number, dataset, time, mechanism, kind, stored, record):
@@ -287,10 +290,8 @@ def _checked_path(path):
 
 
 def _checked_dataset(dataset):
-    known = isinstance(dataset, str) and _DATASET.fullmatch(dataset)
-    if not known or unicodedata.normalize("NFKC", dataset) != dataset:
+    if not isinstance(dataset, str) or not _DATASET.fullmatch(dataset):
         raise InputError(
-            "Ledger: dataset must be an id of at most 100 letters, digits, single spaces and .:/-_, in their usual "
-            f"forms, got {short(dataset)}."
+            f"Ledger: dataset must be an id of at most 100 letters, digits, spaces and .:/-_, got {short(dataset)}."
         )
     return dataset

@@ -41,6 +41,7 @@ def discrete_laplace(scale: int, below: Below) -> int:
         ValueError: the scale is no integer above 0.
     """
     positive_integer("discrete_laplace", "scale", scale, 1)
+    scale = operator.index(scale)
     while True:
         remainder = below(scale)
         if not _bernoulli_exp_of_fraction(remainder, scale, below):
