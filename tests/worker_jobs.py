@@ -34,5 +34,7 @@ def linger(folder, number):
 
 
 if __name__ == "__main__":
+    # A shell that runs the tests in the background has them ignore interrupts, and all that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for _ in in_processes("script", linger, [(sys.argv[1], number) for number in range(120)], 2):
         pass
