@@ -158,6 +158,12 @@ def test_without_rounding_in_the_sensitivity_it_is_exceeded(monkeypatch):
         assert largest > sensitivity
 
 
+def test_a_ball_beyond_double_precision_is_refused(monkeypatch):
+    monkeypatch.setattr(in_tangent_space, "_there_and_back", lambda ball: math.nan)
+    with pytest.raises(ValueError, match="are beyond double precision; choose another centre"):
+        WrappedGaussian(BALLS["sphere"], 1.0).release(records(BALLS["sphere"], 0, 4), numerics="grid")
+
+
 def test_releases_of_many_dimensions_keep_the_data():
     """Sums of squares of more than 64^2 numbers are made in three rounds."""
     ball = GeodesicBall(Euclidean(4200), np.zeros(4200), 1.0)

@@ -194,6 +194,11 @@ def _mean_error(ball, n):
     """
     with jax.enable_x64(True):
         there_and_back = float(_there_and_back(ball))
+    if not math.isfinite(there_and_back):
+        raise InputError(
+            f"numerics='grid': points of this ball on {ball.manifold} are beyond double precision; choose another "
+            "centre or a smaller radius."
+        )
     rounding = _ROUNDING * _unit(ball.manifold, ball.center, ball.radius) + there_and_back
     return 1e-9 * ball.radius + 4.0 * math.sqrt(n) * rounding
 
