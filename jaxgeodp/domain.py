@@ -11,6 +11,9 @@ from jaxgeodp.blocks import map_in_blocks
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.manifolds.manifold import Manifold
 
+# How far from the manifold a centre may be measured, as `Manifold.belongs` says.
+_CENTER_TOLERANCE = 1e-5
+
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,17 +39,22 @@ class GeodesicBall:
 
     def __post_init__(self):
         positive_number("GeodesicBall", "radius", self.radius)
-        kind = complex if self.manifold.dtype_kind == "complex" else float
-        # Kept as a host array in double precision, whatever JAX's default precision is.
-        center = np.asarray(self.center, dtype=kind)
-        if center.shape != self.manifold.shape:
+        manifold = self.manifold
+        # A copy in double precision, whatever JAX's default precision is.
+        center = np.array(self.center, dtype=complex if manifold.dtype_kind == "complex" else float)
+        if center.shape != manifold.shape:
             raise InputError(
-                f"GeodesicBall: center must have shape {self.manifold.shape} on {self.manifold}, got {center.shape}."
+                f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {center.shape}."
             )
-        with jax.ensure_compile_time_eval():  # a ball may be made while another function is traced
-            on_manifold = bool(self.manifold.belongs(jnp.asarray(center), 1e-5))
+        # A ball may be made while another function is traced.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            on_manifold = bool(manifold.belongs(jnp.asarray(center), _CENTER_TOLERANCE))
         if not on_manifold:
-            raise InputError(f"GeodesicBall: center is not a point of {self.manifold}; project it first.")
+            raise InputError(
+                f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "
+                "precision can hold; project it first."
+            )
+        center.setflags(write=False)
         object.__setattr__(self, "center", center)
         object.__setattr__(self, "radius", float(self.radius))
 
@@ -55,9 +63,25 @@ class GeodesicBall:
         """Whether Assumption 1 holds."""
         return self.radius < assumption_limit(self.manifold)
 
+    @property
+    def at_home(self) -> "GeodesicBall":
+        """The ball of the same radius to which `Manifold.to_home` carries this one."""
+        return self._replaced(self.manifold.home(jnp.asarray(self.center)))
+
+    def to_home(self, x):
+        """A point where `at_home` lies; see `Manifold.to_home`."""
+        return self.manifold.to_home(jnp.asarray(self.center, x.dtype), x)
+
+    def from_home(self, x):
+        """A point back from where `at_home` lies; the centre in place of what double precision cannot hold."""
+        center = jnp.asarray(self.center, x.dtype)
+        point = self.manifold.from_home(center, x)
+        return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
+
     def contains(self, x):
         """Whether a point lies in the ball; boolean array of shape ()."""
-        return self.manifold.dist(jnp.asarray(self.center, x.dtype), x) <= self.radius
+        home = self.manifold.home(jnp.asarray(self.center, x.dtype))
+        return self.manifold.dist(home, self.to_home(x)) <= self.radius
 
     def clip(self, points):
         """Map raw records into the ball, each on its own (so that adjacent data stay adjacent).
@@ -72,33 +96,68 @@ class GeodesicBall:
         Raises:
             ValueError: the shape does not fit the manifold.
         """
-        points = jnp.asarray(points)
-        points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
-        shape = self.manifold.shape
-        if points.shape == shape:
-            return self._clip_one(points)
-        if points.shape[1:] != shape or points.ndim != len(shape) + 1:
-            raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
-        return map_in_blocks(self._clip_one, points)
+        return self._map(self._clip_one, points)
+
+    def clip_to_home(self, points):
+        """`clip`, but carried into the ball `at_home`, where no digit is lost to where the centre lies."""
+        return self._map(self._clip_to_home, points)
 
     def pull_inside(self, point):
         """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
         center = jnp.asarray(self.center, point.dtype)
-        length = self.manifold.dist(center, point)
-        outside = ~(length <= self.radius)
-        factor = self.radius / jnp.where(outside, length, 1.0)
-        return jnp.where(outside, self.manifold.exp(center, factor * self.manifold.log(center, point)), point)
+        return _pulled(self.manifold, center, point, self.radius)[0]
+
+    def _map(self, function, points):
+        points = jnp.asarray(points)
+        points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
+        shape = self.manifold.shape
+        if points.shape == shape:
+            return function(points)
+        if points.shape[1:] != shape or points.ndim != len(shape) + 1:
+            raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
+        return map_in_blocks(function, points)
 
     def _clip_one(self, record):
+        point = self._point(record)
+        kept, unchanged = self._kept(self.to_home(point))
+        return jnp.where(unchanged, point, self.from_home(kept))
+
+    def _clip_to_home(self, record):
+        return self._kept(self.to_home(self._point(record)))[0]
+
+    def _point(self, record):
+        """The point that a record is; the centre if it is none."""
         manifold = self.manifold
         center = jnp.asarray(self.center, record.dtype)
         valid = manifold.admissible(record)
-        point = jnp.where(valid, manifold.project(jnp.where(valid, record, center)), center)
-        # A record so extreme that its logarithm loses its digits lands near the boundary, not on it: pull twice, and
-        # let nothing pass that is not measured inside.
-        clipped = self.pull_inside(self.pull_inside(point))
-        slack = 1.0 + max(1e-9, 1e3 * float(jnp.finfo(record.dtype).eps))
-        return jnp.where(manifold.dist(center, clipped) <= self.radius * slack, clipped, center)
+        return jnp.where(valid, manifold.project(jnp.where(valid, record, center)), center)
+
+    def _kept(self, point):
+        """A point of the ball `at_home` for any point there, and whether it is the same.
+
+        The measured distance of a point may be wrong by half the margin: what is measured within the other half is
+        inside, as the theorems suppose. A point so extreme that its logarithm loses its digits lands near the
+        boundary, not on it: it is pulled twice, and nothing passes that is not measured inside.
+        """
+        manifold, margin = self.manifold, self._margin(point.dtype)
+        home = manifold.home(jnp.asarray(self.center, point.dtype))
+        moved, outside = _pulled(manifold, home, point, self.radius * (1.0 - margin))
+        moved, _ = _pulled(manifold, home, moved, self.radius * (1.0 - margin))
+        inside = manifold.dist(home, moved) <= self.radius * (1.0 - 0.5 * margin)
+        return jnp.where(inside, moved, home), ~outside
+
+    def _margin(self, dtype):
+        """How far inside the rim clipped records stay, relative to the radius: twice what a distance may be wrong by.
+
+        At distance r of the origin coordinates and eigenvalues grow like exp(r times the growth of coordinates), their
+        conditions like the square.
+        """
+        eps = float(jnp.finfo(dtype).eps)
+        bend = jnp.exp(2.0 * jnp.minimum(self.radius * self.manifold.coordinate_growth, 50.0))
+        return jnp.minimum(max(2e-9, 1e3 * eps) + 64.0 * eps * bend, 0.01)
+
+    def _replaced(self, center):
+        return type(self).tree_unflatten(self.manifold, (center, self.radius))
 
     def tree_flatten(self):
         """Centre and radius are leaves, so that programs serve all balls; the manifold is static."""
@@ -111,6 +170,14 @@ class GeodesicBall:
         for field, value in zip(("manifold", "center", "radius"), (manifold, *leaves), strict=True):
             object.__setattr__(ball, field, value)
         return ball
+
+
+def _pulled(manifold, center, point, radius):
+    """A point moved towards the centre until it is within the radius, and whether it was outside."""
+    length = manifold.dist(center, point)
+    outside = ~(length <= radius)
+    factor = radius / jnp.where(outside, length, 1.0)
+    return jnp.where(outside, manifold.exp(center, factor * manifold.log(center, point)), point), outside
 
 
 def assumption_limit(manifold: Manifold) -> float:

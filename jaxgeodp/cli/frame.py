@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.clock import work_begins
 
 # Without emoji: ":name:" in the name of a file is no picture.
 MESSAGES = Console(stderr=True, emoji=False)
@@ -32,7 +33,7 @@ def one_sentence_errors():
     withheld for the same reason.
     """
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), work_begins():
             warnings.simplefilter("ignore")
             yield
     except InputError as error:

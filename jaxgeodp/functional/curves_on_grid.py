@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.functional.rkhs_mean import clipped
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import Guarantee
@@ -20,7 +21,7 @@ _BLOCK = 2**22
 class Procedure(NamedTuple):
     """How curves are released."""
 
-    draw: Callable[[], np.ndarray]
+    draw: Callable[[Any], np.ndarray]  #: of the records; compiled
     guarantee: Guarantee
     theorem: str
     sensitivity: Any
@@ -31,15 +32,15 @@ class Procedure(NamedTuple):
     promises: dict[str, list[float]]
 
 
-def curves_on_grid(mechanism, data) -> Procedure:
-    """The procedure for records (n, J, m); nothing is drawn yet.
+def curves_on_grid(mechanism, shape: jax.ShapeDtypeStruct) -> Procedure:
+    """The procedure for records of ``shape`` (n, J, m); none is looked at, nothing is drawn yet.
 
     Every record becomes integers: its smoothed, whitened deviations, each curve in a ball whose radius is the largest
     that such a curve can have, so that one record moves the sum of the integers of a curve by twice the radius at most.
     """
     if mechanism.calibration != "tight":
         raise InputError(f"{type(mechanism).__name__}: numerics='grid' needs calibration='tight'.")
-    n, curves, samples = data.shape
+    n, curves, samples = shape.shape
     radii = np.broadcast_to(mechanism.norm_bound * mechanism._factor(samples), curves).tolist()
     strengths = np.broadcast_to(mechanism.mu, curves).tolist()
     noises = [
@@ -47,9 +48,11 @@ def curves_on_grid(mechanism, data) -> Procedure:
         for radius, mu in zip(radii, strengths, strict=True)
     ]
     steps = np.array([noise.step for noise in noises])
-    total = _sum_of_integers(mechanism, data, np.array(radii))
+    steps_of = _sum_of_integers(mechanism, shape, np.array(radii))
+    white = jax.ShapeDtypeStruct((curves, samples), jnp.float64)
+    curves_of = compiled_ahead(type(mechanism).__name__, _curves_of, mechanism, white)
     return Procedure(
-        lambda: _around(mechanism, total, noises),
+        lambda data: curves_of(mechanism, _with_noise(steps_of(data), noises)),
         grid.zcdp(noises),
         "docs/mathematics.md, Theorem N",
         steps * [noise.sensitivity for noise in noises],
@@ -61,11 +64,28 @@ def curves_on_grid(mechanism, data) -> Procedure:
     )
 
 
-def _sum_of_integers(mechanism, data, radii):
-    """(J, m) integers: private."""
-    block = max(1, _BLOCK // (data.shape[1] * data.shape[2]))
-    parts = (_whitened(mechanism, data[j : j + block]) for j in range(0, data.shape[0], block))
-    return sum(np.sum(grid.to_grid(part, radii), axis=0) for part in parts)
+def _sum_of_integers(mechanism, shape, radii):
+    """What makes the (J, m) integers, private, of records of this shape; compiled."""
+    n, curves, samples = shape.shape
+    rows = max(1, _BLOCK // (curves * samples))
+    sizes = {min(rows, n), n % rows or rows}
+    programs = {
+        size: compiled_ahead(
+            type(mechanism).__name__,
+            _whitened,
+            mechanism,
+            jax.ShapeDtypeStruct((size, curves, samples), shape.dtype),
+        )
+        for size in sizes
+        if size <= n
+    }
+
+    def steps_of(data):
+        blocks = (np.asarray(data[j : j + rows]) for j in range(0, n, rows))
+        parts = (programs[len(block)](mechanism, block) for block in blocks)
+        return sum(np.sum(grid.to_grid(part, radii), axis=0) for part in parts)
+
+    return steps_of
 
 
 @jax.jit
@@ -80,15 +100,14 @@ def _whitened(mechanism, data):
     return spectrum.apply(factors, deviations) * jnp.sqrt(weights)
 
 
-def _around(mechanism, total, noises):
-    """Curves (J, m) from the sums of integers and noise; after the noise all is post-processing."""
-    white = np.stack(
+def _with_noise(total, noises):
+    """Whitened curves (J, m) from sums of integers and noise; after the noise all is post-processing."""
+    return np.stack(
         [
             noise.step * grid.with_noise(discrete_gaussian, row, noise.scale)
             for row, noise in zip(total, noises, strict=True)
         ]
     )
-    return np.asarray(_curves_of(mechanism, white))
 
 
 @jax.jit

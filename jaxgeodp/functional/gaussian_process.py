@@ -9,12 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.compiling import compiled_ahead, like
 from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
-from jaxgeodp.mechanisms.mechanism import host_array, kind_of_data, record_count
+from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.privacy import grid
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.clock import work_begins
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
@@ -227,7 +229,8 @@ class FunctionalGaussianMechanism:
     def _release(self, data, ledger, numerics, name, arrange=np.asarray, more=None) -> Release:
         """A release under the ``name`` of the mechanism whose curves these are, put in order by ``arrange``."""
         on_grid = grid.check_numerics(name, numerics)
-        with jax.enable_x64(True):
+        checked_again(self)
+        with work_begins(), jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
             sensitivity = self.sensitivity(n, samples)
@@ -241,11 +244,14 @@ class FunctionalGaussianMechanism:
             kernel |= {
                 field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)
             }
+            fallback = np.zeros((curves, samples)) if self.template is None else self.template
             if on_grid:
-                how = curves_on_grid(self, data)
+                how = curves_on_grid(self, like(data))
             else:
+                width = jnp.asarray(scale)
+                program = compiled_ahead(name, _simulate, self, public_key(), like(data), width, num=1)
                 how = Procedure(
-                    lambda: np.asarray(_simulate(self, system_key(), data, jnp.asarray(scale), 1))[0],
+                    lambda records: np.asarray(program(self, system_key(), records, width))[0],
                     self.guarantee_for(curves),
                     _THEOREMS[self.calibration],
                     sensitivity,
@@ -256,7 +262,8 @@ class FunctionalGaussianMechanism:
                     {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
                 )
             return make_release(
-                lambda: arrange(how.draw()),
+                lambda: arrange(np.asarray(how.draw(data))),
+                fallback=arrange(fallback),
                 ledger=ledger,
                 guarantee=how.guarantee,
                 theorem=how.theorem,
@@ -286,7 +293,7 @@ class FunctionalGaussianMechanism:
         """The data as floating-point numbers (n, J, m); only shape and dtype are looked at."""
         name = type(self).__name__
         data = data if isinstance(data, jax.Array) else host_array(name, data)
-        if not any(jnp.issubdtype(data.dtype, kind) for kind in (jnp.floating, jnp.integer)):
+        if not is_numeric(data.dtype, "fiu"):
             raise InputError(f"{name}: data must be real numbers, got {kind_of_data(data)}.")
         if data.ndim != 3:
             raise InputError(f"{name}: data must have shape (n, J, m), got {data.shape}.")
@@ -339,7 +346,7 @@ def _center(mechanism, data):
     return (template + smooth).astype(data.dtype)
 
 
-@functools.partial(jax.jit, static_argnums=4)
+@functools.partial(jax.jit, static_argnames="num")
 def _simulate(mechanism, key, data, scale, num):
     center = _center(mechanism, data)
     curves, samples = center.shape

@@ -70,6 +70,20 @@ class Euclidean(Manifold):
         total, square = self.log_moments(base, points, weights)
         return total, square, total, 0.0
 
+    def home(self, center):
+        """The zero vector."""
+        return jnp.zeros_like(center)
+
+    @operation
+    def to_home(self, center, point):
+        """``x - c``."""
+        return point - center
+
+    @operation
+    def from_home(self, center, point):
+        """``y + c``."""
+        return point + center
+
     @operation
     def project(self, x):
         """The identity."""

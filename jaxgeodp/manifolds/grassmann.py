@@ -136,6 +136,24 @@ class Grassmann(Manifold):
         squares = jnp.sum(ratios**2, axis=(1, 2)) - jnp.sum((ratios.swapaxes(1, 2) @ cosines) ** 2, axis=(1, 2))
         return self.to_tangent(base, total), weights @ squares
 
+    def home(self, center):
+        """The span of the first p coordinate axes."""
+        return jnp.eye(self.n, self.p, dtype=center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """``Q'X`` with an orthogonal matrix Q that begins with the basis of the centre."""
+        return self._completed(center).T @ point
+
+    @operation
+    def from_home(self, center, point):
+        """``Q Y``."""
+        return self._completed(center) @ point
+
+    def _completed(self, center):
+        complete = jnp.linalg.qr(jax.lax.stop_gradient(center), mode="complete")[0]
+        return jnp.concatenate([center, complete[:, self.p :]], axis=1)
+
     @operation
     def project(self, x):
         """The span of ``x``, as its Gram-Schmidt basis; NaN unless the rank is full.
@@ -163,8 +181,7 @@ class Grassmann(Manifold):
     @operation
     def frame(self, point):
         """``X_perp e_ij``, with an orthonormal basis X_perp of the complement (not smooth in the point)."""
-        complete = jnp.linalg.qr(jax.lax.stop_gradient(point), mode="complete")[0]
-        complement = complete[:, self.p :]
+        complement = self._completed(point)[:, self.p :]
         units = jnp.eye(self.p, dtype=point.dtype)
         return jnp.einsum("ni,jk->ijnk", complement, units).reshape(self.dim, *self.shape)
 

@@ -65,6 +65,11 @@ class Hyperbolic(Manifold):
         k = float(self.curvature) if self.dim > 1 else 0.0
         return (k, k)
 
+    @property
+    def coordinate_growth(self):
+        """1/R, also on a line, which is not curved."""
+        return 1.0 / self.radius
+
     @operation
     def inner(self, point, u, v):
         """``-u_0 v_0 + u_1 v_1 + ... + u_d v_d``."""
@@ -103,10 +108,62 @@ class Hyperbolic(Manifold):
         squares = -4.0 / self.curvature * half * arcsinhc_sqrt(half) ** 2
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
+    def home(self, center):
+        """(R, 0, ..., 0)."""
+        return jnp.asarray(self.origin, center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """The boost that carries the centre to the origin, with the digits that the point has relative to it.
+
+        Coordinates across the centre stay; the one along it would be a difference of numbers of size exp(2 t/R) at
+        distance t. With a the difference along the centre, q the squared length across, s the centre's length and
+        w = x_0 + c_0 (all for R = 1) it is ``y = a/w (1 + y_0) - s q/w``, which with ``y_0^2 = 1 + q + y^2`` is a
+        quadratic equation for y_0 without cancellation.
+        """
+        start, axis, length = self._along(center)
+        x = point[1:] / self.radius
+        along = jnp.sum((x - start) * axis)
+        across = (x - start) - along * axis
+        square = jnp.sum(across**2)
+        width = jnp.sqrt(1.0 + jnp.sum(x**2)) + jnp.sqrt(1.0 + length**2)
+        ratio, offset = along / width, length * square / width
+        lead = ratio - offset
+        room = (1.0 - ratio) * (1.0 + ratio)
+        cosh = (ratio * lead + jnp.sqrt((ratio * lead) ** 2 + room * (1.0 + square + lead**2))) / room
+        return self.project(self.radius * jnp.concatenate([cosh[None], across + (ratio * cosh + lead) * axis]))
+
+    @operation
+    def from_home(self, center, point):
+        """The boost back."""
+        _, axis, length = self._along(center)
+        y = point[1:] / self.radius
+        along = jnp.sum(y * axis)
+        # c_0 y + s y_0 with sqrt(1 + |y|^2) for y_0.
+        moved = jnp.sqrt(1.0 + length**2) * along + length * jnp.sqrt(1.0 + jnp.sum(y**2))
+        return self.project(self.radius * jnp.concatenate([moved[None], y + (moved - along) * axis]))
+
+    def _along(self, center):
+        """The centre's coordinates but the first, for R = 1; their direction (0 at the origin) and their length."""
+        start = center[1:] / self.radius
+        length = jnp.sqrt(jnp.sum(start**2))
+        return start, start / jnp.where(length > 0, length, 1.0), length
+
     @operation
     def project(self, x):
         """``(sqrt(R^2 + x_1^2 + ... + x_d^2), x_1, ..., x_d)``."""
         return x.at[0].set(jnp.sqrt(self.radius**2 + jnp.sum(x[1:] ** 2)))
+
+    def belongs(self, x, atol: float = 1e-6):
+        """Whether ``k <x, x>`` is 1 to ``atol`` and the rounding of coordinates.
+
+        Beyond 15 R from the origin (in double precision) rounding leaves nothing to tell, and no point belongs.
+        """
+        last = jnp.sum(x[1:] ** 2)
+        size = x[0] ** 2 + last
+        rounding = 64.0 * float(jnp.finfo(x.dtype).eps) * size / self.radius**2
+        off = jnp.abs((x[0] ** 2 - last) / self.radius**2 - 1.0)
+        return (x[0] > 0) & (off <= atol + rounding) & (rounding < 0.25)
 
     @operation
     def to_tangent(self, point, v):

@@ -95,6 +95,11 @@ class Manifold(abc.ABC):
         lowest = self.curvature_bounds[0]
         return (self.dim - 1) * math.sqrt(-lowest) if lowest < 0 else 0.0
 
+    @property
+    def coordinate_growth(self) -> float:
+        """A constant c: coordinates at distance r of the home of a point grow at most like exp(c r)."""
+        return math.sqrt(max(0.0, -self.curvature_bounds[0]))
+
     # Metric -----------------------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -160,6 +165,24 @@ class Manifold(abc.ABC):
     def mean_start(self, points, weights):
         """Where the search for the Frechet mean starts: the heaviest point by default."""
         return heaviest(points, weights)
+
+    # Home -------------------------------------------------------------------------------------------
+
+    def home(self, center):
+        """The point to which `to_home` carries ``center``: the origin on this library's homogeneous manifolds."""
+        return center
+
+    def to_home(self, center, point):
+        """A point under the isometry that carries ``center`` to ``home(center)``; the identity by default.
+
+        Computations about a public centre are made there, so that their precision does not depend on where the centre
+        lies. What is carried is near the manifold, to the precision that its own coordinates have: `project` it.
+        """
+        return point
+
+    def from_home(self, center, point):
+        """The inverse of `to_home`."""
+        return point
 
     # Points and vectors -----------------------------------------------------------------------------
 

@@ -157,6 +157,33 @@ class PlanarShapes(Manifold):
             power = power @ power
         return jnp.exp(log_bound)
 
+    def home(self, center):
+        """The regular polygon."""
+        return jnp.asarray(self.origin, center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """The unitary map of the complex plane of centre and polygon, aligned to it, that carries one to the other."""
+        home = self.home(center)
+        return self._turned(self._aligned(center, home), home, point)
+
+    @operation
+    def from_home(self, center, point):
+        """The unitary map back, to the representative that `to_home` has turned the centre to."""
+        home = self.home(center)
+        return self._turned(home, self._aligned(center, home), point)
+
+    def _aligned(self, center, home):
+        overlap = jnp.vdot(center, home)
+        size = jnp.sqrt(jnp.real(overlap * jnp.conj(overlap)))
+        return center * jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
+
+    def _turned(self, start, end, x):
+        """``x - (p + q) <p + q, x>/(1 + <p, q>) + 2 q <p, x>`` for aligned p and q."""
+        middle = start + end
+        along = jnp.vdot(middle, x) / (1.0 + jnp.real(jnp.vdot(start, end)))
+        return x - along * middle + 2.0 * jnp.vdot(start, x) * end
+
     @operation
     def project(self, x):
         """``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""

@@ -89,6 +89,11 @@ class Product(Manifold):
         """``sqrt(sum g_i^2)``, as sum g_i |v_i| <= g |v| (Cauchy-Schwarz)."""
         return math.hypot(*(factor.volume_growth for factor in self.manifolds))
 
+    @property
+    def coordinate_growth(self):
+        """The factors' largest."""
+        return max(factor.coordinate_growth for factor in self.manifolds)
+
     def join(self, *parts):
         """The flat vector (total,) of one point (or tangent vector) of each factor."""
         if len(parts) != len(self.manifolds):
@@ -141,6 +146,21 @@ class Product(Manifold):
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
         totals, squares = zip(*(factor.log_moments(b, x, weights) for factor, b, x in each), strict=True)
         return self.join(*totals), sum(squares)
+
+    @operation
+    def home(self, center):
+        """The factors' homes."""
+        return self.join(*self._map("home", center))
+
+    @operation
+    def to_home(self, center, point):
+        """The factors' isometries."""
+        return self.join(*self._map("to_home", center, point))
+
+    @operation
+    def from_home(self, center, point):
+        """The factors' isometries back."""
+        return self.join(*self._map("from_home", center, point))
 
     @operation
     def project(self, x):

@@ -80,6 +80,20 @@ class Rotations(Manifold):
         vector = here[0] * total[1:] - total[0] * here[1:] - jnp.cross(here[1:], total[1:])
         return base @ _skew(vector), weights @ (ratio**2 * (1.0 - cosine**2))
 
+    def home(self, center):
+        """The identity."""
+        return jnp.eye(3, dtype=center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """``c'x``."""
+        return center.T @ point
+
+    @operation
+    def from_home(self, center, point):
+        """``c y``."""
+        return center @ point
+
     @operation
     def project(self, x):
         """The rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""

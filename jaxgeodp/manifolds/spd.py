@@ -70,6 +70,11 @@ class SPD(Manifold):
         """``sqrt(size (size^2 - 1) / 12)``."""
         return math.sqrt(self.size * (self.size**2 - 1) / 12.0)
 
+    @property
+    def coordinate_growth(self):
+        """sqrt(1/2): log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
+        return math.sqrt(0.5) if self.size > 1 else 1.0
+
     @operation
     def inner(self, point, u, v):
         """``tr(p^-1 u p^-1 v)``."""
@@ -135,6 +140,20 @@ class SPD(Manifold):
             harmonic_root = _inverse_root((jnp.repeat(weights, self.size)[:, None] * inverses).T @ inverses)
             harmonic = harmonic_root.T @ harmonic_root
         return self.exp(arithmetic, 0.5 * self.log(arithmetic, harmonic))
+
+    def home(self, center):
+        """The identity."""
+        return jnp.eye(self.size, dtype=center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """``L^-1 x L^-T`` with c = L L'."""
+        return _whiten(_root(center), point)
+
+    @operation
+    def from_home(self, center, point):
+        """``L y L'``."""
+        return _congruence(_root(center), point)
 
     @operation
     def project(self, x):

@@ -146,6 +146,32 @@ class Sphere(Manifold):
         mean = weights @ points
         return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
 
+    def home(self, center):
+        """The north pole."""
+        return jnp.asarray(self.origin, center.dtype)
+
+    @operation
+    def to_home(self, center, point):
+        """The rotation in the plane of centre and pole; a centre in the southern half is reflected first."""
+        sign = self._half(center)
+        return self._turned(sign * center, self.home(center), sign * point)
+
+    @operation
+    def from_home(self, center, point):
+        """The rotation back."""
+        sign = self._half(center)
+        return sign * self._turned(self.home(center), sign * center, point)
+
+    def _half(self, center):
+        return jnp.where(center[-1] < 0, -1.0, 1.0).astype(center.dtype)
+
+    def _turned(self, start, end, x):
+        """``x - k (p + q) k<p + q, x>/(k + k^2 <p, q>) + 2 k q <p, x>``, the rotation of the plane with p to q."""
+        k = self.curvature
+        middle = start + end
+        along = k * jnp.sum(middle * x) / (1.0 + k * jnp.sum(start * end))
+        return x - along * middle + 2.0 * k * jnp.sum(start * x) * end
+
     @operation
     def project(self, x):
         """``R x/|x|``; NaN for the zero vector."""

@@ -13,15 +13,14 @@ import jax.numpy as jnp
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.samplers.rejection import Draws
 from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
-# Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
-_LARGEST_REACH = 15.0
 _K_NORM = "K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010): scale = sensitivity/epsilon"
 
 
@@ -75,9 +74,9 @@ class AdditiveMechanism(Mechanism):
             ValueError: several noise vectors give the same value (positive curvature), or the value is projected.
         """
         data = self._records(data)
-        vector, log_volume = self._to_vector(x)
-        points = self._clipped(data)
-        shift = (vector - self._location(points, self._center(points))) / self.calibrate(data.shape[0]).scale
+        home, points, _ = self._home(data)
+        vector, log_volume = home._to_vector(self._carried(x))
+        shift = (vector - home._location(points, home._center(points))) / self.calibrate(data.shape[0]).scale
         return _log_noise(self._law, shift) - log_volume
 
     def simulate(self, key, data, num: int):
@@ -95,11 +94,22 @@ class AdditiveMechanism(Mechanism):
         """The Frechet mean, for mechanisms that need it."""
         return None
 
-    def _ready_to_draw(self, data, n):
-        return lambda: self.simulate(system_key(), data, 1)[0]
+    def _home(self, data) -> Home:
+        """The ambient space is where it is: its means and noise do not move."""
+        return Home(self, self._clipped(data), lambda value: value)
+
+    def _carried(self, x):
+        """A value to where `_home` is."""
+        return x
+
+    def _ready_to_draw(self, shape):
+        scale = self.calibrate(shape.shape[0]).scale
+        program = compiled_ahead(type(self).__name__, _simulate, self, public_key(), shape, scale, num=1)
+        return lambda data: program(self, system_key(), data, scale).points[0]
 
     def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
         location = self._location(points, center)
+        location = jnp.where(jnp.isfinite(location), location, 0.0)  # before the noise, whose law must be that around 0
         noise = _noise(self._law, key, num, location.shape[0], location.dtype)
         values = jax.vmap(lambda z: self._to_value(location + jnp.asarray(scale, location.dtype) * z))(noise)
         return Draws(values, jnp.ones(()), jnp.int32(num), jnp.asarray(True))
@@ -107,8 +117,9 @@ class AdditiveMechanism(Mechanism):
 
 @functools.partial(jax.jit, static_argnames="num")
 def _simulate(mechanism, key, data, scale, num):
-    points = mechanism._clipped(data)
-    return mechanism._draws_around(key, points, mechanism._center(points), scale, None, num, None)
+    home, points, back = mechanism._home(data)
+    draws = home._draws_around(key, points, home._center(points), scale, None, num, None)
+    return draws.mapped(back)
 
 
 def _noise(law, key, num, dim, dtype):

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.mechanisms.density import DensityMechanism, log_density_of
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.mechanisms.density import DensityMechanism, density_at_home
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import NotProven
 from jaxgeodp.privacy.release import Release
 from jaxgeodp.samplers.random_walk import metropolis
@@ -33,11 +34,14 @@ def release_by_chain(mechanism: DensityMechanism, data, num_burnin: int = 20_000
         raise InputError(f"release_by_chain: needs a mechanism with a density, got {type(mechanism).__name__}.")
     positive_integer("release_by_chain", "num_burnin", num_burnin, 1)
 
-    def ready(records, n):
+    def ready(shape):
+        n = shape.shape[0]
         calibration = mechanism.calibrate(n)
         mechanism._check_representable(n, calibration)
-        law = calibration.scale, calibration.support
-        return lambda: _last_of_chain(mechanism._program(), system_key(), records, law, num_burnin)
+        own, law = mechanism._program(), (calibration.scale, calibration.support)
+        name, key = type(mechanism).__name__, public_key()
+        program = compiled_ahead(name, _last_of_chain, own, key, shape, law, num_burnin=num_burnin)
+        return lambda records: program(own, system_key(), records, law)
 
     claim = _NotProvenChain(_LABEL)
     sampler = {"name": f"geodesic random-walk Metropolis, {num_burnin} moves", "exactness": _LABEL}
@@ -56,13 +60,10 @@ class _NotProvenChain(NotProven):
 # The data are an argument, so that no compiled program, which may be kept on disk, contains them.
 @functools.partial(jax.jit, static_argnames="num_burnin")
 def _last_of_chain(mechanism, key, data, law, num_burnin):
-    ball = mechanism.ball
-    points = mechanism._clipped(data)
-
-    def log_density(x):
-        return log_density_of(mechanism, x, points, *law)
-
-    center = jnp.asarray(ball.center, points.dtype)
-    return metropolis(key, ball.manifold, log_density, center, 1, num_burnin, step_size=law[0], num_chains=1).points[
-        0, 0
-    ]
+    home = mechanism._home(data)
+    log_density = density_at_home(mechanism, home, *law)
+    ball = home.mechanism.ball
+    draws = metropolis(
+        key, ball.manifold, log_density, jnp.asarray(ball.center), 1, num_burnin, step_size=law[0], num_chains=1
+    )
+    return home.back(draws.points[0, 0])

@@ -16,15 +16,16 @@ import numpy as np
 
 from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism, Procedure
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism, Procedure
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized
-from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, rejection_sample
+from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest scale in units of the existence limit for draws that double precision can hold: on SPD(2) no draw in 20,000
@@ -121,12 +122,15 @@ class DensityMechanism(Mechanism):
             raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
         log_eta = math.log(guarantee.delta) - float(np.logaddexp(0.0, self.epsilon))
 
-        def ready(records, n):
+        def ready(shape):
+            n = shape.shape[0]
             calibration = self.calibrate(n)
             self._check_representable(n, calibration)
             law = calibration.scale, calibration.support
             count = proposals_needed(self, n, log_eta)
-            return lambda: draw_in_fixed_time(self, system_key(), records, *law, count)
+            name, key = type(self).__name__, public_key()
+            program = compiled_ahead(name, draw_in_fixed_time, self, key, shape, *law, count=count)
+            return lambda records: program(self, system_key(), records, *law)
 
         sampler = {
             "name": "first accepted of a public number of proposals",
@@ -155,23 +159,15 @@ class DensityMechanism(Mechanism):
     def _record_shape(self):
         return self.statistic.datum_shape(self.ball.manifold)
 
-    def _ready_to_draw(self, data, n):
-        """Giving up would be one more output, which no theorem covers.
-
-        How long it takes depends on the data; for data at opposite ends of a large ball in high dimension it may
-        be hours.
-        """
+    def _ready_to_draw(self, shape):
+        n, size = shape.shape[0], math.prod(shape.shape)
         self._check_representable(n, self.calibrate(n))  # also where the sampler could do without
-        calibration = self._checked_calibration(data)
-        block = min(_RELEASE_BLOCK, default_block(_RELEASE_BLOCK, data.size))
-
-        def draw():
-            draws = self._draws_from(calibration, system_key(), data, 1, block)
-            while not bool(draws.complete):
-                draws = self._draws_from(calibration, system_key(), data, 1, block)
-            return draws.points[0]
-
-        return draw
+        calibration = self._checked_calibration(shape)
+        law = calibration.scale, calibration.support
+        block = min(_RELEASE_BLOCK, default_block(_RELEASE_BLOCK, size))
+        mechanism, name = self._program(), type(self).__name__
+        program = compiled_ahead(name, _sample, mechanism, public_key(), shape, *law, num=1, block=block)
+        return lambda data: first_complete(lambda: program(mechanism, system_key(), data, *law))
 
     def _draws(self, key, data, num: int, block: int | None = None) -> Draws:
         return self._draws_from(self._checked_calibration(data), key, data, num, block)
@@ -197,6 +193,11 @@ class DensityMechanism(Mechanism):
 
     def _clipped(self, data):
         return self.statistic.clip(self.ball, data)
+
+    def _home(self, data) -> Home:
+        ball, statistic = self.ball, self.statistic
+        there = self._with(ball=ball.at_home, statistic=statistic.at_home(ball))
+        return Home(there, statistic.clip_to_home(ball, data), ball.from_home)
 
     def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
         scale = jnp.asarray(scale, real_dtype(center))
@@ -231,11 +232,11 @@ class DensityMechanism(Mechanism):
         """Near the existence limit the law reaches matrices whose distances double precision cannot tell."""
         manifold = self.ball.manifold
         reach = max(self.ball.radius, calibration.support.radius if calibration.support else 0.0)
-        curvature = math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
-        if reach * curvature > _LARGEST_REACH:
+        growth = manifold.coordinate_growth
+        if reach * growth > _LARGEST_REACH:
             raise InputError(
                 f"{type(self).__name__}: radius {reach:g} is too large for double precision on {manifold}; it must be "
-                f"at most {_LARGEST_REACH / curvature:.4g}."
+                f"at most {_LARGEST_REACH / growth:.4g}."
             )
         unbounded = calibration.support is None and not math.isfinite(manifold.diameter)
         if unbounded and calibration.scale * manifold.volume_growth > _LARGEST_SCALE:
@@ -259,12 +260,31 @@ def _check_precision(name, data, scale):
 @jax.jit
 def log_density_of(mechanism, x, data, scale, support):
     """`DensityMechanism.log_density` for a known scale and support, with a mechanism that may be traced."""
-    points = mechanism._clipped(data)
-    value = -mechanism._potential(x, mechanism._center(points), points) / scale
-    return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
+    return density_at_home(mechanism, mechanism._home(data), scale, support)(mechanism.ball.to_home(x))
+
+
+def density_at_home(mechanism, home: Home, scale, support):
+    """`log_density_of` as a function of points at home."""
+    center = _centered(home)
+    ball = None if support is None else support.at_home
+
+    def log_density(x):
+        value = -home.mechanism._potential(x, center, home.records) / scale
+        return value if ball is None else jnp.where(ball.contains(x), value, -jnp.inf)
+
+    return log_density
+
+
+def _centered(home):
+    """Where envelopes are centred: whatever the records are, a point of the ball."""
+    center = home.mechanism._center(home.records)
+    origin = jnp.asarray(home.mechanism.ball.center, center.dtype)
+    return jnp.where(jnp.all(jnp.isfinite(center)), center, origin)
 
 
 @functools.partial(jax.jit, static_argnames=("num", "block"))
 def _sample(mechanism, key, data, scale, support, num, block) -> Draws:
-    points = mechanism._clipped(data)
-    return mechanism._draws_around(key, points, mechanism._center(points), scale, support, num, block)
+    home = mechanism._home(data)
+    ball = None if support is None else support.at_home
+    draws = home.mechanism._draws_around(key, home.records, _centered(home), scale, ball, num, block)
+    return draws.mapped(home.back)

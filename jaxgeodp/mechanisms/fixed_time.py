@@ -49,20 +49,22 @@ def proposals_needed(mechanism, n: int, log_eta: float) -> int:
 @functools.partial(jax.jit, static_argnames="count")
 def draw_in_fixed_time(mechanism, key, data, scale, support, count):
     """A draw, or the public centre if no proposal was accepted."""
-    ball = mechanism.ball
-    points = mechanism._clipped(data)
-    center = mechanism._center(points)
+    home, records, back = mechanism._home(data)
+    ball = home.ball
+    center = home._center(records)
+    center = jnp.where(jnp.all(jnp.isfinite(center)), center, jnp.asarray(ball.center, center.dtype))
     scale = jnp.asarray(scale, real_dtype(center))
     growth = _public_growth(mechanism, support)
     reach = _reach(mechanism, support)
+    region = None if support is None else support.at_home
 
     def log_target(x, distance):
         # A proposal is accepted by the distance it was proposed at, as in `rejection_sample`.
-        value = -(distance if mechanism._radial else mechanism._potential(x, center, points)) / scale
-        return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
+        value = -(distance if mechanism._radial else home._potential(x, center, records)) / scale
+        return value if region is None else jnp.where(region.contains(x), value, -jnp.inf)
 
     value, found = first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, count)
-    return jnp.where(found, value, jnp.asarray(ball.center, value.dtype))
+    return back(jnp.where(found, value, jnp.asarray(ball.center, value.dtype)))
 
 
 @jax.jit

@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.bounds.gaussian import Space, gaussian_scale
+from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.bounds.sensitivity import mean_sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.samplers.rejection import rejection_sample
+from jaxgeodp.samplers.rejection import first_complete, rejection_sample
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 # Largest dimension for which certificates take seconds.
@@ -73,11 +75,11 @@ class RiemannianGaussian(Mechanism):
             ValueError: mu is too small for double precision (hyperbolic space), or nothing could be proven.
         """
         ball, manifold = self.ball, self.ball.manifold
-        sensitivity = mean_sensitivity(ball, n, "tight")
+        sensitivity = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
         root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
         scale = gaussian_scale(_space(manifold), sensitivity.value * root, self.mu) / root
-        reach = max(ball.radius, _bulk(manifold, scale)) * root
-        if not math.isfinite(scale) or (manifold.volume_growth > 0 and reach > _LARGEST_REACH):
+        reach = max(ball.radius, _bulk(manifold, scale)) * manifold.coordinate_growth
+        if not math.isfinite(scale) or reach > _LARGEST_REACH:
             raise InputError(
                 f"RiemannianGaussian: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is too large for "
                 f"double precision or for a proof on {manifold}: raise mu or n, or lower radius."
@@ -87,8 +89,9 @@ class RiemannianGaussian(Mechanism):
     def log_density(self, x, data):
         """See `Mechanism.log_density`."""
         data = self._records(data)
-        mean = self._center(self._clipped(data))
-        return -0.5 * (self.ball.manifold.dist(mean, x) / self.calibrate(data.shape[0]).scale) ** 2
+        home, points, _ = self._home(data)
+        distance = self.ball.manifold.dist(home._center(points), self.ball.to_home(x))
+        return -0.5 * (distance / self.calibrate(data.shape[0]).scale) ** 2
 
     def simulate(self, key, data, num: int):
         """See `Mechanism.simulate`."""
@@ -110,16 +113,10 @@ class RiemannianGaussian(Mechanism):
         growth = HalfSquare(_bulk(manifold, scale))
         return rejection_sample(key, manifold, None, center, growth, scale**2, num, block=block)
 
-    def _ready_to_draw(self, data, n):
-        scale = self.calibrate(n).scale
-
-        def draw():
-            draws = _sample(self, system_key(), data, scale, 1)
-            while not bool(draws.complete):
-                draws = _sample(self, system_key(), data, scale, 1)
-            return draws.points[0]
-
-        return draw
+    def _ready_to_draw(self, shape):
+        scale = self.calibrate(shape.shape[0]).scale
+        program = compiled_ahead(type(self).__name__, _sample, self, public_key(), shape, scale, num=1)
+        return lambda data: first_complete(lambda: program(self, system_key(), data, scale))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,8 +137,9 @@ class HalfSquare:
 
 @functools.partial(jax.jit, static_argnames="num")
 def _sample(mechanism, key, data, scale, num):
-    points = mechanism._clipped(data)
-    return mechanism._draws_around(key, points, mechanism._center(points), scale, None, num, None)
+    home, points, back = mechanism._home(data)
+    draws = home._draws_around(key, points, home._center(points), scale, None, num, None)
+    return draws.mapped(back)
 
 
 def _bulk(manifold, scale):

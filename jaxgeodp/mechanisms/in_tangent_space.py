@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds.comparison import rauch
+from jaxgeodp.bounds.rounding import SUPPOSED, of_computed_mean
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.additive import AdditiveMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration, Procedure, coordinate_growth
+from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism, Procedure
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -23,10 +25,6 @@ from jaxgeodp.statistics.records import points_and_weights
 
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 _LARGEST_REACH = 15.0
-_ROUNDING = 2.0**-52
-# Points at which the rounding of coordinates is tried.
-_PROBES = 32
-_SUPPOSED = "the computed mean is as near to the Frechet mean as docs/mathematics.md, section 13, says"
 # Records at a time on their way to a grid.
 _BLOCK = 2**16
 
@@ -48,7 +46,7 @@ class _InTangentSpace:
 
     def _check_reach(self, n, scale, lengths):
         manifold = self.ball.manifold
-        root = coordinate_growth(manifold)
+        root = manifold.coordinate_growth
         room = _LARGEST_REACH / root - self.ball.radius if root > 0 else math.inf
         if scale * lengths > room:
             raise InputError(
@@ -93,10 +91,12 @@ class _InTangentSpace:
             formula = f"{self._sensitivity(n).formula}; {sensitivity} steps of the grid"
             return Calibration(Sensitivity(sensitivity * step, formula), scale * step, None, self._grid_theorem)
 
-        def ready(records, n):
-            _, scale, step = noise(n)
-            steps = self._grid_vector(records, step)
-            return lambda: _value_of(self, step * grid.with_noise(law, steps, scale))
+        def ready(shape):
+            _, scale, step = noise(shape.shape[0])
+            steps_of = self._grid_program(shape, step)
+            vector = jax.ShapeDtypeStruct((dim,), jnp.float64)
+            value_of = compiled_ahead(type(self).__name__, _value_of, self, vector)
+            return lambda records: value_of(self, step * grid.with_noise(law, steps_of(records), scale))
 
         return Procedure(
             ready,
@@ -113,9 +113,25 @@ class _InTangentSpace:
     def _grid_step(self, n):
         return 2 * grid.STEPS, self.ball.radius / grid.STEPS / n
 
-    def _grid_vector(self, points, step):
-        blocks = (points[j : j + _BLOCK] for j in range(0, points.shape[0], _BLOCK))
-        return sum(np.sum(grid.to_grid(_coordinates(self, b), self.ball.radius), axis=0) for b in blocks)
+    def _grid_program(self, shape, step):
+        """What makes the vector of integers of records of this shape, compiled."""
+        sizes = {min(_BLOCK, shape.shape[0]), shape.shape[0] % _BLOCK or _BLOCK}
+        rows = {n: jax.ShapeDtypeStruct((n, *shape.shape[1:]), shape.dtype) for n in sizes if n <= shape.shape[0]}
+        name = type(self).__name__
+        programs = {n: compiled_ahead(name, _coordinates, self, block) for n, block in rows.items()}
+
+        def steps_of(points):
+            blocks = (np.asarray(points[j : j + _BLOCK]) for j in range(0, len(points), _BLOCK))
+            vectors = (programs[len(block)](self, block) for block in blocks)
+            return sum(np.sum(grid.to_grid(part, self.ball.radius), axis=0) for part in vectors)
+
+        return steps_of
+
+    def _home(self, data) -> Home:
+        return Mechanism._home(self, data)
+
+    def _carried(self, x):
+        return self.ball.to_home(x)
 
     def _to_value(self, vector):
         manifold, center, frame = self._base(vector.dtype)
@@ -142,11 +158,12 @@ class _Wrapped(_InTangentSpace):
 
     def _sensitivity(self, n):
         ball = self.ball
-        mean = mean_sensitivity(ball, n, "tight")
+        mean = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
         # log_p0 stretches distances within the ball at most by Rauch's factor.
         factor = rauch(ball.radius, ball.manifold.curvature_bounds[1])
-        formula = mean.formula if factor == 1.0 else f"({mean.formula}) r sqrt(k)/sin(r sqrt(k))"
-        return Sensitivity(mean.value * factor, f"{formula} (docs/mathematics.md, section 9)")
+        exact, _, supposed = mean.formula.partition(";")
+        formula = exact if factor == 1.0 else f"({exact}) r sqrt(k)/sin(r sqrt(k))"
+        return Sensitivity(mean.value * factor, f"{formula} (docs/mathematics.md, section 9);{supposed}")
 
     def _center(self, points):
         return mean_in_ball(self.ball, points)
@@ -162,89 +179,50 @@ class _Wrapped(_InTangentSpace):
 
     @property
     def _grid_theorem(self):
-        return super()._grid_theorem + ("" if self._flat else f", supposing that {_SUPPOSED}")
+        return super()._grid_theorem + ("" if self._flat else f", {SUPPOSED}")
 
     @property
     def _grid_note(self):
-        return super()._grid_note + ("" if self._flat else f"; supposed: {_SUPPOSED}")
+        return super()._grid_note + ("" if self._flat else f"; {SUPPOSED}")
 
     def _grid_step(self, n):
         if self._flat:
             return super()._grid_step(n)
-        # Two means, each with its error, and two roundings by half a step in every coordinate.
-        ball, sensitivity = self.ball, self._sensitivity(n).value
-        error = rauch(ball.radius, ball.manifold.curvature_bounds[1]) * _mean_error(ball, n)
-        moved = grid.STEPS * (1.0 + 2.0 * error / sensitivity) + math.sqrt(ball.manifold.dim)
-        return math.ceil(moved * (1.0 + 1e-12)), sensitivity / grid.STEPS
+        # Two roundings by half a step in every coordinate.
+        moved = grid.STEPS + math.sqrt(self.ball.manifold.dim)
+        return math.ceil(moved * (1.0 + 1e-12)), self._sensitivity(n).value / grid.STEPS
 
-    def _grid_vector(self, points, step):
+    def _grid_program(self, shape, step):
         if self._flat:
-            return super()._grid_vector(points, step)
-        with np.errstate(all="ignore"):
-            scaled = np.rint(np.asarray(_location_of_mean(self, points)) / step)
+            return super()._grid_program(shape, step)
+        program = compiled_ahead(type(self).__name__, _location_of_mean, self, shape)
         limit = math.ceil(self.ball.radius / step)
-        return np.clip(np.nan_to_num(scaled, posinf=limit, neginf=-limit), -limit, limit).astype(np.int64)
 
+        def steps_of(points):
+            with np.errstate(all="ignore"):
+                scaled = np.rint(np.asarray(program(self, points)) / step)
+            return np.clip(np.nan_to_num(scaled, posinf=limit, neginf=-limit), -limit, limit).astype(np.int64)
 
-def _mean_error(ball, n):
-    """What the computed mean may be away from the exact one: supposed, from public numbers.
-
-    Iterations stop within 1e-9 r. Rounding, of which sums of n terms have sqrt(n) times as much, is that of
-    coordinates, and what going to public points of the ball and back shows (ill-conditioned centres).
-    """
-    with jax.enable_x64(True):
-        there_and_back = float(_there_and_back(ball))
-    if not math.isfinite(there_and_back):
-        raise InputError(
-            f"numerics='grid': points of this ball on {ball.manifold} are beyond double precision; choose another "
-            "centre or a smaller radius."
-        )
-    rounding = _ROUNDING * _unit(ball.manifold, ball.center, ball.radius) + there_and_back
-    return 1e-9 * ball.radius + 4.0 * math.sqrt(n) * rounding
-
-
-def _unit(manifold, center, radius):
-    """The size of coordinates, in distances: the radius of curvature; where it is flat, how far the origin may be."""
-    factors = getattr(manifold, "manifolds", ())
-    if factors:
-        parts = manifold.split(jnp.asarray(center))
-        return math.hypot(*(_unit(factor, part, radius) for factor, part in zip(factors, parts, strict=True)))
-    curvatures = [abs(bound) for bound in manifold.curvature_bounds if bound != 0]
-    return 1.0 / math.sqrt(min(curvatures)) if curvatures else float(jnp.linalg.norm(center)) + radius
-
-
-@jax.jit
-def _there_and_back(ball):
-    """The largest error of coordinates at fixed points of the ball."""
-    manifold, center = ball.manifold, jnp.asarray(ball.center)
-    frame = manifold.frame(center)
-    numbers = jax.random.normal(jax.random.key(0), (_PROBES, manifold.dim), frame.real.dtype)
-    lengths = jnp.linspace(0.1, 1.0, _PROBES)[:, None] * ball.radius
-    vectors = lengths * numbers / jnp.linalg.norm(numbers, axis=1, keepdims=True)
-
-    def back(vector):
-        point = manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
-        return manifold.coordinates(center, manifold.log(center, point), frame)
-
-    return jnp.max(jnp.linalg.norm(jax.vmap(back)(vectors) - vectors, axis=1))
+        return steps_of
 
 
 @jax.jit
 def _value_of(mechanism, vector):
-    return mechanism._to_value(vector)
+    home, _, back = mechanism._home(jnp.asarray(mechanism.ball.center)[None])
+    return back(home._to_value(vector))
 
 
 @jax.jit
 def _location_of_mean(mechanism, points):
-    points = mechanism._clipped(points)
-    return mechanism._location(points, mechanism._center(points))
+    home, points, _ = mechanism._home(points)
+    return home._location(points, home._center(points))
 
 
 @jax.jit
 def _coordinates(mechanism, points):
     """Of the logarithms of clipped records, (n, d)."""
-    points = mechanism._clipped(points)
-    manifold, center, frame = mechanism._base(real_dtype(points))
+    home, points, _ = mechanism._home(points)
+    manifold, center, frame = home._base(real_dtype(points))
     return jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(points)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 
+from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.mechanisms.density import DensityMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration
 
@@ -28,7 +29,7 @@ class LaplaceMechanism(DensityMechanism):
         >>> import jax
         >>> from jaxgeodp import GeodesicBall, LaplaceMechanism, SPD
         >>> mechanism = LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), epsilon=1.0)
-        >>> mechanism.scale(50)
+        >>> round(mechanism.scale(50), 6)
         0.06
     """
 
@@ -42,6 +43,8 @@ class LaplaceMechanism(DensityMechanism):
         """
         papers = "theorem" if self.calibration == "paper" else self.calibration
         sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, papers)
+        if self.calibration != "paper":
+            sensitivity = of_computed_mean(sensitivity, self.ball, n)
         homogeneous = self.ball.manifold.homogeneous
         scale = (1.0 if homogeneous else 2.0) * sensitivity.value / self.epsilon
         self._check_existence(n, scale, None)

@@ -4,6 +4,7 @@ A mechanism is a public configuration; private data enter only as method argumen
 """
 
 import abc
+import copy
 import dataclasses
 import math
 import operator
@@ -16,10 +17,10 @@ import numpy as np
 
 from jaxgeodp.bounds import Sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import like
 from jaxgeodp.domain import GeodesicBall, assumption_limit
-from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.manifolds.spd import SPD
+from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, describe, idealized, make_release, to_lists
@@ -37,10 +38,18 @@ class Calibration(NamedTuple):
     theorem: str
 
 
+class Home(NamedTuple):
+    """A mechanism and its records, carried to where the public centre is the origin, and the way back for values."""
+
+    mechanism: "Mechanism"
+    records: Any
+    back: Callable[[Any], Any]
+
+
 class Procedure(NamedTuple):
     """How a release is made; all of it is public."""
 
-    ready: Callable[[Any, int], Callable[[], Any]]  #: see `Mechanism._ready_to_draw`
+    ready: Callable[[jax.ShapeDtypeStruct], Callable[[Any], Any]]  #: see `Mechanism._ready_to_draw`
     calibrate: Callable[[int], Calibration]
     guarantee: Callable[[int], Guarantee | NotProven]
     sampler: dict[str, str]
@@ -109,10 +118,10 @@ class Mechanism(abc.ABC):
         """Draws for clipped records, which may be `WeightedRecords`; ``center`` is what `_center` gives for them."""
 
     @abc.abstractmethod
-    def _ready_to_draw(self, data, n: int) -> Callable[[], Any]:
-        """What draws one value, in double precision, from the entropy of the operating system.
+    def _ready_to_draw(self, shape: jax.ShapeDtypeStruct) -> Callable[[Any], Any]:
+        """What draws one value for records of this shape, in double precision, from the system's entropy.
 
-        All that can be refused is refused here, before the release is charged; nothing is drawn here.
+        All that can be refused is refused here, and all is compiled, before the release is charged; no record is seen.
         """
 
     @property
@@ -158,13 +167,15 @@ class Mechanism(abc.ABC):
         )
 
     def _release(self, data, procedure: Procedure, ledger: Ledger | None) -> Release:
-        with jax.enable_x64(True):
+        checked_again(self)
+        with work_begins(), jax.enable_x64(True):
             data = self._records(host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = procedure.calibrate(data.shape[0])
-            draw = procedure.ready(data, data.shape[0])
+            draw = procedure.ready(like(data))
             return make_release(
-                lambda: np.asarray(draw()),
+                lambda: np.asarray(draw(data)),
+                fallback=self.ball.center,
                 ledger=ledger,
                 guarantee=procedure.guarantee(data.shape[0]),
                 theorem=calibration.theorem,
@@ -187,6 +198,17 @@ class Mechanism(abc.ABC):
         """The records that the theorems are about."""
         return self.ball.clip(data)
 
+    def _home(self, data) -> Home:
+        """This mechanism and its clipped records at home: precision depends on the radius, not on the centre."""
+        return Home(self._with(ball=self.ball.at_home), self.ball.clip_to_home(data), self.ball.from_home)
+
+    def _with(self, **fields) -> "Mechanism":
+        """A copy with other fields, unchecked: they may be traced."""
+        changed = copy.copy(self)
+        for name, value in fields.items():
+            object.__setattr__(changed, name, value)
+        return changed
+
     def _check_draws(self, n: int, calibration: Calibration) -> None:  # noqa: B027 - most have nothing to refuse
         """Raise ValueError where double precision cannot hold the draws."""
 
@@ -205,8 +227,7 @@ class Mechanism(abc.ABC):
         manifold, name = self.ball.manifold, type(self).__name__
         shape = self._record_shape()
         data = data if isinstance(data, jax.Array) else host_array(name, data)
-        allowed = (jnp.number,) if manifold.dtype_kind == "complex" else (jnp.floating, jnp.integer)
-        if not any(jnp.issubdtype(data.dtype, kind) for kind in allowed):
+        if not is_numeric(data.dtype, "fiuc" if manifold.dtype_kind == "complex" else "fiu"):
             raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got {kind_of_data(data)}.")
         if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
             expected = ", ".join(["n", *map(str, shape)])
@@ -231,23 +252,23 @@ class Mechanism(abc.ABC):
         return mechanism
 
 
+def checked_again(mechanism) -> None:
+    """Refuse what was rebuilt without checks, as `jax.tree.map` does, and could not have been made.
+
+    Raises:
+        ValueError: see the mechanism's class.
+    """
+    fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism) if field.init}
+    ball = fields.get("ball")
+    if ball is not None:
+        fields["ball"] = GeodesicBall(ball.manifold, ball.center, ball.radius)
+    type(mechanism)(**fields)
+
+
 def _check_range(owner, name, value):
     """Beyond these, squares of scales leave double precision."""
     if not 1.0 / _LARGEST <= value <= _LARGEST:
         raise InputError(f"{owner}: {name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}.")
-
-
-def coordinate_growth(manifold: Manifold) -> float:
-    """The c for which coordinates at distance r of the origin may grow like exp(c r).
-
-    That is sqrt|k_min|, except on lines, which have no curvature.
-    """
-    lowest = manifold.curvature_bounds[0]
-    if manifold.dim == 1 and isinstance(manifold, Hyperbolic):
-        lowest = manifold.curvature
-    if manifold.dim == 1 and isinstance(manifold, SPD):
-        lowest = -0.5
-    return math.sqrt(max(0.0, -lowest))
 
 
 def host_array(name: str, data) -> np.ndarray:
@@ -264,6 +285,11 @@ def host_array(name: str, data) -> np.ndarray:
     double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
         return array.astype(double.get(array.dtype, array.dtype), copy=False)
+
+
+def is_numeric(dtype, kinds: str) -> bool:
+    """Whether a type of data is one of NumPy's of these ``kinds``, or bfloat16; those of eight bits or less are not."""
+    return dtype == jnp.bfloat16 or (isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 and dtype.kind in kinds)
 
 
 def kind_of_data(array) -> str:

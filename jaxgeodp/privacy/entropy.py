@@ -11,6 +11,11 @@ from jaxgeodp.privacy.chacha20 import CHACHA20
 NOTE = "256 random bits from the operating system, expanded by ChaCha20"
 
 
+def public_key() -> jax.Array:
+    """A key of the kind that `system_key` makes, known to all: to compile programs with, never to draw."""
+    return jax.random.wrap_key_data(np.zeros(8, np.uint32), impl=CHACHA20)
+
+
 def system_key() -> jax.Array:
     """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
     words = np.frombuffer(os.urandom(32), dtype=np.uint32)

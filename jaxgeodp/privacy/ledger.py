@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -21,6 +20,7 @@ from jaxgeodp.privacy.accounts import (
     remainder,
     total,
 )
+from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
 from jaxgeodp.privacy.ledger_file import check_pages, create, read, write
 
@@ -207,11 +207,6 @@ def contents(path: str | os.PathLike) -> tuple[list[Account], list[dict[str, Any
         return [_account(connection, *item) for item in budgets.items()], entries
 
     return read(_checked_path(path), work)
-
-
-def now() -> str:
-    """The time in UTC, to the second."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def _add(path, budget, dataset) -> bool:

@@ -12,9 +12,10 @@ from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
-from jaxgeodp.privacy.ledger import Ledger, now
+from jaxgeodp.privacy.ledger import Ledger
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Release:
 def make_release(
     draw: Callable[[], np.ndarray],
     *,
+    fallback,
     ledger: Ledger | None,
     guarantee: Guarantee | NotProven,
     theorem: str,
@@ -64,10 +66,13 @@ def make_release(
 ) -> Release:
     """Charge a release to the ledger, draw it, and assemble it: the one way in which anything is released.
 
-    Whatever can be refused has been refused before; all that ``draw`` meets afterwards loses the release.
+    Whatever can be refused has been refused before, without a look at the records: an exception or a message after
+    the charge would tell of them.
 
     Args:
-        draw: the value, with entropy from the operating system; all other arguments are public.
+        draw: the value, with entropy from the operating system; all other arguments are public. Whatever the records
+            are, it returns.
+        fallback: released in place of a value that is not finite; an array of its shape, or a number.
         ledger: None to keep no account.
         guarantee: what is charged.
         theorem: why it holds.
@@ -81,15 +86,10 @@ def make_release(
     """
     if not isinstance(ledger, Ledger | None):
         raise InputError(f"{mechanism}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
-    # Before the draw: how long it takes may depend on the data.
-    created = now()
+    created = now()  # before the draw, whose duration may depend on the data
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created)
     value = draw()
-    if not np.all(np.isfinite(value)):
-        raise InputError(
-            f"{mechanism}: the noise left the range of double precision, and the value is lost; raise the privacy "
-            "parameter or n, or lower the radius."
-        )
+    value = np.where(np.all(np.isfinite(value)), value, np.asarray(fallback, value.dtype))
     record = {
         "value": to_lists(value),
         "guarantee": guarantee.record(theorem) | (promises or {}),

@@ -34,6 +34,24 @@ class Draws(NamedTuple):
     proposals: jax.Array  #: number of proposals made
     complete: jax.Array  #: whether all draws were found within the proposal limit
 
+    def mapped(self, function) -> "Draws":
+        """The same draws under a function of points; those that were not found stay NaN."""
+        values = jax.vmap(function)(self.points)
+        found = jnp.all(jnp.isfinite(self.points), axis=tuple(range(1, self.points.ndim)))
+        return self._replace(points=jnp.where(found.reshape(-1, *(1,) * (values.ndim - 1)), values, jnp.nan))
+
+
+def first_complete(draw: Callable[[], Draws]):
+    """The first point of the first complete draws: giving up would be one more output, which no theorem covers.
+
+    How often ``draw`` is called depends on the data: for data at opposite ends of a large ball in high dimension it may
+    take hours.
+    """
+    draws = draw()
+    while not bool(draws.complete):
+        draws = draw()
+    return draws.points[0]
+
 
 @functools.partial(
     jax.tree_util.register_dataclass,

@@ -8,14 +8,14 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.statistics.power_mean import power_gradient, power_mean_in_ball
 from jaxgeodp.statistics.records import equal_weights
-from jaxgeodp.statistics.statistic import Statistic
+from jaxgeodp.statistics.statistic import Equivariant
 
 # Beyond it the distances' powers leave the range of floating point before they mean anything.
 _LARGEST_POWER = 16.0
 
 
 @dataclasses.dataclass(frozen=True)
-class PowerMean(Statistic):
+class PowerMean(Equivariant):
     """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
 
     Raises:

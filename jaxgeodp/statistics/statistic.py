@@ -51,6 +51,21 @@ class Statistic(abc.ABC):
         """Map raw data (n, \\*datum_shape) into the public domain, each datum on its own."""
         return ball.clip(data)
 
+    def at_home(self, ball: GeodesicBall) -> "Statistic":
+        """This statistic for points that are carried to where the centre of the ball is the origin.
+
+        By default its loss there is that of the points carried back, so that a subclass need not know of it.
+        """
+        return _Carried(self, ball)
+
+    def clip_to_home(self, ball: GeodesicBall, data):
+        """What `at_home` takes for raw data: by default `clip`, as the data stay where they are."""
+        return self.clip(ball, data)
+
+    def minimizer(self, ball: GeodesicBall, data):
+        """The minimiser over the ball by a public number of steps, for mechanisms that release points around it."""
+        raise InputError(f"{self.description}: it has no minimizer, which LaplaceMechanism needs; use KNGMechanism.")
+
     def may_be_unbounded(self, manifold: Manifold) -> bool:
         """Whether the sensitivity holds on the whole manifold and the gradient norm outgrows the volume."""
         return False
@@ -75,8 +90,54 @@ class Statistic(abc.ABC):
         return 0.0
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Carried(Statistic):
+    """A statistic of points that lie at home, by what another says of them where they come from."""
+
+    inner: Statistic
+    ball: GeodesicBall  # where the points come from
+
+    def loss(self, manifold, x, datum):
+        return self.inner.loss(manifold, self.ball.from_home(x), datum)
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration):
+        return self.inner.gradient_sensitivity(self.ball, n, support_radius, calibration)
+
+    def gradient(self, manifold, x, data):
+        if type(self.inner).gradient is Statistic.gradient:
+            return super().gradient(manifold, x, data)
+        point = self.ball.from_home(x)
+        return jax.jvp(self.ball.to_home, (point,), (self.inner.gradient(manifold, point, data),))[1]
+
+    def gradient_norm(self, manifold, x, data):
+        if type(self.inner).gradient_norm is Statistic.gradient_norm:
+            return super().gradient_norm(manifold, x, data)
+        return self.inner.gradient_norm(manifold, self.ball.from_home(x), data)
+
+    def center(self, ball, data):
+        return self.ball.to_home(self.inner.center(self.ball, data))
+
+    def minimizer(self, ball, data):
+        return self.ball.to_home(self.inner.minimizer(self.ball, data))
+
+    def gradient_growth(self, manifold, center, data, farthest):
+        return self.inner.gradient_growth(manifold, self.ball.from_home(center), data, farthest)
+
+
+class Equivariant(Statistic):
+    """A statistic of points that isometries of the manifold carry along: ``loss(g x, g datum) = loss(x, datum)``."""
+
+    def at_home(self, ball):
+        """The same."""
+        return self
+
+    def clip_to_home(self, ball, data):
+        """`GeodesicBall.clip_to_home`."""
+        return ball.clip_to_home(data)
+
+
 @dataclasses.dataclass(frozen=True)
-class FrechetMean(Statistic):
+class FrechetMean(Equivariant):
     """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball."""
 
     def loss(self, manifold: Manifold, x, datum):
@@ -165,6 +226,10 @@ class EmpiricalRisk(Statistic):
     def loss(self, manifold, x, datum):
         """The user's function."""
         return self.function(x, datum)
+
+    def at_home(self, ball):
+        """With the function of points carried back, so that gradients are clipped at home."""
+        return dataclasses.replace(self, function=lambda y, datum: self.function(ball.from_home(y), datum))
 
     def gradient(self, manifold, x, data):
         """The mean of the clipped gradients."""

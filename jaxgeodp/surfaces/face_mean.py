@@ -8,7 +8,8 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.mechanisms.mechanism import host_array
+from jaxgeodp.mechanisms.mechanism import checked_again, host_array
+from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
@@ -106,15 +107,17 @@ class FaceMeanMechanism:
 
     def _release(self, data, ledger, numerics="idealized", finish=np.ascontiguousarray, more=None) -> Release:
         """``finish`` is the post-processing of the curves, ``more`` further public entries of the record."""
+        checked_again(self)
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
-        return self._curves._release(
-            self._records(host_array(type(self).__name__, data)),
-            ledger,
-            numerics,
-            type(self).__name__,
-            lambda curves: finish(_face(curves)),
-            {"layout": layout, **(more or {})},
-        )
+        with work_begins():
+            return self._curves._release(
+                self._records(host_array(type(self).__name__, data)),
+                ledger,
+                numerics,
+                type(self).__name__,
+                lambda curves: finish(_face(curves)),
+                {"layout": layout, **(more or {})},
+            )
 
     def _records(self, data):
         data = data if isinstance(data, jax.Array) else host_array(type(self).__name__, data)

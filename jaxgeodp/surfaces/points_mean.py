@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.mechanisms.mechanism import host_array, kind_of_data, record_count
-from jaxgeodp.privacy.entropy import system_key
+from jaxgeodp.compiling import compiled_ahead, like
+from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
+from jaxgeodp.privacy.clock import work_begins
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
@@ -86,6 +88,7 @@ class PointwiseGaussian:
         """
         return _release(
             self,
+            _clipped_to_ranges,
             self.half_range,
             data,
             ledger,
@@ -157,6 +160,7 @@ class JointGaussian:
         """
         return _release(
             self,
+            _pulled_to_norm,
             self.norm_bound,
             data,
             ledger,
@@ -180,7 +184,7 @@ def _records(mechanism, data):
     """Data of the template's shape, (n, N, 3), as floating point numbers."""
     name = type(mechanism).__name__
     data = data if isinstance(data, jax.Array) else host_array(name, data)
-    if data.ndim != 3 or data.shape[1:] != mechanism.template.shape or data.dtype.kind not in "fiu":
+    if data.ndim != 3 or data.shape[1:] != mechanism.template.shape or not is_numeric(data.dtype, "fiu"):
         raise InputError(
             f"{name}: data must be real numbers of shape (n, {len(mechanism.template)}, 3), got {kind_of_data(data)} "
             f"of shape {data.shape}."
@@ -195,9 +199,10 @@ def _simulate(mechanism, bounded, bound, key, data, num):
     return _draw(bounded, key, data, *(jnp.asarray(x, data.dtype) for x in public), num)
 
 
-def _release(mechanism, bound, data, ledger, *, theorem, formula, ball) -> Release:
+def _release(mechanism, bounded, bound, data, ledger, *, theorem, formula, ball) -> Release:
     name = type(mechanism).__name__
-    with jax.enable_x64(True):
+    checked_again(mechanism)
+    with work_begins(), jax.enable_x64(True):
         data = _records(mechanism, host_array(name, data)).astype(float)
         n = len(data)
         with np.errstate(over="ignore"):
@@ -207,8 +212,11 @@ def _release(mechanism, bound, data, ledger, *, theorem, formula, ball) -> Relea
                 f"{name}: bounds up to {np.max(bound):g} and scales from {np.min(scale):g} cannot be drawn in double "
                 "precision; choose other parameters."
             )
+        public = tuple(jnp.asarray(x, data.dtype) for x in (mechanism.template, bound, scale))
+        program = compiled_ahead(name, _draw, bounded, public_key(), like(data), *public, 1)
         return make_release(
-            lambda: np.asarray(mechanism.simulate(system_key(), data, 1))[0],
+            lambda: np.asarray(program(system_key(), data, *public))[0],
+            fallback=mechanism.template,
             ledger=ledger,
             guarantee=mechanism.guarantee,
             theorem=theorem,

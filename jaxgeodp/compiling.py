@@ -1,0 +1,36 @@
+"""Programs that are traced and compiled before any record is looked at: what can be refused is refused then."""
+
+import jax
+
+from jaxgeodp.checks import InputError
+
+
+def compiled_ahead(owner: str, function, *arguments, **static):
+    """The compiled program of a jitted function for arguments of these shapes.
+
+    Args:
+        owner: whom a refusal names.
+        function: made by `jax.jit`.
+        arguments: public arrays and pytrees, or what `like` makes of private ones.
+        static: arguments that are part of the program.
+
+    Returns:
+        A function of arguments like ``arguments``.
+
+    Raises:
+        ValueError: the function cannot be traced for these shapes, such as a loss of a user.
+    """
+    try:
+        return function.lower(*arguments, **static).compile()
+    except InputError:
+        raise
+    except Exception as error:  # only shapes have been looked at: its words hold nothing private
+        reason = (str(error).strip().splitlines() or ["no reason given"])[0]
+        raise InputError(
+            f"{owner}: its statistic cannot be evaluated on data of this shape ({type(error).__name__}: {reason})."
+        ) from error
+
+
+def like(array) -> jax.ShapeDtypeStruct:
+    """Shape, type and placement of a private array: all that compilation may see of it."""
+    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=getattr(array, "sharding", None))
