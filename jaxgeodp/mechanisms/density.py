@@ -204,12 +204,17 @@ class DensityMechanism(Mechanism):
         growth = self._growth(center, points, support)
 
         def log_density(x):
-            return -self._potential(x, center, points) / scale
+            return -self._finite_potential(x, center, points) / scale
 
         target = None if self._radial else log_density
         return rejection_sample(
             key, self.ball.manifold, target, center, growth, scale, num, support=support, block=block
         )
+
+    def _finite_potential(self, x, center, points):
+        """psi, 0 in place of what a user's statistic cannot say: a record that made it NaN would stop the sampler."""
+        value = self._potential(x, center, points)
+        return jnp.where(jnp.isfinite(value), value, 0.0)
 
     def _check_draws(self, n, calibration):
         if not self._radial:
@@ -269,7 +274,7 @@ def density_at_home(mechanism, home: Home, scale, support):
     ball = None if support is None else support.at_home
 
     def log_density(x):
-        value = -home.mechanism._potential(x, center, home.records) / scale
+        value = -home.mechanism._finite_potential(x, center, home.records) / scale
         return value if ball is None else jnp.where(ball.contains(x), value, -jnp.inf)
 
     return log_density

@@ -60,7 +60,7 @@ def draw_in_fixed_time(mechanism, key, data, scale, support, count):
 
     def log_target(x, distance):
         # A proposal is accepted by the distance it was proposed at, as in `rejection_sample`.
-        value = -(distance if mechanism._radial else home._potential(x, center, records)) / scale
+        value = -(distance if mechanism._radial else home._finite_potential(x, center, records)) / scale
         return value if region is None else jnp.where(region.contains(x), value, -jnp.inf)
 
     value, found = first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, count)
