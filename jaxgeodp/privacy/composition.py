@@ -2,19 +2,22 @@
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.accounts import amounts, parameters, total
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
 
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
     """The guarantee of all releases together.
 
-    - Pure: the exact sum of the epsilons, rounded up. With approximate ones also the sum of the deltas.
-    - Gaussian: sqrt(sum mu^2), which is exact. zCDP: the sum of the rhos.
+    - Pure: the sum of the epsilons. With approximate ones also the sum of the deltas.
+    - Gaussian: sqrt(sum mu^2). zCDP: the sum of the rhos.
     - Mixed, without ``delta``: zCDP where all imply it. With ``delta``: (epsilon, delta) by numerical composition of
       privacy loss distributions, rounded to the safe side (``pip install 'jaxgeodp[accounting]'``).
+
+    Without ``delta`` it is the exact sum of the numbers as they were written, as in a ledger (docs/ledger.md, "0.1 is
+    one tenth"): the smallest floats that, as written, are not below it.
 
     Args:
         guarantees: at least one.
@@ -26,7 +29,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     Example:
         >>> from jaxgeodp.privacy import GaussianDP, PureDP, compose
         >>> compose([PureDP(0.1), PureDP(0.2)])
-        PureDP(epsilon=0.30000000000000004)
+        PureDP(epsilon=0.3)
         >>> compose([GaussianDP(3.0), GaussianDP(4.0)])
         GaussianDP(mu=5.0)
     """
@@ -36,48 +39,24 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
             raise InputError(f"compose: {guarantee!r} is no guarantee; nothing follows from it.")
     if not guarantees:
         raise InputError("compose: needs at least one guarantee.")
-    kinds = {type(guarantee) for guarantee in guarantees}
     if delta is not None:
         return _by_loss_distributions(guarantees, delta)
-    if kinds == {PureDP}:
-        return PureDP(_sum_up(g.epsilon for g in guarantees))
-    if kinds <= {PureDP, ApproximateDP}:
-        deltas = (g.delta for g in guarantees if isinstance(g, ApproximateDP))
-        return ApproximateDP(_sum_up(g.epsilon for g in guarantees), _sum_up(deltas))
-    if kinds == {GaussianDP}:
-        return GaussianDP(_root_up([g.mu for g in guarantees]))
+    kind = _common(guarantees)
+    spent = total(kind, ((amounts(kind, guarantee), 1) for guarantee in guarantees))
+    return kind(**parameters(kind, spent, up=True))
+
+
+def _common(guarantees) -> type[Guarantee]:
+    """The strongest kind that all of them imply."""
+    kinds = {type(guarantee) for guarantee in guarantees}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds == {PureDP, ApproximateDP}:
+        return ApproximateDP
     if ApproximateDP not in kinds:
-        return ZeroConcentratedDP(_sum_up(map(_rho, guarantees)))
+        return ZeroConcentratedDP
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputError(f"compose: {names} have no common exact form; give delta to get an ApproximateDP.")
-
-
-def _sum_up(numbers) -> float:
-    """The sum of floats in exact arithmetic, rounded upwards."""
-    total = sum(map(Fraction, numbers), Fraction(0))
-    try:
-        rounded = float(total)
-    except OverflowError:
-        return math.inf  # which guarantees refuse
-    return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
-
-
-def _rho(guarantee) -> Fraction:
-    """What a guarantee is in zCDP, exactly: mu^2/2, epsilon^2/2."""
-    if isinstance(guarantee, ZeroConcentratedDP):
-        return Fraction(guarantee.rho)
-    return Fraction(guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon) ** 2 / 2
-
-
-def _root_up(numbers) -> float:
-    """The smallest float whose square is at least the sum of squares."""
-    total = sum((Fraction(number) ** 2 for number in numbers), Fraction(0))
-    root = math.hypot(*numbers)
-    while math.isfinite(root) and Fraction(root) ** 2 < total:
-        root = math.nextafter(root, math.inf)
-    while math.isfinite(root) and Fraction(below := math.nextafter(root, 0.0)) ** 2 >= total:
-        root = below
-    return root
 
 
 def _by_loss_distributions(guarantees, delta):
