@@ -208,15 +208,50 @@ def test_composition_is_exact_or_rounded_up():
         assert number(math.nextafter(rho, 0.0)) < exact / 2 <= number(rho)
 
 
+def test_gaussian_releases_together_are_exact_at_any_delta():
+    """At 1e-18 there was a refusal, which spoke of a sum of deltas."""
+    assert compose([GaussianDP(1.0)], delta=1e-6) == GaussianDP(1.0).to_approximate(1e-6)
+    for delta in (1e-18, 1e-300, 0.1):
+        assert compose([GaussianDP(1.0)] * 4, delta=delta) == GaussianDP(2.0).to_approximate(delta)
+
+
+def test_mixtures_have_an_answer_at_any_delta_above_the_sum():
+    pytest.importorskip("dp_accounting")
+    mixed = [PureDP(0.1), ApproximateDP(0.2, 1e-19), GaussianDP(0.6), GaussianDP(0.8)]
+    tiny = compose(mixed, delta=1e-18)
+    assert tiny.epsilon == pytest.approx(0.3 + GaussianDP(1.0).to_approximate(9e-19).epsilon, rel=1e-12)
+    assert compose(mixed, delta=1e-9).epsilon < 0.3 + GaussianDP(1.0).to_approximate(1e-9).epsilon
+    assert compose([PureDP(0.1), PureDP(0.2)], delta=1e-18) == ApproximateDP(0.3, 1e-18)
+    assert compose([ApproximateDP(0.1, 1e-20)] * 3, delta=3e-20) == ApproximateDP(0.3, 3e-20)
+    # Where the tail of what is left is all in one part, 1 - (1 - delta)^2 < 2 delta, only numbers tell.
+    assert compose([ApproximateDP(0.5, 1e-2)] * 2, delta=0.01995).epsilon < 1.1
+    for few in (2e-20, 1e-25):
+        with pytest.raises(ValueError, match=r"is below the sum of the deltas, 3e-20, or too near to it"):
+            compose([ApproximateDP(0.1, 1e-20)] * 3, delta=few)
+
+
+@pytest.mark.parametrize(("count", "epsilon", "mu"), [(1, 0.5, 1.0), (10, 2.0, 4.0)])
+def test_numerical_composition_is_not_below_the_truth(count, epsilon, mu):
+    """Of randomised responses and one Gaussian release, whose delta is a finite sum."""
+    pytest.importorskip("dp_accounting")
+    chance = 1 / (1 + math.exp(-epsilon))
+
+    def exact(total):
+        weights = (math.comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(count + 1))
+        shifts = (total - (2 * k - count) * epsilon for k in range(count + 1))
+        return math.fsum(w * delta_of_epsilon(mu, shift) for w, shift in zip(weights, shifts, strict=True))
+
+    for delta in (1e-8, 3e-14):
+        together = compose([PureDP(epsilon)] * count + [GaussianDP(mu)], delta=delta)
+        assert exact(together.epsilon) <= delta
+
+
 def test_mixed_composition_through_loss_distributions():
     pytest.importorskip("dp_accounting")
     # Alone, a guarantee comes back: sensitivities are replace-one already and must not be doubled.
     alone = compose([GaussianDP(1.0)], delta=1e-6).epsilon
-    assert alone == pytest.approx(GaussianDP(1.0).to_approximate(1e-6).epsilon, rel=2e-3)
-    assert alone >= GaussianDP(1.0).to_approximate(1e-6).epsilon * (1 - 1e-9)
+    assert compose([PureDP(1e-9), GaussianDP(1.0)], delta=1e-6).epsilon == pytest.approx(alone, rel=2e-3)
     assert compose([PureDP(0.7)], delta=1e-6).epsilon == pytest.approx(0.7, rel=1e-3)
-    pair = compose([GaussianDP(0.6), GaussianDP(0.8)], delta=1e-5).epsilon
-    assert pair == pytest.approx(GaussianDP(1.0).to_approximate(1e-5).epsilon, rel=2e-3)
     mixed = compose([PureDP(0.5), GaussianDP(1.0)], delta=1e-6).epsilon
     assert alone < mixed < 0.5 + alone
     assert compose([ApproximateDP(0.5, 1e-7), GaussianDP(1.0)], delta=1e-6).epsilon > mixed
