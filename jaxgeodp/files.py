@@ -4,9 +4,12 @@ import contextlib
 import errno
 import os
 import pathlib
-import tempfile
+import secrets
+from collections.abc import Callable, Iterator
 
 from jaxgeodp.checks import InputError
+
+_TAKEN = "was written meanwhile by another process and is left as it is"
 
 
 def write_atomically(path, content: str | bytes, *, private: bool = False, replace: bool = True) -> None:
@@ -22,29 +25,122 @@ def write_atomically(path, content: str | bytes, *, private: bool = False, repla
         OSError: the system cannot write, or the file exists and is not to be replaced; nothing has changed then.
     """
     path = pathlib.Path(path)
+    with _naming(path):
+        handle, temporary = new_file(path.parent, private)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                _fill(stream, content)
+            _put(temporary, path, replace)
+        except BaseException:
+            _remove(temporary)
+            raise
+
+
+@contextlib.contextmanager
+def reserved(path, size: int, *, replace: bool = True) -> Iterator[Callable[[str | bytes], None]]:
+    """Take room on the disk for a file of at most ``size`` bytes before what it will hold exists.
+
+    It yields what writes the file, once, in the way of `write_atomically`. Nothing remains if that is not called.
+    Content that is on the disk but cannot get its name, as another process has taken it, is kept under a name beside
+    it: the error says which.
+
+    Raises:
+        OSError: there is no room, no right to write, or the file exists and is not to be replaced.
+    """
+    path = pathlib.Path(path)
+    with _naming(path):
+        if not replace and os.path.lexists(path):
+            raise _taken(path)
+        handle, temporary = new_file(path.parent)
+    with contextlib.ExitStack() as leftovers:
+        leftovers.callback(_remove, temporary)
+        stream = leftovers.enter_context(os.fdopen(handle, "wb"))
+        with _naming(path):
+            _allocate(stream.fileno(), size)
+
+        def write(content):
+            with _naming(path), stream:
+                _fill(stream, content)
+            try:
+                _put(temporary, path, replace)
+            except OSError as error:
+                kept = _kept(temporary, path)
+                leftovers.pop_all()
+                reason = _TAKEN if isinstance(error, FileExistsError) else error.strerror
+                raise OSError(error.errno, f"{reason}; what should be there is in {kept}", str(path)) from None
+
+        yield write
+
+
+def new_file(folder, private: bool = False) -> tuple[int, str]:
+    """Descriptor and path of a new file, named ``.part-...``, for the user only or with the permissions of any file.
+
+    The system applies the process's mask itself; asking for the mask would change it for all threads.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    while True:
+        path = os.path.join(folder, f".part-{secrets.token_hex(8)}")
+        with contextlib.suppress(FileExistsError):
+            return os.open(path, flags, 0o600 if private else 0o666), path
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """A full disk does not say where."""
     try:
-        _write(path, content, private, replace)
+        yield
     except OSError as error:
-        if error.filename is None and error.errno is not None:  # a full disk does not say where
+        if error.filename is None and error.errno is not None:
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
-def _write(path, content, private, replace):
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".part-")
+def _allocate(handle, size):
+    """Blocks for so many bytes, or, where the file system promises none, as many zeros; on the disk."""
+    if not _promised(handle, size):
+        with open(handle, "wb", closefd=False) as stream:
+            stream.write(bytes(size))
+    os.fsync(handle)
+
+
+def _promised(handle, size) -> bool:
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content.encode() if isinstance(content, str) else content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not private:
-            allow_as_usual(temporary)
-        if replace or not _claimed(path, temporary):
-            os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+        os.posix_fallocate(handle, 0, size)
+        return True
+    except AttributeError:  # not on every system
+        return False
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+        return False
+
+
+def _fill(stream, content):
+    stream.seek(0)
+    stream.write(content.encode() if isinstance(content, str) else content)
+    stream.truncate()
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+def _put(temporary, path, replace):
+    if replace or not _claimed(path, temporary):
+        os.replace(temporary, path)
+
+
+def _kept(temporary, path):
+    """A complete file under a name that is free, or still under its temporary one."""
+    name = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+    try:
+        os.rename(temporary, name)
+    except OSError:
+        return temporary
+    return name
+
+
+def _remove(path):
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
 
 
 def _claimed(path, temporary) -> bool:
@@ -60,16 +156,11 @@ def _claimed(path, temporary) -> bool:
         os.unlink(temporary)
         return True
     except FileExistsError:
-        raise FileExistsError(
-            errno.EEXIST, "was written meanwhile by another process and is left as it is; name another file", str(path)
-        ) from None
+        raise _taken(path) from None
 
 
-def allow_as_usual(path) -> None:
-    """Give a file of mkstemp, which is private to the user, the permissions of any new file."""
-    umask = os.umask(0)
-    os.umask(umask)
-    os.chmod(path, 0o666 & ~umask)
+def _taken(path):
+    return FileExistsError(errno.EEXIST, f"{_TAKEN}; name another file", str(path))
 
 
 @contextlib.contextmanager

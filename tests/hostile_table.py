@@ -250,8 +250,11 @@ all readers. This page is printed by `python tests/hostile_table.py`.
 
 PROCESSES = [
     ("two processes, or twenty threads, write one file", "one wins, its file is complete, the others are told"),
-    ("another process writes --out while a release is made", "exit 1: was written meanwhile by another process"),
-    ("the disk is full, or files may not grow", "exit 1: File too large; no partial file"),
+    (
+        "another process writes --out while a release is made",
+        "exit 1: was written meanwhile by another process; the record is kept beside it",
+    ),
+    ("the disk is full, or files may not grow", "exit 1 before the charge: File too large; no partial file"),
     ("the console knows ASCII only", "released; other characters are escaped"),
     ("the standard output is full", "exit 1: the standard output: No space left on device"),
     ("a processed face in the private folder is damaged", "made again"),

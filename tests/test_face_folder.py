@@ -1,7 +1,9 @@
 """Folders of meshes: orientation, landmarks, what is kept, what custodians are told and others are not."""
 
 import csv
+import errno
 import json
+import os
 import stat
 
 import chex
@@ -332,6 +334,20 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
     assert len(set(private.glob("*.npz")) - kept) == 1, "only what was mended is done again"
     assert sorted(path.name for path in empty.iterdir()) == ["face.png", "release.json", "template.png"]
+
+
+def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, monkeypatch):
+    ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    options = ["--norm-bound", 1e-4, "--out", tmp_path / "out", "--ledger", ledger.path, "--dataset", "faces"]
+    code, text = call(meshes, public, *options)
+    assert code == 1 and "No space left on device" in text
+    assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["template.png"]
 
 
 def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, monkeypatch):

@@ -181,12 +181,17 @@ def test_the_exact_check_sees_one_step_too_much():
 def test_calibration_is_exact(dim, sensitivity, strength):
     laplace = grid.laplace_noise(dim, sensitivity, 1.0, strength)
     # No vector of integers of this length has coordinates that sum to more than floor(sqrt(dim) sensitivity).
-    assert math.isqrt(dim * sensitivity**2) <= laplace.scale * Fraction(strength)
+    assert math.isqrt(dim * sensitivity**2) <= laplace.scale * Fraction(repr(strength))
     gaussian = grid.gaussian_noise(sensitivity, 1.0, strength)
     spent = Fraction(sensitivity**2, 2 * gaussian.scale**2)
-    assert spent <= Fraction(strength) ** 2 / 2
+    assert spent <= Fraction(repr(strength)) ** 2 / 2
     promised = grid.zcdp([gaussian, gaussian])
-    assert 2 * spent <= Fraction(promised.rho) <= 2 * spent * (1 + Fraction(1, 2**50))
+    assert 2 * spent <= Fraction(repr(promised.rho)) <= 2 * spent * (1 + Fraction(1, 2**50))
+
+
+def test_parameters_of_the_grid_are_the_numbers_that_were_written():
+    # 0.3 as a float is a little less than 3/10, which is what the record promises.
+    assert grid.laplace_noise(1, 3, 1.0, 0.3).scale == grid.gaussian_noise(3, 1.0, 0.3).scale == 10
 
 
 def test_sums_are_made_of_integers_of_any_size():

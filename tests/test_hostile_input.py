@@ -1,8 +1,11 @@
 """Hostile input: the table of `hostile_table`, processes that meet, and readers under random bytes."""
 
+import errno
 import json
 import os
 import pathlib
+import re
+import stat
 import subprocess
 import sys
 import threading
@@ -12,7 +15,8 @@ import pytest
 from hostile_cases import GOOD, command, release
 from hostile_table import CASES, page
 
-from jaxgeodp import TangentLaplace, files
+from jaxgeodp import Ledger, PureDP, TangentLaplace, files
+from jaxgeodp.checks import InputError
 from jaxgeodp.surfaces import folder as faces
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs" / "hostile_input.md"
@@ -118,7 +122,11 @@ def test_a_file_that_appears_meanwhile_stays(tmp_path, monkeypatch, links):
     result = release(tmp_path)
     assert result.code == 1 and "was written meanwhile by another process" in " ".join(result.output.split())
     check_words(result)
-    assert out.read_text() == "precious" and set(tmp_path.iterdir()) == before | {out}
+    assert out.read_text() == "precious"
+    # What was drawn is not lost: it has another name, which the sentence tells.
+    (kept,) = set(tmp_path.iterdir()) - before - {out}
+    assert f"what should be there is in {kept}." in "".join(result.output.splitlines())
+    assert re.fullmatch(r"out-[0-9a-f]{8}\.json", kept.name) and json.loads(kept.read_text())["n"] == 4
 
 
 def process(arguments, first="", **options):
@@ -133,7 +141,7 @@ def release_call(folder, out):
 
 
 def test_of_two_commands_one_wins(tmp_path):
-    """Whether the other one is told before or after its draw, it writes nothing."""
+    """If the other one is told after its draw, it has written its record beside."""
     np.save(tmp_path / "data.npy", GOOD)
     call = [part for part in release_call(tmp_path, "out.json") if part != "--overwrite"]
     command = [sys.executable, "-c", "from jaxgeodp.cli import main; main()", *map(str, call)]
@@ -143,8 +151,9 @@ def test_of_two_commands_one_wins(tmp_path):
     ((_, sentence, code),) = [answer for answer in answers if answer[2]]
     assert code in (1, 2) and sentence.startswith("Error: ") and len(sentence.splitlines()) == 1
     assert "was written meanwhile" in sentence or "exists; name another file" in sentence
-    assert json.loads((tmp_path / "out.json").read_text())["n"] == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npy", "out.json"]
+    records = {path.name for path in tmp_path.iterdir()} - {"data.npy"}
+    assert "out.json" in records and len(records) == 1 + ("what should be there is in" in sentence)
+    assert all(json.loads((tmp_path / name).read_text())["n"] == 4 for name in records)
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path):
@@ -159,6 +168,78 @@ def test_a_full_disk_leaves_the_old_file(tmp_path):
     assert answer.stderr.strip() == f"Error: {tmp_path / 'out.json'}: File too large."
     assert (tmp_path / "out.json").read_text() == "precious"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.npy", "out.json"]
+
+
+def test_a_record_without_room_is_refused_before_its_charge(tmp_path):
+    """Files may grow to what the ledger needs, and no further: the record of 4,000 numbers does not fit."""
+    np.save(tmp_path / "data.npy", np.zeros((4, 4000)))
+    ledger, before = Ledger(tmp_path / "b.db", PureDP(10.0)), sorted(path.name for path in tmp_path.iterdir())
+    call = [part if part != "sphere" else "euclidean" for part in release_call(tmp_path, "out.json")]
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))"
+    answer = process([*call, "--ledger", ledger.path], stdout=subprocess.PIPE, first=limit)
+    assert answer.returncode == 1 and answer.stderr.strip() == f"Error: {tmp_path / 'out.json'}: File too large."
+    assert ledger.account().releases == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_room_is_taken_before_there_is_content(tmp_path, monkeypatch):
+    path = tmp_path / "out.json"
+    with files.reserved(path, 300_000) as write:
+        (place,) = tmp_path.iterdir()
+        assert place.stat().st_blocks * 512 >= 300_000 and not path.exists()
+        write("short")
+    assert path.read_text() == "short" and list(tmp_path.iterdir()) == [path]
+    # A refusal leaves nothing, and neither does a file system without promises that is full.
+    with pytest.raises(InputError), files.reserved(path, 10):
+        raise InputError
+    assert path.read_text() == "short" and list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileExistsError, match="was written meanwhile"), files.reserved(path, 10, replace=False):
+        raise AssertionError
+
+    def unknown(*_):
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    monkeypatch.setattr(files.os, "posix_fallocate", unknown)
+    with files.reserved(path, 300_000) as write:
+        (place,) = set(tmp_path.iterdir()) - {path}
+        assert place.stat().st_size == 300_000
+        write("long" * 100_000)
+    assert path.read_text() == "long" * 100_000 and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["release", "rename"])
+def test_a_record_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch, name):
+    path = tmp_path / "out.json"
+
+    def fail(*_):
+        raise OSError(errno.EIO, "the disk is ill")
+
+    monkeypatch.setattr(files.os, "replace", fail)
+    if name == "rename":
+        monkeypatch.setattr(files.os, "rename", fail)
+    with pytest.raises(OSError, match="the disk is ill; what should be there is in") as caught:
+        with files.reserved(path, 10) as write:
+            write("precious")
+    (kept,) = tmp_path.iterdir()
+    assert kept.read_text() == "precious" and caught.value.strerror.endswith(str(kept))
+
+
+def test_permissions_are_those_of_any_file_and_the_mask_is_not_touched(tmp_path, monkeypatch):
+    """To ask for the mask of a process is to change it, for a moment, for all of its threads."""
+    (tmp_path / "usual").touch()
+
+    def touched(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(os, "umask", touched)
+    files.write_atomically(tmp_path / "written", "x")
+    files.write_atomically(tmp_path / "private", "x", private=True)
+    Ledger(tmp_path / "ledger", PureDP(1.0))
+    with files.reserved(tmp_path / "reserved", 10) as write:
+        write("x")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes.pop("private") == 0o600
+    assert set(modes) == {"usual", "written", "ledger", "reserved"} and len(set(modes.values())) == 1
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from decimal_tails import normal_tail
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -50,7 +51,8 @@ from jaxgeodp.privacy import (
     ledger_file,
     record_digest,
 )
-from jaxgeodp.privacy.accounts import amounts, written
+from jaxgeodp.privacy.accounts import amounts
+from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import add_budget, contents
 from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
@@ -148,6 +150,28 @@ def test_mixed_budgets_agree_with_composition(tmp_path, budget, charges, spent):
         assert number == pytest.approx(getattr(together, name), rel=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("budget", "charges"),
+    [
+        (PureDP(0.3), [PureDP(0.1)] * 3),
+        (PureDP(1.0), [PureDP(1 / 3)] * 2 + [PureDP(0.2)]),
+        (ApproximateDP(0.7, 3e-7), [ApproximateDP(0.1, 1e-7)] * 3 + [PureDP(0.4)]),
+        (GaussianDP(1.1), [GaussianDP(0.1), GaussianDP(0.7), GaussianDP(0.3)]),
+        (ZeroConcentratedDP(0.03), [GaussianDP(0.1), PureDP(0.2), ZeroConcentratedDP(0.005)]),
+    ],
+    ids=["three tenths", "thirds", "approximate", "gaussian", "mixed"],
+)
+def test_a_ledger_and_compose_give_the_same_sum(tmp_path, budget, charges):
+    ledger = Ledger(tmp_path / "b.db", budget)
+    for guarantee in charges:
+        ledger.charge(guarantee, "m")
+    assert ledger.account().spent == vars(compose(charges))
+    # What compose says of them is granted by a budget of that size, to the last one.
+    exact = Ledger(tmp_path / "b.db", compose(charges), "exact")
+    for guarantee in charges:
+        exact.charge(guarantee, "m")
+
+
 def test_delta_runs_out_by_itself(tmp_path):
     ledger = Ledger(tmp_path / "b.db", ApproximateDP(10.0, 1e-6))
     ledger.charge(ApproximateDP(1.0, 6e-7), "m")
@@ -156,23 +180,11 @@ def test_delta_runs_out_by_itself(tmp_path):
     assert ledger.account().left == {"epsilon": 0.0, "delta": 4e-7}
 
 
-def normal_tail(x):
-    """Phi(-x) in 60 digits, by the alternating series of erfc."""
-    with decimal.localcontext(prec=120):
-        term, total, k = x, x, 0
-        while abs(term) > decimal.Decimal(10) ** -80:
-            k += 1
-            term = -term * x * x / (2 * k)
-            total += term / (2 * k + 1)
-        pi = decimal.Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803")
-        return decimal.Decimal("0.5") - total / (2 * pi).sqrt()
-
-
 @pytest.mark.parametrize("epsilon", [1e-15, 1e-10, 1e-6, 1e-3, 0.1, 0.9999, 1.0, 3.0, 20.0])
 def test_what_a_pure_release_takes_of_a_gaussian_budget_is_proven_and_tight(epsilon):
-    (square,) = amounts(GaussianDP(1.0), PureDP(epsilon))
+    (square,) = amounts(GaussianDP, PureDP(epsilon))
     with decimal.localcontext(prec=100):
-        mu, bound = square.sqrt(), 1 / (1 + decimal.Decimal(epsilon).exp())
+        mu, bound = square.sqrt(), 1 / (1 + decimal.Decimal(repr(epsilon)).exp())
         # mu is enough if Phi(-mu/2) is at most 1/(1 + e^epsilon).
         assert normal_tail(mu / 2) <= bound < normal_tail(mu * (1 - decimal.Decimal("3e-12")) / 2)
 

@@ -301,6 +301,29 @@ def log_normaliser(manifold, points, weights, scale, support, rings=400, spokes=
     return jax.scipy.special.logsumexp(jax.lax.map(ring, (jnp.asarray(t), jnp.log(0.5 * reach * quadrature))))
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_zcdp_of_kng_follows_from_its_scale(epsilon):
+    """A flag once gave epsilon^2/8 whatever the scale was: less than the divergence of these two Laplace laws."""
+    ball = GeodesicBall(Euclidean(1), [0.0], 1.0)
+    half_noise = KNGMechanism(ball, epsilon)
+    calibration = half_noise.calibrate(10)
+    assert calibration.scale == pytest.approx(calibration.sensitivity.value / epsilon)
+    # The gradient norm is |x - mean|; the means of neighbours are the sensitivity, epsilon scales, apart.
+    rho = half_noise.zcdp(10).rho
+    assert epsilon**2 / 8 < epsilon + math.exp(-epsilon) - 1 <= rho <= PureDP(epsilon).to_zcdp().rho
+    for order in (1.5, 2.0, 10.0):
+        share = order / (2 * order - 1)
+        total = share * math.exp((order - 1) * epsilon) + (1 - share) * math.exp(-order * epsilon)
+        assert math.log(total) / (order - 1) <= rho * order
+    # With twice the scale, a quarter.
+    doubled = KNGMechanism(ball, epsilon, calibration="theorem")
+    assert doubled.zcdp(10).rho == pytest.approx(epsilon**2 / 8, rel=1e-12)
+    with pytest.raises(TypeError):
+        PureDP(epsilon).to_zcdp(bounded_range=True)
+    with pytest.raises(ValueError, match="nothing is proven"):
+        KNGMechanism(ball, epsilon, calibration="paper").zcdp(10)
+
+
 @pytest.mark.parametrize(
     ("manifold", "radius", "n"),
     [

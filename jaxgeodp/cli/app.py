@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wro
 contains a private value.
 """
 
+import math
 import os
 import pathlib
 import platform
@@ -20,6 +21,7 @@ from jaxgeodp.cli.frame import (
     check_writable,
     one_sentence_errors,
     quiet_libraries,
+    record_room,
     robust_output,
     shown,
     use_compilation_cache,
@@ -139,6 +141,7 @@ def release(
 
         from jaxgeodp.cli.reading import read_center, read_records
         from jaxgeodp.domain import GeodesicBall
+        from jaxgeodp.files import reserved
         from jaxgeodp.mechanisms.names import GAUSSIAN, IN_TANGENT_SPACE, WITH_DENSITY
         from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
@@ -180,10 +183,14 @@ def release(
                 chosen = WITH_DENSITY[mechanism](ball, given, statistics[statistic](), calibration=calibration)
             options = {"delta": delta} if delta else {}
             options |= {} if numerics == "idealized" else {"numerics": numerics}
-            result = chosen.release(records, **options, **({} if book is None else {"ledger": book}))
-        result.save(out, overwrite)
+            options |= {} if book is None else {"ledger": book}
+            numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
+            # Room on the disk before the charge: a value that cannot be written would be lost.
+            with reserved(out, record_room(numbers), replace=overwrite) as write:
+                result = chosen.release(records, **options)
+                write(result.to_json())
     OUTPUT.print(
-        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given:g}, "
+        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given!r}, "
         f"n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
         f"{result.record['scale']:.4g}.",
         soft_wrap=True,

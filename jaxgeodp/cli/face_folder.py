@@ -4,6 +4,7 @@ Everything that could be wrong about the call is said before the first mesh is r
 code depends on a mesh.
 """
 
+import contextlib
 import hashlib
 import json
 import pathlib
@@ -12,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.frame import OUTPUT, shown
+from jaxgeodp.cli.frame import OUTPUT, record_room, shown
+from jaxgeodp.files import reserved
 from jaxgeodp.privacy.grid import check_numerics
-from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 from jaxgeodp.privacy.ledger import Ledger
 
 _MU = 3.0
@@ -23,6 +24,7 @@ _CURVES = 23
 # Noise above this part of the template's size drowns what tells people apart, and soon the face.
 _MOST_NOISE = 0.05
 _RIDGE = 0.1
+_RECORD = "release.json"
 _UNIT = "one mesh file; for a person with k files, mu is k times as large"
 
 
@@ -73,31 +75,39 @@ def process_folder(call: FolderCall) -> None:
         # Before the work: what cannot be written or drawn shows now.
         out.mkdir(parents=True, exist_ok=True)
         _draw_face(out / "template.png", "template (public)", public.curves, public)
-    ridge = _RIDGE if call.registration else None
-    with progress_bar("faces", len(files)) as advance:
-        faces = process_faces(
-            files,
-            call.nose,
-            call.up,
-            public,
-            ridge,
-            call.fill_holes,
-            private,
-            None,
-            advance,
-            own,
-            _bounds(design),
-            call.scan,
-            file_triangles(call.template),
-        )
-    report = shown(private / "report.csv")
-    if call.prepare:
-        _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
-        return
-    release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=_described(call, public))
-    release.save(out / "release.json")
-    draw_release(out / "release.json", out, public)
+    described, triangles = _described(call, public), file_triangles(call.template)
+    with _place(call, out, public) as write:
+        with progress_bar("faces", len(files)) as advance:
+            faces = process_faces(
+                files,
+                call.nose,
+                call.up,
+                public,
+                _RIDGE if call.registration else None,
+                call.fill_holes,
+                private,
+                None,
+                advance,
+                own,
+                _bounds(design),
+                call.scan,
+                triangles,
+            )
+        report = shown(private / "report.csv")
+        if call.prepare:
+            _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
+            return
+        release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
+        write(release.to_json())
+    draw_release(out / _RECORD, out, public)
     _say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
+
+
+def _place(call, out, public):
+    """Room on the disk for the record, before the work: a value that cannot be written would be lost when charged."""
+    if call.prepare:
+        return contextlib.nullcontext()
+    return reserved(out / _RECORD, record_room(public.curves.size), replace=False)
 
 
 def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> None:
@@ -147,8 +157,7 @@ def _checked_numbers(call):
 
 def _guarantee(design, numerics):
     """What the release will take from a budget, nearly: on the grid a little less."""
-    mu = design.guarantee.mu
-    return design.guarantee if numerics == "idealized" else ZeroConcentratedDP(0.5 * mu * mu)
+    return design.guarantee if numerics == "idealized" else design.guarantee.to_zcdp()
 
 
 def _files(call):

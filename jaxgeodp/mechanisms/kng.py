@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import jax
 
@@ -10,7 +11,9 @@ from jaxgeodp.bounds.normalizer import best_support_radius, calibrated_scale, no
 from jaxgeodp.bounds.sensitivity import paper_gradient_sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.mechanisms.density import DensityMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration
+from jaxgeodp.mechanisms.mechanism import Calibration, record_count
+from jaxgeodp.privacy.decimals import float_above
+from jaxgeodp.privacy.guarantee import NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.statistics.statistic import FrechetMean
 
 _DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
@@ -83,6 +86,23 @@ class KNGMechanism(DensityMechanism):
         support = self._ball(reach)
         self._check_existence(n, scale, support)
         return Calibration(sensitivity, scale, support, _DOUBLED)
+
+    def zcdp(self, n: int) -> ZeroConcentratedDP:
+        """What one release (without ``delta``) of n records promises in zCDP: rho = (sensitivity/scale)^2/2.
+
+        The log densities of neighbours differ by at most sensitivity/scale up and down, and by the logarithms of their
+        normalising constants, which are the same everywhere: their ratio has the range 2 sensitivity/scale, of which
+        rho is an eighth of the square (Cesar & Rogers 2021). It is epsilon^2/8 at scale 2 sensitivity/epsilon, and up
+        to epsilon^2/2 by Theorem J.
+
+        Raises:
+            ValueError: see `calibrate`; or nothing is proven.
+        """
+        if isinstance(self.guarantee, NotProven):
+            raise InputError("KNGMechanism: nothing is proven for calibration='paper'; choose another for zCDP.")
+        calibration = self.calibrate(record_count(n))
+        ratio = Fraction(calibration.sensitivity.value) / Fraction(calibration.scale)
+        return ZeroConcentratedDP(min(float_above(ratio**2 / 2), PureDP(self.epsilon).to_zcdp().rho))
 
     def _by_normalizer(self, n):
         """Theorems J and L, where they apply."""

@@ -2,19 +2,29 @@
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.accounts import amounts, parameters, total
+from jaxgeodp.privacy.decimals import add, float_above, float_below, written
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
+
+# Of the losses in numerical composition.
+_STEP = 1e-4
+# In delta, for each part: hundreds of times what rounding in Fourier transforms was seen to take off.
+_TRANSFORM = 1e-13
 
 
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
     """The guarantee of all releases together.
 
-    - Pure: the exact sum of the epsilons, rounded up. With approximate ones also the sum of the deltas.
-    - Gaussian: sqrt(sum mu^2), which is exact. zCDP: the sum of the rhos.
-    - Mixed, without ``delta``: zCDP where all imply it. With ``delta``: (epsilon, delta) by numerical composition of
-      privacy loss distributions, rounded to the safe side (``pip install 'jaxgeodp[accounting]'``).
+    - Pure: the sum of the epsilons. With approximate ones also the sum of the deltas.
+    - Gaussian: sqrt(sum mu^2). zCDP: the sum of the rhos.
+    - Mixed, without ``delta``: zCDP where all imply it.
+    - With ``delta``: (epsilon, delta). Gaussian ones are exact; of mixtures the smaller of two bounds, the sum of the
+      epsilons and numerical composition of privacy loss distributions (``pip install 'jaxgeodp[accounting]'``).
+
+    Without ``delta`` it is the exact sum of the numbers as they were written, as in a ledger (docs/ledger.md, "0.1 is
+    one tenth"): the smallest floats that, as written, are not below it.
 
     Args:
         guarantees: at least one.
@@ -26,7 +36,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     Example:
         >>> from jaxgeodp.privacy import GaussianDP, PureDP, compose
         >>> compose([PureDP(0.1), PureDP(0.2)])
-        PureDP(epsilon=0.30000000000000004)
+        PureDP(epsilon=0.3)
         >>> compose([GaussianDP(3.0), GaussianDP(4.0)])
         GaussianDP(mu=5.0)
     """
@@ -36,74 +46,82 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
             raise InputError(f"compose: {guarantee!r} is no guarantee; nothing follows from it.")
     if not guarantees:
         raise InputError("compose: needs at least one guarantee.")
-    kinds = {type(guarantee) for guarantee in guarantees}
     if delta is not None:
-        return _by_loss_distributions(guarantees, delta)
-    if kinds == {PureDP}:
-        return PureDP(_sum_up(g.epsilon for g in guarantees))
-    if kinds <= {PureDP, ApproximateDP}:
-        deltas = (g.delta for g in guarantees if isinstance(g, ApproximateDP))
-        return ApproximateDP(_sum_up(g.epsilon for g in guarantees), _sum_up(deltas))
-    if kinds == {GaussianDP}:
-        return GaussianDP(_root_up([g.mu for g in guarantees]))
+        return _with_delta(guarantees, delta)
+    kind = _common(guarantees)
+    spent = total(kind, ((amounts(kind, guarantee), 1) for guarantee in guarantees))
+    return kind(**parameters(kind, spent, up=True))
+
+
+def _common(guarantees) -> type[Guarantee]:
+    """The strongest kind that all of them imply."""
+    kinds = {type(guarantee) for guarantee in guarantees}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if kinds == {PureDP, ApproximateDP}:
+        return ApproximateDP
     if ApproximateDP not in kinds:
-        return ZeroConcentratedDP(_sum_up(map(_rho, guarantees)))
+        return ZeroConcentratedDP
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise InputError(f"compose: {names} have no common exact form; give delta to get an ApproximateDP.")
 
 
-def _sum_up(numbers) -> float:
-    """The sum of floats in exact arithmetic, rounded upwards."""
-    total = sum(map(Fraction, numbers), Fraction(0))
-    try:
-        rounded = float(total)
-    except OverflowError:
-        return math.inf  # which guarantees refuse
-    return rounded if Fraction(rounded) >= total else math.nextafter(rounded, math.inf)
-
-
-def _rho(guarantee) -> Fraction:
-    """What a guarantee is in zCDP, exactly: mu^2/2, epsilon^2/2."""
-    if isinstance(guarantee, ZeroConcentratedDP):
-        return Fraction(guarantee.rho)
-    return Fraction(guarantee.mu if isinstance(guarantee, GaussianDP) else guarantee.epsilon) ** 2 / 2
-
-
-def _root_up(numbers) -> float:
-    """The smallest float whose square is at least the sum of squares."""
-    total = sum((Fraction(number) ** 2 for number in numbers), Fraction(0))
-    root = math.hypot(*numbers)
-    while math.isfinite(root) and Fraction(root) ** 2 < total:
-        root = math.nextafter(root, math.inf)
-    while math.isfinite(root) and Fraction(below := math.nextafter(root, 0.0)) ** 2 >= total:
-        root = below
-    return root
-
-
-def _by_loss_distributions(guarantees, delta):
-    """Numerical composition. Our guarantees are replace-one already: one pair of laws each, whose loss counts once."""
+def _with_delta(guarantees, delta) -> ApproximateDP:
+    """The better of two bounds: Gaussian ones exactly and the rest by addition, or everything numerically."""
     if not 0.0 < delta < 1.0:
         raise InputError(f"compose: delta must be a number between 0 and 1, got {delta!r}.")
     if any(isinstance(g, ZeroConcentratedDP) for g in guarantees):
         raise InputError("compose: a zCDP guarantee has no loss distribution; compose without delta and convert.")
+    gaussian = [g for g in guarantees if isinstance(g, GaussianDP)]
+    parts = [g for g in guarantees if not isinstance(g, GaussianDP)]
+    if gaussian:
+        gaussian = [compose(gaussian)]  # exactly one mu
+    if not parts:
+        return gaussian[0].to_approximate(delta)
+    added = _added(parts, gaussian, delta)
+    numerically = _by_loss_distributions(parts + gaussian, delta)
+    if math.isinf(min(added, numerically)):
+        (_, deltas) = total(ApproximateDP, ((amounts(ApproximateDP, part), 1) for part in parts))
+        raise InputError(
+            f"compose: delta={delta!r} is below the sum of the deltas, {float_above(deltas)!r}, or too near to it; "
+            "choose a larger one."
+        )
+    return ApproximateDP(min(added, numerically), delta)
+
+
+def _added(parts, gaussian, delta) -> float:
+    """The sum of the epsilons, where the Gaussian one has what is left of delta; infinite where nothing is."""
+    epsilons, deltas = total(ApproximateDP, ((amounts(ApproximateDP, part), 1) for part in parts))
+    left = add(written(delta), deltas, -1)
+    if left < 0 or (gaussian and not float_below(left) > 0.0):
+        return math.inf
+    if gaussian:
+        epsilons = add(epsilons, written(gaussian[0].to_approximate(float_below(left)).epsilon))
+    return float_above(epsilons)
+
+
+def _by_loss_distributions(guarantees, delta) -> float:
+    """Numerical composition. Our guarantees are replace-one already: one pair of laws each, whose loss counts once.
+
+    The package rounds to the safe side, except in its Fourier transforms, for which delta is lowered; infinite where
+    too little of it is left.
+    """
     try:
         from dp_accounting.pld import common, privacy_loss_distribution
     except ImportError:
         raise InputError(
             "compose: delta needs the package dp-accounting: pip install 'jaxgeodp[accounting]'."
         ) from None
-    total = None
+    together = None
     for guarantee in guarantees:
         if isinstance(guarantee, GaussianDP):
             # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
             part = privacy_loss_distribution.from_gaussian_mechanism(
-                1.0, sensitivity=guarantee.mu, value_discretization_interval=1e-4
+                1.0, sensitivity=guarantee.mu, value_discretization_interval=_STEP
             )
         else:
-            parameters = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
-            part = privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=1e-4)
-        total = part if total is None else total.compose(part)
-    epsilon = total.get_epsilon_for_delta(delta)
-    if not math.isfinite(epsilon):
-        raise InputError(f"compose: delta={delta:g} is below the sum of the deltas; choose a larger one.")
-    return ApproximateDP(max(epsilon, 1e-12), delta)
+            parameters_of = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
+            part = privacy_loss_distribution.from_privacy_parameters(parameters_of, value_discretization_interval=_STEP)
+        together = part if together is None else together.compose(part)
+    safe = delta - _TRANSFORM * len(guarantees)
+    return max(together.get_epsilon_for_delta(safe), 1e-12) if safe > 0.0 else math.inf

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.decimals import float_above, written
 from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 
 #: Steps of the grid in the radius of a ball of vectors: sums of 64 squares fit 64 bits.
@@ -82,19 +83,18 @@ def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> Gr
     The sum of the coordinates' changes is at most sqrt(dim) times the Euclidean sensitivity.
     """
     change = math.isqrt(dim * sensitivity**2)
-    return GridNoise(sensitivity, math.ceil(change / Fraction(epsilon)), step)
+    return GridNoise(sensitivity, math.ceil(change / Fraction(written(epsilon))), step)
 
 
 def gaussian_noise(sensitivity: int, step: float, mu: float) -> GridNoise:
     """Discrete Gaussian noise: mu^2/2-zCDP (Canonne, Kamath & Steinke 2020, Theorem 14)."""
-    return GridNoise(sensitivity, math.ceil(sensitivity / Fraction(mu)), step)
+    return GridNoise(sensitivity, math.ceil(sensitivity / Fraction(written(mu))), step)
 
 
 def zcdp(noises) -> ZeroConcentratedDP:
     """What several vectors with Gaussian noise promise together: the exact sum of their rho, rounded up."""
     total = sum((Fraction(noise.sensitivity**2, 2 * noise.scale**2) for noise in noises), Fraction(0))
-    rho = float(total)
-    return ZeroConcentratedDP(rho if Fraction(rho) >= total else math.nextafter(rho, math.inf))
+    return ZeroConcentratedDP(float_above(total))
 
 
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:

@@ -1,18 +1,27 @@
 """What a release promises, under which neighbour relation, and what follows from it.
 
-Conversions go one way, from the stronger guarantee to the weaker (docs/mathematics.md, section 8).
+Conversions go one way, from the stronger guarantee to the weaker, and are rounded so that they never promise too much
+(docs/mathematics.md, section 8). A float stands for the decimal that was written (`privacy.decimals`).
 """
 
 import dataclasses
+import decimal
 import math
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy.special import erfinv, log_ndtr, ndtri_exp
+from scipy.special import erfcx, erfinv, ndtr, ndtri_exp
 
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.privacy.decimals import add, float_above, half, product, square, written
 
 _LEAST = math.nextafter(0.0, 1.0)
+# Relative: thousands of times the errors of what is computed in floating point.
+_MARGIN = 1e-12
+# sqrt(pi/2), rounded up.
+_ROOT_ABOVE = Decimal("1.2533141373155002512078826424056")
 ADJACENCY = "replace-one"
 
 
@@ -39,21 +48,19 @@ class PureDP(Guarantee):
     def __post_init__(self):
         _set_positive(self, "epsilon")
 
-    def to_zcdp(self, bounded_range: bool = False) -> "ZeroConcentratedDP":
-        """epsilon^2/2 (Bun & Steinke 2016); epsilon^2/8 for a mechanism of bounded range (Cesar & Rogers 2021).
-
-        Args:
-            bounded_range: the log-density ratio of two neighbours varies by at most epsilon over the outputs: true for
-                `KNGMechanism` where its scale is 2 sensitivity/epsilon.
-        """
-        return ZeroConcentratedDP(max(_half_square(self.epsilon) / (4.0 if bounded_range else 1.0), _LEAST))
+    def to_zcdp(self) -> "ZeroConcentratedDP":
+        """epsilon^2/2 (Bun & Steinke 2016)."""
+        return ZeroConcentratedDP(float_above(half(square(written(self.epsilon)))))
 
     def to_gdp(self) -> "GaussianDP":
         """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022)."""
+        if self.epsilon < 1e-6:  # mu is below sqrt(pi/2) epsilon, by a relative 2e-14 at most
+            return GaussianDP(float_above(product(_ROOT_ABOVE, written(self.epsilon))))
         if self.epsilon < 1.0:  # where 1/(1 + e^epsilon) is near 1/2 and loses digits
-            least = math.nextafter(0.0, 1.0)
-            return GaussianDP(max(math.sqrt(8.0) * float(erfinv(math.tanh(self.epsilon / 2.0))), least))
-        return GaussianDP(-2.0 * float(ndtri_exp(-np.logaddexp(0.0, self.epsilon))))
+            mu = math.sqrt(8.0) * float(erfinv(math.tanh(self.epsilon / 2.0)))
+        else:
+            mu = -2.0 * float(ndtri_exp(-np.logaddexp(0.0, self.epsilon)))
+        return GaussianDP(mu * (1.0 + _MARGIN))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,16 +94,22 @@ class GaussianDP(Guarantee):
         _set_positive(self, "mu")
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta for this epsilon; see `delta_of_epsilon`."""
-        return delta_of_epsilon(self.mu, epsilon)
+        """The smallest delta for this epsilon, from above; see `delta_of_epsilon`."""
+        log_delta = log_delta_of_epsilon(self.mu, epsilon)
+        with decimal.localcontext(prec=40):
+            delta = Decimal(log_delta + _margin(log_delta)).exp()
+        return min(max(float_above(delta), _LEAST), 1.0)
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """The smallest epsilon for this delta."""
-        return ApproximateDP(_smallest(lambda epsilon: log_delta_of_epsilon(self.mu, epsilon), delta), delta)
+        """The smallest epsilon for this delta, from above."""
+        if not 0.0 < delta < 1.0:
+            raise InputError(f"GaussianDP: delta must be a number between 0 and 1, got {delta!r}.")
+        target = _safe_log(delta)
+        return ApproximateDP(_least(lambda epsilon: log_delta_of_epsilon(self.mu, epsilon) <= target), delta)
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
         """mu^2/2."""
-        return ZeroConcentratedDP(_half_square(self.mu))
+        return ZeroConcentratedDP(float_above(half(square(written(self.mu)))))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +130,10 @@ class ZeroConcentratedDP(Guarantee):
         positive_number("ZeroConcentratedDP", "delta", delta)
         if not delta < 1.0:
             raise InputError(f"ZeroConcentratedDP: delta must be below 1, got {delta!r}.")
-        return ApproximateDP(self.rho + 2.0 * math.sqrt(self.rho) * math.sqrt(-math.log(delta)), delta)
+        with decimal.localcontext(prec=50):  # each operation is right to a relative 1e-49
+            rho = written(self.rho)
+            epsilon = (rho + 2 * (rho * -written(delta).ln()).sqrt()) * (1 + Decimal("1e-45"))
+        return ApproximateDP(float_above(epsilon), delta)
 
 
 KINDS: dict[str, type[Guarantee]] = {
@@ -148,7 +164,7 @@ def delta_of_epsilon(mu: float, epsilon: float) -> float:
     """The delta for which mu-GDP implies (epsilon, delta)-DP (Dong, Roth & Su 2022, Corollary 1).
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), without cancellation: to a relative error of about
-    1e-13, down to the smallest positive number.
+    1e-13, down to the smallest positive number. `GaussianDP.delta` is rounded up.
 
     Args:
         mu: above 0.
@@ -163,7 +179,7 @@ def delta_of_epsilon(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
-    """Natural logarithm of `delta_of_epsilon`.
+    """Natural logarithm of `delta_of_epsilon`; minus infinity below -1e299.
 
     With L ~ N(mu^2/2, mu^2) and c = epsilon/mu - mu/2, delta = E(1 - e^{epsilon - L})_+ is the integral of
     phi(c + z) (1 - e^{-mu z}) over z > 0, a positive smooth function.
@@ -171,25 +187,37 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
     positive_number("delta_of_epsilon", "mu", mu)
     if not math.isfinite(epsilon):
         raise InputError(f"delta_of_epsilon: epsilon must be a finite number, got {epsilon!r}.")
-    c = epsilon / mu - mu / 2.0
+    if epsilon < 0.0:  # delta(epsilon) = 1 - e^epsilon + e^epsilon delta(-epsilon), two positive terms
+        return math.log(-math.expm1(epsilon) + math.exp(epsilon + log_delta_of_epsilon(mu, -epsilon)))
+    c, above = _ends(mu, epsilon)
+    if c > 1e150:
+        return -math.inf
     if c < -8.0:
-        # Nearly all of the mass.
-        return math.log(-math.expm1(epsilon + float(log_ndtr(-epsilon / mu - mu / 2.0))) - math.exp(log_ndtr(c)))
+        # Nearly all of the mass; e^epsilon Phi(-above) = phi(c) Phi(-above)/phi(above).
+        return math.log1p(-float(ndtr(c)) - 0.5 * math.exp(-0.5 * c * c) * float(erfcx(above / math.sqrt(2.0))))
     width = 1.0 / max(1.0, c)
     edges = max(0.0, -c) + width * np.arange(-60.0, 61.0)
     # 1 - exp(-mu z) turns within 1/mu of 0.
     edges = np.unique(np.concatenate([np.clip(edges, 0.0, None), width * 0.5 ** np.arange(1.0, 60.0)]))
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    half = 0.5 * np.diff(edges)[:, None]
-    z = edges[:-1, None] + half * (nodes + 1.0)
+    half_width = 0.5 * np.diff(edges)[:, None]
+    z = edges[:-1, None] + half_width * (nodes + 1.0)
     base = -c * max(0.0, -c) - 0.5 * max(0.0, -c) ** 2
-    values = np.exp(-c * z - 0.5 * z**2 - base) * -np.expm1(-mu * z)
-    total = float(np.sum(half * weights * values))
-    return -0.5 * c**2 - 0.5 * math.log(2.0 * math.pi) + base + math.log(total)
+    values = np.exp(-c * z - 0.5 * z**2 - base) * (-np.expm1(-mu * z) / mu if mu > 1e-150 else z)
+    total = float(np.sum(half_width * weights * values))
+    return -0.5 * c**2 - 0.5 * math.log(2.0 * math.pi) + base + math.log(total) + math.log(mu)
+
+
+def _ends(mu, epsilon) -> tuple[float, float]:
+    """epsilon/mu - mu/2 and epsilon/mu + mu/2, rounded once."""
+    number, twice = written(mu), add(Decimal(0), written(epsilon), 2)
+    ends = [add(twice, square(number), sign) for sign in (-1, 1)]
+    with decimal.localcontext(prec=40):
+        return float(ends[0] / (2 * number)), float(ends[1] / (2 * number))
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which mu-GDP implies (epsilon, delta)-DP: how to calibrate Gaussian noise to a given delta.
+    """The largest mu for which mu-GDP implies (epsilon, delta)-DP, from below: it calibrates Gaussian noise to a delta.
 
     Never needs more noise than the classical sigma^2 = 2 log(2/delta) sensitivity^2/epsilon^2, for epsilon <= 1.
 
@@ -208,37 +236,33 @@ def largest_mu(epsilon: float, delta: float) -> float:
     ApproximateDP(epsilon, delta)  # checks both
     if epsilon > 1e6:
         raise InputError(f"largest_mu: epsilon must be at most 1e6, got {epsilon:g}.")
-    target = math.log(delta) - 1e-12  # on the safe side of rounding
-    low, high = 0.0, 1.0
-    while log_delta_of_epsilon(high, epsilon) <= target:
-        low, high = high, 2.0 * high
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if log_delta_of_epsilon(middle, epsilon) <= target else (low, middle)
-    return low
+    target = _safe_log(delta)
+    return math.nextafter(_least(lambda mu: log_delta_of_epsilon(mu, epsilon) > target), 0.0)
 
 
-def _smallest(log_delta, delta):
-    """The smallest epsilon with log_delta(epsilon) <= log(delta), from above; log_delta falls."""
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta must be a number between 0 and 1, got {delta!r}.")
-    low, high = 0.0, 1.0
-    target = math.log(delta) - 1e-12  # on the safe side of rounding
-    while log_delta(high) > target:
-        low, high = high, 2.0 * high
-    for _ in range(200):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if log_delta(middle) <= target else (middle, high)
+def _margin(log_delta: float) -> float:
+    """More than the error of `log_delta_of_epsilon` (docs/mathematics.md, section 8)."""
+    return _MARGIN * (1.0 + abs(log_delta)) if math.isfinite(log_delta) else 0.0
+
+
+def _safe_log(delta: float) -> float:
+    """What a computed log delta must not exceed, so that delta is surely not exceeded."""
+    with decimal.localcontext(prec=40):
+        exact = float(written(delta).ln())
+    return exact - _margin(exact)
+
+
+def _least(holds: Callable[[float], bool]) -> float:
+    """The smallest float above 0 from which on something holds; infinite if there is none."""
+    high = 1.0
+    while math.isfinite(high) and not holds(high):
+        high *= 2.0
+    while high / 2.0 > 0.0 and math.isfinite(high) and holds(high / 2.0):
+        high /= 2.0
+    low = high / 2.0
+    while math.isfinite(high) and low < (middle := 0.5 * (low + high)) < high:
+        low, high = (low, middle) if holds(middle) else (middle, high)
     return high
-
-
-def _half_square(number: float) -> float:
-    """Never 0; infinite, which guarantees refuse, where it overflows."""
-    return max(0.5 * number * number, _LEAST)
 
 
 def _set_positive(guarantee, name):

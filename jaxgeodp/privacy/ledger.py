@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jaxgeodp.checks import InputError, positive_integer, short
 from jaxgeodp.privacy.accounts import (
-    amounts,
+    charge_of,
     check_budget,
     describe_amounts,
     fits,
@@ -101,7 +101,7 @@ class Ledger:
 
     def check(self, guarantee: Guarantee | NotProven) -> None:
         """Raise what `charge` would, and charge nothing; others may still come first."""
-        cost = amounts(self.budget, guarantee)
+        cost = charge_of(self.budget, guarantee)
         self._refuse_excess(guarantee, cost, read(self.path, self._left))
 
     def charge(self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None) -> int:
@@ -119,7 +119,7 @@ class Ledger:
             ValueError: not enough is left, nothing is promised, no conversion is declared, or the file is damaged.
             OSError: the system cannot write the file; nothing must be released.
         """
-        cost = amounts(self.budget, guarantee)
+        cost = charge_of(self.budget, guarantee)
         time = now() if time is None else time
         for name, text in (("mechanism", mechanism), ("time", time)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= 200:
@@ -171,12 +171,12 @@ class Ledger:
     def _refuse_excess(self, guarantee, cost, left):
         if fits(cost, left):
             return
-        asked = describe_amounts(self.budget, cost, up=True)
-        reason = "" if type(guarantee) is type(self.budget) else f" (as {guarantee})"
+        kind = type(self.budget)
+        asked, room = describe_amounts(kind, cost, up=True), describe_amounts(kind, left, up=False)
+        reason = "" if type(guarantee) is kind else f" (as {guarantee})"
         raise InputError(
-            f"{self.path}: data set '{self.dataset}' has {describe_amounts(self.budget, left, up=False)} left of its "
-            f"budget {self.budget}, but this release asks for {asked}{reason}; ask for at most what is left, or "
-            "release nothing more."
+            f"{self.path}: data set '{self.dataset}' has {room} left of its budget {self.budget}, but this release "
+            f"asks for {asked}{reason}; ask for at most what is left, or release nothing more."
         )
 
 
@@ -235,7 +235,7 @@ def _entry(budgets, number, dataset, time, mechanism, kind, stored, record):
         "time": time,
         "mechanism": mechanism,
         "guarantee": {"kind": kind, **dataclasses.asdict(guarantee)},
-        "charged": parameters(budget, amounts(budget, guarantee), up=True),
+        "charged": parameters(type(budget), charge_of(budget, guarantee), up=True),
         "state": "charged" if record is None else "released",
         "record": record,
     }
@@ -245,8 +245,8 @@ def _account(connection, dataset, budget):
     spent = _spent(connection, dataset, budget)
     query = "SELECT count(*), count(*) - count(record) FROM releases WHERE dataset = ?"
     count, lost = connection.execute(query, (dataset,)).fetchone()
-    left = remainder(budget, spent)
-    return Account(dataset, budget, parameters(budget, spent, up=True), parameters(budget, left, up=False), count, lost)
+    kind, left = type(budget), remainder(budget, spent)
+    return Account(dataset, budget, parameters(kind, spent, up=True), parameters(kind, left, up=False), count, lost)
 
 
 def _spent(connection, dataset, budget):
@@ -255,7 +255,7 @@ def _spent(connection, dataset, budget):
     counts = collections.Counter()
     for kind, stored, count in connection.execute(query, (dataset,)):
         counts[_restored(kind, stored)] += count
-    return total(((amounts(budget, guarantee), count) for guarantee, count in counts.items()), budget)
+    return total(type(budget), ((charge_of(budget, guarantee), count) for guarantee, count in counts.items()))
 
 
 def _budgets(connection):

@@ -11,13 +11,12 @@ import os
 import pathlib
 import random
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.files import allow_as_usual
+from jaxgeodp.files import new_file
 
 APPLICATION = 0x6A474450  # "jGDP"
 VERSION = 1
@@ -88,7 +87,6 @@ def create(path: pathlib.Path, work: Work) -> bool:
     try:
         with _temporary(path.parent) as temporary:
             _write_new(temporary, work)
-            allow_as_usual(temporary)
             os.link(temporary, path)  # refuses to replace a file
         _sync_folder(path.parent)
         return True
@@ -168,7 +166,7 @@ def _connect(uri):
 
 @contextlib.contextmanager
 def _temporary(folder):
-    handle, name = tempfile.mkstemp(dir=folder, prefix=".part-")
+    handle, name = new_file(folder)
     os.close(handle)
     try:
         yield name
