@@ -113,3 +113,29 @@ class ReusedKey:
     def simulate(self, key, data, num):
         """The same draw again and again."""
         return jnp.repeat(self.mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
+
+
+def laplace_by_coin_tosses(scale: int, below) -> int:
+    """Planted: the law of `discrete_laplace`, in a time that tells the quotient of the noise by the scale.
+
+    So Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) print it, and so jaxgeodp 0.1 had it.
+    """
+    while True:
+        remainder = below(scale)
+        if not _run_is_odd(remainder, scale, below):
+            continue
+        quotient = 0
+        while _run_is_odd(1, 1, below):
+            quotient += 1
+        size = remainder + scale * quotient
+        negative = below(2) == 1
+        if not (negative and size == 0):
+            return -size if negative else size
+
+
+def _run_is_odd(numerator, denominator, below):
+    """With probability exp(-numerator/denominator), for a ratio from 0 to 1."""
+    k = 1
+    while below(k * denominator) < numerator:
+        k += 1
+    return k % 2 == 1
