@@ -121,7 +121,7 @@ class OneProposal:
     def __call__(self, scale, below):
         if self.paths.position > 0:
             raise AnotherTrialError
-        return self.size, 1
+        return self.size + 64 * scale, 1
 
 
 @pytest.mark.parametrize("sigma", [1, 2, 7])
@@ -131,7 +131,7 @@ def test_gaussian_accepts_with_the_probability_that_is_missing(sigma, monkeypatc
     scale = sigma + 1
     for size in range(0, 6 * sigma, math.ceil(sigma / 2)):
         paths = Paths(2.0**-14)
-        monkeypatch.setattr(discrete, "_size_and_sign", OneProposal(size, paths))
+        monkeypatch.setattr(discrete, "_lifted_size_and_sign", OneProposal(size, paths))
         law = paths.law(lambda below: discrete_gaussian(sigma, below))
         constant = math.exp(-0.5 * (sigma / scale) ** 2)
         truth = math.exp(-0.5 * (size / sigma) ** 2 + size / scale) * constant
@@ -169,7 +169,7 @@ def test_wrong_tables_are_seen_by_following_every_path(planted, monkeypatch):
 def bounds_hold(width, ratios):
     """Whether computed exponentials are below the exact ones, by less than 2 in the last of ``width`` bits."""
     floors = discrete._exponentials(width).floors
-    computed = [(p, q, discrete._exp_floor(p, q, width)) for p, q in ratios]
+    computed = [(p, q, discrete._exp_floor(p + 64 * q, q, width)) for p, q in ratios]
     computed += [(k, 1, floors[64 - k]) for k in range(1, 64)]
     with localcontext() as context:
         context.prec = width // 3 + 40
@@ -339,6 +339,23 @@ def test_every_value_costs_the_same_uniform_integers(quotient, part, negative):
         below = Script(bits_of(remainder, quotient, negative), 0)
         assert discrete_gaussian(scale - 1, below) == (-size if negative else size)
         assert below.asked == [scale << 257, 1 << 128]
+
+
+def test_integers_that_exponentials_are_made_of_are_equally_long(monkeypatch):
+    """From 64 to 128 units, whatever the noise: one more bit at most. Plain numerators lose 30 bits and more."""
+    lengths, right = [], discrete._is_below_exp
+
+    def kept(word, lifted, denominator, below):
+        lengths.append(lifted.bit_length() - denominator.bit_length())
+        return right(word, lifted, denominator, below)
+
+    monkeypatch.setattr(discrete, "_is_below_exp", kept)
+    scale = 2**40 + 12345
+    for quotient in range(11):
+        for remainder in (0, 1, 10**6, scale - 2, scale - 1):
+            discrete_gaussian(scale - 1, Script(bits_of(remainder, quotient, 0), 0))
+    assert len(lengths) == 2 * 11 * 5
+    assert min(lengths) >= 6 and max(lengths) <= 7
 
 
 class Compared(int):

@@ -37,11 +37,7 @@ _ERROR = 16
 
 def bernoulli_exp(numerator: int, denominator: int, below: Below) -> bool:
     """True with probability exp(-numerator/denominator), for a ratio that is not negative."""
-    while numerator >= _BASE * denominator:  # as good as lost: one factor of e^-63 after the other
-        if not _is_below_exp(below(1 << _WIDTH), _BASE - 1, 1, below):
-            return False
-        numerator -= (_BASE - 1) * denominator
-    return _is_below_exp(below(1 << _WIDTH), numerator, denominator, below)
+    return _bernoulli_exp(numerator + _BASE * denominator, denominator, below)
 
 
 def discrete_laplace(scale: int, below: Below) -> int:
@@ -55,8 +51,9 @@ def discrete_laplace(scale: int, below: Below) -> int:
         ValueError: the scale is no integer above 0.
     """
     positive_integer("discrete_laplace", "scale", scale, 1)
-    size, negative = _size_and_sign(operator.index(scale), below)
-    return (size, -size)[negative]
+    scale = operator.index(scale)
+    lifted, negative = _lifted_size_and_sign(scale, below)
+    return _signed(lifted - _BASE * scale, negative)
 
 
 def discrete_gaussian(sigma: int, below: Below) -> int:
@@ -72,16 +69,29 @@ def discrete_gaussian(sigma: int, below: Below) -> int:
     positive_integer("discrete_gaussian", "sigma", sigma, 1)
     sigma = operator.index(sigma)
     scale, square = sigma + 1, sigma * sigma
+    # Exponent (|y| - sigma^2/t)^2/(2 sigma^2), t the scale of the proposal: (m - c)^2 = c^2 - m (2c - m) over
+    # 2 sigma^2 t^2, for m = (|y| + 64 t) t and c = 64 t^2 + sigma^2.
+    center = _BASE * scale * scale + square
+    denominator = 2 * square * scale * scale
+    constant = center * center + _BASE * denominator
     while True:
-        size, negative = _size_and_sign(scale, below)
-        # Exponent (|y| - sigma^2/t)^2/(2 sigma^2), t the scale of the proposal.
-        distance = size * scale - square
-        if bernoulli_exp(distance * distance, 2 * square * scale * scale, below):
-            return (size, -size)[negative]
+        lifted, negative = _lifted_size_and_sign(scale, below)
+        product = lifted * scale
+        if _bernoulli_exp(constant - product * (2 * center - product), denominator, below):
+            return _signed(lifted - _BASE * scale, negative)
 
 
-def _size_and_sign(scale, below):
-    """|x| and whether x is negative, of discrete Laplace noise x.
+# Numbers that depend on the noise are "lifted": 64 units of their scale are added, so that all of them are equally long
+# integers, with which arithmetic takes equally long.
+
+
+def _signed(size, negative):
+    """Both signs are computed."""
+    return (size, -size)[negative]
+
+
+def _lifted_size_and_sign(scale, below):
+    """|x| + 64 scale and whether x is negative, of discrete Laplace noise x.
 
     One uniform integer holds what a trial needs: the remainder of |x| by the scale, the bits that accept it with
     probability exp(-remainder/scale), those of the quotient, and the sign.
@@ -89,11 +99,20 @@ def _size_and_sign(scale, below):
     while True:
         bits = below(scale << (2 * _WIDTH + 1))
         remainder = bits >> (2 * _WIDTH + 1)
-        if _is_below_exp((bits >> (_WIDTH + 1)) & _mask(_WIDTH), remainder, scale, below):
-            size = remainder + scale * _quotient((bits >> 1) & _mask(_WIDTH), below)
+        if _is_below_exp((bits >> (_WIDTH + 1)) & _mask(_WIDTH), remainder + _BASE * scale, scale, below):
+            lifted = remainder + scale * (_BASE + _quotient((bits >> 1) & _mask(_WIDTH), below))
             negative = bits & 1
-            if 2 * size + negative != 1:  # 0 has one sign
-                return size, negative
+            if 2 * lifted + negative != 2 * _BASE * scale + 1:  # 0 has one sign
+                return lifted, negative
+
+
+def _bernoulli_exp(lifted, denominator, below):
+    """`bernoulli_exp` for the ratio lifted/denominator - 64."""
+    while lifted >= 2 * _BASE * denominator:  # as good as lost: one factor of e^-63 after the other
+        if not _is_below_exp(below(1 << _WIDTH), 2 * _BASE - 1, 1, below):
+            return False
+        lifted -= (_BASE - 1) * denominator
+    return _is_below_exp(below(1 << _WIDTH), lifted, denominator, below)
 
 
 def _quotient(word, below):
@@ -118,18 +137,18 @@ def _quotient(word, below):
             width, word = 2 * width, word << width | below(1 << width)
 
 
-def _is_below_exp(word, numerator, denominator, below):
-    """Whether a uniform number is below exp(-numerator/denominator), for a ratio in [0, 64).
+def _is_below_exp(word, lifted, denominator, below):
+    """Whether a uniform number is below exp(64 - lifted/denominator), for a ratio in [64, 128).
 
     Args:
         word: the first bits of the uniform number.
-        numerator: of the ratio.
+        lifted: numerator of the ratio.
         denominator: of the ratio.
         below: source of uniform integers.
     """
     width = _WIDTH
     while True:
-        above = word - _exp_floor(numerator, denominator, width)
+        above = word - _exp_floor(lifted, denominator, width)
         if above < 0:
             return True
         if above > 1:
@@ -137,16 +156,15 @@ def _is_below_exp(word, numerator, denominator, below):
         width, word = 2 * width, word << width | below(1 << width)
 
 
-def _exp_floor(numerator, denominator, width):
-    """An integer f with f <= exp(-numerator/denominator) 2^width < f + 2, for a ratio in [0, 64).
+def _exp_floor(lifted, denominator, width):
+    """An integer f with f <= exp(64 - lifted/denominator) 2^width < f + 2, for a ratio in [64, 128).
 
     Errors, in units of 2^-bits: 1 for the ratio; 3.1 for the series (its rest 1; its coefficients and products 1 each,
     of which only the last one is not made small by a factor below 2^-18); for each of 4 factors 1.01, and 1 for the
     product. They sum up to 12.2, less than `_ERROR`.
     """
     bits, coefficients, powers, _ = _exponentials(width)
-    # The digit before the first one taken is 1, so that the quotient always has the same length.
-    ratio = (numerator + _BASE * denominator << bits) // denominator
+    ratio = (lifted << bits) // denominator  # of which the digit 64 is not looked at
     rest = ratio & _mask(bits - _DIGITS * _DIGIT)
     value = 0
     for coefficient in coefficients:
