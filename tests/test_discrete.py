@@ -233,8 +233,8 @@ def test_words_that_do_not_decide_are_made_longer(ratio):
     """The first 384 bits are those of exp(-ratio): bits after the first 128, then 256, then 512 decide."""
     exact = exp_bits(ratio, 512)
     first, second, rest = exact >> 384, (exact >> 256) % (1 << 128), exact % (1 << 256)
-    for last, expected in ((rest - 3, True), (rest + 3, False)):
-        below = Script(first, second, last)
+    for error, expected in ((-3, True), (3, False)):
+        below = Script(first, second, rest + error)
         assert bernoulli_exp(*ratio, below) is expected
         assert below.asked == [1 << 128, 1 << 128, 1 << 256]
     assert bernoulli_exp(*ratio, Script(first - 2)) is True
@@ -263,10 +263,8 @@ def p_value(draws, weights):
     """Chi-square of integers against their probabilities."""
     counts, expected = Counter(draws), {x: len(draws) * p for x, p in weights.items()}
     kept = [x for x in expected if expected[x] > 20]
-    observed = [counts[x] for x in kept]
-    others = len(draws) - sum(expected[x] for x in kept)
-    observed.append(len(draws) - sum(observed))
-    return stats.chisquare(observed, [*(expected[x] for x in kept), others]).pvalue
+    found, right = ([of[x] for x in kept] for of in (counts, expected))
+    return stats.chisquare([*found, len(draws) - sum(found)], [*right, len(draws) - sum(right)]).pvalue
 
 
 LAWS = {"Laplace": (discrete_laplace, laplace_weights), "Gaussian": (discrete_gaussian, gaussian_weights)}
