@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxgeodp import ApproximateDP, GeodesicBall, LaplaceMechanism, PureDP
 from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
-from jaxgeodp.privacy import grid
+from jaxgeodp.privacy import audit, grid
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 
@@ -28,6 +28,77 @@ class OnTheGrid:
         source = random.Random(int(jax.random.bits(key)))
         draws = step * grid.with_noise(discrete_laplace, steps, scale, source.randrange).reshape(num, dim)
         return jax.vmap(mechanism._to_value)(jnp.asarray(draws))
+
+
+class WithCost:
+    """Releases of a number for two data sets, each with what drawing it cost: the pairs (value, cost), for `audit`.
+
+    All are drawn before, the two data sets in turns, so that what slows the machine down slows both down; `simulate`
+    serves them. A third is kept for `score`, which learns the log-density ratio of the pairs by counting them in cells:
+    whatever value and cost tell together, it finds in the end.
+
+    Args:
+        guarantee: of the value alone.
+        pair: the two data sets.
+        draw: ``draw(which)`` releases a number for one of them, 0 or 1.
+        clock: a number that grows with what has been spent.
+        count: pairs for each data set.
+    """
+
+    def __init__(self, guarantee, pair, draw, clock, count):
+        self.guarantee, self.pair, self.start = guarantee, pair, [0, 0]
+        drawn = np.empty((2, count, 2))
+        for j, first in enumerate(np.random.default_rng(0).integers(2, size=count)):
+            for which in (first, 1 - first):
+                before = clock()
+                value = draw(which)
+                drawn[which, j] = value, clock() - before
+        self.learnt, self.served = np.split(drawn, [count // 3], axis=1)
+
+    def simulate(self, key, data, num):
+        which = 0 if np.array_equal(data, self.pair[0]) else 1
+        rows = np.arange(self.start[which], self.start[which] + num)
+        self.start[which] += num
+        return np.take(self.served[which], rows, axis=0, mode="wrap")
+
+    def score(self, values=48, costs=24):
+        """Of a pair, learnt in so many cells of values and of costs."""
+        both = np.concatenate(self.learnt)
+        edges = [np.unique(np.quantile(both[:, j], np.arange(1, n) / n)) for j, n in enumerate((values, costs))]
+        places = [[np.searchsorted(e, of[:, j]) for j, e in enumerate(edges)] for of in self.learnt]
+        counts = np.ones((2, len(edges[0]) + 1, len(edges[1]) + 1))
+        for count, (first, second) in zip(counts, places, strict=True):
+            np.add.at(count, (first, second), 1)
+        table = jnp.asarray(np.log(counts[0] / counts[1]))
+        return lambda x: table[jnp.searchsorted(edges[0], x[0]), jnp.searchsorted(edges[1], x[1])]
+
+    def audit(self, **cells):
+        """What `audit` finds in the pairs."""
+        self.start = [0, 0]
+        return audit(self, *self.pair, draws=self.served.shape[1], score=self.score(**cells))
+
+
+def noise_on_a_line(mechanism, pair, law, clock, count, below=None):
+    """`WithCost` of the noise of a grid release on a line alone: what a perfect observer of the machine could time."""
+    sensitivity, step = mechanism._grid_step(len(pair[0]))
+    scale = grid.laplace_noise(1, sensitivity, step, mechanism.epsilon).scale
+    steps = [mechanism._grid_vector(mechanism._clipped(jnp.asarray(data)), step) for data in pair]
+
+    def draw(which):
+        return step * grid.with_noise(law, steps[which], scale, below)[0]
+
+    return WithCost(mechanism.guarantee, pair, draw, clock, count)
+
+
+class Counted:
+    """Uniform integers from a seed, and how many there have been."""
+
+    def __init__(self, seed):
+        self.source, self.count = random.Random(seed), 0
+
+    def below(self, n):
+        self.count += 1
+        return self.source.randrange(n)
 
 
 class Points:
@@ -113,3 +184,29 @@ class ReusedKey:
     def simulate(self, key, data, num):
         """The same draw again and again."""
         return jnp.repeat(self.mechanism.simulate(jax.random.key(1), data, 1), num, axis=0)
+
+
+def laplace_by_coin_tosses(scale: int, below) -> int:
+    """Planted: the law of `discrete_laplace`, in a time that tells the quotient of the noise by the scale.
+
+    So Canonne, Kamath & Steinke (2020, Algorithms 1 and 2) print it, and so jaxgeodp 0.1 had it.
+    """
+    while True:
+        remainder = below(scale)
+        if not _run_is_odd(remainder, scale, below):
+            continue
+        quotient = 0
+        while _run_is_odd(1, 1, below):
+            quotient += 1
+        size = remainder + scale * quotient
+        negative = below(2) == 1
+        if not (negative and size == 0):
+            return -size if negative else size
+
+
+def _run_is_odd(numerator, denominator, below):
+    """With probability exp(-numerator/denominator), for a ratio from 0 to 1."""
+    k = 1
+    while below(k * denominator) < numerator:
+        k += 1
+    return k % 2 == 1

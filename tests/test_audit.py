@@ -6,7 +6,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, RadiusFromTheData, ReusedKey
+from audited import (
+    Counted,
+    DividedByNTwice,
+    HalfTheScale,
+    InFixedTime,
+    OnTheGrid,
+    RadiusFromTheData,
+    ReusedKey,
+    laplace_by_coin_tosses,
+    noise_on_a_line,
+)
 from scipy import stats
 
 from jaxgeodp import (
@@ -26,6 +36,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
 from jaxgeodp.privacy.audit import _bound, _least
+from jaxgeodp.samplers.discrete import discrete_laplace
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
@@ -120,6 +131,28 @@ def test_the_last_bits_of_floating_point_noise_leak_and_the_grid_does_not():
     assert not audit(mechanism, data, neighbour, draws=DRAWS).violated
     on_grid = OnTheGrid(TangentLaplace(LINE, 1.0))
     assert not audit(on_grid, data, neighbour, draws=DRAWS // 2, resolution=0.0).violated
+
+
+def value_and_count(law):
+    """Noise on a line, each number with how many uniform integers it took."""
+    pair, counted = adversarial_neighbours(LINE, 5)["edge"], Counted(0)
+    return noise_on_a_line(TangentLaplace(LINE, 1.0), pair, law, lambda: counted.count, 30_000, counted.below)
+
+
+def test_value_and_cost_together_tell_no_more_than_the_value():
+    drawn = value_and_count(discrete_laplace)
+    alone, together = drawn.audit(costs=1), drawn.audit()
+    assert not together.violated
+    assert 0.6 < together.lower_bound < 1.0
+    assert 0.6 < alone.lower_bound < 1.0
+
+
+def test_value_and_cost_of_coin_tosses_tell_neighbours_apart():
+    """Planted: the sampler that was used before; neither the value nor the cost alone is too much."""
+    drawn = value_and_count(laplace_by_coin_tosses)
+    assert not drawn.audit(costs=1).violated
+    assert not drawn.audit(values=1).violated
+    assert drawn.audit().violated
 
 
 def test_bounds_are_seldom_wrong():

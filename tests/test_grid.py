@@ -1,7 +1,6 @@
 """Noise of integers and vectors on a grid."""
 
 import math
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -9,130 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import stats
 
 from jaxgeodp.privacy import grid
-from jaxgeodp.samplers.discrete import bernoulli_exp, discrete_gaussian, discrete_laplace
-
-LEVEL = 1e-6 / 20
-
-
-class Uncertain:
-    """A uniform integer below n of which only comparisons are asked; every answer has its probability."""
-
-    def __init__(self, paths, n):
-        self.paths, self.n = paths, n
-
-    def __lt__(self, bound):
-        return self.paths.decide(Fraction(min(bound, self.n), self.n))
-
-
-class Paths:
-    """All ways in which a program may run, with their exact probabilities, until they are too improbable."""
-
-    def __init__(self, tolerance):
-        self.tolerance, self.prefix = tolerance, []
-
-    def decide(self, probability):
-        if self.position < len(self.prefix):
-            answer = self.prefix[self.position]
-        else:
-            answer = probability > 0
-            self.prefix.append(answer)
-        self.position += 1
-        self.weight *= probability if answer else 1 - probability
-        if self.weight < self.tolerance:
-            raise StopIteration
-        return answer
-
-    def __call__(self, n):
-        return Uncertain(self, n)
-
-    def probability(self, program):
-        """Of True, and of the paths left out."""
-        true = left_out = Fraction(0)
-        while True:
-            self.position, self.weight = 0, Fraction(1)
-            try:
-                if program(self):
-                    true += self.weight
-            except StopIteration:
-                left_out += self.weight
-            del self.prefix[self.position :]
-            while self.prefix and not self.prefix[-1]:
-                self.prefix.pop()
-            if not self.prefix:
-                return true, left_out
-            self.prefix[-1] = False
-
-
-@pytest.mark.parametrize(
-    "ratio", [Fraction(0), Fraction(1, 3), Fraction(7, 8), Fraction(1), Fraction(7, 4), Fraction(3)]
-)
-def test_bernoulli_exp_in_exact_arithmetic(ratio):
-    """Every path of the program is followed: its probabilities are fractions, their sum is exp(-ratio)."""
-    scale = 10**25  # beyond double precision
-    true, left_out = Paths(Fraction(1, 10**15)).probability(
-        lambda below: bernoulli_exp(ratio.numerator * scale, ratio.denominator * scale, below)
-    )
-    assert left_out < Fraction(1, 10**12)
-    assert float(true) <= math.exp(-ratio) * (1 + 1e-14)
-    assert float(true + left_out) >= math.exp(-ratio) * (1 - 1e-14)
-
-
-def test_a_wrong_bernoulli_is_seen_in_exact_arithmetic():
-    """Planted: the parity of the run is the other one."""
-    true, left_out = Paths(Fraction(1, 10**12)).probability(lambda below: not bernoulli_exp(1, 3, below))
-    assert abs(float(true) - math.exp(-1 / 3)) > 0.1 > float(left_out)
-
-
-def p_value(draws, log_weight):
-    """Chi-square of integers against weights exp(log_weight(x))."""
-    values = np.arange(-400, 401)
-    weights = np.exp([log_weight(x) for x in values])
-    expected = len(draws) * weights / weights.sum()
-    keep = expected > 20
-    observed = np.array([np.sum(draws == x) for x in values[keep]])
-    rest = len(draws) - observed.sum()
-    f_obs, f_exp = np.append(observed, rest), np.append(expected[keep], expected[~keep].sum())
-    return stats.chisquare(f_obs, f_exp * (f_obs.sum() / f_exp.sum())).pvalue
-
-
-LAWS = {
-    "Laplace": (discrete_laplace, lambda scale: lambda x: -abs(x) / scale),
-    "Gaussian": (discrete_gaussian, lambda scale: lambda x: -0.5 * (x / scale) ** 2),
-}
-
-
-@pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("scale", [1, 2, 7])
-def test_discrete_laws(law, scale):
-    sampler, log_weight = LAWS[law]
-    source = random.Random(scale)
-    draws = np.array([sampler(scale, source.randrange) for _ in range(40_000)])
-    assert p_value(draws, log_weight(scale)) > LEVEL
-    assert p_value(draws, log_weight(1.1 * scale)) < LEVEL
-    # Planted: zero with two signs.
-    planted = np.where((draws == 0) & (np.arange(len(draws)) % 4 == 0), 1, draws)
-    assert p_value(planted, log_weight(scale)) < LEVEL
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_wide_laws_are_their_continuous_limits(law):
-    sampler, _ = LAWS[law]
-    scale, source = 2**61 + 12345, random.Random(1)
-    draws = np.array([sampler(scale, source.randrange) / scale for _ in range(20_000)])
-    limit = stats.norm if law == "Gaussian" else stats.laplace
-    assert stats.kstest(draws, limit.cdf).pvalue > LEVEL
-    assert stats.kstest(1.1 * draws, limit.cdf).pvalue < LEVEL
-
-
-@pytest.mark.parametrize("scale", [0, -1, 1.5, "1"])
-def test_scales_are_integers_above_0(scale):
-    for sampler in (discrete_laplace, discrete_gaussian):
-        with pytest.raises(ValueError, match="integer"):
-            sampler(scale, random.randrange)
-
 
 anything = st.floats(width=64, allow_nan=True, allow_infinity=True, allow_subnormal=True)
 

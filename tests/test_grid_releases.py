@@ -210,12 +210,12 @@ def test_curves_without_noise_are_the_mean(monkeypatch):
 
 
 def test_curves_have_the_law_of_the_process(monkeypatch):
-    """Whitened draws against standard normals; ten per cent more is rejected."""
+    """Whitened draws against standard normals; a fifth more is rejected."""
     source = random.Random(0)
     monkeypatch.setattr(grid.secrets, "randbelow", source.randrange)
     data = np.zeros((10, 2, 16))
     how = curves_on_grid(CURVES, jnp.asarray(data))
-    draws = np.stack([how.draw() for _ in range(100)])
+    draws = np.stack([how.draw() for _ in range(300)])
     scale = np.asarray(CURVES.scale(10, 16))[:, None]
     spectrum = CURVES.kernel.spectrum(16)
     white = np.asarray(spectrum.apply(1.0 / jnp.sqrt(spectrum.eigenvalues), draws)) / scale / 4.0

@@ -24,7 +24,7 @@ _NUMERICS = ("idealized", "grid")
 #: What a release record says.
 NOTE = (
     "noise of integers on a public grid, from the operating system's generator: the guarantee is for the program's "
-    "numbers; the running time depends on the noise and on the number of records"
+    "numbers; the running time depends on the number of records, and on the noise only by nanoseconds of arithmetic"
 )
 
 
@@ -99,6 +99,8 @@ def zcdp(noises) -> ZeroConcentratedDP:
 
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
     """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
+
+    It takes as long for large noise as for small (docs/audit.md, Running time).
 
     Args:
         draw: `discrete_laplace` or `discrete_gaussian`.
