@@ -54,7 +54,7 @@ def seen_from_elsewhere(ball, points, center):
     return manifold.to_home(center, mean_in_ball(moved, there))
 
 
-def error(manifold, radius, n, dtype=float):
+def error(manifold, radius, n, dtype=np.float64):
     """Half of how far two computed means of the same records are apart, and what is supposed of one."""
     ball, points = clipped(manifold, radius, n)
     origin = jnp.asarray(manifold.origin)
