@@ -609,7 +609,7 @@ def planted_draws(case, mistake):
 
 # Laws --------------------------------------------------------------------------------------------------
 
-ENVELOPES = [Sphere(2), SPD(3), PlanarShapes(4), Rotations()]
+ENVELOPES = [Sphere(2), SPD(2), PlanarShapes(4)]
 # Their kind is tested by another case.
 REPETITIONS = ("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4")
 
