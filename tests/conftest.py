@@ -27,6 +27,12 @@ import jax  # after its settings
 
 jax.config.update("jax_enable_x64", True)
 MEMORY_MAPS = 30_000
+# The longest first: a process that starts one of them last keeps the others waiting.
+LONGEST = (
+    *("test_manifolds", "test_statistics", "test_samplers", "test_mechanisms", "test_sweeps", "test_frechet_mean"),
+    *("test_chains", "test_privacy", "test_functional", "test_entropy", "test_grid_releases", "test_cli"),
+    *("test_notebooks", "test_face_folder", "test_testing", "test_bounds"),
+)
 
 
 def pytest_addoption(parser):
@@ -34,8 +40,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    # The longest file first: a process that starts it last keeps the others waiting.
-    items.sort(key=lambda item: item.path.stem != "test_notebooks")
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
     if not config.getoption("--exhaustive"):
         repetitions = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=repetitions)
