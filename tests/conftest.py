@@ -1,21 +1,38 @@
 """Shared settings: float64 is on (tests of float32 pass float32 arrays), caches go to a temporary folder."""
 
+import importlib.metadata
 import os
+import pathlib
+import sys
 import tempfile
 
 import pytest
 
-# Compiling is most of the time. The lowest level of code generation, which changes no arithmetic, halves it; before
-# JAX starts, and not where other flags are set.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Compiling is most of the time; before JAX starts, and not where other flags are set. The lowest level of code
+# generation, which changes no arithmetic, halves it; so do the plain emitters of loops, which JAX 0.8 and 0.9 can be
+# told to take (an exhaustive run has those of users).
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    if "--exhaustive" in sys.argv or not importlib.metadata.version("jaxlib").startswith(("0.8.", "0.9."))
+    else "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false",
+)
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
     # What one process has compiled, the others, and those that tests start, need not compile.
     os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.2"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import jax  # after its settings
 
 jax.config.update("jax_enable_x64", True)
+MEMORY_MAPS = 30_000
+# The longest first: a process that starts one of them last keeps the others waiting.
+LONGEST = (
+    *("test_manifolds", "test_statistics", "test_samplers", "test_mechanisms", "test_sweeps", "test_frechet_mean"),
+    *("test_chains", "test_privacy", "test_functional", "test_entropy", "test_grid_releases", "test_cli"),
+    *("test_notebooks", "test_face_folder", "test_testing", "test_bounds"),
+)
 
 
 def pytest_addoption(parser):
@@ -23,8 +40,8 @@ def pytest_addoption(parser):
 
 
 def pytest_collection_modifyitems(config, items):
-    # The longest file first: a process that starts it last keeps the others waiting.
-    items.sort(key=lambda item: item.path.stem != "test_notebooks")
+    places = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
     if not config.getoption("--exhaustive"):
         repetitions = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=repetitions)
@@ -33,6 +50,8 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_programs_are_forgotten():
-    """Linux allows a process 65,530 memory maps; the programs of the whole suite, kept loaded, need more."""
+    """Linux allows a process 65,530 memory maps; the programs of the whole suite, kept loaded, may need more."""
     yield
-    jax.clear_caches()
+    maps = pathlib.Path("/proc/self/maps")
+    if not maps.exists() or maps.read_bytes().count(b"\n") > MEMORY_MAPS:
+        jax.clear_caches()

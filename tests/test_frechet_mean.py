@@ -9,14 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import expm, logm
-from strategies import MANIFOLDS, a_point, a_tangent, cap, cast, exhaustive, name
+from strategies import MANIFOLDS, MORE, ONE_OF_EACH_KIND, a_point, a_tangent, cap, cast, exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, certified_distance, frechet_mean
 from jaxgeodp.domain import assumption_limit
 from jaxgeodp.statistics.frechet_mean import descent_schedule, mean_in_ball
 
 every_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
-curved = pytest.mark.parametrize("manifold", [Sphere(2), SPD(2), SPD(3), PlanarShapes(4)], ids=name)
+CURVED = [Sphere(2), SPD(2), PlanarShapes(4)]
+curved = pytest.mark.parametrize("manifold", [*CURVED, *exhaustive(SPD(3))], ids=name)
+curved_or_flat = pytest.mark.parametrize(
+    "manifold",
+    [Euclidean(4), *CURVED, *exhaustive(*(m for m in ONE_OF_EACH_KIND + MORE if m not in [Euclidean(4), *CURVED]))],
+    ids=name,
+)
 # One of each kind, where a compilation per manifold would cost more than it tells.
 OF_EACH_KIND = [Euclidean(4), Sphere(2), SPD(2), SPD(3), PlanarShapes(4)]
 
@@ -66,7 +72,7 @@ def assert_stationary(manifold, dtype):
     return mean
 
 
-@every_manifold
+@curved_or_flat
 def test_certified_distance_is_an_upper_bound_and_not_a_wild_one(manifold):
     points, weights = asymmetric_data(manifold), some_weights(7)
     mean = mean_of(manifold, points, weights)
@@ -92,7 +98,7 @@ def test_nothing_is_certified_where_the_data_spread_too_far(manifold):
         assert bool(jnp.isfinite(certified_distance(manifold, origin, points))) is certified
 
 
-@every_manifold
+@curved_or_flat
 def test_integer_weights_are_repetitions_and_scale_does_not_matter(manifold):
     points = asymmetric_data(manifold)
     counts = np.array([3, 1, 0, 2, 0, 0, 1])
@@ -111,7 +117,7 @@ def test_vmap_gives_the_single_results(manifold):
         assert manifold.dist(mean_of(manifold, points, jnp.ones(7)), mean) < 1e-13
 
 
-@every_manifold
+@curved_or_flat
 def test_mean_of_two_points_is_the_weighted_midpoint(manifold):
     p = a_point(manifold, 2)
     v = a_tangent(manifold, p, 1, 1.5 * safe_radius(manifold))

@@ -43,6 +43,16 @@ NAMES = [
     f"{type(k).__name__}-{getattr(k, 'order', getattr(k, 'smoothness', ''))}-{np.ndim(k.length_scale)}" for k in KERNELS
 ]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=NAMES)
+# One of each kind, with one length scale and with two.
+OF_EACH_KIND = (2, 4, 6, 8, 10)
+kernel_of_each_kind = pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(kernel, marks=[] if number in OF_EACH_KIND else pytest.mark.exhaustive)
+        for number, kernel in enumerate(KERNELS)
+    ],
+    ids=NAMES,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +126,7 @@ def test_periodic_matern_has_the_known_spectrum():
     chex.assert_trees_all_close(ours / ours[0], shape / shape[0], rtol=1e-6)
 
 
-@every_kernel
+@kernel_of_each_kind
 def test_derivatives_are_those_of_finite_differences(kernel):
     f = jnp.asarray(curves(1, 2, 32)[0])
 
@@ -149,7 +159,7 @@ def covariance_is_right(draws, covariance):
     return min(size, *single)
 
 
-@every_kernel
+@kernel_of_each_kind
 def test_draws_have_the_covariance_of_the_kernel(kernel):
     m = 32
     draws = np.asarray(kernel.sample(jax.random.key(1), (6000, 2), m))
@@ -331,7 +341,7 @@ def test_kernels_of_which_nothing_is_proven_are_refused(kernel):
         mechanism.release(curves(10, 1, 32))
 
 
-@every_kernel
+@kernel_of_each_kind
 def test_records_can_be_saved(kernel, tmp_path):
     release = FunctionalGaussianMechanism(kernel, 0.01, 1.0, [0.5, 0.5]).release(curves(4, 2, 32))
     release.save(tmp_path / "release.json")

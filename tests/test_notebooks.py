@@ -1,30 +1,71 @@
-"""Every notebook runs from top to bottom."""
-
-import pathlib
+"""Notebooks are saved with the outputs of their code, and run from top to bottom."""
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
+from render import NOTEBOOKS, WITHOUT_PLOTLY, digest_of_code, execute, outputs_of
+from strategies import exhaustive
 
-NOTEBOOKS = sorted((pathlib.Path(__file__).resolve().parents[1] / "notebooks").glob("*.ipynb"))
+# Those that take a minute together, one of which runs `jaxgeodp reproduce`.
+SHORT = ("curves", "laplace_2021", "quickstart")
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def by_name(name):
+    return next(path for path in NOTEBOOKS if path.stem == name)
+
+
+def shows_a_picture(notebook):
+    return any("image/png" in output.get("data", {}) for output in outputs_of(notebook))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_saved_outputs_are_those_of_the_saved_code(path):
+    """To be run after a change: ``python notebooks/render.py`` with the notebook's name."""
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert notebook.metadata["jaxgeodp"]["digest_of_executed_code"] == digest_of_code(notebook)
+    executed = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
+    assert executed == list(range(1, len(executed) + 1)), "from top to bottom"
+    assert not any(output.output_type == "error" for output in outputs_of(notebook))
+    assert not any(output.get("name") == "stderr" for output in outputs_of(notebook)), "no warnings"
+    assert shows_a_picture(notebook)
+    # No place of the machine that it ran on.
+    text = "".join(str(output) for output in outputs_of(notebook))
+    assert "/tmp/" not in text and "/home/" not in text and str(path.parent) not in text
+
+
+def test_another_code_has_another_digest():
+    notebook = read(NOTEBOOKS[0])
+    before = digest_of_code(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    cells[0].outputs = []
+    assert digest_of_code(notebook) == before
+    cells[-1].source += "\n1 + 1"
+    assert digest_of_code(notebook) != before
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*map(by_name, SHORT), *exhaustive(*(path for path in NOTEBOOKS if path.stem not in SHORT))],
+    ids=lambda path: path.stem,
+)
 def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)  # else the kernel would inherit it and show no picture
-    notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
-    outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
-    assert any("image/png" in output.get("data", {}) for output in outputs), "a notebook shows a picture"
+    notebook = read(path)
+    execute(notebook, tmp_path)
+    assert shows_a_picture(notebook)
 
 
+@pytest.mark.exhaustive  # test_interactive.py has it without a notebook
 def test_faces_are_drawn_without_plotly(tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)
-    notebook = nbformat.read(next(path for path in NOTEBOOKS if path.stem == "faces"), as_version=4)
+    notebook = read(by_name("faces"))
     last = next(j for j, cell in enumerate(notebook.cells) if cell.source.startswith("surfaces = "))
     notebook.cells = notebook.cells[: last + 1]
-    notebook.cells.insert(0, nbformat.v4.new_code_cell("import sys\nsys.modules['plotly'] = None"))
-    NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    execute(notebook, tmp_path, WITHOUT_PLOTLY)
     shown = [key for output in notebook.cells[-1].outputs for key in output.get("data", {})]
     assert "image/png" in shown
     assert "application/vnd.plotly.v1+json" not in shown

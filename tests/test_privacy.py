@@ -32,8 +32,12 @@ from jaxgeodp.privacy import entropy
 
 EIGHTH = math.pi / 8
 SPHERE = Sphere(2)
-COUNTS = (2, 5, 20, 100)
-EPSILONS = (0.1, 1.0, 5.0)
+# Pairs of n and epsilon: a few of all.
+SOME = ((2, 5.0), (5, 1.0), (20, 0.1), (100, 1.0))
+ALL = tuple(itertools.product((2, 5, 20, 100), (0.1, 1.0, 5.0)))
+some_or_all = pytest.mark.parametrize(
+    "pairs", [pytest.param(SOME, id="some"), pytest.param(ALL, id="all", marks=pytest.mark.exhaustive)]
+)
 
 
 def ball_on(manifold, radius):
@@ -182,8 +186,9 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("build", "radius", "options"), SETTINGS, ids=str)
-def test_privacy_loss_never_exceeds_epsilon(build, radius, options):
-    for n, epsilon in itertools.product(COUNTS, EPSILONS):
+@some_or_all
+def test_privacy_loss_never_exceeds_epsilon(build, radius, options, pairs):
+    for n, epsilon in pairs:
         assert loss_over_epsilon(build, radius, options, n, epsilon) <= 1.0
 
 
@@ -194,8 +199,9 @@ def test_the_quadrature_catches_scales_that_are_too_small():
         assert loss_over_epsilon(LaplaceMechanism, EIGHTH, {}, n, 1.0, shrink=0.5) > 1.0
 
 
-def test_the_quadrature_has_converged():
-    for build, n, epsilon in itertools.product((KNGMechanism, LaplaceMechanism), (2, 100), (0.1, 5.0)):
+@some_or_all
+def test_the_quadrature_has_converged(pairs):
+    for build, (n, epsilon) in itertools.product((KNGMechanism, LaplaceMechanism), (pairs[0], pairs[-1])):
         coarse = loss_over_epsilon(build, EIGHTH, {}, n, epsilon)
         assert loss_over_epsilon(build, EIGHTH, {}, n, epsilon, refined=1.6) == pytest.approx(coarse, rel=0.01)
 

@@ -1,4 +1,4 @@
-"""The papers' claims: how verdicts are reached, and the settings as printed. The notebooks run `jaxgeodp reproduce`."""
+"""The papers' claims: how verdicts are reached, and the settings as printed. Notebooks run `jaxgeodp reproduce`."""
 
 import math
 

@@ -35,7 +35,9 @@ from jaxgeodp.bounds.power_growth import power_growth
 from jaxgeodp.domain import assumption_limit
 
 MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(4), Hyperbolic(2), Rotations()]
-each_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
+each_manifold = pytest.mark.parametrize(
+    "manifold", [*MANIFOLDS[1:4], *exhaustive(*MANIFOLDS[:1], *MANIFOLDS[4:])], ids=name
+)
 each_power = pytest.mark.parametrize(
     ("manifold", "power"),
     [
@@ -302,7 +304,7 @@ def test_private_principal_direction():
     data = data / np.maximum(1.0, np.linalg.norm(data, axis=1, keepdims=True))
     statistic = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
     mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0, 0, 1.0], 0.7), 4.0, statistic=statistic, support_radius=1.0)
-    draws = mechanism.simulate(jax.random.key(0), data, 60)
+    draws = mechanism.simulate(jax.random.key(0), data, 12)  # one proposal of 6000 is accepted
     leading = np.linalg.eigh(data.T @ data)[1][:, -1]
     assert np.median(np.abs(draws @ leading)) > 0.97
 

@@ -219,7 +219,7 @@ print(jax.device_count())
 
 def test_four_devices_give_the_numbers_of_one(tmp_path):
     for count in (1, 4):
-        flags = f"--xla_force_host_platform_device_count={count}"
+        flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={count}"
         command = [sys.executable, "-c", DEVICES, str(tmp_path / f"{count}.npy")]
         done = subprocess.run(command, env={**os.environ, "XLA_FLAGS": flags}, capture_output=True, text=True)
         assert done.stdout.strip() == str(count), done.stderr
@@ -269,26 +269,26 @@ def test_halving_epsilon_doubles_the_error(finished):
     assert half / one == pytest.approx(2.0, rel=0.2)
 
 
-def test_a_killed_sweep_resumes_to_the_same_bytes(finished, tmp_path):
+@pytest.mark.parametrize("when", ["in the middle", *exhaustive("at any time")])
+def test_a_killed_sweep_resumes_to_the_same_bytes(finished, tmp_path, when):
     config, out, _ = finished
-    for attempt, wait in enumerate(random.Random(0).uniform(2.0, 12.0) for _ in range(2)):
-        folder = tmp_path / str(attempt)
-        process = subprocess.Popen(command(config, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if attempt == 0:
-            # In the middle for certain: when the first cells are there.
-            while process.poll() is None and len(list(folder.glob("cells/*.parquet"))) < 3:
-                time.sleep(0.02)
-        else:
-            time.sleep(wait)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        stamps = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*.parquet")}
-        # What a kill in the middle of writing leaves.
-        folder.mkdir(exist_ok=True)
-        (folder / "cells" if (folder / "cells").exists() else folder).joinpath(".part-torn").write_bytes(b"half")
-        subprocess.run(command(config, folder), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        assert contents(folder) == contents(out)
-        assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "a cell was run twice"
+    folder = tmp_path / "out"
+    process = subprocess.Popen(command(config, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if when == "in the middle":
+        # For certain: when the first cells are there.
+        while process.poll() is None and len(list(folder.glob("cells/*.parquet"))) < 3:
+            time.sleep(0.02)
+    else:
+        time.sleep(random.uniform(2.0, 12.0))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    stamps = {path: path.stat().st_mtime_ns for path in folder.glob("cells/*.parquet")}
+    # What a kill in the middle of writing leaves.
+    folder.mkdir(exist_ok=True)
+    (folder / "cells" if (folder / "cells").exists() else folder).joinpath(".part-torn").write_bytes(b"half")
+    subprocess.run(command(config, folder), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert contents(folder) == contents(out)
+    assert all(path.stat().st_mtime_ns == stamp for path, stamp in stamps.items()), "a cell was run twice"
 
 
 def test_two_sweeps_do_not_write_into_one_folder(finished):
