@@ -14,6 +14,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
+from jaxgeodp.bounds import gaussian
 from jaxgeodp.bounds.gaussian import (
     Space,
     _angles,
@@ -72,7 +73,7 @@ def test_no_point_is_farther_than_half_square_says(space):
 
 
 def test_the_intervals_cover_all_distances():
-    for step in (0.01, 0.1, 0.4):
+    for step in np.geomspace(0.005, 0.5, 25):
         gaps = np.array(_gaps(CIRCLE, 0.3, step))
         assert gaps[0, 1] == 0.3
         assert gaps[-1, 0] == 0.0
@@ -235,6 +236,17 @@ def test_the_tail_is_called_covered_no_earlier_than_it_is(dim, delta, sigma, mu)
             2e-5 * epsilon
         )
         assert slope <= (x + 3.0 / x) / mu * (1 + 1e-6)
+
+
+def test_between_two_epsilons_the_larger_value_counts(monkeypatch):
+    """Planted: a profile that does not fall between points of the grid and meets delta of mu just before each of them.
+    It needs this mu and the allowance for rounding; with values compared at the same point, a smaller one."""
+
+    def stairs(space, lower, upper, sigma, epsilons, step):
+        return np.append(log_deltas(1.0, epsilons[1:]), -np.inf)
+
+    monkeypatch.setattr(gaussian, "_log_profile", stairs)
+    assert 1.0 <= gaussian_mu(Space(2, 1), 0.1, 0.1, 1.0, 0.1) < 1.0 + 3e-5
 
 
 @pytest.mark.parametrize("step", [0.02, 0.1, 0.3])
