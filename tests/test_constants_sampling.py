@@ -1,0 +1,170 @@
+"""Constants of the exact sampler and of the public number of proposals, by quadrature and where bounds are met."""
+
+import math
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from strategies import name
+
+from jaxgeodp import Euclidean, GeodesicBall, Hyperbolic, LaplaceMechanism, PlanarShapes, Product, Sphere
+from jaxgeodp.bounds.growth import GradientGrowth, gradient_growth
+from jaxgeodp.mechanisms.fixed_time import _log_least_mass, _public_growth, proposals_needed
+from jaxgeodp.samplers.direction import direction_law, exit_distance, propose_direction
+from jaxgeodp.samplers.envelope import radial_envelope
+
+# The radial envelope ------------------------------------------------------------------------------------------------
+
+
+def gaps(manifold, growth, scale, reach, volume):
+    """Envelope less target, on a grid in every interval."""
+    envelope = jax.jit(lambda scale: radial_envelope(manifold, growth, scale, reach))(scale)
+    knots = np.asarray(envelope.knots)
+    t = knots[:-1, None] + np.diff(knots)[:, None] * (np.arange(64) + 0.5) / 64
+    bound = np.asarray(envelope.heights)[:, None] + np.asarray(envelope.slopes)[:, None] * (t - knots[:-1, None])
+    steepness = growth(t) if callable(growth) else growth * t
+    return bound - (-np.asarray(steepness) / scale + (manifold.dim - 1) * np.log(t) + volume(t))
+
+
+def test_every_line_of_the_envelope_touches_what_it_bounds():
+    """One part at a time: chords of a concave growth on the line, tangents of log t in flat space, the density of
+    volume on the sphere. None lies below, and in each interval there is nothing to spare somewhere."""
+    concave = GradientGrowth(jnp.asarray(0.05), jnp.asarray(0.02), 0.1, 0.3)
+    cases = [
+        (Euclidean(1), concave, np.zeros_like),
+        (Euclidean(1), 1.0, np.zeros_like),
+        (Euclidean(6), 1.0, np.zeros_like),
+        (Sphere(2), 0.9, lambda t: np.log(np.sin(t) / t)),
+    ]
+    for manifold, growth, volume in cases:
+        gap = gaps(manifold, growth, 0.05, 1.2, volume)
+        assert np.min(gap) >= -1e-12
+        assert np.max(np.min(gap, axis=1)) < 2e-3
+
+
+def test_the_mass_below_a_radius_is_that_of_the_density():
+    t = np.array([0.03, 0.4, 1.19])
+
+    @jax.jit
+    def found(scale):
+        envelope = radial_envelope(Sphere(3), 1.0, scale, 1.2)
+        masses = jax.vmap(envelope.mass_below)(t)
+        return envelope, masses, jax.vmap(envelope.radius_at)(masses)
+
+    envelope, masses, again = jax.tree.map(np.asarray, found(0.1))
+    heights, rates, knots = envelope.heights - np.max(envelope.heights), envelope.slopes, envelope.knots
+    for x, mass in zip(t, masses, strict=True):
+        widths = np.clip(x - knots[:-1], 0.0, np.diff(knots))
+        parts = zip(heights, rates, widths, strict=True)
+        assert mass == pytest.approx(
+            sum(quad(lambda y, h, a: math.exp(h + a * y), 0, w, (h, a))[0] for h, a, w in parts)
+        )
+    np.testing.assert_allclose(again, t, rtol=1e-9)
+
+
+# Directions ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), Euclidean(5)], ids=name)
+def test_the_law_of_angles_bounds_sine_and_mass_and_meets_them(manifold):
+    """Each cell's constant is at least sin^{d-2} times the mass up to the exit, and equal at a corner of the cell where
+    both fall (beyond a right angle, and everywhere on a surface)."""
+    center = jnp.asarray(manifold.origin, float)
+    ball = GeodesicBall(manifold, manifold.origin, 0.6)
+    inside = np.linspace(1e-9, 1 - 1e-9, 9)
+
+    @jax.jit
+    def found(scale):
+        start = manifold.exp(center, 0.5 * manifold.frame(center)[0])
+        envelope = radial_envelope(manifold, 1.0, scale, 1.1)
+        law = direction_law(ball, start, envelope)
+        angles = law.edges[:-1, None] + jnp.diff(law.edges)[:, None] * inside
+        mass = jax.vmap(envelope.mass_below)(exit_distance(ball, law.offset, angles.ravel())).reshape(angles.shape)
+        unit, angle, weight = propose_direction(jax.random.key(0), manifold, start, law)
+        return law, angles, mass, angle, weight, manifold.inner(start, unit, law.towards)
+
+    law, angles, mass, angle, weight, towards = jax.tree.map(np.asarray, found(0.3))
+    edges = law.edges
+    true = (manifold.dim - 2) * np.log(np.sin(angles)) + np.log(mass)
+    gap = law.log_bounds[:, None] - true
+    assert np.min(gap) >= -1e-12
+    met = np.min(gap, axis=1)
+    assert np.max(met[edges[:-1] >= math.pi / 2] if manifold.dim > 2 else met) < 1e-6
+    # What a proposal is weighted by.
+    cell = int(np.searchsorted(edges, angle, side="right")) - 1
+    expected = (manifold.dim - 2) * math.log(math.sin(angle)) - law.log_bounds[cell]
+    assert weight == pytest.approx(expected, abs=1e-9)
+    assert towards == pytest.approx(math.cos(angle), abs=1e-9)
+    shares = np.exp(law.log_bounds) * np.diff(edges)
+    np.testing.assert_allclose(np.diff(law.cumulative), shares / shares.sum(), rtol=1e-9, atol=1e-12)
+
+
+# A fixed number of proposals ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_proposals_is_that_of_the_exact_acceptance():
+    """Laplace on all of S^2: the target's mass is known, that of the proposals is integrated; no bound is loose."""
+    sphere = Sphere(2)
+    mechanism = LaplaceMechanism(GeodesicBall(sphere, sphere.origin, 0.4), 0.2)
+    scale = float(mechanism.calibrate(20).scale)
+    envelope = jax.jit(lambda scale: radial_envelope(sphere, 1.0, scale, math.pi))(scale)
+    knots = np.asarray(envelope.knots)
+    lines = zip(knots[:-1], knots[1:], np.asarray(envelope.heights), np.asarray(envelope.slopes), strict=True)
+    proposed = sum(quad(lambda t, a, h, s: math.exp(h + s * (t - a)), a, b, (a, h, s))[0] for a, b, h, s in lines)
+    accepted = quad(lambda t: math.exp(-t / scale) * math.sin(t), 0.0, math.pi, points=[scale], epsabs=0)[0] / proposed
+    for log_eta in (-1e5, -20.0):
+        needed = log_eta / math.log1p(-accepted)
+        assert needed <= proposals_needed(mechanism, 20, log_eta) <= needed * (1 + 1e-6) + 1
+
+
+def stand_in(manifold, radius, radial):
+    """What the functions below read of a mechanism."""
+    return SimpleNamespace(ball=GeodesicBall(manifold, manifold.origin, radius), _radial=radial)
+
+
+@pytest.mark.parametrize(
+    ("manifold", "area", "lowest"),
+    [
+        (Sphere(3), lambda t: math.sin(t) ** 2, 0.0),
+        (PlanarShapes(4), lambda t: math.sin(t) ** 3 * math.cos(t), 0.0),
+        (Hyperbolic(2), math.sinh, -1.0),
+        (Product(Sphere(2), Hyperbolic(2)), lambda t: math.sin(t) ** 3, -1.0),
+    ],
+    ids=name,
+)
+def test_the_least_mass_by_another_quadrature(manifold, area, lowest):
+    """C of section 10, a bound that is not attained: |grad F| <= L(t) t within R - r of the mean; where there is no
+    room, a ball of diameter tau that touches the mean."""
+    radius = 0.2
+
+    def pull(t):
+        s = 2.0 * radius + t
+        return t * (s / math.tanh(s) if lowest < 0 else 1.0)
+
+    mechanism = stand_in(manifold, radius, False)
+    for scale, reach in ((0.03, 0.35), (0.2, 0.35)):
+        calibration = SimpleNamespace(scale=scale, support=GeodesicBall(manifold, manifold.origin, reach))
+        mass = quad(lambda t, a=scale: math.exp(-pull(t) / a) * area(t), 0.0, reach - radius, epsabs=0)[0]
+        assert _log_least_mass(mechanism, calibration) == pytest.approx(math.log(mass), abs=1e-6)
+    for scale in (0.03, 1.0):
+        calibration = SimpleNamespace(scale=scale, support=GeodesicBall(manifold, manifold.origin, radius))
+        tau = min(manifold.dim * scale, radius)
+        volume = quad(area, 0.0, 0.5 * tau, epsabs=0)[0]
+        assert _log_least_mass(mechanism, calibration) == pytest.approx(math.log(volume) - pull(tau) / scale, abs=1e-6)
+
+
+@pytest.mark.parametrize("manifold", [Sphere(3), PlanarShapes(4), Product(Sphere(2), Hyperbolic(2))], ids=name)
+def test_the_public_growth_is_that_of_the_most_spread_data(manifold):
+    """Two clusters at opposite ends of the ball have the largest variance, r^2, and all of it along one line."""
+    radius, reach = 0.3, 0.4
+    center = jnp.asarray(manifold.origin)
+    end = radius * manifold.frame(center)[0]
+    points = jnp.stack([manifold.exp(center, end), manifold.exp(center, -end)])
+    exact = gradient_growth(manifold, center.astype(points.dtype), points, jnp.array([0.5, 0.5]), radius + reach)
+    support = GeodesicBall(manifold, manifold.origin, reach)
+    public = _public_growth(stand_in(manifold, radius, False), support)
+    t = np.linspace(0.0, radius + reach, 9)
+    np.testing.assert_allclose(public(t), exact(t), rtol=1e-6, atol=1e-15)
