@@ -123,6 +123,19 @@ def inner_product(manifold, dtype):
     _close(manifold.combine(coordinates, frame), u, dtype, "the frame spans the tangent space")
 
 
+def exp_at_zero(manifold, dtype):
+    """exp(p, 0) = p, and the derivative of exp(p, .) at 0 is the identity: finite, where formulas divide by |v|."""
+    p = random_points(manifold, dtype, 1)[0]
+    u = random_tangents(manifold, p[None])[0]
+    end, slope = jax.jvp(lambda v: manifold.exp(p, v), (jnp.zeros_like(p),), (u,))
+    assert bool(jnp.all(jnp.isfinite(end))), "exp(p, 0) is not finite"
+    assert bool(jnp.all(jnp.isfinite(slope))), (
+        "the derivative of exp(p, v) at v = 0 is not finite: write it with jaxgeodp.manifolds.analytic"
+    )
+    _close(end, p, dtype, "exp(p, 0) = p")
+    _close(slope, u, dtype, "the derivative of exp(p, v) at v = 0 is the identity", p)
+
+
 def round_trips(manifold, dtype):
     """log inverts exp; the distance is the length of the logarithm, from 1e-7 to most of the injectivity radius."""
     points = random_points(manifold, dtype, _BATCH)
@@ -294,6 +307,7 @@ LAWS: dict[str, Callable[[Manifold, str], None]] = {
         shapes_and_dtypes,
         points_belong,
         inner_product,
+        exp_at_zero,
         round_trips,
         minimal_geodesics,
         geodesics,

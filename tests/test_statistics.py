@@ -25,6 +25,7 @@ from jaxgeodp import (
     Product,
     Rotations,
     Sphere,
+    Statistic,
     frechet_mean,
     frechet_median,
     minimize,
@@ -270,6 +271,15 @@ def test_what_is_not_known_is_refused():
         power_mean(Sphere(2), jnp.eye(3), 0.5)
     with pytest.raises(ValueError, match="gradient_bound above 0"):
         EmpiricalRisk(lambda x, y: 0.0, 0.0)
+
+
+def test_a_subclass_with_another_gradient_gets_no_theorem():
+    """KNG and `delta` go by the class of the statistic: Theorem J is about the Frechet mean's own gradient."""
+    for base in (FrechetMean, FrechetMedian, PowerMean, EmpiricalRisk):
+        with pytest.raises(TypeError, match=rf"Steeper: {base.__name__} is final.*Derive from Statistic\.$"):
+            type("Steeper", (base,), {"gradient": lambda self, manifold, x, points: 100.0 * points[0]})
+    assert not issubclass(FrechetMedian, PowerMean)
+    assert issubclass(type("Own", (Statistic,), {}), Statistic)
 
 
 # A user's loss ----------------------------------------------------------------------------------------

@@ -174,6 +174,11 @@ class Grassmann(Manifold):
         return v - point @ (point.T @ v)
 
     @operation
+    def deviation(self, x):
+        """The largest entry of ``X'X - 1``, without factors."""
+        return jnp.max(jnp.abs(x.T @ x - jnp.eye(self.p, dtype=x.dtype)))
+
+    @operation
     def admissible(self, x):
         """Finite and of full rank."""
         return jnp.all(jnp.isfinite(self.project(x)))

@@ -17,6 +17,7 @@ differentiation, and is overridden where a closed form is better:
 
 import abc
 import functools
+import inspect
 import math
 
 import jax
@@ -27,8 +28,35 @@ import jaxgeodp.manifolds.shooting as shooting
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.analytic import safe_sqrt
 
-# A jitted method of a hashable manifold; inlined when it is called from other jitted code.
-operation = functools.partial(jax.jit, static_argnums=0, inline=True)
+# Parameters of operations that hold one point or one tangent vector.
+_OF_ONE_POINT = frozenset(("point", "tangent", "base", "p", "q", "u", "v", "x"))
+
+
+def operation(method):
+    """A jitted method of a hashable manifold; inlined when it is called from other jitted code.
+
+    Shapes are looked at while it is traced: arrays of many points, which broadcasting would mix up, are refused.
+    """
+    names = tuple(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def checked(self, *arrays, **named):
+        for name, array in (*zip(names, arrays, strict=False), *named.items()):
+            if name in _OF_ONE_POINT:
+                check_shape(self, f"{method.__name__}: {name}", array)
+        return method(self, *arrays, **named)
+
+    return jax.jit(checked, static_argnums=0, inline=True)
+
+
+def check_shape(manifold, what: str, array) -> None:
+    """Raise ValueError for an array that has not the shape of one point."""
+    shape = getattr(array, "shape", None)
+    if shape != manifold.shape:
+        got = type(array).__name__ if shape is None else shape
+        raise InputError(
+            f"{manifold}.{what} must be one array of shape {manifold.shape}, got {got}; use jax.vmap for many."
+        )
 
 
 class Manifold(abc.ABC):
@@ -186,9 +214,17 @@ class Manifold(abc.ABC):
 
     # Points and vectors -----------------------------------------------------------------------------
 
+    def as_points(self, array):
+        """Points in another usual form, where there is one, in the form of this manifold; other arrays as they are.
+
+        For arrays of any leading axes. Nothing is projected or refused.
+        """
+        return array
+
     def project(self, x):
         """The nearest point of the manifold to an ambient array; NaN where there is none."""
         self._in_coordinates("project")
+        check_shape(self, "project: x", x)
         return x
 
     def to_tangent(self, point, v):
@@ -202,10 +238,21 @@ class Manifold(abc.ABC):
 
     def belongs(self, x, atol: float = 1e-6):
         """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""
+        check_shape(self, "belongs: x", x)
         return jnp.all(jnp.abs(self.project(x) - x) <= atol)
+
+    def deviation(self, x):
+        """How far an array is from its projection, in units of its largest number; NaN where it has none.
+
+        Relative, as rounding is: coordinates of a point far out on a hyperboloid are exact to few digits after the dot.
+        """
+        check_shape(self, "deviation: x", x)
+        moved = jnp.max(jnp.abs(self.project(x) - x))
+        return jnp.where(moved == 0, 0.0, moved / jnp.max(jnp.abs(x)))
 
     def admissible(self, x):
         """Whether one raw data record can be projected to a point at all (finite, not degenerate)."""
+        check_shape(self, "admissible: x", x)
         return jnp.all(jnp.isfinite(x))
 
     @operation

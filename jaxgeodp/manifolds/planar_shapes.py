@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import positive_integer
+from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.manifolds.analytic import (
     angle_over_sine,
     angle_over_sine_of_cosine,
@@ -79,12 +79,33 @@ class PlanarShapes(Manifold):
         """(1, 4); (4, 4) for triangles, whose shapes form a sphere of radius 1/2."""
         return (1.0 if self.landmarks > 3 else 4.0, 4.0)
 
+    def as_points(self, array):
+        """Real landmarks (..., landmarks, 2) as complex arrays (..., landmarks), not projected; others as they are.
+
+        No array is both: a shape has at least 3 landmarks.
+        """
+        if array.shape[-2:] != (self.landmarks, 2) or array.dtype.kind not in "iuf":
+            return array
+        if isinstance(array, jax.Array):
+            xy = array.astype(jnp.promote_types(jnp.result_type(array, float), jnp.float32))
+            return jax.lax.complex(xy[..., 0], xy[..., 1])
+        xy = np.ascontiguousarray(array, np.result_type(array.dtype, np.float32))
+        return xy.view(np.result_type(xy.dtype, np.complex64))[..., 0]
+
     def from_landmarks(self, xy):
-        """The shape of real landmarks of shape (..., landmarks, 2); NaN if all landmarks coincide."""
+        """The shape of real landmarks of shape (..., landmarks, 2); NaN if all landmarks coincide.
+
+        Raises:
+            ValueError: another shape, or complex numbers.
+        """
         xy = jnp.asarray(xy)
-        flat = xy.reshape(-1, self.landmarks, 2)
-        shapes = jax.vmap(self.project)(jax.lax.complex(flat[..., 0], flat[..., 1]))
-        return shapes.reshape(xy.shape[:-1])
+        configurations = self.as_points(xy)
+        if configurations is xy:
+            raise InputError(
+                f"{self}.from_landmarks: xy must be real numbers of shape (..., {self.landmarks}, 2), got {xy.dtype} "
+                f"numbers of shape {xy.shape}."
+            )
+        return jax.vmap(self.project)(configurations.reshape(-1, self.landmarks)).reshape(xy.shape[:-1])
 
     def to_landmarks(self, point):
         """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the representative's pose."""
@@ -198,6 +219,13 @@ class PlanarShapes(Manifold):
         """``v`` centred, minus ``(x* v) x``."""
         centred = v - jnp.mean(v)
         return centred - jnp.vdot(point, centred) * point
+
+    @operation
+    def deviation(self, x):
+        """The larger of the length of the mean part and the error of ``|x|^2/2``."""
+        total = x @ jnp.ones(self.landmarks, x.dtype)
+        off_centre = jnp.sqrt((jnp.real(total) ** 2 + jnp.imag(total) ** 2) / self.landmarks)
+        return jnp.maximum(off_centre, 0.5 * jnp.abs(jnp.sum(jnp.real(x) ** 2 + jnp.imag(x) ** 2) - 1.0))
 
     @operation
     def admissible(self, x):

@@ -173,6 +173,11 @@ class Product(Manifold):
         return self.join(*self._map("to_tangent", point, v))
 
     @operation
+    def deviation(self, x):
+        """The largest of the parts', each in units of its own numbers."""
+        return jnp.max(jnp.stack(self._map("deviation", x)))
+
+    @operation
     def admissible(self, x):
         """Whether every part can be projected: a record with one bad part is no point."""
         return jnp.all(jnp.stack(self._map("admissible", x)))

@@ -111,6 +111,13 @@ class Rotations(Manifold):
         return jnp.where(unique, _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), jnp.nan)
 
     @operation
+    def deviation(self, x):
+        """The largest entry of ``x'x - 1``, without eigenvectors; at least 1 for a reflection."""
+        moved = jnp.max(jnp.abs(x.T @ x - jnp.eye(3, dtype=x.dtype)))
+        turns = jnp.sum(jnp.cross(x[0], x[1]) * x[2]) > 0
+        return jnp.where(turns, moved, jnp.maximum(moved, 1.0))
+
+    @operation
     def admissible(self, x):
         """A finite matrix with one nearest rotation."""
         return jnp.all(jnp.isfinite(self.project(x)))

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max, h_min
-from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.public_points import checked, checked_point, explained
 from jaxgeodp.statistics.records import WeightedRecords, log_moments, points_and_weights
 
 _STEP_LIMIT = 2000
@@ -36,14 +36,15 @@ def frechet_mean(manifold: Manifold, points, weights=None):
     `certified_distance` tells whether it is the mean.
 
     Args:
-        points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
+        points: (n, \\*shape), points of the manifold; public, or of research (see `checked`). Batched by `jax.vmap`.
         weights: (n,), nonnegative, not all zero; equal by default. Scaled to sum to 1.
 
     Returns:
         A point of shape ``shape``.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit, the values are no points or weights, or the manifold's exponential map has
+            no derivative at 0.
         TypeError: it is differentiated twice (only first derivatives are available).
 
     Example:
@@ -53,7 +54,7 @@ def frechet_mean(manifold: Manifold, points, weights=None):
         [0.5774..., 0.5774..., 0.5774...]
     """
     points, weights = checked("frechet_mean", manifold, points, weights)
-    return _implicit_mean(manifold, points, weights / jnp.sum(weights))
+    return explained("frechet_mean", manifold, _implicit_mean(manifold, points, weights / jnp.sum(weights)))
 
 
 def certified_distance(manifold: Manifold, mean, points, weights=None):
@@ -62,7 +63,8 @@ def certified_distance(manifold: Manifold, mean, points, weights=None):
     |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
     s = max_i dist(mean, x_i); infinite if that ball violates Assumption 1, so that nothing is certified.
     """
-    points, weights = checked("frechet_mean", manifold, points, weights)
+    points, weights = checked("certified_distance", manifold, points, weights)
+    mean = checked_point("certified_distance", "mean", manifold, mean)
     weights = weights / jnp.sum(weights)
     total, _ = manifold.log_moments(mean, points, weights)
     farthest = jnp.max(jax.vmap(lambda x: manifold.dist(mean, x))(points))
@@ -127,20 +129,6 @@ def descent_schedule(manifold: Manifold, radius):
     xp = jnp if traced else np
     steps = xp.ceil(xp.log(convexity * _RELEASE_TOLERANCE**2) / xp.log(xp.maximum(contraction, _TINY))) + 1
     return steps.astype(int) if traced else int(steps), 1.0 / smoothness
-
-
-def checked(owner, manifold, points, weights):
-    """Points and weights as arrays of the right type; raises ValueError where their shapes do not fit."""
-    points = jnp.asarray(points)
-    points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))
-    if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
-        raise InputError(f"{owner}: points must have shape (n, *{manifold.shape}), n >= 1, got {points.shape}.")
-    if weights is None:
-        return points, jnp.ones(points.shape[0], real_dtype(points))
-    weights = jnp.asarray(weights, real_dtype(points))
-    if weights.shape != points.shape[:1]:
-        raise InputError(f"{owner}: weights must have shape {points.shape[:1]}, got {weights.shape}.")
-    return points, weights
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))

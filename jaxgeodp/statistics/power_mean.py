@@ -14,8 +14,9 @@ import jax.numpy as jnp
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.statistics.frechet_mean import checked, frechet_mean
+from jaxgeodp.statistics.frechet_mean import frechet_mean
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.public_points import checked, explained
 from jaxgeodp.statistics.records import equal_weights
 
 _STEP_LIMIT = 3000
@@ -44,12 +45,12 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents.
 
     Args:
-        points: (n, \\*shape), points of the manifold. Batched by `jax.vmap`.
+        points: (n, \\*shape), points of the manifold; public, or of research (see `checked`). Batched by `jax.vmap`.
         power: p >= 1, a Python number.
         weights: (n,), nonnegative, not all zero; equal by default.
 
     Raises:
-        ValueError: the shapes do not fit, or power < 1.
+        ValueError: see `frechet_mean`; or power < 1.
         TypeError: it is differentiated twice.
     """
     if not power >= 1:
@@ -57,7 +58,7 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     if power == 2:
         return frechet_mean(manifold, points, weights)
     points, weights = checked("power_mean", manifold, points, weights)
-    return _minimizer(manifold, float(power), points, weights / jnp.sum(weights))
+    return explained("power_mean", manifold, _minimizer(manifold, float(power), points, weights / jnp.sum(weights)))
 
 
 def power_gradient(manifold: Manifold, x, points, weights, power: float):

@@ -1,6 +1,7 @@
 """Power means and the Frechet median as statistics of a mechanism: robust summaries through the K-norm gradient."""
 
 import dataclasses
+from typing import final
 
 from jaxgeodp.bounds.power_growth import power_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, power_gradient_sensitivity
@@ -14,24 +15,10 @@ from jaxgeodp.statistics.statistic import Equivariant
 _LARGEST_POWER = 16.0
 
 
-@dataclasses.dataclass(frozen=True)
-class PowerMean(Equivariant):
-    """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
-
-    Raises:
-        ValueError: ``power`` is not a number from 1 to 16.
-    """
+class _PowerStatistic(Equivariant):
+    """What power means and the median share; a subclass says the ``power``."""
 
     power: float
-
-    def __post_init__(self):
-        if not (isinstance(self.power, int | float) and 1 <= self.power <= _LARGEST_POWER):
-            raise InputError(f"PowerMean: power must be a number of at least 1 and at most 16, got {self.power!r}.")
-
-    @property
-    def description(self):
-        """With the power."""
-        return f"PowerMean(power={self.power:g})"
 
     def loss(self, manifold: Manifold, x, datum):
         """``dist^p/p``."""
@@ -55,10 +42,30 @@ class PowerMean(Equivariant):
         return power_gradient_sensitivity(ball, n, support_radius, self.power)
 
 
+@final
 @dataclasses.dataclass(frozen=True)
-class FrechetMedian(PowerMean):
+class PowerMean(_PowerStatistic):
+    """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
+
+    Raises:
+        ValueError: ``power`` is not a number from 1 to 16.
+    """
+
+    power: float
+
+    def __post_init__(self):
+        if not (isinstance(self.power, int | float) and 1 <= self.power <= _LARGEST_POWER):
+            raise InputError(f"PowerMean: power must be a number of at least 1 and at most 16, got {self.power!r}.")
+
+    @property
+    def description(self):
+        """With the power."""
+        return f"PowerMean(power={self.power:g})"
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class FrechetMedian(_PowerStatistic):
     """The minimiser of (1/n) sum dist(x, x_i): every datum pulls with force 1: Delta = 2/n in any ball."""
 
-    power: float = dataclasses.field(default=1.0, init=False)
-
-    description = "FrechetMedian"
+    power = 1.0

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import math
-from typing import Any
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
+from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 from jaxgeodp.statistics.records import log_moments, points_and_weights
 
 
@@ -24,7 +25,18 @@ class Statistic(abc.ABC):
     A subclass is a frozen (hashable) dataclass. It must give `loss` and `gradient_sensitivity`, which is all that
     `KNGMechanism` relies on; the rest makes it fast, or fit for other mechanisms. Data need not be points of
     the manifold: `datum_shape` and `clip` say what they are.
+
+    This library's own statistics are final: theorems are about their gradients, which a subclass could replace.
     """
+
+    def __init_subclass__(cls, **keywords):
+        """Raise TypeError for a subclass of a class that `typing.final` marks."""
+        super().__init_subclass__(**keywords)
+        for base in cls.__mro__[1:]:
+            if vars(base).get("__final__", False):
+                raise TypeError(
+                    f"{cls.__name__}: {base.__name__} is final: theorems are about its gradient. Derive from Statistic."
+                )
 
     @abc.abstractmethod
     def loss(self, manifold: Manifold, x, datum):
@@ -46,6 +58,9 @@ class Statistic(abc.ABC):
     def datum_shape(self, manifold: Manifold) -> tuple[int, ...]:
         """Shape of one datum; that of a point by default."""
         return manifold.shape
+
+    def check(self, manifold: Manifold) -> None:  # noqa: B027 - most have nothing to refuse
+        """Raise ValueError where the statistic cannot be released on a manifold; for when a mechanism is made."""
 
     def clip(self, ball: GeodesicBall, data):
         """Map raw data (n, \\*datum_shape) into the public domain, each datum on its own."""
@@ -136,6 +151,7 @@ class Equivariant(Statistic):
         return ball.clip_to_home(data)
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class FrechetMean(Equivariant):
     """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball."""
@@ -175,17 +191,19 @@ class FrechetMean(Equivariant):
         return mean_sensitivity(ball, n, calibration)
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class EmpiricalRisk(Statistic):
     """The minimiser of a user's mean loss, for `KNGMechanism`.
 
     Its gradients are clipped: the gradient of a single datum's loss that is longer than ``gradient_bound`` is
-    shortened to it. So one datum changes the mean of the gradients by at most 2 gradient_bound/n whatever the loss
-    does, and privacy does not hang on a bound that the caller might get wrong; where the bound is right,
-    nothing is changed.
+    shortened to it. So one datum changes the mean of the gradients by at most 2 gradient_bound/n, and privacy does not
+    hang on a bound that the caller might get wrong; where the bound is right, nothing is changed. That needs a loss
+    that sees one datum: it runs from a trace on the shapes of one, and what may look at several is refused (see
+    `jaxgeodp.statistics.one_record`).
 
     Args:
-        function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``.
+        function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         gradient_bound: L, public; the largest length of the gradient of one datum's loss.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are (NaN and infinities count as gradient 0).
@@ -219,6 +237,12 @@ class EmpiricalRisk(Statistic):
         """As given, else that of a point."""
         return manifold.shape if self.shape is None else tuple(self.shape)
 
+    def check(self, manifold):
+        """See `check_sees_one_record`; in double precision, as a release."""
+        with jax.enable_x64(True):
+            dtype = jnp.dtype("complex128" if manifold.dtype_kind == "complex" else "float64")
+            check_sees_one_record(self.function, manifold, self.datum_shape(manifold), (dtype, dtype))
+
     def clip(self, ball, data):
         """Points are clipped into the ball; other data are left to the clipping of gradients."""
         return ball.clip(data) if self.shape is None else data
@@ -232,16 +256,23 @@ class EmpiricalRisk(Statistic):
         return dataclasses.replace(self, function=lambda y, datum: self.function(ball.from_home(y), datum))
 
     def gradient(self, manifold, x, data):
-        """The mean of the clipped gradients."""
+        """The mean of the clipped gradients.
 
-        def clipped(datum):
+        Raises:
+            ValueError: the loss may look at several records.
+        """
+
+        def clipped(x, datum):
             gradient = riemannian_gradient(manifold, lambda y: self.function(y, datum))(x)
             length = manifold.norm(x, gradient)
             factor = jnp.where(length > self.gradient_bound, self.gradient_bound / length, 1.0)
             known = jnp.isfinite(length)
             return jnp.where(known, gradient * jnp.where(known, factor, 0.0), 0.0)
 
-        return jnp.mean(jax.vmap(clipped)(data), axis=0)
+        x, data = jnp.asarray(x), jnp.asarray(data)
+        datum = jax.ShapeDtypeStruct(data.shape[1:], data.dtype)
+        one = of_one_record("EmpiricalRisk: the loss", clipped, x, datum)
+        return jnp.mean(jax.vmap(lambda datum: one(x, datum))(data), axis=0)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """2 L/n."""
