@@ -40,14 +40,17 @@ class GeodesicBall:
     def __post_init__(self):
         positive_number("GeodesicBall", "radius", self.radius)
         manifold = self.manifold
-        # A copy in double precision, whatever JAX's default precision is.
-        center = np.array(self.center, dtype=complex if manifold.dtype_kind == "complex" else float)
-        if center.shape != manifold.shape:
-            raise InputError(
-                f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {center.shape}."
-            )
-        # A ball may be made while another function is traced.
+        kind = complex if manifold.dtype_kind == "complex" else float
+        given = np.asarray(self.center)
+        # In double precision, whatever JAX's default is; and a ball may be made while another function is traced.
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            points = manifold.as_points(given)
+            points = points if points is given else manifold.project(jnp.asarray(points, kind))
+            center = np.array(points, dtype=kind)  # a copy
+            if center.shape != manifold.shape:
+                raise InputError(
+                    f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {center.shape}."
+                )
             on_manifold = bool(manifold.belongs(jnp.asarray(center), _CENTER_TOLERANCE))
         if not on_manifold:
             raise InputError(
@@ -108,7 +111,7 @@ class GeodesicBall:
         return _pulled(self.manifold, center, point, self.radius)[0]
 
     def _map(self, function, points):
-        points = jnp.asarray(points)
+        points = self.manifold.as_points(jnp.asarray(points))
         points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
         shape = self.manifold.shape
         if points.shape == shape:

@@ -213,20 +213,20 @@ def test_on_the_grid_one_record_moves_the_integers_by_what_is_declared(mechanism
     assert moved.max() >= 0.5 * declared or mechanism is WrappedGaussian
 
 
+CURVES = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, norm_bound=1.0, mu=[1.0, 1.0])
+
+
 @pytest.mark.parametrize(
-    "chosen",
+    ("chosen", "way"),
     [
-        FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, norm_bound=1.0, mu=[1.0, 1.0]),
-        PointwiseGaussian(np.zeros((2, 3)), 1.0, 1.0),
-        JointGaussian(np.zeros((2, 3)), 1.0, 1.0),
+        pytest.param(CURVES, {}, id="curves"),
+        pytest.param(CURVES, {"numerics": "grid"}, id="curves on the grid"),
+        pytest.param(PointwiseGaussian(np.zeros((2, 3)), 1.0, 1.0), {}, id="points, each by itself"),
+        pytest.param(JointGaussian(np.zeros((2, 3)), 1.0, 1.0), {}, id="points together"),
     ],
-    ids=lambda chosen: type(chosen).__name__,
 )
-@pytest.mark.parametrize("way", [{}, {"numerics": "grid"}], ids=["idealized", "grid"])
 def test_every_curve_and_cloud_has_the_same_outcome(chosen, way):
-    curves = isinstance(chosen, FunctionalGaussianMechanism)
-    if way and not curves:
-        pytest.skip("points have no grid")
+    curves = chosen is CURVES
     shape = (2, 16) if curves else (2, 3)
     values = (0.0, 1.0, -1.0, 1e300, -1e300, 1e154, 1e-300, 5e-324, math.nan, math.inf, -math.inf)
     records = {str(value): np.full(shape, value) for value in values}
@@ -317,7 +317,7 @@ def test_a_charge_before_compiling_is_caught(tmp_path, monkeypatch):
     monkeypatch.setattr(density, "compiled_ahead", planted)
     data = np.stack([BALLS["sphere"].center] * N)
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
-    with pytest.raises(Exception, match=""):
+    with pytest.raises(ValueError, match="it has no minimizer"):
         REFUSED["no minimizer"]().release(data, ledger)
     assert ledger.account().releases == 1
 
@@ -435,3 +435,18 @@ def test_numbers_of_eight_bits_are_refused_in_a_sentence(dtype):
     data = jnp.zeros((N, 3), dtype)
     with pytest.raises(ValueError, match=r"TangentLaplace: data must be real numbers, got"):
         TangentLaplace(BALLS["sphere"], 1.0).release(data)
+
+
+def test_landmarks_are_taken_as_shapes_everywhere():
+    manifold = PlanarShapes(4)
+    rng = np.random.default_rng(0)
+    square = np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    records = square + 0.02 * rng.normal(size=(N, 4, 2))
+    domain = GeodesicBall(manifold, square, 0.2)
+    complexes = records[..., 0] + 1j * records[..., 1]
+    np.testing.assert_allclose(domain.clip(records), domain.clip(complexes), atol=1e-15)
+    np.testing.assert_allclose(domain.center, np.array([1 + 1j, -1 + 1j, -1 - 1j, 1 - 1j]) / math.sqrt(8), atol=1e-15)
+    mechanism = TangentLaplace(domain, 40.0)
+    key = jax.random.key(0)
+    np.testing.assert_allclose(mechanism.simulate(key, records, 2), mechanism.simulate(key, complexes, 2), atol=1e-12)
+    assert mechanism.release(records).value.shape == (4,)

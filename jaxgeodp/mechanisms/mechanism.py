@@ -227,6 +227,8 @@ class Mechanism(abc.ABC):
         manifold, name = self.ball.manifold, type(self).__name__
         shape = self._record_shape()
         data = data if isinstance(data, jax.Array) else host_array(name, data)
+        if shape == manifold.shape:
+            data = manifold.as_points(data)
         if not is_numeric(data.dtype, "fiuc" if manifold.dtype_kind == "complex" else "fiu"):
             raise InputError(f"{name}: data must be {manifold.dtype_kind} numbers, got {kind_of_data(data)}.")
         if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
