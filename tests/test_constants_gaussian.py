@@ -240,7 +240,7 @@ def test_the_tail_is_called_covered_no_earlier_than_it_is(dim, delta, sigma, mu)
 
 def test_between_two_epsilons_the_larger_value_counts(monkeypatch):
     """Planted: a profile that does not fall between points of the grid and meets delta of mu just before each of them.
-    It needs this mu and the allowance for rounding; with values compared at the same point, a smaller one."""
+    It needs this mu; with values compared at the same point, or one point later, a smaller one would do."""
 
     def stairs(space, lower, upper, sigma, epsilons, step):
         return np.append(log_deltas(1.0, epsilons[1:]), -np.inf)
