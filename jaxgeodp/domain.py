@@ -139,13 +139,11 @@ class GeodesicBall:
         """A point of the ball `at_home` for any point there, and whether it is the same.
 
         The measured distance of a point may be wrong by half the margin: what is measured within the other half is
-        inside, as the theorems suppose. A point so extreme that its logarithm loses its digits lands near the
-        boundary, not on it: it is pulled twice, and nothing passes that is not measured inside.
+        inside, as the theorems suppose, and nothing else passes.
         """
         manifold, margin = self.manifold, self._margin(point.dtype)
         home = manifold.home(jnp.asarray(self.center, point.dtype))
         moved, outside = _pulled(manifold, home, point, self.radius * (1.0 - margin))
-        moved, _ = _pulled(manifold, home, moved, self.radius * (1.0 - margin))
         inside = manifold.dist(home, moved) <= self.radius * (1.0 - 0.5 * margin)
         return jnp.where(inside, moved, home), ~outside
 

@@ -1,14 +1,14 @@
-"""The margin of clipped records and the two pulls towards the centre, against distances in many digits."""
+"""The margin of clipped records, and where extreme ones go, against distances in many digits."""
 
 import decimal
-import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Sphere, domain
+from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Sphere
+from jaxgeodp.manifolds import spd2
 
 decimal.getcontext().prec = 60
 D = decimal.Decimal
@@ -121,14 +121,12 @@ def test_extreme_records_go_to_the_rim_and_not_to_the_centre(manifold):
     assert share_near_the_rim(manifold, 0.05) > 0.95
 
 
-def test_a_single_pull_is_caught(monkeypatch):
-    """Planted: a matrix whose logarithm has lost its digits is pulled once, misses the rim, and becomes the centre."""
-    pulled, calls = domain._pulled, iter(range(10**6))
-
-    def once(manifold, center, point, radius):
-        return pulled(manifold, center, point, radius if next(calls) % 2 == 0 else math.inf)
-
-    monkeypatch.setattr(domain, "_pulled", once)
+def test_a_distance_that_loses_its_digits_is_caught(monkeypatch):
+    """Planted: the distance from the difference of two matrices alone, which loses the digits of small eigenvalues."""
+    told = spd2.squared_log_norm
+    monkeypatch.setattr(
+        spd2, "squared_log_norm", lambda a, deviation: told(jnp.eye(2) + 1e-3 * deviation, 1e-3 * deviation) * 1e6
+    )
     jax.clear_caches()
     assert share_near_the_rim(SPD(2), 0.05) < 0.9
     jax.clear_caches()

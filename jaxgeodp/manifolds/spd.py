@@ -98,7 +98,7 @@ class SPD(Manifold):
         """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
         root = _root(p)
         if self.size == 2:
-            return spd2.squared_log_norm(_whiten(root, q - p))
+            return spd2.squared_log_norm(_whiten(root, q), _whiten(root, q - p))
         return jnp.sum(self._functions.matrix_log(_whiten(root, q)) ** 2)
 
     @operation

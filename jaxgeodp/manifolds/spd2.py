@@ -31,12 +31,17 @@ def matrix_sqrt(a):
     return (a + root * _identity(a)) / jnp.sqrt(a[0, 0] + a[1, 1] + 2.0 * root)
 
 
-def squared_log_norm(deviation):
-    """``|Log(I + E)|^2`` from the deviation E, accurate for small E."""
-    half_trace, gap = _middle_and_gap(deviation)
+def squared_log_norm(a, deviation):
+    """``|Log A|^2`` of A = I + E: from the deviation E where it is small, whose digits A has lost; else from A."""
+    half_trace, small_gap = _middle_and_gap(deviation)
     det_minus_one = 2.0 * half_trace + deviation[0, 0] * deviation[1, 1] - deviation[0, 1] ** 2
-    slope = log_slope(1.0 + half_trace, gap, 1.0 + det_minus_one)
-    return 0.5 * jnp.log1p(det_minus_one) ** 2 + 2.0 * gap * slope**2
+    middle, gap = _middle_and_gap(a)
+    det = a[0, 0] * a[1, 1] - a[0, 1] ** 2
+    near = jnp.sum(deviation**2) < 0.25
+    log_det = jnp.where(near, jnp.log1p(jnp.where(near, det_minus_one, 0.0)), jnp.log(jnp.where(near, 1.0, det)))
+    gap = jnp.where(near, small_gap, gap)
+    middle, det = jnp.where(near, 1.0 + half_trace, middle), jnp.where(near, 1.0 + det_minus_one, det)
+    return 0.5 * log_det**2 + 2.0 * gap * log_slope(middle, gap, det) ** 2
 
 
 def log_sinhc_gap(a):
