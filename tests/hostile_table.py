@@ -228,8 +228,9 @@ INTRODUCTION = """\
 What jaxgeodp does with files, data and calls that are broken, extreme or made to break it. Two rules decide:
 
 - **The content of a record is private.** No record is refused or reported. One outside the public ball is moved to its
-  rim; one that is no point (NaN, a missing value, a word in a cell) counts as the centre. No message holds a number
-  of the data, and none depends on one.
+  rim; one that is no point (NaN, a missing value, a word in a cell) counts as the centre. A mesh that is none, or
+  whose line of the table of landmarks holds none, counts as the template. No message holds a number of the data, and
+  none depends on one.
 - **The format of a file is public**: its type, shape and number type, the number of records, the names of arrays. What
   is wrong with the format, the call or the system is one sentence. The exit code is 2 for what the caller can
   change and 1 for a failure of the system; in Python it is an `InputError`, or the system's `OSError`. Nothing is

@@ -20,8 +20,8 @@ from jaxgeodp.surfaces.mesh import Mesh
 _SHARED, _NEAR = 0.9, 0.05
 _COLUMNS = ("file", "nose", "up")
 
-#: A vertex number, or a place (x, y, z) in the coordinates of the mesh.
-Landmark = int | tuple[float, float, float]
+#: A vertex number, a place (x, y, z) in the coordinates of the mesh, or None where a table holds neither.
+Landmark = int | tuple[float, float, float] | None
 
 
 class Landmarks(NamedTuple):
@@ -74,6 +74,11 @@ def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> i
     Raises:
         ValueError: there is no such vertex, it was dropped, or the place is not on the surface.
     """
+    if landmark is None:
+        raise InputError(
+            f"{name} is neither a vertex number nor three finite numbers with blanks between; correct its line of "
+            "the table."
+        )
     if isinstance(landmark, tuple):
         distances = np.linalg.norm(mesh.vertices - np.asarray(landmark), axis=1)
         nearest = int(np.argmin(distances))
@@ -95,7 +100,7 @@ def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> i
 
 def check_numbers(landmarks: Landmarks, file_format: str) -> None:
     """Raise ValueError for vertex numbers of a file without them."""
-    if file_format.lower() == ".stl" and not all(isinstance(landmark, tuple) for landmark in landmarks):
+    if file_format.lower() == ".stl" and not all(isinstance(landmark, tuple | None) for landmark in landmarks):
         raise InputError(
             "an STL file has no vertex numbers; give the places of its landmarks as x y z, or convert it to .ply."
         )
@@ -108,31 +113,43 @@ def read_landmarks(path) -> dict[str, Landmarks]:
         path: of a .csv file with the columns ``file``, ``nose`` and ``up``. A landmark is a vertex number of that file,
             counted from 0, or a place ``x y z`` in its coordinates.
 
+    What a line says of its mesh is private like the mesh: a landmark that it does not hold is None, which makes that
+    mesh unusable later, and no line is read differently for what another holds.
+
     Raises:
-        ValueError: the table has another form. The sentence names the line and none of its values.
+        ValueError: the table has another form, or a line no name or that of another line. The sentence names the line
+            and none of its values.
     """
     path = pathlib.Path(path)
     if not path.is_file():
         raise InputError(f"read_landmarks: there is no file {str(path)!r}; check the path.")
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines(), strict=True))
-    except (UnicodeDecodeError, csv.Error):
-        raise InputError(f"read_landmarks: {path.name!r} is not a table of text; save it as .csv in UTF-8.") from None
-    if not rows or tuple(cell.strip() for cell in rows[0]) != _COLUMNS:
-        raise InputError(f"read_landmarks: the first line of {path.name!r} must be {','.join(_COLUMNS)}; correct it.")
+    lines = path.read_text(encoding="utf-8-sig", errors="replace").split("\n")
+    if tuple(cell.strip() for cell in _cells(lines[0])) != _COLUMNS:
+        raise InputError(
+            f"read_landmarks: the first line of {path.name!r} must be {','.join(_COLUMNS)}; correct it, in UTF-8."
+        )
     found: dict[str, Landmarks] = {}
-    for line, row in enumerate(rows[1:], 2):
-        if not row:
+    for number, line in enumerate(lines[1:], 2):
+        if not line.strip():
             continue
-        if len(row) != len(_COLUMNS) or not row[0].strip():
-            raise InputError(f"read_landmarks: line {line} of {path.name!r} must hold {', '.join(_COLUMNS)}.")
-        if row[0].strip() in found:
-            raise InputError(f"read_landmarks: line {line} of {path.name!r} repeats a file; keep one line per file.")
-        found[row[0].strip()] = Landmarks(*(_landmark(cell, line, path.name) for cell in row[1:]))
+        name, *rest = (cell.strip() for cell in _cells(line))
+        if not name or "\N{REPLACEMENT CHARACTER}" in name:
+            raise InputError(f"read_landmarks: line {number} of {path.name!r} must begin with a file name in UTF-8.")
+        if name in found:
+            raise InputError(f"read_landmarks: line {number} of {path.name!r} repeats a file; keep one line per file.")
+        found[name] = Landmarks(*map(_landmark, rest)) if len(rest) == 2 else Landmarks(None, None)
     return found
 
 
-def _landmark(cell, line, name) -> Landmark:
+def _cells(line) -> list[str]:
+    """Of one line alone: a quotation mark that is not closed must not take the next lines with it."""
+    try:
+        return next(csv.reader([line]), [""])
+    except csv.Error:  # a cell beyond all limits
+        return line.split(",", 1)
+
+
+def _landmark(cell) -> Landmark:
     parts = cell.split()
     try:
         if len(parts) == 1 and int(parts[0]) >= 0:
@@ -140,9 +157,4 @@ def _landmark(cell, line, name) -> Landmark:
         place = tuple(float(part) for part in parts)
     except ValueError:
         place = ()
-    if len(place) != 3 or not np.all(np.isfinite(place)):
-        raise InputError(
-            f"read_landmarks: line {line} of {name!r} holds a landmark that is neither a vertex number nor three "
-            "numbers x y z with blanks between; correct it."
-        )
-    return place
+    return place if len(place) == 3 and np.all(np.isfinite(place)) else None
