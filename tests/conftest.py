@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -46,6 +47,11 @@ def pytest_collection_modifyitems(config, items):
         repetitions = [item for item in items if item.get_closest_marker("exhaustive")]
         config.hook.pytest_deselected(items=repetitions)
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+
+
+def pytest_unconfigure():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="module")
