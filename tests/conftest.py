@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -26,7 +27,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
 import jax  # after its settings
 
 jax.config.update("jax_enable_x64", True)
-MEMORY_MAPS = 30_000
+MEMORY_MAPS = 15_000
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (
     *("test_manifolds", "test_statistics", "test_samplers", "test_mechanisms", "test_sweeps", "test_frechet_mean"),
@@ -48,9 +49,14 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
 
 
+def pytest_unconfigure():
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_programs_are_forgotten():
-    """Linux allows a process 65,530 memory maps; the programs of the whole suite, kept loaded, may need more."""
+    """Linux allows a process 65,530 memory maps; the programs of the whole suite need more, and 3 GB at 17,000."""
     yield
     maps = pathlib.Path("/proc/self/maps")
     if not maps.exists() or maps.read_bytes().count(b"\n") > MEMORY_MAPS:

@@ -21,6 +21,7 @@ from jaxgeodp.samplers import KNG, GeodesicMetropolis, ManifoldLaplace, diagnose
 
 LEVEL = 1e-6 / 60
 STEPS = 25
+CHAINS = 20_000
 SHARP = ["KNG on the sphere, mostly noise", "Laplace on the sphere, up to the antipode", "Laplace on matrices"]
 
 
@@ -84,9 +85,10 @@ def moved_points(kernel, mechanism, data, points, width, steps):
 def p_values_after(kernel, key, steps=STEPS):
     case = CASES[key]
     width = jnp.asarray(1.5 * case.scale)
-    moved = moved_points(kernel, case.mechanism, jnp.asarray(case.data), jnp.asarray(case.points), width, steps)
+    start = case.points[:CHAINS]
+    moved = moved_points(kernel, case.mechanism, jnp.asarray(case.data), jnp.asarray(start), width, steps)
     # Nothing is tested if nothing moves.
-    assert np.mean(np.any(np.asarray(moved) != case.points, axis=tuple(range(1, moved.ndim)))) > 0.7
+    assert np.mean(np.any(np.asarray(moved) != start, axis=tuple(range(1, moved.ndim)))) > 0.7
     return case.p_values(np.asarray(moved))
 
 

@@ -216,7 +216,7 @@ def test_the_pair_of_laws_along_the_worst_direction_is_that_of_mu(kernel, penalt
     assert theorem.sensitivity(n) == pytest.approx(2 * 1.5 / (n * math.sqrt(penalty)))
 
 
-@every_kernel
+@kernel_of_each_kind
 def test_no_neighbours_are_farther_than_the_sensitivity(kernel):
     n, m = 10, 32
     mechanism = FunctionalGaussianMechanism(kernel, 0.01, [1.0, 0.4], 0.5)

@@ -61,8 +61,15 @@ def is_private(space, distance, sigma, mu):
     return True
 
 
-@pytest.mark.parametrize("space", SPACES, ids=str)
-@pytest.mark.parametrize(("distance", "mu"), [(0.02, 1.0), (0.3, 0.7)])
+@pytest.mark.parametrize(
+    ("space", "distance", "mu"),
+    [
+        (Space(2, 1), 0.02, 1.0),
+        *[(space, 0.3, 0.7) for space in SPACES],
+        *exhaustive(*[(space, 0.02, 1.0) for space in SPACES if space != Space(2, 1)]),
+    ],
+    ids=str,
+)
 def test_the_certified_scale_is_private_and_not_much_too_large(space, distance, mu):
     sigma = gaussian_scale(space, distance, mu)
     assert is_private(space, distance, sigma, mu)

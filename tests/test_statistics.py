@@ -319,6 +319,7 @@ def test_private_principal_direction():
     assert np.median(np.abs(draws @ leading)) > 0.97
 
 
+@pytest.mark.exhaustive  # the principal direction is the same path on a cheaper space
 def test_private_geodesic_regression():
     """y = exp_a(t log_a b) on the hyperbolic plane: the parameter (a, b) is a point of a product."""
     plane = Hyperbolic(2)
