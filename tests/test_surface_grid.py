@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial import Delaunay
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.grid import (
+from jaxgeodp.meshes.grid import (
     DiskLocator,
     curve_points,
     polar_faces,

@@ -57,8 +57,8 @@ def process_folder(call: FolderCall) -> None:
         ValueError: a public parameter is wrong; nothing has been processed then.
     """
     from jaxgeodp.cli.faces import progress_bar
-    from jaxgeodp.surfaces.folder import make_private, process_faces
-    from jaxgeodp.surfaces.mesh_files import file_triangles
+    from jaxgeodp.faces.folder import make_private, process_faces
+    from jaxgeodp.meshes.files import file_triangles
 
     mu = _checked_numbers(call)
     check_numerics("face", call.numerics)
@@ -147,7 +147,7 @@ def _checked_numbers(call):
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
         raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
-        from jaxgeodp.surfaces.face_design import read_norm_bound
+        from jaxgeodp.faces.design import read_norm_bound
 
         read_norm_bound(call.norm_bound, _CURVES)
     mu = _MU if call.mu is None else call.mu
@@ -162,8 +162,8 @@ def _guarantee(design, numerics):
 
 def _files(call):
     """Meshes of the folder, and the landmarks of those that have their own."""
-    from jaxgeodp.surfaces.folder import mesh_files
-    from jaxgeodp.surfaces.landmarks import read_landmarks
+    from jaxgeodp.faces.folder import mesh_files
+    from jaxgeodp.faces.landmarks import read_landmarks
 
     files = mesh_files(call.folder)
     if len(files) < 2:
@@ -200,7 +200,7 @@ def check_out(out: pathlib.Path, known: frozenset[str] = frozenset()) -> None:
 
 
 def _template(call):
-    from jaxgeodp.surfaces.face_curves import FaceTemplate
+    from jaxgeodp.faces.curves import FaceTemplate
 
     try:
         return FaceTemplate.from_file(call.template, call.nose, call.up, call.fill_holes, call.scan)
@@ -210,7 +210,7 @@ def _template(call):
 
 def _design(call, public, n, mu):
     """From public faces: a folder of them, or synthetic ones."""
-    from jaxgeodp.surfaces.face_design import design_faces, read_norm_bound, reference_folder, synthetic_reference
+    from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
 
     bound = None if call.norm_bound is None else read_norm_bound(call.norm_bound, _CURVES)
     ridge = _RIDGE if call.registration else None

@@ -128,7 +128,7 @@ def face(
 
 def _demo(out):
     from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
-    from jaxgeodp.surfaces.face_design import design_faces
+    from jaxgeodp.faces.design import design_faces
 
     start = time.perf_counter()
     with progress_bar("faces", 1 + _DEMO_REFERENCE + _DEMO_FACES) as advance:
@@ -168,7 +168,7 @@ def draw_faces(path, faces, template=None):
     """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
     import matplotlib.figure
 
-    from jaxgeodp.surfaces.rendering import draw_curves
+    from jaxgeodp.meshes.rendering import draw_curves
 
     figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 6.6), layout="constrained")
     axes = figure.subplots(2, len(faces), squeeze=False)
@@ -180,7 +180,7 @@ def draw_faces(path, faces, template=None):
 
 
 def _draw_points(path, surfaces, triangles, mu):
-    from jaxgeodp.surfaces.rendering import draw_surfaces
+    from jaxgeodp.meshes.rendering import draw_surfaces
 
     titles = [f"{name.replace(', ', ',' + chr(10))}, μ = {mu:g}" for name in surfaces]
     _save(draw_surfaces(list(surfaces.values()), triangles, titles=titles, size=3), path)

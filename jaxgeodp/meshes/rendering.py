@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.grid import surface_from_curves, surface_from_grid
+from jaxgeodp.meshes.grid import surface_from_curves, surface_from_grid
 
 #: Turn around the vertical axis and nod, in degrees.
 VIEWS = {"front": (0.0, 0.0), "three-quarter": (-38.0, 4.0), "profile": (-90.0, 0.0)}
