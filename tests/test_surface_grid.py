@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial import Delaunay
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.faces.pictures import surface_from_curves
 from jaxgeodp.meshes.grid import (
     DiskLocator,
     curve_points,
@@ -12,7 +13,6 @@ from jaxgeodp.meshes.grid import (
     polar_grid,
     polar_points,
     radial_curves,
-    surface_from_curves,
     surface_from_grid,
 )
 

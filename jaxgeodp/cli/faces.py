@@ -168,7 +168,7 @@ def draw_faces(path, faces, template=None):
     """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
     import matplotlib.figure
 
-    from jaxgeodp.meshes.rendering import draw_curves
+    from jaxgeodp.faces.pictures import draw_curves
 
     figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 6.6), layout="constrained")
     axes = figure.subplots(2, len(faces), squeeze=False)

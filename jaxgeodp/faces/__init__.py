@@ -2,7 +2,7 @@
 
 One face: `landmarks`, `curves`. Many of them, in a private folder: `folder`, `report`; of nobody: `synthetic`.
 
-Their private mean: `mean`, `points_mean`; what public faces tell about it before: `design`.
+Their private mean: `mean`, `points_mean`; what public faces tell about it before: `design`; its `pictures`.
 
 Users import the public names from `jaxgeodp.surfaces`.
 """

@@ -4,18 +4,19 @@ from jaxgeodp.faces.curves import FaceCurves, FaceTemplate, face_curves
 from jaxgeodp.faces.design import FaceDesign, design_faces, norm_bounds, smooth_across, synthetic_reference
 from jaxgeodp.faces.folder import Faces, mesh_files, process_faces
 from jaxgeodp.faces.mean import FaceMeanMechanism
+from jaxgeodp.faces.pictures import draw_curves, surface_from_curves
 from jaxgeodp.faces.points_mean import JointGaussian, PointwiseGaussian
 from jaxgeodp.faces.synthetic import SyntheticFaces, synthetic_face
 from jaxgeodp.meshes.conformal import disk_conformal_map
 from jaxgeodp.meshes.distortion import angle_distortion, beltrami, flips
 from jaxgeodp.meshes.files import read_mesh
-from jaxgeodp.meshes.grid import polar_grid, radial_curves, surface_from_curves, surface_from_grid
+from jaxgeodp.meshes.grid import polar_grid, radial_curves, surface_from_grid
 from jaxgeodp.meshes.interactive import interactive_surfaces
 from jaxgeodp.meshes.mesh import Mesh
 from jaxgeodp.meshes.moebius import moebius_center
 from jaxgeodp.meshes.point_cloud import mesh_from_points
 from jaxgeodp.meshes.registration import Registration, register
-from jaxgeodp.meshes.rendering import draw_curves, draw_surfaces
+from jaxgeodp.meshes.rendering import draw_surfaces
 from jaxgeodp.meshes.repair import RepairReport, repair
 from jaxgeodp.meshes.square_root import align, normalize, similarity, square_root_field
 

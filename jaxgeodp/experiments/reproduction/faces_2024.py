@@ -16,12 +16,13 @@ from jaxgeodp.experiments.reproduction.run import Estimate, Run, by_sizes, compa
 from jaxgeodp.faces.curves import face_curves
 from jaxgeodp.faces.design import MARGIN, design_faces, norm_bounds
 from jaxgeodp.faces.mean import FaceMeanMechanism
+from jaxgeodp.faces.pictures import draw_curves
 from jaxgeodp.faces.points_mean import PointwiseGaussian
 from jaxgeodp.functional import PeriodicKernel
 from jaxgeodp.meshes.conformal import disk_conformal_map
 from jaxgeodp.meshes.distance import MeshDistance
 from jaxgeodp.meshes.mesh import Mesh
-from jaxgeodp.meshes.rendering import draw_curves, draw_surface
+from jaxgeodp.meshes.rendering import draw_surface
 from jaxgeodp.meshes.repair import repair
 
 FACES, _REFERENCE, _DRAWS = 1000, 24, 50
