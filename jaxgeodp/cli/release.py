@@ -1,91 +1,31 @@
-"""The commands and their arguments; the work is done elsewhere.
-
-Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wrong, where, what to do; it never
-contains a private value.
-"""
+"""``jaxgeodp release``: a data file in, a private mean or median and its record out."""
 
 import math
-import os
 import pathlib
-import platform
 from typing import Annotated
 
+import jax
 import typer
 
-from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.auditing import audit
-from jaxgeodp.cli.faces import face
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_writable,
     one_sentence_errors,
     quiet_libraries,
     record_room,
-    robust_output,
+    say,
     shown,
     use_compilation_cache,
 )
-from jaxgeodp.cli.ledger import DATASET, LEDGER, ledger_app, opened_ledger
-from jaxgeodp.cli.reproducing import reproduce
-from jaxgeodp.cli.sweeping import simulate, sweep
-
-app = typer.Typer(
-    name="jaxgeodp",
-    help="Differential privacy on Riemannian manifolds: exact private means of matrices, directions and shapes.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.cli.reading import read_center, read_records
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.files import reserved
+from jaxgeodp.mechanisms.names import GAUSSIAN, IN_TANGENT_SPACE, WITH_DENSITY
+from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
 
-app.command()(reproduce)
-app.command()(sweep)
-app.command()(simulate)
-app.command()(face)
-app.add_typer(ledger_app, name="ledger")
-app.command()(audit)
-
-
-def main() -> None:
-    """Entry point of the ``jaxgeodp`` command."""
-    with robust_output():
-        app()
-
-
-def _version(requested: bool) -> None:
-    if requested:
-        typer.echo(f"jaxgeodp {__version__}")
-        raise typer.Exit()
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
-def demo(
-    out: Annotated[pathlib.Path, typer.Option(help="Folder for the pictures and records.")] = pathlib.Path(
-        "jaxgeodp-demo"
-    ),
-) -> None:
-    """Private mean shape and mean covariance of handwritten digits: pictures and release records, in a minute."""
-    with one_sentence_errors():
-        from jaxgeodp.cli.demo import run_demo
-
-        if out.exists() and not out.is_dir():
-            raise InputError(f"--out {out} is a file; name a folder.")
-        use_compilation_cache()
-        with quiet_libraries():
-            run_demo(out, OUTPUT)
-
-
-@app.command()
 def release(
     data: Annotated[
         pathlib.Path,
@@ -137,14 +77,6 @@ def release(
 ) -> None:
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
-        import jax
-
-        from jaxgeodp.cli.reading import read_center, read_records
-        from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.files import reserved
-        from jaxgeodp.mechanisms.names import GAUSSIAN, IN_TANGENT_SPACE, WITH_DENSITY
-        from jaxgeodp.statistics import FrechetMean, FrechetMedian
-
         others = IN_TANGENT_SPACE | GAUSSIAN
         if mechanism not in WITH_DENSITY | others:
             names = ", ".join(WITH_DENSITY | others)
@@ -189,78 +121,8 @@ def release(
             with reserved(out, record_room(numbers), replace=overwrite) as write:
                 result = chosen.release(records, **options)
                 write(result.to_json())
-    OUTPUT.print(
+    say(
         f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given!r}, "
         f"n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
-        f"{result.record['scale']:.4g}.",
-        soft_wrap=True,
-        highlight=False,
+        f"{result.record['scale']:.4g}."
     )
-
-
-@app.command()
-def plan(
-    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
-    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
-    n: Annotated[int, typer.Option("--n", help="Number of records.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
-    size: Annotated[
-        int | None,
-        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
-    ] = None,
-    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
-    spread: Annotated[
-        float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
-    ] = 0.5,
-    draws: Annotated[int, typer.Option(help="Simulated releases per mechanism.")] = 1000,
-) -> None:
-    """Expected error of every mechanism, without data: choose before you spend privacy."""
-    with one_sentence_errors():
-        from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.manifolds.names import manifold_named
-        from jaxgeodp.mechanisms import plan_mechanisms
-
-        use_compilation_cache()
-        with OUTPUT.status("Simulating ..."), quiet_libraries():
-            space = manifold_named(manifold, size)
-            plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
-    rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
-    for row in plans:
-        support = "all" if row.support is None else f"{row.support:.4g}"
-        error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
-        if not row.refusal:
-            numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
-            rows.append((row.mechanism, row.guarantee, *numbers))
-    widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
-    for cells in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        OUTPUT.print(line.rstrip(), soft_wrap=True, highlight=False)
-    for row in plans:
-        if row.refusal:
-            OUTPUT.print(f"{row.mechanism}: {shown(row.refusal)}", soft_wrap=True, highlight=False)
-    # In the order of their errors; the Gaussian mechanisms promise something else.
-    pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
-    if pure:
-        best = pure[0]
-        equal = [
-            row.mechanism for row in pure[1:] if row.error - best.error < 2 * (row.standard_error + best.standard_error)
-        ]
-        tie = f"; within the simulation's error of it: {', '.join(equal)}" if equal else ""
-        OUTPUT.print(
-            f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
-            f"radius {radius:g}, records up to {spread:g} radii from the centre).",
-            soft_wrap=True,
-            highlight=False,
-        )
-
-
-@app.command()
-def info() -> None:
-    """Print versions and the devices that JAX sees."""
-    import jax
-    import jaxlib
-
-    devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
-    typer.echo(f"jaxgeodp {__version__}")
-    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.__version__}")
-    typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")

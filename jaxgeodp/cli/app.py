@@ -1,0 +1,53 @@
+"""The commands of ``jaxgeodp``, put together; each is a file of this folder that bears its name.
+
+A command imports inside its function only what takes long and ``--help`` does not need: meshes, pictures, Parquet.
+"""
+
+from typing import Annotated
+
+import typer
+
+from jaxgeodp._version import __version__
+from jaxgeodp.cli.audit import audit
+from jaxgeodp.cli.demo import demo
+from jaxgeodp.cli.face import face
+from jaxgeodp.cli.frame import robust_output
+from jaxgeodp.cli.info import info
+from jaxgeodp.cli.ledger import ledger_app
+from jaxgeodp.cli.plan import plan
+from jaxgeodp.cli.release import release
+from jaxgeodp.cli.reproduce import reproduce
+from jaxgeodp.cli.simulate import simulate
+from jaxgeodp.cli.sweep import sweep
+
+app = typer.Typer(
+    name="jaxgeodp",
+    help="Differential privacy on Riemannian manifolds: exact private means of matrices, directions and shapes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (reproduce, sweep, simulate, face, audit, demo, release, plan, info):
+    app.command()(command)
+app.add_typer(ledger_app, name="ledger")
+
+
+def main() -> None:
+    """Entry point of the ``jaxgeodp`` command."""
+    with robust_output():
+        app()
+
+
+def _version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"jaxgeodp {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
