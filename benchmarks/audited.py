@@ -8,9 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp import ApproximateDP, GeodesicBall, LaplaceMechanism, PureDP
+from jaxgeodp.compiling import like
 from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.privacy import audit, grid
 from jaxgeodp.samplers.discrete import discrete_laplace
+
+
+def integers_of(mechanism, data, step):
+    """The vector of integers of a release on the grid, before the noise."""
+    data = jnp.asarray(data)
+    return mechanism._grid_program(like(data), step)(data)
 
 
 class OnTheGrid:
@@ -24,7 +31,7 @@ class OnTheGrid:
         mechanism, dim = self.mechanism, self.ball.manifold.dim
         sensitivity, step = mechanism._grid_step(len(data))
         scale = grid.laplace_noise(dim, sensitivity, step, mechanism.epsilon).scale
-        steps = np.tile(mechanism._grid_vector(mechanism._clipped(data), step), num)
+        steps = np.tile(integers_of(mechanism, data, step), num)
         source = random.Random(int(jax.random.bits(key)))
         draws = step * grid.with_noise(discrete_laplace, steps, scale, source.randrange).reshape(num, dim)
         return jax.vmap(mechanism._to_value)(jnp.asarray(draws))
@@ -82,7 +89,7 @@ def noise_on_a_line(mechanism, pair, law, clock, count, below=None):
     """`WithCost` of the noise of a grid release on a line alone: what a perfect observer of the machine could time."""
     sensitivity, step = mechanism._grid_step(len(pair[0]))
     scale = grid.laplace_noise(1, sensitivity, step, mechanism.epsilon).scale
-    steps = [mechanism._grid_vector(mechanism._clipped(jnp.asarray(data)), step) for data in pair]
+    steps = [integers_of(mechanism, data, step) for data in pair]
 
     def draw(which):
         return step * grid.with_noise(law, steps[which], scale, below)[0]

@@ -152,12 +152,13 @@ class GeodesicBall:
     def _margin(self, dtype):
         """How far inside the rim clipped records stay, relative to the radius: twice what a distance may be wrong by.
 
-        At distance r of the origin coordinates and eigenvalues grow like exp(r times the growth of coordinates), their
-        conditions like the square.
+        Distances have the rounding of coordinates, which are of the size of the origin's; at distance r of it they and
+        eigenvalues grow like exp(r times the growth of coordinates), their conditions like the square.
         """
-        eps = float(jnp.finfo(dtype).eps)
-        bend = jnp.exp(2.0 * jnp.minimum(self.radius * self.manifold.coordinate_growth, 50.0))
-        return jnp.minimum(max(2e-9, 1e3 * eps) + 64.0 * eps * bend, 0.01)
+        eps, manifold = float(jnp.finfo(dtype).eps), self.manifold
+        size = float(np.linalg.norm(manifold.origin))
+        bend = jnp.exp(2.0 * jnp.minimum(self.radius * manifold.coordinate_growth, 50.0))
+        return 2e-9 + jnp.minimum(16.0 * eps * bend, 0.01) + jnp.minimum(16.0 * eps * size / self.radius, 0.5)
 
     def _replaced(self, center):
         return type(self).tree_unflatten(self.manifold, (center, self.radius))

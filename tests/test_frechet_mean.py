@@ -343,7 +343,7 @@ def test_clipping_in_single_precision_lands_at_the_rim_to_single_precision(manif
     assert clipped.dtype == data.dtype
     distances = jax.vmap(lambda x: manifold.dist(jnp.asarray(ball.center), x))(cast(manifold, clipped))
     assert np.all(distances <= ball.radius * (1 + 1e-5))
-    np.testing.assert_allclose(clipped, clip(ball, cast(manifold, data)), atol=1e-5)
+    np.testing.assert_allclose(clipped, clip(ball, cast(manifold, data)), atol=4e-5)  # the margin is of rounding
 
 
 @pytest.mark.parametrize("manifold", OF_EACH_KIND, ids=name)

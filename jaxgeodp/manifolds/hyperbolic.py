@@ -195,8 +195,13 @@ class Hyperbolic(Manifold):
         return (self.dim - 1) * log_sinhc_sqrt(jnp.maximum(squared, 0.0))
 
     def _half_sinh_squared(self, p, q):
-        """sinh(t/2R)^2; rounding may leave it slightly negative, which its functions do not mind."""
-        return -0.25 * self.curvature * self.inner(p, q - p, q - p)
+        """sinh(t/2R)^2; rounding may leave it slightly negative, which its functions do not mind.
+
+        Near points from their difference, far ones, whose difference is nearly light-like, from their product.
+        """
+        near = -0.25 * self.curvature * self.inner(p, q - p, q - p)
+        far = 0.5 * (self.curvature * self.inner(p, p, q) - 1.0)
+        return jnp.where(far > 1.0, far, near)
 
     def _from_origin(self, point, axis):
         return self.transport(jnp.asarray(self.origin, point.dtype), point, axis)

@@ -184,20 +184,21 @@ class PlanarShapes(Manifold):
 
     @operation
     def to_home(self, center, point):
-        """The unitary map of the complex plane of centre and polygon, aligned to it, that carries one to the other."""
-        home = self.home(center)
-        return self._turned(self._aligned(center, home), home, point)
+        """The unitary map of the complex plane of centre and polygon that carries one to the other."""
+        home, phase = self.home(center), self._phase(center)
+        return self._turned(phase * center, home, phase * point)
 
     @operation
     def from_home(self, center, point):
-        """The unitary map back, to the representative that `to_home` has turned the centre to."""
-        home = self.home(center)
-        return self._turned(home, self._aligned(center, home), point)
+        """The unitary map back."""
+        home, phase = self.home(center), self._phase(center)
+        return jnp.conj(phase) * self._turned(home, phase * center, point)
 
-    def _aligned(self, center, home):
-        overlap = jnp.vdot(center, home)
+    def _phase(self, center):
+        """What aligns the centre to the polygon."""
+        overlap = jnp.vdot(center, self.home(center))
         size = jnp.sqrt(jnp.real(overlap * jnp.conj(overlap)))
-        return center * jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
+        return jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
 
     def _turned(self, start, end, x):
         """``x - (p + q) <p + q, x>/(1 + <p, q>) + 2 q <p, x>`` for aligned p and q."""

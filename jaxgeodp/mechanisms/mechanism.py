@@ -291,7 +291,7 @@ def host_array(name: str, data) -> np.ndarray:
 
 def is_numeric(dtype, kinds: str) -> bool:
     """Whether a type of data is one of NumPy's of these ``kinds``, or bfloat16; those of eight bits or less are not."""
-    return dtype == jnp.bfloat16 or (isinstance(dtype, np.dtype) and dtype.isbuiltin == 1 and dtype.kind in kinds)
+    return dtype == jnp.bfloat16 or (isinstance(dtype, np.dtype) and dtype.isbuiltin != 2 and dtype.kind in kinds)
 
 
 def kind_of_data(array) -> str:
