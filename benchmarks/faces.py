@@ -26,7 +26,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 from timing import print_machine, print_table, restart_with_fair_environment
 
+from jaxgeodp.faces.mean import flat_curves
 from jaxgeodp.functional import PeriodicMatern, optimize_budget
+from jaxgeodp.meshes.disk_flow import flow_size
+from jaxgeodp.meshes.grid import DiskLocator, polar_points
+from jaxgeodp.meshes.registration import energy, warp, warp_points
+from jaxgeodp.meshes.square_root import square_root_field
 from jaxgeodp.surfaces import (
     FaceMeanMechanism,
     FaceTemplate,
@@ -44,11 +49,6 @@ from jaxgeodp.surfaces import (
     similarity,
     surface_from_curves,
 )
-from jaxgeodp.surfaces.disk_flow import flow_size
-from jaxgeodp.surfaces.face_mean import flat_curves
-from jaxgeodp.surfaces.grid import DiskLocator, polar_points
-from jaxgeodp.surfaces.registration import energy, warp, warp_points
-from jaxgeodp.surfaces.square_root import square_root_field
 
 REFERENCE, RADII, ANGLES = 24, 24, 80
 RIDGES = (1.0, 0.1, 0.01)

@@ -23,7 +23,7 @@ from jaxgeodp import GeodesicBall, Sphere, TangentLaplace
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.cli.reading import read_records
-from jaxgeodp.surfaces.mesh_files import read_mesh
+from jaxgeodp.meshes.files import read_mesh
 
 SECRET = 0.123456789
 POLE = np.array([0.0, 0.0, 1.0])

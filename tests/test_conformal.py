@@ -9,12 +9,12 @@ from meshes import bent_disk, flat_disk, spherical_cap
 from threadpoolctl import threadpool_limits
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import boundary_newton, conformal, unfolding
-from jaxgeodp.surfaces.conformal import METHODS, arc_length_angles, disk_conformal_map
-from jaxgeodp.surfaces.distortion import angle_distortion, beltrami, flips
-from jaxgeodp.surfaces.laplacian import Dirichlet, cotangent_laplacian
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.moebius import moebius_center
+from jaxgeodp.meshes import boundary_newton, conformal, unfolding
+from jaxgeodp.meshes.conformal import METHODS, arc_length_angles, disk_conformal_map
+from jaxgeodp.meshes.distortion import angle_distortion, beltrami, flips
+from jaxgeodp.meshes.laplacian import Dirichlet, cotangent_laplacian
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.moebius import moebius_center
 
 every_method = pytest.mark.parametrize("method", METHODS)
 
@@ -83,7 +83,7 @@ def test_schur_complement_by_elimination_is_that_by_solves(monkeypatch, rings):
     mesh = Mesh(*bent_disk(rings))
     eliminated = Dirichlet(cotangent_laplacian(mesh), mesh.boundary)
     assert eliminated._last_block() is not None
-    monkeypatch.setattr("jaxgeodp.surfaces.laplacian._COLUMNS", 5)
+    monkeypatch.setattr("jaxgeodp.meshes.laplacian._COLUMNS", 5)
     monkeypatch.setattr(Dirichlet, "_last_block", lambda _: None)
     solved = Dirichlet(cotangent_laplacian(mesh), mesh.boundary)
     np.testing.assert_allclose(eliminated.schur, solved.schur, atol=1e-13)

@@ -9,6 +9,9 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error, synthetic_meshes
+from jaxgeodp.faces.design import read_norm_bound, reference_folder
+from jaxgeodp.meshes.distance import MeshDistance
+from jaxgeodp.meshes.grid import curve_points
 from jaxgeodp.surfaces import (
     FaceTemplate,
     JointGaussian,
@@ -20,9 +23,6 @@ from jaxgeodp.surfaces import (
     smooth_across,
     synthetic_reference,
 )
-from jaxgeodp.surfaces.face_design import read_norm_bound, reference_folder
-from jaxgeodp.surfaces.grid import curve_points
-from jaxgeodp.surfaces.mesh_distance import MeshDistance
 
 GENERATOR = SyntheticFaces(rings=10)
 

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
+from jaxgeodp.faces import folder as folder_module
+from jaxgeodp.faces.landmarks import Landmarks, read_landmarks
+from jaxgeodp.faces.report import clipped_shares
+from jaxgeodp.meshes import boundary_newton
 from jaxgeodp.privacy import GaussianDP
 from jaxgeodp.privacy.ledger import add_budget
-from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, boundary_newton, face_curves, process_faces
-from jaxgeodp.surfaces import folder as folder_module
-from jaxgeodp.surfaces.face_report import clipped_shares
-from jaxgeodp.surfaces.landmarks import Landmarks, read_landmarks
+from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, face_curves, process_faces
 
 GENERATOR = SyntheticFaces(rings=10)
 TRIANGLES = GENERATOR.triangles

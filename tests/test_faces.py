@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.meshes.square_root import area
 from jaxgeodp.privacy import GaussianDP, Ledger
 from jaxgeodp.surfaces import (
     FaceMeanMechanism,
@@ -26,7 +27,6 @@ from jaxgeodp.surfaces import (
     process_faces,
     surface_from_curves,
 )
-from jaxgeodp.surfaces.square_root import area
 
 GENERATOR = SyntheticFaces(rings=14)
 TRIANGLES = GENERATOR.triangles
@@ -107,7 +107,7 @@ def test_the_nose_is_in_the_middle_and_the_second_landmark_above(people, templat
 
 
 def test_registration_lowers_the_distance_of_normals(people, template):
-    from jaxgeodp.surfaces.square_root import disk_integral, square_root_field
+    from jaxgeodp.meshes.square_root import disk_integral, square_root_field
 
     def apart(grid):
         difference = square_root_field(grid) - square_root_field(template.grid)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.reading import read_records
-from jaxgeodp.surfaces.mesh_files import read_mesh
+from jaxgeodp.meshes.files import read_mesh
 
 SQUARE = ([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0), (1, 1, 1)], [(0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)])
 GIB = 2**30

@@ -17,7 +17,7 @@ from hostile_table import CASES, page
 
 from jaxgeodp import Ledger, PureDP, TangentLaplace, files
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import folder as faces
+from jaxgeodp.faces import folder as faces
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs" / "hostile_input.md"
 

@@ -5,9 +5,9 @@ import pytest
 from meshes import bent_disk, flat_disk, same_triangles
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.mesh_files import read_mesh
-from jaxgeodp.surfaces.repair import repair
+from jaxgeodp.meshes.files import read_mesh
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.repair import repair
 
 
 def without(faces, *numbers):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, mesh_from_points, process_faces, read_mesh
-from jaxgeodp.surfaces.mesh_files import file_triangles
 
 GENERATOR = SyntheticFaces(rings=14)
 TRIANGLES = GENERATOR.triangles

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces import disk_flow, registration, square_root
-from jaxgeodp.surfaces.grid import polar_points
+from jaxgeodp.meshes import disk_flow, registration, square_root
+from jaxgeodp.meshes.grid import polar_points
 
 POINTS = polar_points(24, 80)
 

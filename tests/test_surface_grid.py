@@ -5,14 +5,14 @@ import pytest
 from scipy.spatial import Delaunay
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.grid import (
+from jaxgeodp.faces.pictures import surface_from_curves
+from jaxgeodp.meshes.grid import (
     DiskLocator,
     curve_points,
     polar_faces,
     polar_grid,
     polar_points,
     radial_curves,
-    surface_from_curves,
     surface_from_grid,
 )
 

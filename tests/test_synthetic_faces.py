@@ -8,9 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.grid import DiskLocator, curve_points, polar_points
-from jaxgeodp.surfaces.rendering import draw_curves, draw_grid, draw_surface, draw_surfaces, vertex_normals
-from jaxgeodp.surfaces.synthetic import SyntheticFaces, _disk, synthetic_face
+from jaxgeodp.faces.pictures import draw_curves
+from jaxgeodp.faces.synthetic import SyntheticFaces, _disk, synthetic_face
+from jaxgeodp.meshes.grid import DiskLocator, curve_points, polar_points
+from jaxgeodp.meshes.rendering import draw_grid, draw_surface, draw_surfaces, vertex_normals
 
 
 @pytest.fixture(scope="module")

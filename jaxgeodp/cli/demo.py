@@ -1,4 +1,4 @@
-"""The demo: private means of handwritten digits, as shapes and as covariance matrices.
+"""``jaxgeodp demo``: private means of handwritten digits, as shapes and as covariance matrices.
 
 The digits ship with scikit-learn; they are public, which is why the pictures may show the data and the mean
 beside the releases. The centre of each ball is a printed digit of a font, the radii are constants.
@@ -6,14 +6,17 @@ beside the releases. The centre of each ball is a printed digit of a font, the r
 
 import pathlib
 import time
+from typing import Annotated
 
 import jax
 import numpy as np
-from rich.console import Console
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from jaxgeodp import datasets, plotting
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
@@ -34,7 +37,21 @@ RATIO_LIMIT = 0.4
 _MECHANISMS = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
 
 
-def run_demo(out: pathlib.Path, console: Console) -> None:
+def demo(
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for the pictures and records.")] = pathlib.Path(
+        "jaxgeodp-demo"
+    ),
+) -> None:
+    """Private mean shape and mean covariance of handwritten digits: pictures and release records, in a minute."""
+    with one_sentence_errors():
+        if out.exists() and not out.is_dir():
+            raise InputError(f"--out {out} is a file; name a folder.")
+        use_compilation_cache()
+        with quiet_libraries():
+            _run(out)
+
+
+def _run(out: pathlib.Path) -> None:
     """Release, draw and record everything into the folder ``out``."""
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
@@ -42,7 +59,7 @@ def run_demo(out: pathlib.Path, console: Console) -> None:
     covariances = _covariance_study()
     total = 2 * len(_MECHANISMS) * len(EPSILONS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=OUTPUT, transient=True) as progress:
         task = progress.add_task("private releases", total=total)
         for study in (shapes, covariances):
             for name, mechanism in _MECHANISMS.items():
@@ -51,7 +68,7 @@ def run_demo(out: pathlib.Path, console: Console) -> None:
                     progress.advance(task)
     _draw_shapes(shapes, out / "shapes.png")
     _draw_covariances(covariances, out / "covariances.png")
-    _report(shapes, covariances, out, console, time.perf_counter() - started)
+    _report(shapes, covariances, out, time.perf_counter() - started)
 
 
 class _Study:
@@ -167,7 +184,7 @@ def _log_ratio(matrix, mean):
     return (axes * np.log(ratios)) @ axes.T
 
 
-def _report(shapes, covariances, out, console, seconds):
+def _report(shapes, covariances, out, seconds):
     table = Table(title="distance of the private mean from the mean (shown because these data are public)")
     table.add_column("data")
     table.add_column("mechanism")
@@ -177,10 +194,8 @@ def _report(shapes, covariances, out, console, seconds):
         for name in _MECHANISMS:
             cells = [f"{study.distance(study.releases[name, epsilon]):.3f}" for epsilon in EPSILONS]
             table.add_row(study.title, name, *cells)
-    console.print(table)
-    console.print(
+    OUTPUT.print(table)
+    say(
         f"Wrote shapes.png, covariances.png and {len(shapes.releases) + len(covariances.releases)} release records "
-        f"to {out} in {seconds:.0f} s.",
-        soft_wrap=True,
-        highlight=False,
+        f"to {out} in {seconds:.0f} s."
     )

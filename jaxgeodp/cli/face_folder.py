@@ -13,8 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.frame import OUTPUT, record_room, shown
+from jaxgeodp.cli.face_pictures import draw_faces
+from jaxgeodp.cli.frame import record_room, say, shown
+from jaxgeodp.cli.progress import progress_bar
+from jaxgeodp.faces.curves import FaceTemplate
+from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
+from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
+from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.files import reserved
+from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.privacy.grid import check_numerics
 from jaxgeodp.privacy.ledger import Ledger
 
@@ -56,10 +63,6 @@ def process_folder(call: FolderCall) -> None:
     Raises:
         ValueError: a public parameter is wrong; nothing has been processed then.
     """
-    from jaxgeodp.cli.faces import progress_bar
-    from jaxgeodp.surfaces.folder import make_private, process_faces
-    from jaxgeodp.surfaces.mesh_files import file_triangles
-
     mu = _checked_numbers(call)
     check_numerics("face", call.numerics)
     files, own = _files(call)
@@ -95,12 +98,12 @@ def process_folder(call: FolderCall) -> None:
             )
         report = shown(private / "report.csv")
         if call.prepare:
-            _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
+            say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
         release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
         write(release.to_json())
     draw_release(out / _RECORD, out, public)
-    _say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
+    say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 
 def _place(call, out, public):
@@ -147,8 +150,6 @@ def _checked_numbers(call):
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
         raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
-        from jaxgeodp.surfaces.face_design import read_norm_bound
-
         read_norm_bound(call.norm_bound, _CURVES)
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
@@ -162,9 +163,6 @@ def _guarantee(design, numerics):
 
 def _files(call):
     """Meshes of the folder, and the landmarks of those that have their own."""
-    from jaxgeodp.surfaces.folder import mesh_files
-    from jaxgeodp.surfaces.landmarks import read_landmarks
-
     files = mesh_files(call.folder)
     if len(files) < 2:
         raise InputError(f"{call.folder} holds one mesh; a mean needs at least 2.")
@@ -200,8 +198,6 @@ def check_out(out: pathlib.Path, known: frozenset[str] = frozenset()) -> None:
 
 
 def _template(call):
-    from jaxgeodp.surfaces.face_curves import FaceTemplate
-
     try:
         return FaceTemplate.from_file(call.template, call.nose, call.up, call.fill_holes, call.scan)
     except InputError as error:
@@ -210,8 +206,6 @@ def _template(call):
 
 def _design(call, public, n, mu):
     """From public faces: a folder of them, or synthetic ones."""
-    from jaxgeodp.surfaces.face_design import design_faces, read_norm_bound, reference_folder, synthetic_reference
-
     bound = None if call.norm_bound is None else read_norm_bound(call.norm_bound, _CURVES)
     ridge = _RIDGE if call.registration else None
     if call.reference is None:
@@ -242,7 +236,7 @@ def _check_noise(mechanism, n, force):
             f"{text[0].lower() + text[1:]}, more than {100 * _MOST_NOISE:g} %: give --norm-bound in faces of area 1, a "
             "larger --mu or more faces, or insist by --force."
         )
-    _say(f"{text}.")
+    say(f"{text}.")
 
 
 def _described(call, public):
@@ -261,10 +255,4 @@ def _described(call, public):
 
 
 def _draw_face(path, title, curves, template):
-    from jaxgeodp.cli.faces import draw_faces
-
     draw_faces(path, [(title, curves)], template)
-
-
-def _say(text):
-    OUTPUT.print(text, soft_wrap=True, highlight=False)

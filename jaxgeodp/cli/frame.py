@@ -12,6 +12,8 @@ import platform
 import sys
 import warnings
 
+import jax
+import jaxlib
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -70,6 +72,11 @@ def shown(text) -> str:
     return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)))
 
 
+def say(text) -> None:
+    """Print a line as it is, however long."""
+    OUTPUT.print(text, soft_wrap=True, highlight=False)
+
+
 def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
     """Refuse a file that cannot be written, that exists, or that is one of the inputs."""
     folder = out.parent
@@ -107,8 +114,6 @@ def _same(out, path):
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
-    import jax
-
     if jax.config.jax_compilation_cache_dir is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
@@ -121,8 +126,6 @@ def use_compilation_cache() -> None:
 
 def _machine() -> str:
     """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
-    import jaxlib
-
     words = {platform.machine(), platform.processor()}
     with contextlib.suppress(OSError):  # Linux only
         lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()

@@ -10,7 +10,11 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, shown
+from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say, shown
+from jaxgeodp.files import write_atomically
+from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.guarantee import ADJACENCY
+from jaxgeodp.privacy.ledger import Ledger, add_budget, contents
 
 ledger_app = typer.Typer(
     help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.", no_args_is_help=True
@@ -26,14 +30,12 @@ _DEFAULT = "default"
 _COLUMNS = ("entry", "dataset", "time", "mechanism", "kind", "epsilon", "delta", "mu", "rho", "state", "record")
 
 
-def opened_ledger(path: pathlib.Path | None, dataset: str | None):
+def opened_ledger(path: pathlib.Path | None, dataset: str | None) -> Ledger | None:
     """The ledger of the options --ledger and --dataset, or None."""
     if path is None:
         if dataset is not None:
             raise InputError("--dataset names a data set of a ledger; give --ledger, too.")
         return None
-    from jaxgeodp.privacy.ledger import Ledger
-
     return Ledger(path, dataset=_DEFAULT if dataset is None else dataset)
 
 
@@ -48,9 +50,6 @@ def init(
 ) -> None:
     """Give a data set its budget, in a new ledger or in one that exists; it cannot be changed afterwards."""
     with one_sentence_errors():
-        from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
-        from jaxgeodp.privacy.ledger import add_budget
-
         if sum(number is not None for number in (epsilon, mu, rho)) != 1 or (delta is not None and epsilon is None):
             raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
         if epsilon is not None:
@@ -65,8 +64,6 @@ def init(
 def show(path: _PATH) -> None:
     """Print what is spent and left of every budget, and how many releases were lost."""
     with one_sentence_errors():
-        from jaxgeodp.privacy.ledger import contents
-
         accounts, _ = contents(path)
     rows = [("data set", "budget", "spent", "left", "releases", "lost")]
     rows += [
@@ -86,9 +83,6 @@ def export(
 ) -> None:
     """Write all entries of a ledger to a file."""
     with one_sentence_errors():
-        from jaxgeodp.files import write_atomically
-        from jaxgeodp.privacy.ledger import contents
-
         if out.suffix.lower() not in (".csv", ".json"):
             raise InputError(f"--out {out}: must end in .csv or .json.")
         check_writable(out, overwrite, [path])
@@ -108,8 +102,6 @@ def _table(rows):
 
 
 def _document(accounts, rows):
-    from jaxgeodp.privacy.guarantee import ADJACENCY
-
     budgets = [
         {
             "dataset": account.dataset,
@@ -137,4 +129,4 @@ def _numbers(parameters):
 
 
 def _say(text):
-    OUTPUT.print(shown(text), soft_wrap=True, highlight=False)
+    say(shown(text))

@@ -11,8 +11,12 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxgeodp.surfaces import FaceTemplate, JointGaussian, Mesh, PointwiseGaussian, SyntheticFaces, process_faces
-from jaxgeodp.surfaces.face_design import MARGIN
+from jaxgeodp.faces.curves import FaceTemplate
+from jaxgeodp.faces.design import MARGIN
+from jaxgeodp.faces.folder import process_faces
+from jaxgeodp.faces.points_mean import JointGaussian, PointwiseGaussian
+from jaxgeodp.faces.synthetic import SyntheticFaces
+from jaxgeodp.meshes.mesh import Mesh
 
 _PUBLIC_SEED, _SHIFT = 2024, 0.5
 _STREAMS = {"template": 0, "population": 1, "reference": 2, "private": 3}

@@ -1,23 +1,24 @@
-"""Surfaces: from triangle meshes to curves on a disk, private mean faces, synthetic faces."""
+"""Surfaces: from triangle meshes to curves on a disk (`meshes`), private mean faces, synthetic faces (`faces`)."""
 
-from jaxgeodp.surfaces.conformal import disk_conformal_map
-from jaxgeodp.surfaces.distortion import angle_distortion, beltrami, flips
-from jaxgeodp.surfaces.face_curves import FaceCurves, FaceTemplate, face_curves
-from jaxgeodp.surfaces.face_design import FaceDesign, design_faces, norm_bounds, smooth_across, synthetic_reference
-from jaxgeodp.surfaces.face_mean import FaceMeanMechanism
-from jaxgeodp.surfaces.folder import Faces, mesh_files, process_faces
-from jaxgeodp.surfaces.grid import polar_grid, radial_curves, surface_from_curves, surface_from_grid
-from jaxgeodp.surfaces.interactive import interactive_surfaces
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.mesh_files import read_mesh
-from jaxgeodp.surfaces.moebius import moebius_center
-from jaxgeodp.surfaces.point_cloud import mesh_from_points
-from jaxgeodp.surfaces.points_mean import JointGaussian, PointwiseGaussian
-from jaxgeodp.surfaces.registration import Registration, register
-from jaxgeodp.surfaces.rendering import draw_curves, draw_surfaces
-from jaxgeodp.surfaces.repair import RepairReport, repair
-from jaxgeodp.surfaces.square_root import align, normalize, similarity, square_root_field
-from jaxgeodp.surfaces.synthetic import SyntheticFaces, synthetic_face
+from jaxgeodp.faces.curves import FaceCurves, FaceTemplate, face_curves
+from jaxgeodp.faces.design import FaceDesign, design_faces, norm_bounds, smooth_across, synthetic_reference
+from jaxgeodp.faces.folder import Faces, mesh_files, process_faces
+from jaxgeodp.faces.mean import FaceMeanMechanism
+from jaxgeodp.faces.pictures import draw_curves, surface_from_curves
+from jaxgeodp.faces.points_mean import JointGaussian, PointwiseGaussian
+from jaxgeodp.faces.synthetic import SyntheticFaces, synthetic_face
+from jaxgeodp.meshes.conformal import disk_conformal_map
+from jaxgeodp.meshes.distortion import angle_distortion, beltrami, flips
+from jaxgeodp.meshes.files import read_mesh
+from jaxgeodp.meshes.grid import polar_grid, radial_curves, surface_from_grid
+from jaxgeodp.meshes.interactive import interactive_surfaces
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.moebius import moebius_center
+from jaxgeodp.meshes.point_cloud import mesh_from_points
+from jaxgeodp.meshes.registration import Registration, register
+from jaxgeodp.meshes.rendering import draw_surfaces
+from jaxgeodp.meshes.repair import RepairReport, repair
+from jaxgeodp.meshes.square_root import align, normalize, similarity, square_root_field
 
 __all__ = [
     "FaceCurves",

@@ -13,20 +13,17 @@ from scipy.spatial import Delaunay
 
 from jaxgeodp.experiments.face_study import face_study, points_together, squared_error
 from jaxgeodp.experiments.reproduction.run import Estimate, Run, by_sizes, compare, within
+from jaxgeodp.faces.curves import face_curves
+from jaxgeodp.faces.design import MARGIN, design_faces, norm_bounds
+from jaxgeodp.faces.mean import FaceMeanMechanism
+from jaxgeodp.faces.pictures import draw_curves
+from jaxgeodp.faces.points_mean import PointwiseGaussian
 from jaxgeodp.functional import PeriodicKernel
-from jaxgeodp.surfaces import (
-    FaceMeanMechanism,
-    Mesh,
-    PointwiseGaussian,
-    design_faces,
-    disk_conformal_map,
-    face_curves,
-    norm_bounds,
-    repair,
-)
-from jaxgeodp.surfaces.face_design import MARGIN
-from jaxgeodp.surfaces.mesh_distance import MeshDistance
-from jaxgeodp.surfaces.rendering import draw_curves, draw_surface
+from jaxgeodp.meshes.conformal import disk_conformal_map
+from jaxgeodp.meshes.distance import MeshDistance
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.rendering import draw_surface
+from jaxgeodp.meshes.repair import repair
 
 FACES, _REFERENCE, _DRAWS = 1000, 24, 50
 # Of these draws, how many are compared with the surface.

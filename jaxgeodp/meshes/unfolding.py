@@ -8,10 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.connectivity import adjacency
-from jaxgeodp.surfaces.distortion import flips
-from jaxgeodp.surfaces.laplacian import Dirichlet
-from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.meshes.connectivity import adjacency
+from jaxgeodp.meshes.distortion import flips
+from jaxgeodp.meshes.laplacian import Dirichlet
+from jaxgeodp.meshes.mesh import Mesh
 
 _RINGS = 2
 

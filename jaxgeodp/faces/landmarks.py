@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.meshes.mesh import Mesh
 
 # The part of all triangles that meshes numbered alike share, and how far from the surface a landmark may lie, in units
 # of the root of its area.

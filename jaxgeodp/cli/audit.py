@@ -1,4 +1,4 @@
-"""The command `jaxgeodp audit`."""
+"""``jaxgeodp audit``: a lower bound on what a mechanism spends, from draws."""
 
 import math
 from typing import Annotated
@@ -6,7 +6,13 @@ from typing import Annotated
 import typer
 from rich.progress import Progress
 
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, use_compilation_cache
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.names import manifold_named
+from jaxgeodp.mechanisms.names import GAUSSIAN, mechanism_named
+from jaxgeodp.privacy import adversarial_neighbours
+from jaxgeodp.privacy import audit as audited
 
 
 def audit(
@@ -33,12 +39,6 @@ def audit(
 ) -> None:
     """Lower bound on epsilon (or mu), from draws for invented neighbours: exit code 1 if the promise is broken."""
     with one_sentence_errors():
-        from jaxgeodp.checks import InputError
-        from jaxgeodp.domain import GeodesicBall
-        from jaxgeodp.manifolds.names import manifold_named
-        from jaxgeodp.mechanisms.names import GAUSSIAN, mechanism_named
-        from jaxgeodp.privacy import adversarial_neighbours, audit
-
         needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
         if given is None or None not in (mu, epsilon):
             raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
@@ -53,7 +53,7 @@ def audit(
         with quiet_libraries(), Progress(console=OUTPUT, transient=True) as bar:
             task = bar.add_task("Drawing", total=2 * draws * len(pairs))
             for name, (data, neighbour) in pairs.items():
-                found[name] = audit(
+                found[name] = audited(
                     chosen,
                     data,
                     neighbour,
@@ -62,19 +62,17 @@ def audit(
                     seed=seed,
                     progress=lambda done: bar.advance(task, done),
                 )
-    print_ = {"soft_wrap": True, "highlight": False}
-    OUTPUT.print(f"{type(chosen).__name__} on {space}, radius {radius:g}, n = {n}: {chosen.guarantee}", **print_)
-    OUTPUT.print("neighbours  lower bound  P(event | data)  P(event | neighbour)", **print_)
+    say(f"{type(chosen).__name__} on {space}, radius {radius:g}, n = {n}: {chosen.guarantee}")
+    say("neighbours  lower bound  P(event | data)  P(event | neighbour)")
     for name, result in found.items():
         bound = "none" if math.isinf(result.lower_bound) and result.lower_bound < 0 else f"{result.lower_bound:.4f}"
         with_data, with_neighbour = result.probabilities
-        OUTPUT.print(f"{name:10}  {bound:>11}  {with_data:15.6f}  {with_neighbour:20.6f}", **print_)
+        say(f"{name:10}  {bound:>11}  {with_data:15.6f}  {with_neighbour:20.6f}")
     worst = max(found.values(), key=lambda result: result.lower_bound)
     verdict = "BROKEN" if worst.violated else "not contradicted"
-    OUTPUT.print(
+    say(
         f"{needed[2:]} >= {worst.lower_bound:.4f} with confidence 1 - {level:g}, promised {given:g}: {verdict}. "
         f"{draws:,} draws from each law; finding nothing proves nothing.",
-        **print_,
     )
     if worst.violated:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""A triangulated disk: the surface of a face as a mesh, checked once so that all later steps may rely on it.
+"""A triangulated disk: a surface as a mesh, checked once so that all later steps may rely on it.
 
 Accepted is a manifold, oriented mesh of one part with Euler characteristic V - E + F = 1 and one boundary loop. A mesh
 is private data: the errors here name its vertices, edges and triangles for its custodian, and never enter a release.
@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.connectivity import (
+from jaxgeodp.meshes.connectivity import (
     boundary_loops,
     components,
     edges,
@@ -22,7 +22,7 @@ from jaxgeodp.surfaces.connectivity import (
 
 #: Triangles with twice the area below this many squares of the longest edge count as without area.
 FLATTEST = 1e-8
-_REPAIR = "jaxgeodp.surfaces.repair"
+_REPAIR = "jaxgeodp.meshes.repair"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Mesh:
             what can be mended.
 
     Example:
-        >>> from jaxgeodp.surfaces.mesh import Mesh
+        >>> from jaxgeodp.meshes.mesh import Mesh
         >>> mesh = Mesh([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]],
         ...             [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
         >>> mesh.boundary

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, shown, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
 
 
 def reproduce(
@@ -36,5 +36,5 @@ def reproduce(
             run.write(folder, paper, seconds)
     for claim in run.claims:
         line = f"{claim.id:5}  {claim.setting:8}  {claim.verdict:18}  {claim.claim}: {claim.found}"
-        OUTPUT.print(shown(line), soft_wrap=True, highlight=False)
-    OUTPUT.print(f"Wrote {shown(folder)} in {seconds:.0f} s.", soft_wrap=True, highlight=False)
+        say(shown(line))
+    say(f"Wrote {shown(folder)} in {seconds:.0f} s.")

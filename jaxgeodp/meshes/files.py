@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.point_cloud import mesh_from_points
-from jaxgeodp.surfaces.repair import RepairReport, repair
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.point_cloud import mesh_from_points
+from jaxgeodp.meshes.repair import RepairReport, repair
 
 FORMATS = (".obj", ".ply", ".stl", ".off", ".xyz")
 

@@ -15,12 +15,12 @@ import numpy as np
 from jaxgeodp._version import __version__
 from jaxgeodp.array_files import MOST_BYTES
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.faces.curves import FaceTemplate, face_curves
+from jaxgeodp.faces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
+from jaxgeodp.faces.report import FaceReport, clipped_shares, report_table
 from jaxgeodp.files import only_writer, write_atomically
-from jaxgeodp.surfaces.face_curves import FaceTemplate, face_curves
-from jaxgeodp.surfaces.face_report import FaceReport, clipped_shares, report_table
-from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.mesh_files import FORMATS, read_mesh
+from jaxgeodp.meshes.files import FORMATS, read_mesh
+from jaxgeodp.meshes.mesh import Mesh
 from jaxgeodp.workers import Ended, in_processes, leave_inside_import
 
 # Raise it whenever faces come out differently: what was kept under another number is done again.

@@ -19,7 +19,7 @@ class MeshDistance:
 
     Example:
         >>> import numpy as np
-        >>> from jaxgeodp.surfaces.mesh_distance import MeshDistance
+        >>> from jaxgeodp.meshes.distance import MeshDistance
         >>> corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
         >>> MeshDistance(corners, np.array([[0, 1, 2]]))([[0.2, 0.2, 0.5], [2.0, 0.0, 0.0]])
         array([0.5, 1. ])

@@ -8,7 +8,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import cKDTree
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.connectivity import (
+from jaxgeodp.meshes.connectivity import (
     boundary_half_edges,
     boundary_loops,
     first_equal,
@@ -16,7 +16,7 @@ from jaxgeodp.surfaces.connectivity import (
     neighbours,
     split_vertices,
 )
-from jaxgeodp.surfaces.mesh import Mesh, check_manifold, check_one_part, flat_triangles, mesh_arrays
+from jaxgeodp.meshes.mesh import Mesh, check_manifold, check_one_part, flat_triangles, mesh_arrays
 
 _OWNER = "repair"
 # Flat triangles are mended in rounds, each of which may leave new ones.
@@ -67,7 +67,7 @@ def repair(vertices, faces, fill_holes: bool = False, scan: bool = False) -> tup
             those of the input (of the result for what is found at the end).
 
     Example:
-        >>> from jaxgeodp.surfaces.repair import repair
+        >>> from jaxgeodp.meshes.repair import repair
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
         >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \

@@ -13,9 +13,9 @@ import numpy as np
 from scipy.spatial import Delaunay, QhullError, cKDTree
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.connectivity import edges, half_edges, neighbours
-from jaxgeodp.surfaces.mesh import Mesh, mesh_arrays
-from jaxgeodp.surfaces.repair import RepairReport, repair
+from jaxgeodp.meshes.connectivity import edges, half_edges, neighbours
+from jaxgeodp.meshes.mesh import Mesh, mesh_arrays
+from jaxgeodp.meshes.repair import RepairReport, repair
 
 # An edge leads to a hidden point if it is steeper than this and goes down by more than this many median edges.
 _STEEP, _DEEP = 4.0, 2.0
@@ -43,7 +43,7 @@ def mesh_from_points(points, template=None, fill_holes: bool = False, scan: bool
             that are no neighbours, or the surface is not a disk.
 
     Example:
-        >>> from jaxgeodp.surfaces.point_cloud import mesh_from_points
+        >>> from jaxgeodp.meshes.point_cloud import mesh_from_points
         >>> mesh_from_points([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]])[0]
         Mesh(5 vertices, 4 triangles)
     """

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.meshes.mesh import Mesh
 
 
 def angle_distortion(mesh: Mesh, z) -> float:

@@ -11,11 +11,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.boundary_newton import gaps, newton_angles
-from jaxgeodp.surfaces.doubling import fast_angles, linear_angles
-from jaxgeodp.surfaces.laplacian import Dirichlet, cotangent_laplacian
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.unfolding import unfold
+from jaxgeodp.meshes.boundary_newton import gaps, newton_angles
+from jaxgeodp.meshes.doubling import fast_angles, linear_angles
+from jaxgeodp.meshes.laplacian import Dirichlet, cotangent_laplacian
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.unfolding import unfold
 
 METHODS = ("newton", "fast", "linear")
 # The smallest part of its arc length that a boundary edge keeps where a method folds the boundary.
@@ -36,8 +36,8 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
         ValueError: the method is unknown, or triangles are too thin for it.
 
     Example:
-        >>> from jaxgeodp.surfaces.conformal import disk_conformal_map
-        >>> from jaxgeodp.surfaces.mesh import Mesh
+        >>> from jaxgeodp.meshes.conformal import disk_conformal_map
+        >>> from jaxgeodp.meshes.mesh import Mesh
         >>> roof = Mesh([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]],
         ...             [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
         >>> bool(abs(disk_conformal_map(roof)[4]) < 1e-12)

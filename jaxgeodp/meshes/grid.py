@@ -16,7 +16,7 @@ from scipy.interpolate import CubicSpline
 
 from jaxgeodp.checks import InputError, positive_integer
 
-#: Rows of a template inside its first curve, the centre among them.
+#: Rows of a known surface inside its first curve, the centre among them.
 INNER_ROWS = 6
 # How far the rim may be from the unit circle, and how far outside a triangle still counts as inside.
 _RIM_TOLERANCE, _INSIDE = 1e-3, 1e-10
@@ -195,35 +195,31 @@ def inner_points(curves: int = 23, samples: int = 80):
     return np.arange(INNER_ROWS)[:, None] / INNER_ROWS * curve_points(curves, samples)[0]
 
 
-def surface_from_curves(curves, refine: int = 2, template=None):
+def mesh_of_curves(curves, refine: int, inside: int | None = None):
     """A mesh, vertices (V, 3) and faces (F, 3), through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
 
     Args:
         curves: as `radial_curves` gives them.
         refine: how many times finer the mesh is.
-        template: a public face (`FaceTemplate`) with such curves. Inside the first curve a spline fills the surface,
-            which makes the nose too flat; of the template is known what that spline misses, and it is added.
+        inside: how many rows fill the first curve, by a spline; ``refine`` by default.
 
     Raises:
         ValueError: shapes do not fit, or values are not finite.
     """
-    curves = _polar_array("surface_from_curves", curves)
-    radii = np.arange(1, len(curves) + 1) / len(curves)
-    if template is None:
-        return _spline_mesh(curves, radii, refine)
-    if template.inner is None:
-        raise InputError(
-            "surface_from_curves: template needs what is inside its first curve; see FaceTemplate.from_mesh."
-        )
-    if template.curves.shape != curves.shape:
-        raise InputError(f"surface_from_curves: curves must be {template.curves.shape} as the template's.")
-    vertices, faces = _spline_mesh(curves, radii, refine, INNER_ROWS)
-    filled, _ = _spline_mesh(template.curves, radii, refine, INNER_ROWS)
-    angles = _even(refine * curves.shape[1])
-    inner = _resampled(template.inner, angles)
-    missed = np.concatenate([inner[0, :1], inner[1:].reshape(-1, 3)])
-    vertices[: len(missed)] += missed - filled[: len(missed)]
-    return vertices, faces
+    curves = _polar_array("a mesh of curves", curves)
+    return _spline_mesh(curves, np.arange(1, len(curves) + 1) / len(curves), refine, inside)
+
+
+def inner_vertices(inner, samples: int, refine: int):
+    """Vertices (N, 3) for the first of `mesh_of_curves` with `INNER_ROWS` inside: a known surface (K, m, 3) there.
+
+    Args:
+        inner: at `inner_points`.
+        samples: of the curves.
+        refine: of the mesh.
+    """
+    inner = _resampled(inner, _even(refine * samples))
+    return np.concatenate([inner[0, :1], inner[1:].reshape(-1, 3)])
 
 
 def surface_from_grid(grid, refine: int = 1):
@@ -271,7 +267,7 @@ def polar_faces(rows: int, angles: int):
     for i in range(rows - 1):
         inner, outer = 1 + i * angles, 1 + (i + 1) * angles
         corners = inner + j, outer + j, outer + following, inner + following
-        # Diagonals mirror each other left and right, so that a symmetric face looks symmetric.
+        # Diagonals mirror each other left and right, so that a symmetric surface looks symmetric.
         right = np.cos(2.0 * np.pi * (j + 0.5) / angles)[:, None] > 0
         for one, other in (((0, 1, 2), (1, 2, 3)), ((0, 2, 3), (1, 3, 0))):
             pair = (np.stack([corners[k] for k in chosen], axis=1) for chosen in (one, other))

@@ -19,9 +19,9 @@ import numpy as np
 import optax
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
-from jaxgeodp.surfaces.disk_flow import flow, flow_size
-from jaxgeodp.surfaces.grid import polar_points
-from jaxgeodp.surfaces.square_root import best_rotation, disk_integral, opposite, square_root_field
+from jaxgeodp.meshes.disk_flow import flow, flow_size
+from jaxgeodp.meshes.grid import polar_points
+from jaxgeodp.meshes.square_root import best_rotation, disk_integral, opposite, square_root_field
 
 # Rows that a cubic needs beyond the grid.
 _GHOSTS = 2

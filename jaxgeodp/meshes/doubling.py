@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from jaxgeodp.surfaces.connectivity import adjacency, boundary_half_edges, half_edges
-from jaxgeodp.surfaces.distortion import beltrami, planar_angles
-from jaxgeodp.surfaces.laplacian import Dirichlet
-from jaxgeodp.surfaces.mesh import Mesh
+from jaxgeodp.meshes.connectivity import adjacency, boundary_half_edges, half_edges
+from jaxgeodp.meshes.distortion import beltrami, planar_angles
+from jaxgeodp.meshes.laplacian import Dirichlet
+from jaxgeodp.meshes.mesh import Mesh
 
 # Parts of the vertices, around infinity, that stay fixed: in the half-plane, in a reflection, on the sphere.
 _FAR_HALF_PLANE = 0.2

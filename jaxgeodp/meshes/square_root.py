@@ -89,8 +89,8 @@ def align(grid, template_grid):
 
     Example:
         >>> import jax.numpy as jnp
-        >>> from jaxgeodp.surfaces.grid import polar_points
-        >>> from jaxgeodp.surfaces.square_root import align, area
+        >>> from jaxgeodp.meshes.grid import polar_points
+        >>> from jaxgeodp.meshes.square_root import align, area
         >>> z = polar_points(24, 80)
         >>> bowl = jnp.stack([z.real, z.imag, abs(z) ** 2], axis=-1)
         >>> round(float(area(align(bowl, bowl))), 4)

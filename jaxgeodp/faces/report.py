@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.surfaces.repair import RepairReport
+from jaxgeodp.meshes.repair import RepairReport
 
 _REPAIRS = tuple(name for name in RepairReport._fields if name != "numbering")
 

@@ -17,16 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.conformal import folded_conformal_map
-from jaxgeodp.surfaces.distortion import angle_distortion, flips
-from jaxgeodp.surfaces.grid import DiskLocator, curve_points, inner_points, polar_points
-from jaxgeodp.surfaces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.mesh_files import read_mesh
-from jaxgeodp.surfaces.moebius import moebius_center
-from jaxgeodp.surfaces.registration import register, warp, warp_points
-from jaxgeodp.surfaces.square_root import Similarity, area, best_rotation, disk_integral, square_root_field
-from jaxgeodp.surfaces.unfolding import unfold
+from jaxgeodp.faces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
+from jaxgeodp.meshes.conformal import folded_conformal_map
+from jaxgeodp.meshes.distortion import angle_distortion, flips
+from jaxgeodp.meshes.files import read_mesh
+from jaxgeodp.meshes.grid import DiskLocator, curve_points, inner_points, polar_points
+from jaxgeodp.meshes.mesh import Mesh
+from jaxgeodp.meshes.moebius import moebius_center
+from jaxgeodp.meshes.registration import register, warp, warp_points
+from jaxgeodp.meshes.square_root import Similarity, area, best_rotation, disk_integral, square_root_field
+from jaxgeodp.meshes.unfolding import unfold
 
 # How far the area of a template may be from 1: grids coarser than the mesh miss some of it.
 _AREA = 0.25

@@ -11,16 +11,16 @@ import jax
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.faces.curves import FaceTemplate, face_curves
+from jaxgeodp.faces.folder import mesh_files, process_faces
+from jaxgeodp.faces.mean import FaceMeanMechanism, flat_curves
+from jaxgeodp.faces.synthetic import SyntheticFaces
 from jaxgeodp.functional import PeriodicMatern, optimize_budget
 from jaxgeodp.mechanisms.mechanism import host_array, record_count
+from jaxgeodp.meshes.mesh import Mesh
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
-from jaxgeodp.surfaces.face_curves import FaceTemplate, face_curves
-from jaxgeodp.surfaces.face_mean import FaceMeanMechanism, flat_curves
-from jaxgeodp.surfaces.folder import mesh_files, process_faces
-from jaxgeodp.surfaces.mesh import Mesh
-from jaxgeodp.surfaces.synthetic import SyntheticFaces
 
 #: How far the private faces may be beyond the public ones: norm bounds are this times the largest deviation of these.
 MARGIN = 1.25

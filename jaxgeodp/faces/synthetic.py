@@ -86,7 +86,7 @@ class SyntheticFaces:
 
     Example:
         >>> import jax
-        >>> from jaxgeodp.surfaces.synthetic import SyntheticFaces
+        >>> from jaxgeodp.surfaces import SyntheticFaces
         >>> faces = SyntheticFaces(rings=12)
         >>> faces.records(jax.random.key(0), 5).shape, faces.triangles.shape
         ((5, 469, 3), (864, 3))

@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.colors import to_rgb
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.surfaces.grid import surface_from_curves, surface_from_grid
+from jaxgeodp.meshes.grid import surface_from_grid
 
 #: Turn around the vertical axis and nod, in degrees.
 VIEWS = {"front": (0.0, 0.0), "three-quarter": (-38.0, 4.0), "profile": (-90.0, 0.0)}
@@ -58,14 +58,6 @@ def draw_surface(axes, vertices, faces, view="front", color=_SKIN, values=None, 
 def draw_grid(axes, grid, view="front", **style):
     """Draw a surface on a polar grid (R, T, 3), its centre filled; see `draw_surface`."""
     return draw_surface(axes, *surface_from_grid(grid), view=view, **style)
-
-
-def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
-    """Draw the surface through J radial curves (J, m, 3), its centre filled by a spline, or by a template's detail.
-
-    See `draw_surface`, and `surface_from_curves` for the template.
-    """
-    return draw_surface(axes, *surface_from_curves(curves, refine, template), view=view, **style)
 
 
 def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles=None, size=2.4, **style):

@@ -1,0 +1,50 @@
+"""``jaxgeodp face demo``: private mean faces of 200 people who do not exist."""
+
+import pathlib
+import time
+
+from jaxgeodp.cli.face_pictures import draw_faces, draw_lines, draw_points
+from jaxgeodp.cli.frame import OUTPUT, say, shown
+from jaxgeodp.cli.progress import progress_bar
+from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
+from jaxgeodp.faces.design import design_faces
+
+# Releases of these strengths.
+_MUS = (1.0, 2.0, 3.0)
+_FACES, _REFERENCE = 200, 24
+
+
+def run_demo(out: pathlib.Path) -> None:
+    """Release, draw and record everything into the folder ``out``."""
+    start = time.perf_counter()
+    with progress_bar("faces", 1 + _REFERENCE + _FACES) as advance:
+        study = face_study(_FACES, _REFERENCE, progress=advance)
+    template, public, people = study.template, study.reference, study.private
+    mean, point_mean = people.curves.mean(axis=0), people.points.mean(axis=0)
+    pictures = [("template: one public person", template.curves), ("mean of the 200 (not private)", mean)]
+    alone = squared_error(template.curves, mean), squared_error(public.curves.mean(axis=0), mean)
+    rows = {
+        "template alone (no data)": [alone[0]] * len(_MUS),
+        f"mean of {_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
+    }
+    for mu in _MUS:
+        release = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
+        release.save(out / f"release-mu-{mu:g}.json")
+        pictures.append((f"private, μ = {mu:g}", release.value))
+        rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
+        noisy = {
+            "noise on every point, one bound for a face": points_together(study, mu),
+            "noise on every point, bounds by coordinate": points_alone(study, mu),
+        }
+        noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
+        for name, value in noisy.items():
+            rows.setdefault(name, []).append(squared_error(value, point_mean))
+    draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
+    draw_faces(out / "faces.png", pictures, template)
+    draw_lines(out / "curves.png", pictures)
+    OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
+    OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
+    for name, errors in rows.items():
+        OUTPUT.print(f"  {name:<44}" + "".join(f"{1e4 * error:9.3f}" for error in errors), highlight=False)
+    seconds = time.perf_counter() - start
+    say(f"Wrote {shown(out)} in {seconds:.0f} s; look at faces.png.")

@@ -1,0 +1,59 @@
+"""``jaxgeodp plan``: the expected error of every mechanism, before any data are touched."""
+
+from typing import Annotated
+
+import typer
+
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
+from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.names import manifold_named
+from jaxgeodp.mechanisms import plan_mechanisms
+
+
+def plan(
+    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
+    n: Annotated[int, typer.Option("--n", help="Number of records.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
+    size: Annotated[
+        int | None,
+        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+    ] = None,
+    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
+    spread: Annotated[
+        float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
+    ] = 0.5,
+    draws: Annotated[int, typer.Option(help="Simulated releases per mechanism.")] = 1000,
+) -> None:
+    """Expected error of every mechanism, without data: choose before you spend privacy."""
+    with one_sentence_errors():
+        use_compilation_cache()
+        with OUTPUT.status("Simulating ..."), quiet_libraries():
+            space = manifold_named(manifold, size)
+            plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
+    rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
+    for row in plans:
+        support = "all" if row.support is None else f"{row.support:.4g}"
+        error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
+        if not row.refusal:
+            numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
+            rows.append((row.mechanism, row.guarantee, *numbers))
+    widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    for cells in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        say(line.rstrip())
+    for row in plans:
+        if row.refusal:
+            say(f"{row.mechanism}: {shown(row.refusal)}")
+    # In the order of their errors; the Gaussian mechanisms promise something else.
+    pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
+    if pure:
+        best = pure[0]
+        equal = [
+            row.mechanism for row in pure[1:] if row.error - best.error < 2 * (row.standard_error + best.standard_error)
+        ]
+        tie = f"; within the simulation's error of it: {', '.join(equal)}" if equal else ""
+        say(
+            f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
+            f"radius {radius:g}, records up to {spread:g} radii from the centre)."
+        )

@@ -1,0 +1,52 @@
+"""How far a command is that takes long, and what it took."""
+
+import contextlib
+import resource
+import sys
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from jaxgeodp.cli.frame import OUTPUT, shown
+
+
+@contextlib.contextmanager
+def progress_bar(what, total):
+    """A bar on the terminal; yields what tells it the number done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal
+    ) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+@contextlib.contextmanager
+def replicates_bar():
+    """A bar with rate and remaining time; a function ``(label, done, total)`` moves it."""
+    columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal) as bar:
+        task = bar.add_task("compiling", total=None)
+        yield lambda label, done, total: bar.update(task, description=shown(label), completed=done, total=total)
+
+
+def peak_memory() -> str:
+    """Of this process, in words."""
+    unit = 2**30 if sys.platform == "darwin" else 2**20
+    return f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit:.2f} GiB"
+
+
+class _Rate(ProgressColumn):
+    """Replicates per second."""
+
+    def render(self, task):
+        """One cell."""
+        return Text("" if task.speed is None else f"{task.speed:,.0f}/s")

@@ -1,0 +1,65 @@
+"""``jaxgeodp simulate``: the mean error of one mechanism, for research."""
+
+import math
+from typing import Annotated
+
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.cli.progress import peak_memory, replicates_bar
+
+
+def simulate(
+    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
+    n: Annotated[int, typer.Option("--n", help="Records per data set.")],
+    mechanism: Annotated[str, typer.Option(help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.")],
+    size: Annotated[
+        int | None,
+        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the pure mechanisms.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms.")] = None,
+    calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of kng and laplace.")] = "tight",
+    data: Annotated[str, typer.Option(help="polar, wishart, outlines or digits.")] = "polar",
+    replicates: Annotated[int, typer.Option(help="Independent data sets.")] = 1000,
+    seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 0,
+) -> None:
+    """Mean error of one mechanism over synthetic data sets: reproducible, hence not private."""
+    with one_sentence_errors():
+        from jaxgeodp.experiments.replicates import run_replicates
+        from jaxgeodp.experiments.sweep import Sweep
+
+        given = {name: (value,) for name, value in (("epsilon", epsilon), ("mu", mu)) if value is not None}
+        if len(given) != 1:
+            raise InputError("simulate needs one of --epsilon and --mu.")
+        description = Sweep(
+            manifold, radius, (mechanism,), (n,), size, calibrations=(calibration,), data=data, replicates=replicates,
+            seed=seed, **given,
+        )  # fmt: skip
+        (cell,) = description.cells()
+        if cell.calibration != calibration:
+            raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
+        use_compilation_cache()
+        with quiet_libraries(), replicates_bar() as report:
+            generator = description.generator()
+            chosen = description.mechanism(cell, generator.ball)
+            done = 0
+
+            def advance(count):
+                nonlocal done
+                done += count
+                report(cell.label, done, replicates)
+
+            errors = run_replicates(chosen, generator, n, replicates, seed, cell.label, progress=advance)
+    for name in ("distance", "euclidean"):
+        values = getattr(errors, name)
+        values = values[values == values]
+        if values.size > 1:
+            error = values.std(ddof=1) / math.sqrt(values.size)
+            say(f"mean {name} distance of a release from the mean: {values.mean():.5g} +- {2 * error:.1g}")
+    say(
+        f"{cell.label}: scale {chosen.scale(n):.4g}, {errors.on_manifold.mean():.1%} of values on "
+        f"{generator.ball.manifold}, {errors.proposals.mean():.3g} proposals per draw; {peak_memory()}"
+    )
