@@ -1,5 +1,7 @@
 """Programs that are traced and compiled before any record is looked at: what can be refused is refused then."""
 
+import contextlib
+
 import jax
 
 from jaxgeodp.checks import InputError
@@ -20,11 +22,18 @@ def compiled_ahead(owner: str, function, *arguments, **static):
     Raises:
         ValueError: the function cannot be traced for these shapes, such as a loss of a user.
     """
-    try:
+    with refused_in_words(owner):
         return function.lower(*arguments, **static).compile()
+
+
+@contextlib.contextmanager
+def refused_in_words(owner: str):
+    """Turn what a user's function raises while it is traced, on shapes alone, into one sentence."""
+    try:
+        yield
     except InputError:
         raise
-    except Exception as error:  # only shapes have been looked at: its words hold nothing private
+    except Exception as error:  # its words hold nothing private
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise InputError(
             f"{owner}: its statistic cannot be evaluated on data of this shape ({type(error).__name__}: {reason})."

@@ -281,6 +281,14 @@ class OnlySensitivity(Statistic):
         return Sensitivity(1.0 / n, "supposed")
 
 
+@dataclasses.dataclass(frozen=True)
+class WrongShape(OnlySensitivity):
+    """A loss with an error in its shapes, which nothing but tracing finds."""
+
+    def loss(self, manifold, x, datum):
+        return jnp.vdot(x, datum[:2])
+
+
 def wrong_shape(x, y):
     return jnp.vdot(x, y[:2])
 
@@ -290,21 +298,24 @@ REFUSED = {
     "a loss with an error in its shapes": lambda: KNGMechanism(
         BALLS["sphere"], 1.0, EmpiricalRisk(wrong_shape, gradient_bound=1.0), support_radius=0.9
     ),
+    "a statistic with an error in its shapes": lambda: KNGMechanism(
+        BALLS["sphere"], 1.0, WrongShape(), support_radius=0.9
+    ),
     "rebuilt without checks": lambda: jax.tree.map(lambda leaf: leaf * 3.0, TangentLaplace(BALLS["sphere"], 1.0)),
 }
 
 
-def spent(path, chosen, ledger_budget):
-    ledger = Ledger(path, budget=ledger_budget)
+def spent(path, make, budget):
+    ledger = Ledger(path, budget=budget)
     data = np.stack([BALLS["sphere"].center] * N)
     with pytest.raises(ValueError, match=r"[A-Z]\w+: "):
-        chosen.release(data, ledger)
+        make().release(data, ledger)
     return ledger.account().releases
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_refusal_comes_before_the_charge(tmp_path, name):
-    assert spent(tmp_path / "budget.db", REFUSED[name](), PureDP(10.0)) == 0
+    assert spent(tmp_path / "budget.db", REFUSED[name], PureDP(10.0)) == 0
 
 
 def test_a_charge_before_compiling_is_caught(tmp_path, monkeypatch):

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import compiled_ahead, refused_in_words
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
@@ -59,6 +59,8 @@ class DensityMechanism(Mechanism):
         if self.calibration not in CALIBRATIONS:
             name = type(self).__name__
             raise InputError(f"{name}: calibration must be one of {', '.join(CALIBRATIONS)}, got {self.calibration!r}.")
+        with refused_in_words(type(self).__name__):
+            self.statistic.check(self.ball.manifold)
 
     # What a mechanism defines ------------------------------------------------------------------------
 
