@@ -74,7 +74,7 @@ def farthest(manifold, distance, radius):
     return max(distance(point) for point in np.asarray(clipped(ball, records(manifold, radius))))
 
 
-@pytest.mark.parametrize(("manifold", "distance", "of_radius", "radii"), EXACT, ids=lambda x: str(x)[:14])
+@pytest.mark.parametrize(("manifold", "distance", "of_radius", "radii"), EXACT, ids=["plane", "matrices", "line", "sphere"])
 def test_clipped_records_lie_within_the_radius_in_exact_arithmetic(manifold, distance, of_radius, radii):
     for radius in radii:
         limit = of_radius(radius)

@@ -133,7 +133,7 @@ def stand_in(manifold, radius, radial):
         (Hyperbolic(2), math.sinh, -1.0),
         (Product(Sphere(2), Hyperbolic(2)), lambda t: math.sin(t) ** 3, -1.0),
     ],
-    ids=name,
+    ids=["sphere", "shapes", "plane", "product"],
 )
 def test_the_least_mass_by_another_quadrature(manifold, area, lowest):
     """C of section 10, a bound that is not attained: |grad F| <= L(t) t within R - r of the mean; where there is no
