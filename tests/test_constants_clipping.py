@@ -74,7 +74,10 @@ def farthest(manifold, distance, radius):
     return max(distance(point) for point in np.asarray(clipped(ball, records(manifold, radius))))
 
 
-@pytest.mark.parametrize(("manifold", "distance", "of_radius", "radii"), EXACT, ids=["plane", "matrices", "line", "sphere"])
+NAMES = ["plane", "matrices", "line", "sphere"]
+
+
+@pytest.mark.parametrize(("manifold", "distance", "of_radius", "radii"), EXACT, ids=NAMES)
 def test_clipped_records_lie_within_the_radius_in_exact_arithmetic(manifold, distance, of_radius, radii):
     for radius in radii:
         limit = of_radius(radius)

@@ -17,7 +17,6 @@ from jaxgeodp.bounds.comparison import h_max, h_min, log_area, rauch
 from jaxgeodp.bounds.diameter import sampled_diameter
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 
 _CELLS = 4000
 _NODES = 400
@@ -65,7 +64,7 @@ def normalizer_bound(ball: GeodesicBall, support_radius: float) -> NormalizerBou
     if lowest == highest != 0.0:
         unit = math.sqrt(abs(highest))
         interior = min(interior, _constant_curvature(manifold.dim, 2.0 * r * unit, farthest * unit, highest > 0))
-    elif isinstance(manifold, PlanarShapes):
+    elif manifold.complex_space_form:
         interior = min(interior, _planar_shapes(manifold.dim, 2.0 * r, farthest))
     if not math.isfinite(interior):
         return None
@@ -189,7 +188,7 @@ def _gauss_legendre():
 def _log_rim(manifold: Manifold, radius: float) -> float:
     """Log of an upper bound of the area of a geodesic sphere (Bishop), over that of the unit sphere."""
     lowest, highest = manifold.curvature_bounds
-    if lowest == highest or isinstance(manifold, PlanarShapes):
+    if lowest == highest or manifold.complex_space_form:
         return float(log_area(manifold, np.array([radius]))[0])
     volume = 0.0
     if lowest < 0:

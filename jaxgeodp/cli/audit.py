@@ -10,7 +10,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
-from jaxgeodp.mechanisms.names import GAUSSIAN, mechanism_named
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 from jaxgeodp.privacy import adversarial_neighbours
 from jaxgeodp.privacy import audit as audited
 
@@ -29,7 +29,10 @@ def audit(
     mu: Annotated[float | None, typer.Option(help="Of the Gaussian mechanisms, above 0.")] = None,
     size: Annotated[
         int | None,
-        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+        typer.Option(
+            help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes); "
+            "or in the name, spd(3)."
+        ),
     ] = None,
     n: Annotated[int, typer.Option("--n", help="Number of records.")] = 5,
     calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of laplace and kng.")] = "tight",
@@ -39,9 +42,12 @@ def audit(
 ) -> None:
     """Lower bound on epsilon (or mu), from draws for invented neighbours: exit code 1 if the promise is broken."""
     with one_sentence_errors():
-        needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
+        if mechanism not in MECHANISMS:
+            raise InputError(f"--mechanism must be one of {', '.join(MECHANISMS)}, got '{mechanism}'.")
+        parameter = MECHANISMS[mechanism].parameter
+        given = {"epsilon": epsilon, "mu": mu}[parameter]
         if given is None or None not in (mu, epsilon):
-            raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
+            raise InputError(f"--mechanism {mechanism} needs --{parameter} and no other privacy parameter.")
         if not 0.0 < level < 0.5:
             raise InputError(f"--level must be a number above 0 and below 0.5, got {level:g}.")
         use_compilation_cache()
@@ -71,7 +77,7 @@ def audit(
     worst = max(found.values(), key=lambda result: result.lower_bound)
     verdict = "BROKEN" if worst.violated else "not contradicted"
     say(
-        f"{needed[2:]} >= {worst.lower_bound:.4f} with confidence 1 - {level:g}, promised {given:g}: {verdict}. "
+        f"{parameter} >= {worst.lower_bound:.4f} with confidence 1 - {level:g}, promised {given:g}: {verdict}. "
         f"{draws:,} draws from each law; finding nothing proves nothing.",
     )
     if worst.violated:

@@ -11,13 +11,22 @@ from jaxgeodp.mechanisms import plan_mechanisms
 
 
 def plan(
-    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    manifold: Annotated[
+        str,
+        typer.Option(
+            help="euclidean, sphere, hyperbolic, spd, rotations, shapes, grassmann(5, 2), or a product: "
+            "sphere(2) * spd(3)."
+        ),
+    ],
     radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
     size: Annotated[
         int | None,
-        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
+        typer.Option(
+            help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes); "
+            "or in the name, spd(3)."
+        ),
     ] = None,
     mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
     spread: Annotated[

@@ -9,6 +9,7 @@ before the file is decoded: docs/hostile_input.md.
 """
 
 import collections
+import contextlib
 import math
 import os
 import pathlib
@@ -19,7 +20,8 @@ import numpy as np
 from jaxgeodp.array_files import check_size, listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.parquet import read_parquet
-from jaxgeodp.manifolds import SPD, Euclidean, Hyperbolic, Manifold, PlanarShapes, Rotations, Sphere
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.names import check_name, points_on, records_in
 
 _SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
 _LONGEST_CSV = 2**30
@@ -33,10 +35,8 @@ def read_records(
 
     Args:
         path: .npy, .npz, .csv (lines of numbers with commas between them, no quotes) or .parquet (numeric columns).
-        manifold_name: "euclidean" (n, d); "sphere" (n, d + 1); "hyperbolic" (n, d + 1), curvature -1; "spd"
-            (n, k, k) or rows of k(k+1)/2 numbers (lower triangle by rows: x11, x21, x22, ...); "rotations"
-            (n, 3, 3) or rows of 9 numbers (by rows: x11, x12, ...); "shapes" (n, k, 2), rows x1, y1, x2, y2, ...
-            or complex (n, k).
+        manifold_name: a name of `manifolds.names.MANIFOLDS`, with sizes or without, or a product, whose records are
+            its flat rows; `manifolds.tables` says which shapes the others have.
         array: name of the array in an .npz file with several.
         header: the first line of a .csv file holds the names of its columns. Never guessed: a guess would look
             at the first record.
@@ -44,36 +44,40 @@ def read_records(
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
     """
-    if manifold_name not in _ARRANGE:
-        raise InputError(f"--manifold must be one of {', '.join(_ARRANGE)}, got '{manifold_name}'.")
+    check_name(manifold_name)
     table = _read_array(path, array, header)
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
         raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
-    return _ARRANGE[manifold_name](path, table)
+    with _about(path):
+        return records_in(manifold_name, table)
 
 
 def read_center(center: str, manifold: Manifold, header: bool = False) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
-    name = _NAMES[type(manifold)]
     path = pathlib.Path(center)
     table = _read_array(path, None, header)
-    found, points = None, None
+    points = None
     for candidate in (table[None], table):
-        if candidate.ndim >= 2 and candidate.shape[0] == 1:
-            try:
-                found, points = _ARRANGE[name](path, candidate)
-            except InputError:
-                continue
-            if found == manifold:
-                break
-    if found != manifold:
+        if candidate.ndim >= 2 and candidate.shape[0] == 1 and points is None:
+            with contextlib.suppress(InputError):
+                points = points_on(manifold, candidate)
+    if points is None:
         raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
     projected = np.asarray(manifold.project(points[0]))
     if not np.all(np.isfinite(projected)):
         raise InputError(f"--center {center}: is not a point of {manifold}.")
     return projected
+
+
+@contextlib.contextmanager
+def _about(path):
+    """Name the file in what is said of its table."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarray:
@@ -146,75 +150,3 @@ def _number(cell: str) -> float:
         return float(cell)
     except ValueError:
         return math.nan
-
-
-def _euclidean(path, table):
-    if table.ndim != 2:
-        raise InputError(f"{path}: Euclidean records must have shape (n, d), got {table.shape}.")
-    return Euclidean(table.shape[1]), table
-
-
-def _sphere(path, table):
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise InputError(f"{path}: directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
-    return Sphere(table.shape[1] - 1), table
-
-
-def _hyperbolic(path, table):
-    if table.ndim != 2 or table.shape[1] < 2:
-        raise InputError(
-            f"{path}: points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {table.shape}."
-        )
-    return Hyperbolic(table.shape[1] - 1), table
-
-
-def _rotations(path, table):
-    if table.shape[1:] not in ((3, 3), (9,)):
-        raise InputError(f"{path}: rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}.")
-    return Rotations(), table.reshape(-1, 3, 3)
-
-
-def _spd(path, table):
-    if table.ndim == 3 and table.shape[1] == table.shape[2]:
-        return SPD(table.shape[1]), table
-    size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
-    if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
-        raise InputError(
-            f"{path}: SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}."
-        )
-    matrices = np.zeros((table.shape[0], size, size), table.dtype)
-    rows, columns = np.tril_indices(size)
-    matrices[:, rows, columns] = table
-    matrices[:, columns, rows] = table
-    return SPD(size), matrices
-
-
-def _shapes(path, table):
-    if table.dtype.kind == "c" and table.ndim == 2 and table.shape[1] >= 3:
-        return PlanarShapes(table.shape[1]), table
-    if table.ndim == 2 and table.shape[1] % 2 == 0:
-        table = table.reshape(table.shape[0], -1, 2)
-    if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
-        raise InputError(
-            f"{path}: landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape}."
-        )
-    # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
-    return PlanarShapes(table.shape[1]), np.ascontiguousarray(table).view(np.complex128)[..., 0]
-
-
-_ARRANGE = {
-    "euclidean": _euclidean,
-    "sphere": _sphere,
-    "hyperbolic": _hyperbolic,
-    "spd": _spd,
-    "rotations": _rotations,
-    "shapes": _shapes,
-}
-_NAMES = {
-    Euclidean: "euclidean",
-    Sphere: "sphere",
-    Hyperbolic: "hyperbolic",
-    SPD: "spd",
-    Rotations: "rotations",
-    PlanarShapes: "shapes",
-}

@@ -22,7 +22,7 @@ from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import read_center, read_records
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.files import reserved
-from jaxgeodp.mechanisms.names import GAUSSIAN, IN_TANGENT_SPACE, WITH_DENSITY
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named, names_with
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
 
@@ -37,7 +37,8 @@ def release(
     manifold: Annotated[
         str,
         typer.Option(
-            help="euclidean, sphere, hyperbolic, spd, rotations or shapes; sizes are read off the file's shape."
+            help="euclidean, sphere, hyperbolic, spd, rotations, shapes or grassmann; sizes are read off the file's "
+            "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'."
         ),
     ],
     radius: Annotated[float, typer.Option(help="Radius of the public ball, chosen without looking at the data.")],
@@ -77,30 +78,30 @@ def release(
 ) -> None:
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
-        others = IN_TANGENT_SPACE | GAUSSIAN
-        if mechanism not in WITH_DENSITY | others:
-            names = ", ".join(WITH_DENSITY | others)
-            raise InputError(f"--mechanism must be one of {names}, got '{mechanism}'.")
-        needed, given = ("--mu", mu) if mechanism in GAUSSIAN else ("--epsilon", epsilon)
+        entry = _entry(mechanism)
+        parameter, given = entry.parameter, {"epsilon": epsilon, "mu": mu}[entry.parameter]
         if given is None or None not in (mu, epsilon):
-            raise InputError(f"--mechanism {mechanism} needs {needed} and no other privacy parameter.")
-        if mechanism in others and calibration != "tight":
-            raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
-        if mechanism in others and delta != 0.0:
+            raise InputError(f"--mechanism {mechanism} needs --{parameter} and no other privacy parameter.")
+        if calibration == "paper":
+            raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
+        if calibration != "tight" and len(entry.calibrations) == 1:
+            raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {mechanism}.")
+        if delta != 0.0 and "delta" not in entry.ways:
             raise InputError(
-                f"--delta is for laplace and kng, got --mechanism {mechanism}, whose time tells nothing anyway."
+                f"--delta is for {' and '.join(names_with('delta'))}, got --mechanism {mechanism}, whose time tells "
+                "nothing anyway."
             )
         if numerics not in ("idealized", "grid"):
             raise InputError(f"--numerics must be idealized or grid, got '{numerics}'.")
-        if numerics == "grid" and mechanism not in IN_TANGENT_SPACE | {"wrapped-gaussian": None}:
-            raise InputError(f"--numerics grid is for wrapped, tangent and wrapped-gaussian, got '{mechanism}'.")
-        if calibration == "paper":
-            raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
+        if numerics == "grid" and "grid" not in entry.ways:
+            raise InputError(f"--numerics grid is for {', '.join(names_with('grid'))}, got '{mechanism}'.")
         statistics = {"mean": FrechetMean, "median": FrechetMedian}
         if statistic not in statistics:
             raise InputError(f"--statistic must be one of {', '.join(statistics)}, got '{statistic}'.")
-        if statistic == "median" and mechanism != "kng":
-            raise InputError(f"--statistic median needs --mechanism kng, got --mechanism {mechanism}.")
+        if statistic not in entry.statistics:
+            raise InputError(
+                f"--statistic {statistic} needs --mechanism {_with('statistics')}, got --mechanism {mechanism}."
+            )
         inputs = [data, *([] if center == "origin" else [pathlib.Path(center)]), *([] if ledger is None else [ledger])]
         check_writable(out, overwrite, inputs)
         book = opened_ledger(ledger, dataset)
@@ -109,10 +110,8 @@ def release(
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             ball = GeodesicBall(space, read_center(center, space, header), radius)
-            if mechanism in others:
-                chosen = others[mechanism](ball, given)
-            else:
-                chosen = WITH_DENSITY[mechanism](ball, given, statistics[statistic](), calibration=calibration)
+            more = {"statistic": statistics[statistic]()} if len(entry.statistics) > 1 else {}
+            chosen = mechanism_named(mechanism, ball, given, calibration, **more)
             options = {"delta": delta} if delta else {}
             options |= {} if numerics == "idealized" else {"numerics": numerics}
             options |= {} if book is None else {"ledger": book}
@@ -122,7 +121,20 @@ def release(
                 result = chosen.release(records, **options)
                 write(result.to_json())
     say(
-        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {needed[2:]} = {given!r}, "
+        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {parameter} = {given!r}, "
         f"n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
         f"{result.record['scale']:.4g}."
     )
+
+
+def _entry(name):
+    """The registry's entry of a mechanism whose values are points of the manifold."""
+    known = {other: entry for other, entry in MECHANISMS.items() if entry.on_manifold and "project" not in other}
+    if name not in known:
+        raise InputError(f"--mechanism must be one of {', '.join(known)}, got '{name}'.")
+    return known[name]
+
+
+def _with(field):
+    """The names of the mechanisms that have several."""
+    return " and ".join(name for name, entry in MECHANISMS.items() if len(getattr(entry, field)) > 1)

@@ -17,7 +17,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.experiments.generators import Generator
-from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms import EuclideanLaplace, LandmarkLaplace
 from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
@@ -198,17 +197,13 @@ def _errors(mechanism, mean, value):
         return manifold.dist(mean, manifold.project(value)), euclidean, jnp.asarray(True)
     if isinstance(mechanism, EuclideanLaplace) and not mechanism.project:
         # A symmetric matrix may be positive definite; a vector is hardly ever a direction.
-        inside = manifold.admissible(value) if isinstance(manifold, SPD) else jnp.asarray(False)
+        inside = jnp.asarray(False) if manifold.projects else manifold.admissible(value)
         distance = manifold.dist(mean, jnp.where(inside, value, mean))
         return jnp.where(inside, distance, jnp.nan), euclidean, inside
     return manifold.dist(mean, value), euclidean, jnp.asarray(True)
 
 
 def _euclidean_distance(manifold, mean, value):
-    if isinstance(manifold, PlanarShapes):
-        overlap = jnp.vdot(mean, value)
-        mean = mean * jnp.where(jnp.abs(overlap) > 0, overlap / jnp.abs(overlap), 1.0)
-    difference = mean - value
-    if isinstance(manifold, SPD):
-        difference = difference[jnp.tril_indices(manifold.size)]  # vech
-    return jnp.linalg.norm(difference.reshape(-1)).astype(real_dtype(mean))
+    """In coordinates without copies: of matrices the lower triangle, of shapes as near as a rotation brings them."""
+    difference = manifold.aligned(value, mean) - value
+    return jnp.linalg.norm(manifold.free_coordinates(difference)).astype(real_dtype(mean))

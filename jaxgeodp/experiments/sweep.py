@@ -13,10 +13,10 @@ from jaxgeodp.checks import InputError, short
 from jaxgeodp.datasets import digit_covariances, digit_outlines
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
-from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.mechanism import Mechanism
-from jaxgeodp.mechanisms.names import GAUSSIAN, MECHANISMS, WITH_DENSITY, mechanism_named
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 
 DATA = (*GENERATORS, "digits")
 _LONGEST = 2**20
@@ -34,7 +34,7 @@ class Cell:
     @property
     def parameter(self) -> str:
         """ "epsilon" or "mu"."""
-        return "mu" if self.mechanism in GAUSSIAN else "epsilon"
+        return MECHANISMS[self.mechanism].parameter
 
     @property
     def label(self) -> str:
@@ -92,7 +92,7 @@ class Sweep:
         for name in ("epsilon", "mu"):
             for value in getattr(self, name):
                 _check_number("sweep", name, value, float, 0.0)
-        gaussian = [name for name in self.mechanisms if name in GAUSSIAN]
+        gaussian = [name for name in self.mechanisms if MECHANISMS[name].parameter == "mu"]
         if not (self.mechanisms and self.n and self.calibrations):
             raise InputError("sweep: mechanisms, n and calibrations must each have an entry.")
         if gaussian and not self.mu:
@@ -104,10 +104,12 @@ class Sweep:
         """All combinations, in a fixed order."""
         cells = []
         for name, calibration, n in itertools.product(self.mechanisms, self.calibrations, self.n):
-            if name not in WITH_DENSITY and calibration != self.calibrations[0]:
+            entry = MECHANISMS[name]
+            several = len(entry.calibrations) > 1
+            if not several and calibration != self.calibrations[0]:
                 continue
-            for strength in self.mu if name in GAUSSIAN else self.epsilon:
-                cells.append(Cell(name, calibration if name in WITH_DENSITY else "tight", n, float(strength)))
+            for strength in getattr(self, entry.parameter):
+                cells.append(Cell(name, calibration if several else "tight", n, float(strength)))
         return list(dict.fromkeys(cells))
 
     def generator(self) -> Generator:
@@ -119,12 +121,12 @@ class Sweep:
         manifold = manifold_named(self.manifold, self.size)
         if self.data == "digits":
             return self._digits(manifold)
-        outlines = self.data == "outlines" and isinstance(manifold, PlanarShapes)
+        outlines = self.data == "outlines" and manifold.landmarks is not None
         center = OutlineData.template(manifold) if outlines else manifold.origin
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
-        if isinstance(manifold, PlanarShapes):
+        if manifold.landmarks is not None:
             from jaxgeodp.datasets import template_outline
 
             points = manifold.from_landmarks(digit_outlines(self.digit, manifold.landmarks))

@@ -70,6 +70,10 @@ class Euclidean(Manifold):
         total, square = self.log_moments(base, points, weights)
         return total, square, total, 0.0
 
+    def ambient_radius(self, center, radius):
+        """r."""
+        return radius
+
     def home(self, center):
         """The zero vector."""
         return jnp.zeros_like(center)

@@ -128,6 +128,37 @@ class Manifold(abc.ABC):
         """A constant c: coordinates at distance r of the home of a point grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
 
+    @property
+    def complex_space_form(self) -> bool:
+        """Whether planes of u and Ju have 4 times the curvature of planes orthogonal to Ju, as on `PlanarShapes`."""
+        return False
+
+    landmarks: int | None = None  # of the configurations that points are up to similarity; None for other points
+
+    # Ambient space ----------------------------------------------------------------------------------
+
+    projects: bool = True  # nearly every array has a nearest point
+
+    def ambient_radius(self, center, radius: float) -> float | None:
+        """Radius of an ambient ball that holds the geodesic ball; None where means of arrays mean nothing."""
+        return None
+
+    def to_ambient(self, x):
+        """An array as a vector (m,), whose Euclidean norm is that of the ambient space."""
+        return x.reshape(-1)
+
+    def from_ambient(self, vector):
+        """The array of a vector; see `to_ambient`."""
+        return vector.reshape(self.shape)
+
+    def free_coordinates(self, x):
+        """The entries (m,) of an array that determine the others."""
+        return x.reshape(-1)
+
+    def aligned(self, point, x):
+        """The representative of ``x`` that is nearest to ``point`` in the ambient space; x, where it has only one."""
+        return x
+
     # Metric -----------------------------------------------------------------------------------------
 
     @abc.abstractmethod

@@ -1,37 +1,122 @@
-"""The short names of manifolds, as the command line and sweep files write them."""
+"""The registry of manifolds: the short names that the command line and sweep files write.
 
+A name may carry its sizes, ``spd(3)`` or ``grassmann(5, 2)``, and factors of a product are joined by ``*``:
+``sphere(2) * spd(3)``. A manifold of one's own joins by an entry in `MANIFOLDS`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.euclidean import Euclidean
+from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
+from jaxgeodp.manifolds.product import Product
 from jaxgeodp.manifolds.rotations import Rotations
 from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.manifolds.sphere import Sphere
 
-_WITH_SIZE = {"euclidean": Euclidean, "sphere": Sphere, "hyperbolic": Hyperbolic, "spd": SPD, "shapes": PlanarShapes}
+
+class NamedManifold(NamedTuple):
+    """How a name becomes a manifold, and a table of numbers its points."""
+
+    make: Callable[..., Manifold]  #: of the sizes
+    sizes: tuple[str, ...]  #: what each size is
+    arrange: Callable[[np.ndarray], tuple[tuple[int, ...], np.ndarray]]  #: see `tables`
+
+
+MANIFOLDS: dict[str, NamedManifold] = {
+    "euclidean": NamedManifold(Euclidean, ("its dimension",), tables.vectors),
+    "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions),
+    "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
+    "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices),
+    "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks),
+    "rotations": NamedManifold(Rotations, (), tables.rotations),
+    "grassmann": NamedManifold(Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases),
+}
 # Frames have as many numbers as the square of the dimension.
 _LARGEST_DIM = 10_000
+_FACTOR = re.compile(r"\s*(\w+)\s*(?:\(([\d\s,]*)\))?\s*")
 
 
-def manifold_named(name: str, size: int | None) -> Manifold:
-    """The manifold with a short name.
-
-    Args:
-        name: "euclidean", "sphere", "hyperbolic" (``size`` is the dimension), "spd" (of matrices), "shapes" (the number
-            of landmarks) or "rotations" (no size).
-        size: see ``name``.
+def manifold_named(name: str, size: int | None = None) -> Manifold:
+    """The manifold with a name of `MANIFOLDS`, with its sizes in parentheses or as ``size``; or a product.
 
     Raises:
         ValueError: unknown name, or a size that is missing or does not fit.
     """
-    if name == "rotations":
-        return Rotations()
-    if name not in _WITH_SIZE:
-        raise InputError(f"manifold must be one of {', '.join(_WITH_SIZE)}, rotations, got {name!r}.")
-    if size is None:
-        raise InputError(f"size is needed for {name}: its dimension, the size of matrices, or the number of landmarks.")
-    manifold = _WITH_SIZE[name](size)
+    factors = [_factor(part) for part in name.split("*")]
+    manifolds = [_made(*factor, size if len(factors) == 1 else None) for factor in factors]
+    manifold = manifolds[0] if len(manifolds) == 1 else Product(*manifolds)
     if manifold.dim > _LARGEST_DIM:
-        raise InputError(f"size must be smaller: {name} of size {size:,} has more than {_LARGEST_DIM:,} dimensions.")
+        of_size = name if size is None else f"{name} of size {size:,}"
+        raise InputError(f"size must be smaller: {of_size} has more than {_LARGEST_DIM:,} dimensions.")
     return manifold
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError unless the name is of `MANIFOLDS`, or a product of such."""
+    for part in name.split("*"):
+        _factor(part)
+
+
+def records_in(name: str, table: np.ndarray) -> tuple[Manifold, np.ndarray]:
+    """The manifold of a name, and the points (n, \\*shape) in the rows of a table, which also tells sizes left out.
+
+    Raises:
+        ValueError: unknown name, or a table that does not fit.
+    """
+    factors = [_factor(part) for part in name.split("*")]
+    if len(factors) > 1:
+        manifold = manifold_named(name)
+        if table.shape[1:] != manifold.shape:
+            raise InputError(f"records of {name} must have shape (n, {manifold.shape[0]}), got {table.shape}.")
+        return manifold, table
+    ((kind, sizes),) = factors
+    found, points = MANIFOLDS[kind].arrange(table)
+    if sizes is not None and sizes != found:
+        raise InputError(f"records must be points of {name}, got {table.shape}.")
+    return MANIFOLDS[kind].make(*found), points
+
+
+def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
+    """The points (n, \\*shape) of a known manifold that the rows of a table hold.
+
+    Raises:
+        ValueError: the table does not fit.
+    """
+    if table.shape[1:] == manifold.shape and (table.dtype.kind == "c") == (manifold.dtype_kind == "complex"):
+        return table
+    for kind, entry in MANIFOLDS.items():
+        if type(manifold) is entry.make:
+            found, points = records_in(kind, table)
+            if found == manifold:
+                return points
+    raise InputError(f"must hold points of {manifold}, but has shape {table.shape}.")
+
+
+def _factor(text):
+    """A name of `MANIFOLDS` and its sizes, None where none are written."""
+    match = _FACTOR.fullmatch(text)
+    if match is None or match[1] not in MANIFOLDS:
+        raise InputError(
+            f"manifold must be one of {', '.join(MANIFOLDS)}, or a product such as 'sphere(2) * spd(3)', got {text!r}."
+        )
+    if match[2] is None:
+        return match[1], None
+    cells = [cell.strip() for cell in match[2].split(",") if cell.strip()]
+    return match[1], tuple(int(cell) if len(cell) < 10 else 10**9 for cell in cells)
+
+
+def _made(kind, sizes, size):
+    entry = MANIFOLDS[kind]
+    sizes = () if not entry.sizes else sizes if sizes is not None else None if size is None else (size,)
+    if sizes is None or len(sizes) != len(entry.sizes):
+        raise InputError(f"size is needed for {kind}: {' and '.join(entry.sizes)}; write {kind}(...).")
+    return entry.make(*sizes)

@@ -178,6 +178,14 @@ class PlanarShapes(Manifold):
             power = power @ power
         return jnp.exp(log_bound)
 
+    complex_space_form = True
+
+    def aligned(self, point, x):
+        """``x`` turned so that ``x* point`` is not negative."""
+        overlap = jnp.vdot(x, point)
+        size = jnp.abs(overlap)
+        return x * jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
+
     def home(self, center):
         """The regular polygon."""
         return jnp.asarray(self.origin, center.dtype)

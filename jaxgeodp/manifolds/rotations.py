@@ -80,6 +80,10 @@ class Rotations(Manifold):
         vector = here[0] * total[1:] - total[0] * here[1:] - jnp.cross(here[1:], total[1:])
         return base @ _skew(vector), weights @ (ratio**2 * (1.0 - cosine**2))
 
+    def ambient_radius(self, center, radius):
+        """``2 sqrt(2) sin(r/2)``, as |P - Q| = 2 sqrt(2) sin(angle/2)."""
+        return 2.0 * math.sqrt(2.0) * math.sin(radius / 2.0)
+
     def home(self, center):
         """The identity."""
         return jnp.eye(3, dtype=center.dtype)

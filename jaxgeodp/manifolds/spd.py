@@ -141,6 +141,31 @@ class SPD(Manifold):
             harmonic = harmonic_root.T @ harmonic_root
         return self.exp(arithmetic, 0.5 * self.log(arithmetic, harmonic))
 
+    projects = False  # a matrix may have no nearest point
+
+    def ambient_radius(self, center, radius):
+        """``lambda_max(c) (e^r - 1)`` in the Frobenius norm."""
+        return float(np.linalg.norm(center, 2)) * math.expm1(radius)
+
+    def to_ambient(self, x):
+        """The lower triangle, what is off the diagonal times sqrt(2)."""
+        rows, columns, weights = self._triangle(x.dtype)
+        return x[rows, columns] * weights
+
+    def from_ambient(self, vector):
+        """The symmetric matrix."""
+        rows, columns, weights = self._triangle(vector.dtype)
+        lower = jnp.zeros(self.shape, vector.dtype).at[rows, columns].set(vector / weights)
+        return lower + jnp.tril(lower, -1).T
+
+    def free_coordinates(self, x):
+        """The lower triangle."""
+        return x[jnp.tril_indices(self.size)]
+
+    def _triangle(self, dtype):
+        rows, columns = jnp.tril_indices(self.size)
+        return rows, columns, jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
+
     def home(self, center):
         """The identity."""
         return jnp.eye(self.size, dtype=center.dtype)

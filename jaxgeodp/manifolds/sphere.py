@@ -146,6 +146,10 @@ class Sphere(Manifold):
         mean = weights @ points
         return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
 
+    def ambient_radius(self, center, radius):
+        """``R sin(r/R)``: the cap lies within that of a point of its axis."""
+        return math.sin(radius / self.radius) * self.radius
+
     def home(self, center):
         """The north pole."""
         return jnp.asarray(self.origin, center.dtype)

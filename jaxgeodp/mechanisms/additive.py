@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
-from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
 from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import PureDP
@@ -165,50 +164,30 @@ class EuclideanLaplace(AdditiveMechanism):
     def __post_init__(self):
         super().__post_init__()
         manifold = self.ball.manifold
-        if not isinstance(manifold, Euclidean | Sphere | SPD | Rotations):
+        if self._ambient_radius() is None:
             raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
-        if self.project and isinstance(manifold, SPD):
+        if self.project and not manifold.projects:
             raise InputError(
-                "EuclideanLaplace: project=True is not possible on SPD: a matrix may have no nearest point."
+                f"EuclideanLaplace: project=True is not possible on {manifold}: an array may have no nearest point."
             )
 
     def _sensitivity(self, n):
         return Sensitivity(2.0 * self._ambient_radius() / n, "2 r_E/n, r_E the radius of an ambient ball (section 9)")
 
     def _ambient_radius(self):
-        """Radius of a ball of the ambient space that holds the public ball."""
-        manifold, r = self.ball.manifold, self.ball.radius
-        if isinstance(manifold, Sphere):
-            return math.sin(r * math.sqrt(manifold.curvature)) / math.sqrt(manifold.curvature)
-        if isinstance(manifold, SPD):
-            largest = float(jnp.linalg.norm(self.ball.center, 2))
-            return largest * math.expm1(r)
-        # Rotations: |P - Q| = 2 sqrt(2) sin(angle/2).
-        return 2.0 * math.sqrt(2.0) * math.sin(r / 2.0) if isinstance(manifold, Rotations) else r
+        return self.ball.manifold.ambient_radius(self.ball.center, self.ball.radius)
 
     def _location(self, points, mean):
-        return self._flat(average(points))
-
-    def _flat(self, x):
-        if not isinstance(self.ball.manifold, SPD):
-            return x.reshape(-1)
-        rows, columns = jnp.tril_indices(x.shape[0])
-        return x[rows, columns] * jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(x.dtype)
+        return self.ball.manifold.to_ambient(average(points))
 
     def _to_value(self, vector):
-        manifold = self.ball.manifold
-        if isinstance(manifold, SPD):
-            rows, columns = jnp.tril_indices(manifold.size)
-            entries = vector / jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(vector.dtype)
-            lower = jnp.zeros(manifold.shape, vector.dtype).at[rows, columns].set(entries)
-            return lower + jnp.tril(lower, -1).T
-        value = vector.reshape(manifold.shape)
-        return manifold.project(value) if self.project else value
+        value = self.ball.manifold.from_ambient(vector)
+        return self.ball.manifold.project(value) if self.project else value
 
     def _to_vector(self, x):
-        if self.project and not isinstance(self.ball.manifold, Euclidean):
+        if self.project and self.ball.manifold.curvature_bounds != (0.0, 0.0):
             raise InputError("EuclideanLaplace: a projected value has no simple density.")
-        return self._flat(x), 0.0
+        return self.ball.manifold.to_ambient(x), 0.0
 
 
 @jax.tree_util.register_pytree_node_class
@@ -237,7 +216,7 @@ class LandmarkLaplace(AdditiveMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.ball.manifold, PlanarShapes):
+        if self.ball.manifold.landmarks is None:
             raise InputError(f"LandmarkLaplace: needs planar shapes, got {self.ball.manifold}.")
 
     def _sensitivity(self, n):
@@ -251,14 +230,14 @@ class LandmarkLaplace(AdditiveMechanism):
             return self.ball.clip(data)
         # A clipped record is turned as the raw one was: clipping aligns it with the centre.
         shapes = self.ball.clip(data)
-        turned = jax.vmap(lambda x, raw: x * _unit(jnp.vdot(x, raw)))(shapes, jnp.nan_to_num(data))
+        turned = jax.vmap(lambda x, raw: self.ball.manifold.aligned(raw, x))(shapes, jnp.nan_to_num(data))
         return jnp.where(jnp.isfinite(turned), turned, shapes)
 
     def _location(self, points, mean):
         points, weights = points_and_weights(points)
         if self.align:
             center = jnp.asarray(self.ball.center, points.dtype)
-            points = jax.vmap(lambda x: x * _unit(jnp.vdot(x, center)))(points)
+            points = jax.vmap(lambda x: self.ball.manifold.aligned(center, x))(points)
         mean = average(WeightedRecords(points, weights))
         return jnp.concatenate([mean.real, mean.imag])
 
@@ -268,9 +247,3 @@ class LandmarkLaplace(AdditiveMechanism):
 
     def _to_vector(self, x):
         return jnp.concatenate([x.real, x.imag]), 0.0
-
-
-def _unit(z):
-    """z/|z|, 1 for 0."""
-    size = jnp.abs(z)
-    return jnp.where(size > 0, z / jnp.where(size > 0, size, 1.0), 1.0)

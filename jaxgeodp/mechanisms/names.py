@@ -1,42 +1,88 @@
-"""The short names of mechanisms, as the command line and sweep files write them."""
+"""The registry of mechanisms: the short names that the command line, sweep files and plans write.
+
+A mechanism of one's own joins by an entry in `MECHANISMS`; release, plan, sweep and audit then know it.
+"""
 
 import functools
+from collections.abc import Callable
+from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
-from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
+from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
 from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Mechanism
 
-#: With a density and a choice of calibrations; parameter epsilon.
-WITH_DENSITY = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
-#: Noise in the tangent space; parameter epsilon.
-IN_TANGENT_SPACE = {"wrapped": WrappedLaplace, "tangent": TangentLaplace}
-#: Parameter mu.
-GAUSSIAN = {"wrapped-gaussian": WrappedGaussian, "gaussian": RiemannianGaussian}
-#: Baselines whose values are not on the manifold, or only by projection; parameter epsilon.
-BASELINES = {
-    "euclidean": EuclideanLaplace,
-    "euclidean-projected": functools.partial(EuclideanLaplace, project=True),
-    "landmarks": LandmarkLaplace,
-    "landmarks-unaligned": functools.partial(LandmarkLaplace, align=False),
+
+class NamedMechanism(NamedTuple):
+    """How a name becomes a mechanism, and what is known of it without making one."""
+
+    make: Callable[..., Mechanism]  #: of a ball and the strength
+    parameter: str = "epsilon"  #: or "mu": what the strength is
+    statistics: tuple[str, ...] = ("mean",)  #: that it can release; with several, ``make`` takes ``statistic``
+    calibrations: tuple[str, ...] = ("tight",)  #: with several, ``make`` takes ``calibration``
+    ways: tuple[str, ...] = ()  #: of `release`, beside the default: "delta", "grid"
+    suits: Callable[[Manifold], bool] = lambda manifold: True  #: whether it is for a manifold
+    on_manifold: bool = True  #: whether its values are points of the manifold
+
+
+_ALL = ("tight", "theorem", "paper")
+
+
+def _has_ambient_means(manifold):
+    return manifold.ambient_radius(manifold.origin, 1e-3) is not None
+
+
+def _projects(manifold):
+    return _has_ambient_means(manifold) and manifold.projects and manifold.curvature_bounds[1] > 0
+
+
+def _has_landmarks(manifold):
+    return manifold.landmarks is not None
+
+
+MECHANISMS: dict[str, NamedMechanism] = {
+    "kng": NamedMechanism(KNGMechanism, statistics=("mean", "median"), calibrations=_ALL, ways=("delta",)),
+    "laplace": NamedMechanism(LaplaceMechanism, calibrations=_ALL, ways=("delta",)),
+    "wrapped": NamedMechanism(WrappedLaplace, ways=("grid",)),
+    "tangent": NamedMechanism(TangentLaplace, ways=("grid",)),
+    "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu", ways=("grid",)),
+    "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
+    "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
+    "landmarks-unaligned": NamedMechanism(
+        functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False
+    ),
+    "euclidean": NamedMechanism(EuclideanLaplace, suits=_has_ambient_means, on_manifold=False),
+    "euclidean-projected": NamedMechanism(functools.partial(EuclideanLaplace, project=True), suits=_projects),
 }
-MECHANISMS = WITH_DENSITY | IN_TANGENT_SPACE | GAUSSIAN | BASELINES
 
 
-def mechanism_named(name: str, ball: GeodesicBall, strength: float, calibration: str = "tight") -> Mechanism:
+def mechanism_named(name: str, ball: GeodesicBall, strength: float, calibration: str = "tight", **more) -> Mechanism:
     """The mechanism with a name of `MECHANISMS`; ``strength`` is its epsilon or mu.
+
+    Args:
+        more: ``statistic``, of those that take one.
 
     Raises:
         ValueError: unknown name, a calibration that it does not have, or see the mechanism.
     """
     if name not in MECHANISMS:
         raise InputError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {name!r}.")
-    if name in WITH_DENSITY:
-        return WITH_DENSITY[name](ball, strength, calibration=calibration)
+    entry = MECHANISMS[name]
+    if len(entry.calibrations) > 1:
+        return entry.make(ball, strength, calibration=calibration, **more)
     if calibration != "tight":
-        raise InputError(f"mechanism {name!r} has no calibration {calibration!r}; only kng and laplace have several.")
-    return MECHANISMS[name](ball, strength)
+        several = [other for other, named in MECHANISMS.items() if len(named.calibrations) > 1]
+        raise InputError(
+            f"mechanism {name!r} has no calibration {calibration!r}; only {' and '.join(several)} have several."
+        )
+    return entry.make(ball, strength, **more)
+
+
+def names_with(way: str) -> list[str]:
+    """The names of the mechanisms that can be released in this way."""
+    return [name for name, entry in MECHANISMS.items() if way in entry.ways]

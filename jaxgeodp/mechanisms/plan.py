@@ -1,7 +1,6 @@
 """Which mechanism? Expected errors before any data are touched, from public numbers alone."""
 
 import dataclasses
-from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +8,9 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.domain import GeodesicBall
-from jaxgeodp.manifolds import SPD, Euclidean, PlanarShapes, Rotations, Sphere
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
-from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
-from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
-from jaxgeodp.mechanisms.kng import KNGMechanism
-from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism
 from jaxgeodp.statistics import frechet_mean
 
 # Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
@@ -80,23 +74,18 @@ def plan_mechanisms(
         raise InputError(f"plan: spread must be in (0, 1], got {spread!r}.")
     with jax.enable_x64(True):
         records = _reference_records(ball, n, spread)
-        plans = [_plan(mechanism, records, draws) for mechanism in _applicable(ball, epsilon, mu)]
+        plans = [_plan(entry, mechanism, records, draws) for entry, mechanism in _applicable(ball, epsilon, mu)]
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
-def _applicable(ball, epsilon, mu) -> Sequence[Mechanism]:
-    mechanisms = [build(ball, epsilon) for build in (KNGMechanism, LaplaceMechanism, WrappedLaplace, TangentLaplace)]
-    if mu is not None:
-        mechanisms.append(WrappedGaussian(ball, mu))
-        if has_gaussian_certificate(ball.manifold):
-            mechanisms.append(RiemannianGaussian(ball, mu))
-    if isinstance(ball.manifold, PlanarShapes):
-        mechanisms.append(LandmarkLaplace(ball, epsilon))
-    if isinstance(ball.manifold, Euclidean | Sphere | SPD | Rotations):
-        mechanisms.append(EuclideanLaplace(ball, epsilon))
-    if isinstance(ball.manifold, Sphere):
-        mechanisms.append(EuclideanLaplace(ball, epsilon, project=True))
-    return mechanisms
+def _applicable(ball, epsilon, mu) -> list[tuple[NamedMechanism, Mechanism]]:
+    """The entries of the registry that suit the manifold and have a strength, and their mechanisms."""
+    strengths = {"epsilon": epsilon, "mu": mu}
+    return [
+        (entry, entry.make(ball, strengths[entry.parameter]))
+        for entry in MECHANISMS.values()
+        if strengths[entry.parameter] is not None and entry.suits(ball.manifold)
+    ]
 
 
 def _reference_records(ball, n, spread):
@@ -113,20 +102,18 @@ def _reference_records(ball, n, spread):
     return jnp.resize(jax.vmap(record)(keys), (n, *manifold.shape))
 
 
-def _plan(mechanism, records, draws) -> Plan:
+def _plan(entry, mechanism, records, draws) -> Plan:
     manifold = mechanism.ball.manifold
-    name = type(mechanism).__name__ + (" (projected)" if getattr(mechanism, "project", False) else "")
-    guarantee = f"mu = {mechanism.mu:g}" if hasattr(mechanism, "mu") else f"epsilon = {mechanism.epsilon:g}"
+    flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
+    name = type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
+    guarantee = f"{entry.parameter} = {getattr(mechanism, entry.parameter):g}"
     try:
         calibration = mechanism.calibrate(records.shape[0])
         values = mechanism.simulate(jax.random.key(1), records, draws)
     except InputError as refusal:
         return Plan(name, guarantee, refusal=str(refusal))
     mean = frechet_mean(manifold, records)
-    ambient = isinstance(mechanism, LandmarkLaplace) or (
-        isinstance(mechanism, EuclideanLaplace) and not mechanism.project
-    )
-    errors = np.asarray(jax.vmap(lambda x: _distance(manifold, mean, x, ambient))(values))
+    errors = np.asarray(jax.vmap(lambda x: _distance(manifold, mean, x, entry.on_manifold))(values))
     return Plan(
         name,
         guarantee,
@@ -138,11 +125,7 @@ def _plan(mechanism, records, draws) -> Plan:
     )
 
 
-def _distance(manifold, mean, x, ambient):
-    if not ambient:
+def _distance(manifold, mean, x, on_manifold):
+    if on_manifold:
         return manifold.dist(mean, x)
-    if isinstance(manifold, PlanarShapes):
-        # As close as a rotation brings it.
-        overlap = jnp.vdot(mean, x)
-        mean = mean * jnp.where(jnp.abs(overlap) > 0, overlap / jnp.abs(overlap), 1.0)
-    return jnp.linalg.norm((mean - x).reshape(-1)).astype(real_dtype(x))
+    return jnp.linalg.norm((manifold.aligned(x, mean) - x).reshape(-1)).astype(real_dtype(x))

@@ -9,7 +9,6 @@ import numpy as np
 from numpyro.distributions import Distribution, constraints
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds import PlanarShapes
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.samplers.rejection import rejection_sample
 
@@ -91,7 +90,7 @@ class ManifoldLaplace(Distribution):
     def normalized(self) -> bool:
         """Whether `log_prob` integrates to 1."""
         lowest, highest = self.manifold.curvature_bounds
-        return lowest == highest or isinstance(self.manifold, PlanarShapes)
+        return lowest == highest or self.manifold.complex_space_form
 
     def sample(self, key, sample_shape=()):
         """Independent exact draws, shape (\\*sample_shape, \\*manifold.shape)."""

@@ -38,7 +38,7 @@ class EmbeddedMean(EuclideanLaplace):
         return NotProven("the sensitivity used is that of the arithmetic mean")
 
     def _location(self, points, mean):
-        return self._flat(mean)
+        return self.ball.manifold.to_ambient(mean)
 
 
 def embedded_calibration(ball: GeodesicBall, n: int, epsilon: float):

@@ -1,0 +1,73 @@
+"""From tables of numbers to points: the shapes that files have. Only shapes and types are looked at.
+
+Each function returns the sizes of the manifold (see `names.MANIFOLDS`) and its points (n, \\*shape).
+"""
+
+import math
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+
+
+def vectors(table):
+    """(n, d)."""
+    if table.ndim != 2:
+        raise InputError(f"Euclidean records must have shape (n, d), got {table.shape}.")
+    return (table.shape[1],), table
+
+
+def directions(table):
+    """(n, d + 1)."""
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InputError(f"directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
+    return (table.shape[1] - 1,), table
+
+
+def hyperboloid(table):
+    """(n, d + 1), rows x0, x1, ...; curvature -1."""
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InputError(f"points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {table.shape}.")
+    return (table.shape[1] - 1,), table
+
+
+def rotations(table):
+    """(n, 3, 3), or rows of 9 numbers, x11, x12, ..."""
+    if table.shape[1:] not in ((3, 3), (9,)):
+        raise InputError(f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}.")
+    return (), table.reshape(-1, 3, 3)
+
+
+def symmetric_matrices(table):
+    """(n, k, k), or rows of k(k+1)/2 numbers, the lower triangle by rows: x11, x21, x22, ..."""
+    if table.ndim == 3 and table.shape[1] == table.shape[2]:
+        return (table.shape[1],), table
+    size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
+    if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
+        raise InputError(f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}.")
+    matrices = np.zeros((table.shape[0], size, size), table.dtype)
+    rows, columns = np.tril_indices(size)
+    matrices[:, rows, columns] = table
+    matrices[:, columns, rows] = table
+    return (size,), matrices
+
+
+def landmarks(table):
+    """(n, k, 2), rows x1, y1, x2, y2, ..., or complex (n, k)."""
+    if table.dtype.kind == "c" and table.ndim == 2 and table.shape[1] >= 3:
+        return (table.shape[1],), table
+    if table.ndim == 2 and table.shape[1] % 2 == 0:
+        table = table.reshape(table.shape[0], -1, 2)
+    if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
+        raise InputError(
+            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape}."
+        )
+    # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
+    return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]
+
+
+def bases(table):
+    """(n, N, p): a basis of a subspace in the columns of each record."""
+    if table.ndim != 3 or not 0 < table.shape[2] < table.shape[1]:
+        raise InputError(f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {table.shape}.")
+    return (table.shape[1], table.shape[2]), table

@@ -1,0 +1,173 @@
+"""One registry feeds the command line, plans, sweeps and audits: what a plugin enters, they know."""
+
+import ast
+import dataclasses
+import json
+import math
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jaxgeodp
+from jaxgeodp import SPD, Grassmann, Manifold, Product, Sphere
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.cli.app import app
+from jaxgeodp.manifolds import names as manifold_names
+from jaxgeodp.manifolds import tables
+from jaxgeodp.manifolds.names import NamedManifold, manifold_named, records_in
+from jaxgeodp.mechanisms import names as mechanism_names
+from jaxgeodp.mechanisms.additive import AdditiveMechanism
+from jaxgeodp.mechanisms.names import NamedMechanism
+from jaxgeodp.statistics.records import points_and_weights
+
+
+@dataclasses.dataclass(frozen=True)
+class Scales(Manifold):
+    """A plugin: positive numbers with the metric du^2/p^2, a line."""
+
+    dim = 1
+    shape = (1,)
+    homogeneous = True
+    curvature_bounds = (0.0, 0.0)
+    injectivity_radius = math.inf
+    origin = np.ones(1)
+
+    def inner(self, point, u, v):
+        return jnp.sum(u * v / point**2)
+
+    def exp(self, point, tangent):
+        return point * jnp.exp(tangent / point)
+
+    def log(self, p, q):
+        return p * jnp.log(q / p)
+
+    def project(self, x):
+        return jnp.where(x > 0, x, jnp.nan)
+
+    def to_tangent(self, point, v):
+        return v
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True, eq=False)
+class GeometricMeanLaplace(AdditiveMechanism):
+    """A plugin: the mean of logarithms plus Laplace noise, on scales."""
+
+    epsilon: float
+    _law = "coordinates"
+
+    def _sensitivity(self, n):
+        return Sensitivity(2.0 * self.ball.radius / n, "2r/n")
+
+    def _location(self, points, mean):
+        points, weights = points_and_weights(points)
+        return weights @ jnp.log(points)
+
+    def _to_value(self, vector):
+        return jnp.exp(vector)
+
+    def _to_vector(self, x):
+        return jnp.log(x), 0.0
+
+
+@pytest.fixture
+def plugin(monkeypatch):
+    monkeypatch.setitem(manifold_names.MANIFOLDS, "scales", NamedManifold(Scales, (), lambda t: ((), t)))
+    suits = lambda manifold: isinstance(manifold, Scales)  # noqa: E731
+    monkeypatch.setitem(mechanism_names.MECHANISMS, "geometric", NamedMechanism(GeometricMeanLaplace, suits=suits))
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_plugin_reaches_release_plan_sweep_and_audit(plugin, tmp_path):
+    np.save(tmp_path / "data.npy", np.exp(np.random.default_rng(0).uniform(-1, 1, (50, 1))))
+    out = tmp_path / "release.json"
+    own = ["--manifold", "scales", "--radius", 1.5, "--epsilon", 2]
+    run("release", tmp_path / "data.npy", *own, "--mechanism", "geometric", "--out", out)
+    assert json.loads(out.read_text())["mechanism"] == "GeometricMeanLaplace"
+    assert "GeometricMeanLaplace" in run("plan", *own, "--n", 50, "--draws", 50)
+    audited = run("audit", *own, "--mechanism", "geometric", "--draws", 2000)
+    assert "GeometricMeanLaplace on Scales()" in audited and "not contradicted" in audited
+    config = tmp_path / "sweep.toml"
+    config.write_text(
+        'manifold = "scales"\nradius = 1.5\nmechanisms = ["geometric"]\nn = [10]\nepsilon = [2.0]\nreplicates = 20\n'
+    )
+    run("sweep", config, "--out", tmp_path / "results")
+    assert "geometric" in (tmp_path / "results" / "summary.csv").read_text()
+
+
+def test_without_the_plugin_its_names_are_refused():
+    with pytest.raises(ValueError, match="manifold must be one of euclidean, sphere"):
+        manifold_named("scales", None)
+    with pytest.raises(ValueError, match="mechanism must be one of kng, laplace"):
+        mechanism_names.mechanism_named("geometric", None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "manifold"),
+    [
+        ("grassmann", (4, 5, 2), Grassmann(5, 2)),
+        ("grassmann(5, 2)", (4, 5, 2), Grassmann(5, 2)),
+        ("sphere(2) * spd(3)", (4, 12), Product(Sphere(2), SPD(3))),
+        ("spd(3)", (4, 6), SPD(3)),
+    ],
+)
+def test_names_with_sizes_and_products(name, shape, manifold):
+    found, points = records_in(name, np.ones(shape))
+    assert found == manifold and points.shape == (4, *manifold.shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "message"),
+    [
+        ("grassmann(5, 3)", (4, 5, 2), "must be points of grassmann"),
+        ("sphere * spd(3)", (4, 12), "size is needed for sphere: its dimension; write sphere"),
+        ("sphere(2) * spd(3)", (4, 11), "must have shape"),
+        ("spd(3", (4, 6), "manifold must be one of"),
+        ("spd(99999999999999999999)", (4, 6), "must be points of"),
+    ],
+)
+def test_names_that_do_not_fit_are_refused(name, shape, message):
+    with pytest.raises(ValueError, match=message):
+        records_in(name, np.ones(shape))
+
+
+def test_subspaces_and_products_reach_the_command_line(tmp_path):
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "bases.npy", np.eye(4, 2) + 0.1 * rng.normal(size=(30, 4, 2)))
+    rows = np.hstack([rng.normal(size=(30, 2)) * 0.1, np.ones((30, 1)), rng.normal(size=(30, 1))])
+    np.save(tmp_path / "rows.npy", rows)
+    for data, manifold, radius in (("bases.npy", "grassmann", 0.4), ("rows.npy", "sphere(2) * euclidean(1)", 0.5)):
+        out = tmp_path / f"{data}.json"
+        own = ("--manifold", manifold, "--radius", radius, "--epsilon", 5, "--mechanism", "tangent", "--out", out)
+        run("release", tmp_path / data, *own)
+        assert json.loads(out.read_text())["guarantee"]["epsilon"] == 5.0
+
+
+def test_only_manifolds_know_which_manifold_they_are():
+    """Outside of `manifolds` nothing asks for a class of manifold, but data that are made for one."""
+    own = {name for name, value in vars(jaxgeodp).items() if isinstance(value, type) and issubclass(value, Manifold)}
+    root = pathlib.Path(jaxgeodp.__file__).parent
+    found = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                if any(isinstance(x, ast.Name) and x.id in own - {"Manifold"} for x in ast.walk(node.args[1])):
+                    found.add(str(path.relative_to(root)))
+    assert {place for place in found if not place.startswith("manifolds/")} <= {
+        "experiments/generators.py",  # Wishart matrices, outlines
+        "experiments/reproduction/settings.py",  # what a paper printed for a manifold
+    }
+
+
+def test_tables_keep_hostile_numbers():
+    table = np.array([[np.nan, np.inf, 1.0], [1e300, -1e300, 5e-324]])
+    np.testing.assert_array_equal(tables.symmetric_matrices(table)[1][:, 1, 0], table[:, 1])
