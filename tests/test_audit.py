@@ -18,6 +18,7 @@ from audited import (
     noise_on_a_line,
 )
 from scipy import stats
+from strategies import exhaustive
 
 from jaxgeodp import (
     Euclidean,
@@ -55,7 +56,11 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", RIGHT)
+# The same mechanism on another space.
+AGAIN = ("Laplace on the hyperbolic plane", "on a line")
+
+
+@pytest.mark.parametrize("name", [*(name for name in RIGHT if name not in AGAIN), *exhaustive(*AGAIN)])
 def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     mechanism, pair, least = RIGHT[name]
     found = audit(mechanism, *adversarial_neighbours(mechanism.ball, 5)[pair], draws=DRAWS)

@@ -235,12 +235,10 @@ def largest_gradient_change(manifold, ball_radius, reach):
 @pytest.mark.parametrize(
     ("manifold", "ball_radius"),
     [
-        (Sphere(2), EIGHTH),
         (Sphere(2), 0.7),
-        (Sphere(3), 0.7),
         (PlanarShapes(3), 0.3),
-        (PlanarShapes(4), 0.3),
         (SPD(2), 1.0),
+        *exhaustive((Sphere(2), EIGHTH), (Sphere(3), 0.7), (PlanarShapes(4), 0.3)),
     ],
     ids=name,
 )
