@@ -5,6 +5,7 @@ AssertionError with what was compared. Points are drawn by ``random_point`` and 
 injectivity radius, with fixed keys: a failure can be repeated.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 
@@ -31,7 +32,7 @@ def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "floa
 
     Args:
         manifold: the manifold, which must offer ``random_point``.
-        dtypes: precisions; "float64" needs ``jax_enable_x64``.
+        dtypes: precisions, whichever ``jax_enable_x64`` says: double precision is turned on for its laws.
 
     Example:
         >>> from jaxgeodp import Sphere
@@ -41,7 +42,8 @@ def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "floa
     for dtype in dtypes:
         for name, law in LAWS.items():
             try:
-                law(manifold, dtype)
+                with jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext():
+                    law(manifold, dtype)
             except AssertionError as broken:
                 raise AssertionError(f"{manifold} ({dtype}) breaks the law {name!r}: {broken}") from broken
 

@@ -32,7 +32,7 @@ MEMORY_MAPS = 15_000
 LONGEST = (
     *("test_manifolds", "test_statistics", "test_samplers", "test_mechanisms", "test_sweeps", "test_frechet_mean"),
     *("test_chains", "test_privacy", "test_functional", "test_entropy", "test_grid_releases", "test_cli"),
-    *("test_notebooks", "test_face_folder", "test_testing", "test_bounds"),
+    *("test_notebooks", "test_face_folder", "test_testing", "test_examples", "test_bounds"),
 )
 
 

@@ -262,3 +262,10 @@ def test_the_domain_of_minimal_geodesics_is_respected():
         p = jnp.asarray(manifold.origin)
         v = jnp.zeros(manifold.dim + 1).at[0].set(1.0)
         assert manifold.log_det_exp(p, 1.001 * manifold.diameter * v) == -math.inf
+
+
+def test_double_precision_is_checked_where_it_is_not_turned_on(monkeypatch):
+    monkeypatch.setattr("jaxgeodp.testing.LAWS", {"shapes_and_dtypes": LAWS["shapes_and_dtypes"]})
+    with jax.enable_x64(False):
+        check_manifold(Euclidean(1))
+        assert not jax.config.jax_enable_x64

@@ -16,6 +16,7 @@ from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.clock import work_begins
+from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -125,8 +126,7 @@ class FunctionalGaussianMechanism:
         positive_integer("FunctionalGaussianMechanism", "the number of curves", curves, 1)
         if self._known_curves not in (None, curves):
             raise InputError(f"FunctionalGaussianMechanism: is for J={self._known_curves} curves, not {curves}.")
-        mu = np.broadcast_to(self.mu, curves)
-        return GaussianDP(math.nextafter(math.hypot(*mu), math.inf) if curves > 1 else float(mu[0]))
+        return compose([GaussianDP(mu) for mu in np.broadcast_to(self.mu, curves).tolist()])
 
     def sensitivity(self, n: int, samples: int | None = None):
         """How far one record moves a curve in the norm of the kernel; a number, or (J,) if a parameter is.

@@ -1,0 +1,122 @@
+"""What the documentation shows runs: examples of docstrings, Python blocks, command lines and sweeps of the pages.
+
+All as a user has it: in an empty folder, and in single precision unless the example says otherwise.
+"""
+
+import doctest
+import importlib
+import pathlib
+import re
+import shlex
+
+import jax
+import pytest
+import typer.main
+
+import jaxgeodp.testing
+from jaxgeodp.cli.app import app
+from jaxgeodp.experiments.sweep import read_sweep
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = sorted(page for folder in (ROOT, ROOT / "docs", ROOT / "benchmarks") for page in folder.glob("*.md"))
+MODULES_WITH_EXAMPLES = sorted(path for path in ROOT.glob("jaxgeodp/**/*.py") if ">>> " in path.read_text())
+QUICK_LAWS = ("points_belong", "inner_product", "exp_at_zero")
+COMMAND = typer.main.get_command(app)
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+def blocks(page, language):
+    """Pairs of the number of the first line and the text of the fenced blocks in a language."""
+    text = page.read_text()
+    return [
+        (text.count("\n", 0, found.start(1)) + 1, found[1])
+        for found in re.finditer(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    ]
+
+
+def command_lines(page):
+    """The whole calls of ``jaxgeodp`` in shell blocks and in lines that are set off, without comments."""
+    lines = [line for _, block in blocks(page, "sh") for line in block.splitlines()]
+    lines += [line for line in page.read_text().splitlines() if line.startswith("    ")]
+    calls = [call for line in lines for call in re.split("&&", re.sub(" #.*", "", line))]
+    return [found[1] for call in calls if (found := re.match(r"\s*(?:srun .*)?\bjaxgeodp ([a-z].*)", call))]
+
+
+def parsed(line):
+    """The parameters that a command gets, without calling it; raises what the command line would refuse it with."""
+    command, words = found_command(line)
+    return command.make_context(command.name, words).params
+
+
+def found_command(line):
+    """The command that a line calls, and the words after it."""
+    command, words = COMMAND, shlex.split(line)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    return command, words
+
+
+def with_blocks(language):
+    return [page for page in PAGES if blocks(page, language)]
+
+
+@pytest.fixture(autouse=True)
+def as_a_user_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with jax.enable_x64(False):
+        yield
+
+
+@pytest.mark.parametrize("path", MODULES_WITH_EXAMPLES, ids=name_of)
+def test_examples_of_docstrings(path):
+    module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    documented = doctest.DocTestFinder().find(module)
+    assert sum(len(one.examples) for one in documented) == path.read_text().count(">>> "), "doctest finds all of them"
+    failures = []
+    for one in documented:
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS, verbose=False).run(one, out=failures.append)
+    assert not failures, "".join(failures)
+
+
+@pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
+def test_python_of_pages(page, request, monkeypatch):
+    """The blocks of a page are one program, from top to bottom."""
+    if not request.config.getoption("--exhaustive"):  # tests/test_testing.py has all laws, on another manifold
+        monkeypatch.setattr(jaxgeodp.testing, "LAWS", {law: jaxgeodp.testing.LAWS[law] for law in QUICK_LAWS})
+    names = {"__name__": "__main__"}
+    for line, code in blocks(page, "python"):
+        exec(compile("\n" * (line - 1) + code, name_of(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if command_lines(page)], ids=name_of)
+def test_command_lines_of_pages(page):
+    for line in command_lines(page):
+        assert parsed(line) is not None, line
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "`jaxgeodp " in page.read_text()], ids=name_of)
+def test_options_of_commands_in_sentences(page):
+    """Sentences may leave out what is required, but what they name exists."""
+    for line in re.findall(r"`jaxgeodp ([^`]+)`", page.read_text()):
+        command, words = (COMMAND.commands[line], []) if line in COMMAND.commands else found_command(line)
+        options = {name for parameter in command.params for name in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+
+
+def test_command_lines_that_are_wrong_are_refused():
+    assert parsed("plan --manifold spd --size 3 --radius 1.5 --n 200 --epsilon 1")["size"] == 3
+    for wrong in ("plan --manifold spd --sides 3", "plan --manifold spd", "plan --manifold spd --n few"):
+        with pytest.raises(typer.BadParameter.__mro__[1]):
+            parsed(wrong)
+    with pytest.raises(KeyError):
+        parsed("publish data.npy")
+
+
+@pytest.mark.parametrize("page", with_blocks("toml"), ids=name_of)
+def test_sweeps_of_pages(page, tmp_path):
+    for _, text in blocks(page, "toml"):
+        (tmp_path / "sweep.toml").write_text(text)
+        assert read_sweep(tmp_path / "sweep.toml").mechanisms
