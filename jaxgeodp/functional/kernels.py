@@ -73,7 +73,7 @@ class Kernel(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def _extent(self) -> float:
+    def extent(self) -> float:
         """Length of the domain in units of the length scale."""
 
     # What follows ------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Kernel(abc.ABC):
         if isinstance(self.length_scale, jax.core.Tracer):
             return
         shortest = float(np.min(self.length_scale))
-        needed = math.ceil(self._extent / shortest - 1e-9)
+        needed = math.ceil(self.extent / shortest - 1e-9)
         if m < needed:
             raise InputError(
                 f"{type(self).__name__}: m={m} samples are too few for length_scale={shortest:g}; sample the curves "
@@ -147,7 +147,7 @@ class _Periodic(Kernel):
     The operator is a circular convolution: its eigenfunctions are the Fourier modes, exactly.
     """
 
-    _extent = 2.0 * math.pi
+    extent = 2.0 * math.pi
 
     def nodes(self, m):
         """See `Kernel.nodes`: angles."""
@@ -296,7 +296,7 @@ class IntervalKernel(Kernel):
 
     order: float = 1.5
 
-    _extent = 1.0
+    extent = 1.0
 
     def __post_init__(self):
         super().__post_init__()
