@@ -20,6 +20,7 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
+from jaxgeodp.pytrees import Pytree
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
@@ -39,9 +40,8 @@ _FORMULAS = {
 }
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class FunctionalGaussianMechanism:
+class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bound", "mu", "template")):
     """J mean curves with Gaussian process noise, each mu_j-GDP, all released together.
 
     A record is J curves with m samples each. Its deviations from a public template are pulled to the norm bounds (in
@@ -78,6 +78,7 @@ class FunctionalGaussianMechanism:
     mu: float
     template: np.ndarray | None = None
     calibration: str = "tight"
+    _known_curves: int | None = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self):
         name = type(self).__name__
@@ -321,20 +322,6 @@ class FunctionalGaussianMechanism:
         self.kernel.check_samples(data.shape[2])
         data = jnp.asarray(data)
         return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
-
-    def tree_flatten(self):
-        """All but the calibration are leaves."""
-        names = ("kernel", "penalty", "norm_bound", "mu", "template")
-        return tuple(getattr(self, name) for name in names), (self.calibration, self._known_curves)
-
-    @classmethod
-    def tree_unflatten(cls, static, leaves):
-        """Rebuild without checks (the leaves may be tracers)."""
-        mechanism = object.__new__(cls)
-        names = ("kernel", "penalty", "norm_bound", "mu", "template", "calibration", "_known_curves")
-        for name, value in zip(names, (*leaves, *static), strict=True):
-            object.__setattr__(mechanism, name, value)
-        return mechanism
 
 
 def _plain(value):
