@@ -211,7 +211,7 @@ def test_one_record_moves_curves_by_the_sensitivity_at_most(seed, size):
     data = rng.normal(size=(4, 2, 16)) * 0.3
     other = data.copy()
     other[2] = size * rng.normal(size=(2, 16))
-    radii = np.array([1.0, 0.5]) * CURVES._factor(16)
+    radii = np.array([1.0, 0.5]) * CURVES.gain(16)
     sums = [curve_integers(x, radii) for x in (data, other)]
     for first, second in zip(*sums, strict=True):
         moved = [int(a) - int(b) for a, b in zip(first, second, strict=True)]
@@ -221,7 +221,7 @@ def test_one_record_moves_curves_by_the_sensitivity_at_most(seed, size):
 def test_the_most_sensitive_curve_uses_the_sensitivity():
     t = np.arange(16) / 16
     waves = [np.ones(16), *(math.sqrt(2.0) * np.cos(2 * np.pi * j * t) for j in range(1, 8))]
-    radii = np.array([1.0, 0.5]) * CURVES._factor(16)
+    radii = np.array([1.0, 0.5]) * CURVES.gain(16)
     largest = 0
     for wave in waves:
         sums = [curve_integers(np.tile(sign * wave, (2, 2, 1)), radii)[0] // 2 for sign in (1, -1)]

@@ -15,15 +15,15 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.pytrees import Pytree
 
 _CURVE_NODES = 96
 # Matrices drawn at a time, whatever the number of records is: record i is the i-th of the stream inside the ball.
 _ATTEMPTS = 256
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class Generator(abc.ABC):
+class Generator(Pytree, abc.ABC):
     """Independent records, all of them in a public ball.
 
     Args:
@@ -41,20 +41,7 @@ class Generator(abc.ABC):
         kind = complex if self.ball.manifold.dtype_kind == "complex" else float
         return jnp.asarray(self.ball.center, jnp.result_type(kind))
 
-    def tree_flatten(self):
-        """All fields are leaves."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self)), None
 
-    @classmethod
-    def tree_unflatten(cls, _, leaves):
-        """Rebuild without checks."""
-        generator = object.__new__(cls)
-        for field, value in zip(dataclasses.fields(cls), leaves, strict=True):
-            object.__setattr__(generator, field.name, value)
-        return generator
-
-
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class PolarData(Generator):
     """A uniform direction and a uniform distance in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1)."""
@@ -75,7 +62,6 @@ class PolarData(Generator):
         return jax.vmap(lambda u: manifold.exp(center, manifold.combine(u, frame)))(lengths[:, None] * units)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class WishartData(Generator):
     """Wishart matrices W(I/k, k), redrawn until they lie in the ball around I (Soto et al. 2022, supplement 2.3.1).
@@ -106,7 +92,6 @@ class WishartData(Generator):
         return jax.lax.while_loop(lambda state: state[1] < count, attempt, start)[2]
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutlineData(Generator):
     """Bent outlines with a thick, hooked front and a thick back, in the spirit of the corpus callosum.
@@ -183,7 +168,6 @@ def _outline(z, landmarks):
     return jax.lax.complex(jnp.interp(at, length, closed.real), jnp.interp(at, length, closed.imag))
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResampledData(Generator):
     """Records drawn with replacement from given ones, as those of the digits that scikit-learn ships.

@@ -60,7 +60,7 @@ class FaceDesign(NamedTuple):
         """
         note = {"name": "smoothing across the curves", "penalty": self.radial_penalty.tolist()}
         more = {"post_processing": note, **(more or {})}
-        return self.mechanism._release(data, ledger, numerics, self.smoothed, more)
+        return self.mechanism.release_finished(data, ledger, numerics, self.smoothed, more)
 
 
 def norm_bounds(template, reference, margin: float = MARGIN) -> np.ndarray:

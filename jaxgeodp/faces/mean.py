@@ -103,18 +103,24 @@ class FaceMeanMechanism:
         Raises:
             ValueError: wrong shape, fewer than two faces, or the ledger has not enough left.
         """
-        return self._release(data, ledger, numerics)
+        return self.release_finished(data, ledger, numerics)
 
-    def _release(self, data, ledger, numerics="idealized", finish=np.ascontiguousarray, more=None) -> Release:
-        """``finish`` is the post-processing of the curves, ``more`` further public entries of the record."""
+    def release_finished(self, data, ledger, numerics, finish=np.ascontiguousarray, more=None) -> Release:
+        """A release whose curves (J, m, 3) go through ``finish``, a post-processing; otherwise `release`.
+
+        Args:
+            data, ledger, numerics: see `release`.
+            finish: of the released curves.
+            more: further entries of the record, all of them public.
+        """
         checked_again(self)
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
         with work_begins():
-            return self._curves._release(
+            return self._curves.release_as(
+                type(self).__name__,
                 self._records(host_array(type(self).__name__, data)),
                 ledger,
                 numerics,
-                type(self).__name__,
                 lambda curves: finish(_face(curves)),
                 {"layout": layout, **(more or {})},
             )

@@ -72,7 +72,7 @@ _BUMPS = (
 )
 
 
-@jax.tree_util.register_pytree_node_class
+@functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["rings", "variation"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class SyntheticFaces:
     """Faces of people who do not exist, in correspondence vertex by vertex.
@@ -140,15 +140,6 @@ class SyntheticFaces:
         normals = jax.random.normal(key, (count, self.size))
         # Tails are cut: no face tears or folds.
         return jax.lax.map(self.face, 2.0 * jnp.tanh(normals / 2.0))
-
-    def tree_flatten(self):
-        """No leaves: the model is fixed."""
-        return (), (self.rings, self.variation)
-
-    @classmethod
-    def tree_unflatten(cls, auxiliary, _):
-        """Rebuild."""
-        return cls(*auxiliary)
 
 
 def synthetic_face(key, rings: int = 48, variation: float = 1.0):

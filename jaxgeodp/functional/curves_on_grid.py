@@ -41,7 +41,7 @@ def curves_on_grid(mechanism, shape: jax.ShapeDtypeStruct) -> Procedure:
     if mechanism.calibration != "tight":
         raise InputError(f"{type(mechanism).__name__}: numerics='grid' needs calibration='tight'.")
     n, curves, samples = shape.shape
-    radii = np.broadcast_to(mechanism.norm_bound * mechanism._factor(samples), curves).tolist()
+    radii = np.broadcast_to(mechanism.norm_bound * mechanism.gain(samples), curves).tolist()
     strengths = np.broadcast_to(mechanism.mu, curves).tolist()
     noises = [
         grid.gaussian_noise(2 * grid.STEPS, radius / grid.STEPS / n, mu)

@@ -97,7 +97,7 @@ def optimize_budget(
         problem = _Problem(
             *_moments(start, curves),
             jnp.asarray(np.broadcast_to(norm_bound, count)),
-            jnp.asarray(kernel._extent / samples),
+            jnp.asarray(kernel.extent / samples),
             jnp.asarray(float(mu)),
             jnp.asarray(float(len(curves))),
             jnp.asarray(float(record_count(n))),
@@ -137,7 +137,7 @@ class _Problem(NamedTuple):
 
 def _public(mechanism, owner, reference):
     """Reference curves, all of them finite: they are public, so one may say so."""
-    curves = mechanism._records(host_array(owner, reference)).astype(float)
+    curves = mechanism.records(host_array(owner, reference)).astype(float)
     if not bool(jnp.all(jnp.isfinite(curves))):
         raise InputError(f"{owner}: the reference curves must be finite; leave out those that are not.")
     return curves

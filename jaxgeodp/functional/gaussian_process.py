@@ -21,6 +21,7 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
+from jaxgeodp.pytrees import Pytree
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
@@ -40,9 +41,8 @@ _FORMULAS = {
 }
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class FunctionalGaussianMechanism:
+class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bound", "mu", "template")):
     """J mean curves with Gaussian process noise, each mu_j-GDP, all released together.
 
     A record is J curves with m samples each. Its deviations from a public template are pulled to the norm bounds (in
@@ -79,6 +79,7 @@ class FunctionalGaussianMechanism:
     mu: float
     template: np.ndarray | None = None
     calibration: str = "tight"
+    _known_curves: int | None = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self):
         name = type(self).__name__
@@ -139,9 +140,9 @@ class FunctionalGaussianMechanism:
         if self.calibration == "theorem":
             factor = self.penalty**-0.5
         elif samples is None:
-            factor = self._largest_factor()
+            factor = self._largest_gain()
         else:
-            factor = self._factor(samples)
+            factor = self.gain(samples)
         return _number(2.0 * self.norm_bound / n * factor)
 
     def scale(self, n: int, samples: int | None = None):
@@ -161,8 +162,11 @@ class FunctionalGaussianMechanism:
             raise InputError(f"FunctionalGaussianMechanism: the template has m={known} samples, not {samples}.")
         return samples
 
-    def _factor(self, samples):
-        """max_j sqrt(lambda_j)/(lambda_j + penalty) over the spectrum on m samples."""
+    def gain(self, samples: int):
+        """How much longer smoothing makes a curve at most, from the L2 norm to that of the kernel; a number, or (J,).
+
+        The largest sqrt(lambda)/(lambda + penalty) of the spectrum on m samples.
+        """
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
             values = self.kernel.spectrum(samples).eigenvalues
             return jnp.max(jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None]), axis=-1)
@@ -177,9 +181,9 @@ class FunctionalGaussianMechanism:
                 "nothing can be promised; use another kernel."
             )
         largest = np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1)
-        return np.minimum(largest * (1.0 + 1e-12), self._largest_factor())
+        return np.minimum(largest * (1.0 + 1e-12), self._largest_gain())
 
-    def _largest_factor(self):
+    def _largest_gain(self):
         """The same for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
         largest = np.minimum(1.0, self.penalty)
         return np.sqrt(largest) / (largest + self.penalty) * (1.0 + 1e-9)  # the floor of the spectrum adds to 1
@@ -188,11 +192,11 @@ class FunctionalGaussianMechanism:
 
     def mean(self, data):
         """The curves around which releases are drawn, (J, m): private."""
-        return _center(self, self._records(data))
+        return _center(self, self.records(data))
 
     def log_density(self, x, data):
         """Unnormalised log density of a release at curves ``x`` (J, m), for data (n, J, m)."""
-        data = self._records(data)
+        data = self.records(data)
         scale = jnp.asarray(self.scale(data.shape[0], data.shape[2]))
         spectrum = self.kernel.spectrum(data.shape[2])
         energies = spectrum.energies(x - _center(self, data))
@@ -206,7 +210,7 @@ class FunctionalGaussianMechanism:
             data: (n, J, m), n >= 2; see `release`.
         """
         positive_integer("FunctionalGaussianMechanism", "num", num, 1)
-        data = self._records(data)
+        data = self.records(data)
         return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
 
     def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
@@ -224,14 +228,21 @@ class FunctionalGaussianMechanism:
             ValueError: wrong shape, fewer than two records, m too small for the kernel, another word for ``numerics``,
                 or the ledger has not enough left.
         """
-        return self._release(data, ledger, numerics, type(self).__name__)
+        return self.release_as(type(self).__name__, data, ledger, numerics)
 
-    def _release(self, data, ledger, numerics, name, arrange=np.asarray, more=None) -> Release:
-        """A release under the ``name`` of the mechanism whose curves these are, put in order by ``arrange``."""
+    def release_as(self, name: str, data, ledger, numerics, arrange=np.asarray, more=None) -> Release:
+        """A release under the ``name`` of the mechanism whose curves these are; otherwise `release`.
+
+        Args:
+            name: of the mechanism, for the record and for errors.
+            data, ledger, numerics: see `release`.
+            arrange: puts the released curves (J, m) in the order of that mechanism's values.
+            more: further entries of the record, all of them public.
+        """
         on_grid = grid.check_numerics(name, numerics)
         checked_again(self)
         with work_begins(), jax.enable_x64(True):
-            data = self._records(host_array(type(self).__name__, data)).astype(float)
+            data = self.records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
             sensitivity = self.sensitivity(n, samples)
             scale = _number(sensitivity / self.mu)
@@ -289,8 +300,12 @@ class FunctionalGaussianMechanism:
                 more=more,
             )
 
-    def _records(self, data):
-        """The data as floating-point numbers (n, J, m); only shape and dtype are looked at."""
+    def records(self, data):
+        """The data as floating-point numbers (n, J, m); only shape and dtype are looked at.
+
+        Raises:
+            ValueError: see `release`.
+        """
         name = type(self).__name__
         data = data if isinstance(data, jax.Array) else host_array(name, data)
         if not is_numeric(data.dtype, "fiu"):
@@ -307,20 +322,6 @@ class FunctionalGaussianMechanism:
         self.kernel.check_samples(data.shape[2])
         data = jnp.asarray(data)
         return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
-
-    def tree_flatten(self):
-        """All but the calibration are leaves."""
-        names = ("kernel", "penalty", "norm_bound", "mu", "template")
-        return tuple(getattr(self, name) for name in names), (self.calibration, self._known_curves)
-
-    @classmethod
-    def tree_unflatten(cls, static, leaves):
-        """Rebuild without checks (the leaves may be tracers)."""
-        mechanism = object.__new__(cls)
-        names = ("kernel", "penalty", "norm_bound", "mu", "template", "calibration", "_known_curves")
-        for name, value in zip(names, (*leaves, *static), strict=True):
-            object.__setattr__(mechanism, name, value)
-        return mechanism
 
 
 def _plain(value):

@@ -16,6 +16,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum
+from jaxgeodp.pytrees import Pytree
 
 _FEWEST_SAMPLES = 4
 # Smallest eigenvalue, added where a kernel's own is smaller: noise must cover all directions into which rounding leaks.
@@ -24,7 +25,7 @@ _ORDERS = (0.5, 1.5, 2.5)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Kernel(abc.ABC):
+class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
     """A positive definite kernel with k(t, t) = 1.
 
     Args:
@@ -73,7 +74,7 @@ class Kernel(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def _extent(self) -> float:
+    def extent(self) -> float:
         """Length of the domain in units of the length scale."""
 
     # What follows ------------------------------------------------------------------------------------
@@ -84,7 +85,7 @@ class Kernel(abc.ABC):
         if isinstance(self.length_scale, jax.core.Tracer):
             return
         shortest = float(np.min(self.length_scale))
-        needed = math.ceil(self._extent / shortest - 1e-9)
+        needed = math.ceil(self.extent / shortest - 1e-9)
         if m < needed:
             raise InputError(
                 f"{type(self).__name__}: m={m} samples are too few for length_scale={shortest:g}; sample the curves "
@@ -108,10 +109,10 @@ class Kernel(abc.ABC):
 
     def _profiles(self, distance):
         """`profile` of an array of distances; the axis of J length scales comes first."""
-        leaves, static = self.tree_flatten()
+        leaves, structure = jax.tree.flatten(self)
 
         def one(*leaves):
-            return type(self).tree_unflatten(static, leaves).profile(distance)
+            return jax.tree.unflatten(structure, leaves).profile(distance)
 
         if jnp.ndim(self.length_scale) == 0:
             return one(*leaves)
@@ -119,23 +120,8 @@ class Kernel(abc.ABC):
 
     def with_length(self, length_scale) -> "Kernel":
         """The same kernel with other length scales, which may be tracers."""
-        leaves, static = self.tree_flatten()
-        return type(self).tree_unflatten(static, (length_scale, *leaves[1:]))
-
-    def tree_flatten(self):
-        """Length scale and smoothness are leaves, the rest is static."""
-        names = [field.name for field in dataclasses.fields(self)]
-        leaves = [name for name in names if name in ("length_scale", "smoothness")]
-        static = tuple((name, getattr(self, name)) for name in names if name not in leaves)
-        return tuple(getattr(self, name) for name in leaves), (tuple(leaves), static)
-
-    @classmethod
-    def tree_unflatten(cls, static, leaves):
-        """Rebuild without checks (the leaves may be tracers)."""
-        kernel = object.__new__(cls)
-        for name, value in (*zip(static[0], leaves, strict=True), *static[1]):
-            object.__setattr__(kernel, name, value)
-        return kernel
+        leaves, structure = jax.tree.flatten(self)
+        return jax.tree.unflatten(structure, (length_scale, *leaves[1:]))
 
 
 # Closed curves ------------------------------------------------------------------------------------------------
@@ -147,7 +133,7 @@ class _Periodic(Kernel):
     The operator is a circular convolution: its eigenfunctions are the Fourier modes, exactly.
     """
 
-    _extent = 2.0 * math.pi
+    extent = 2.0 * math.pi
 
     def nodes(self, m):
         """See `Kernel.nodes`: angles."""
@@ -177,7 +163,6 @@ class _Periodic(Kernel):
         return spectrum.apply(values / (values + jnp.asarray(penalty)[..., None]), curves)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class PeriodicKernel(_Periodic):
     """exp(-(d/length_scale)^smoothness) of the arc distance d in [0, pi] (Soto, "Gaussian Differentially Private Human
@@ -215,7 +200,6 @@ class PeriodicKernel(_Periodic):
         return jnp.where(away, jnp.exp(-((jnp.where(away, distance, 1.0) / self.length_scale) ** self.smoothness)), 1.0)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class PeriodicMatern(_Periodic):
     """The Matern kernel of order 1/2, 3/2 or 5/2, wrapped around the circle and scaled to k(t, t) = 1.
@@ -261,7 +245,6 @@ def _wound(order, rate, distance):
     return value(rate) - rate * slope(rate) + rate**2 / 3.0 * curvature(rate)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class PeriodicRBF(_Periodic):
     """exp(-2 sin^2(d/2)/length_scale^2): infinitely smooth (MacKay 1998).
@@ -278,7 +261,6 @@ class PeriodicRBF(_Periodic):
 # Open curves --------------------------------------------------------------------------------------------------
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
 class IntervalKernel(Kernel):
     """Matern kernels, and their limit exp(-d^2/(2 length_scale^2)), on [0, 1]: for curves that are not closed.
@@ -296,7 +278,7 @@ class IntervalKernel(Kernel):
 
     order: float = 1.5
 
-    _extent = 1.0
+    extent = 1.0
 
     def __post_init__(self):
         super().__post_init__()

@@ -9,13 +9,13 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.mechanisms.mechanism import host_array
+from jaxgeodp.pytrees import Pytree
 
 _LEAST_PENALTY = 1e-10
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class RKHSMean:
+class RKHSMean(Pytree):
     """The mean curve, each eigencomponent times lambda/(lambda + penalty) (Soto 2024, section 4).
 
     Args:
@@ -56,18 +56,6 @@ class RKHSMean:
             raise InputError(f"RKHSMean: is for J={count} curves, got curves of shape {curves.shape}.")
         self.kernel.check_samples(curves.shape[-1])
         return self.kernel.smooth(jnp.mean(curves, axis=0), self.penalty)
-
-    def tree_flatten(self):
-        """Kernel and penalty."""
-        return (self.kernel, self.penalty), None
-
-    @classmethod
-    def tree_unflatten(cls, _, leaves):
-        """Rebuild without checks."""
-        mean = object.__new__(cls)
-        object.__setattr__(mean, "kernel", leaves[0])
-        object.__setattr__(mean, "penalty", leaves[1])
-        return mean
 
 
 def positive_penalty(owner: str, penalty):

@@ -1,0 +1,120 @@
+"""The rooms of the package and the arrows between them, as its own imports draw them."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import jaxgeodp
+from jaxgeodp.cli import app
+
+PACKAGE = pathlib.Path(jaxgeodp.__file__).parent
+
+
+def sources():
+    """Syntax trees of all modules, by name; a package bears the name of its folder."""
+    names = {path: path.relative_to(PACKAGE.parent).with_suffix("").parts for path in sorted(PACKAGE.rglob("*.py"))}
+    return {
+        ".".join(parts[:-1] if parts[-1] == "__init__" else parts): ast.parse(path.read_text())
+        for path, parts in names.items()
+    }
+
+
+def imports(trees):
+    """Which modules of the package each of them imports, be it at its top or in a function."""
+
+    def targets(node):
+        if isinstance(node, ast.Import):
+            return {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            return {name if (name := f"{node.module}.{a.name}") in trees else node.module for a in node.names}
+        return set()
+
+    return {
+        name: {target for node in ast.walk(tree) for target in targets(node) if target in trees} - {name}
+        for name, tree in trees.items()
+    }
+
+
+def circle(arrows):
+    """Modules of which each imports one of the others; none if there is no circle."""
+    left = {name: set(targets) for name, targets in arrows.items()}
+    while leaves := {name for name, targets in left.items() if not targets}:
+        left = {name: targets - leaves for name, targets in left.items() if name not in leaves}
+    return set(left)
+
+
+ARROWS = imports(sources())
+
+
+def room(name):
+    return name.split(".")[1] if "." in name else name
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    assert circle(ARROWS) == set()
+
+
+def test_a_circle_is_found():
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == {"a", "b", "c"}
+    planted = ARROWS | {"jaxgeodp.meshes.mesh": {"jaxgeodp.faces.curves"}}
+    assert {"jaxgeodp.meshes.mesh", "jaxgeodp.faces.curves"} <= circle(planted)
+
+
+def test_meshes_know_no_faces_and_no_privacy():
+    reached = {room(target) for name, targets in ARROWS.items() if room(name) == "meshes" for target in targets}
+    assert reached == {"checks", "meshes"}
+
+
+def test_surfaces_are_a_table_of_contents():
+    (name,) = [name for name in ARROWS if room(name) == "surfaces"]
+    assert {room(target) for target in ARROWS[name]} == {"faces", "meshes"}
+    kinds = {type(node) for node in sources()[name].body}
+    assert kinds == {ast.Expr, ast.ImportFrom, ast.Assign}  # docstring, names, __all__
+
+
+def test_every_command_is_a_file_of_its_name():
+    names = {command.callback.__name__ for command in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
+    assert {f"jaxgeodp.cli.{name}" for name in names} <= ARROWS.keys()
+    for command in app.registered_commands:
+        assert command.callback.__module__ == f"jaxgeodp.cli.{command.callback.__name__}"
+
+
+def private_uses(tree):
+    """Private members of anything but the object itself; the methods of a named tuple only look private."""
+    own, public = {"self", "cls"}, {"_asdict", "_fields", "_replace"}
+    return {
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+        if node.attr not in public and not (isinstance(node.value, ast.Name) and node.value.id in own)
+    }
+
+
+@pytest.mark.parametrize("name", ["cli", "faces", "functional", "meshes", "surfaces"])
+def test_no_file_uses_what_is_private_to_another(name):
+    found = {
+        module: uses for module, tree in sources().items() if room(module) == name and (uses := private_uses(tree))
+    }
+    assert found == {}
+
+
+def test_private_uses_are_found():
+    tree = ast.parse("self._mine, result._replace(x=1), other._secret, self.part._secret, type(self)._kind, f.__name__")
+    assert private_uses(tree) == {"other._secret", "self.part._secret", "type(self)._kind"}
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "pyarrow", "sklearn", "trimesh"])
+def test_help_does_not_wait_for(module, loaded_by_the_command_line):
+    assert module not in loaded_by_the_command_line
+
+
+@pytest.fixture(scope="module")
+def loaded_by_the_command_line():
+    code = "import sys, jaxgeodp.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "jaxgeodp.cli.face" in done.stdout.split()
+    return done.stdout.split()
