@@ -318,6 +318,23 @@ def test_a_refusal_comes_before_the_charge(tmp_path, name):
     assert spent(tmp_path / "budget.db", REFUSED[name], PureDP(10.0)) == 0
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "way", "message"),
+    [
+        (LaplaceMechanism, {"numerics": "grid"}, "LaplaceMechanism: numerics='grid' is for mechanisms in the tangent"),
+        (TangentLaplace, {"delta": 1e-6}, "TangentLaplace: delta is for mechanisms with a density"),
+        (TangentLaplace, {"delta": 1e-6, "numerics": "grid"}, "two ways of releasing; choose one"),
+        (KNGMechanism, {"delta": 2.0}, "delta must be below 1"),
+        (KNGMechanism, {"numerics": "exact"}, "must be 'idealized' or 'grid'"),
+    ],
+)
+def test_a_way_that_a_mechanism_has_not_is_refused(tmp_path, mechanism, way, message):
+    ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
+    with pytest.raises(ValueError, match=message):
+        mechanism(BALLS["sphere"], 1.0).release(np.stack([BALLS["sphere"].center] * N), ledger, **way)
+    assert ledger.account().releases == 0
+
+
 def test_a_charge_before_compiling_is_caught(tmp_path, monkeypatch):
     """Planted: programs that are compiled when they are called."""
     from jaxgeodp.mechanisms import density

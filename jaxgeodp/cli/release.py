@@ -112,13 +112,10 @@ def release(
             ball = GeodesicBall(space, read_center(center, space, header), radius)
             more = {"statistic": statistics[statistic]()} if len(entry.statistics) > 1 else {}
             chosen = mechanism_named(mechanism, ball, given, calibration, **more)
-            options = {"delta": delta} if delta else {}
-            options |= {} if numerics == "idealized" else {"numerics": numerics}
-            options |= {} if book is None else {"ledger": book}
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # Room on the disk before the charge: a value that cannot be written would be lost.
             with reserved(out, record_room(numbers), replace=overwrite) as write:
-                result = chosen.release(records, **options)
+                result = chosen.release(records, book, delta=delta, numerics=numerics)
                 write(result.to_json())
     say(
         f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {parameter} = {given!r}, "

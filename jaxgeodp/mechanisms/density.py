@@ -23,8 +23,7 @@ from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism, Procedure
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven, PureDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release, idealized
+from jaxgeodp.privacy.release import idealized
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
@@ -104,21 +103,7 @@ class DensityMechanism(Mechanism):
         """
         return self._draws(key, self._records(data), num).points
 
-    def release(self, data, ledger: Ledger | None = None, *, delta: float = 0.0) -> Release:
-        """See `Mechanism.release`.
-
-        Args:
-            data: (n, \\*shape), n >= 2.
-            ledger: charged before anything is drawn.
-            delta: 0 for a pure release, whose running time depends on the data. Above 0, in (0, 1), the number of
-                proposals is fixed by public numbers, so that time tells nothing, and the guarantee is (epsilon, delta):
-                with a probability below delta/(1 + e^epsilon) none is accepted, and the public centre is released.
-
-        Raises:
-            ValueError: see `Mechanism.release`; or too many proposals would be needed (dimension above about 6).
-        """
-        if delta == 0.0:
-            return super().release(data, ledger)
+    def _fixed_time_procedure(self, delta):
         guarantee = ApproximateDP(self.epsilon, delta)
         if self.calibration == "paper":
             raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
@@ -145,8 +130,7 @@ class DensityMechanism(Mechanism):
             calibration = self.calibrate(n)
             return calibration._replace(theorem=calibration.theorem + addition)
 
-        procedure = Procedure(ready, calibrate, lambda _: guarantee, sampler, idealized(timing))
-        return self._release(data, procedure, ledger)
+        return Procedure(ready, calibrate, lambda _: guarantee, sampler, idealized(timing))
 
     # Machinery ---------------------------------------------------------------------------------------
 

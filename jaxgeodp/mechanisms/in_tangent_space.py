@@ -17,8 +17,6 @@ from jaxgeodp.mechanisms.additive import AdditiveMechanism
 from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism, Procedure
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 from jaxgeodp.statistics.records import points_and_weights
@@ -54,23 +52,6 @@ class _InTangentSpace:
                 f"too large for double precision on {manifold}, which needs at most {max(room, 0.0) / lengths:.4g}: "
                 "raise the privacy parameter or n, or lower the radius."
             )
-
-    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
-        """One private release, with randomness from the operating system; see `Mechanism.release`.
-
-        Args:
-            data: (n, \\*shape), n >= 2.
-            ledger: charged before anything is drawn.
-            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid", where the vector has
-                integer coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
-                (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
-                as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
-
-        Raises:
-            ValueError: see `Mechanism.release`, or another word for ``numerics``.
-        """
-        on_grid = grid.check_numerics(type(self).__name__, numerics)
-        return self._release(data, self._grid_procedure() if on_grid else self._procedure(), ledger)
 
     def _grid_procedure(self):
         gaussian = self._law == "gaussian"

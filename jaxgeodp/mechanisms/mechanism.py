@@ -20,6 +20,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domain import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -147,19 +148,48 @@ class Mechanism(abc.ABC):
 
     # Data meet the mechanism -------------------------------------------------------------------------
 
-    def release(self, data, ledger: Ledger | None = None) -> Release:
+    def release(
+        self, data, ledger: Ledger | None = None, *, delta: float = 0.0, numerics: str = "idealized"
+    ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
         Args:
             data: (n, \\*shape), n >= 2. A record outside the ball is clipped, a record that is no point
                 becomes the centre; neither is reported.
             ledger: charged before anything is drawn.
+            delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`), whose running
+                time otherwise depends on the data: the number of proposals is then fixed by public numbers and the
+                guarantee is (epsilon, delta). With a probability below delta/(1 + e^epsilon) none is accepted, and
+                the public centre is released.
+            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid" for mechanisms in the
+                tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`): the vector has integer
+                coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
+                (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
+                as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, no such distribution exists (see `scale`), or the ledger
-                has not enough left.
+            ValueError: wrong shape, fewer than two records, no such distribution exists (see `scale`), a way of
+                releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
+                about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
-        return self._release(data, self._procedure(), ledger)
+        on_grid = grid.check_numerics(type(self).__name__, numerics)
+        if on_grid and delta != 0.0:
+            raise InputError(f"{type(self).__name__}: delta and numerics='grid' are two ways of releasing; choose one.")
+        if on_grid:
+            return self._release(data, self._grid_procedure(), ledger)
+        return self._release(data, self._procedure() if delta == 0.0 else self._fixed_time_procedure(delta), ledger)
+
+    def _grid_procedure(self) -> Procedure:
+        raise InputError(
+            f"{type(self).__name__}: numerics='grid' is for mechanisms in the tangent space (TangentLaplace, "
+            "WrappedLaplace, WrappedGaussian)."
+        )
+
+    def _fixed_time_procedure(self, delta: float) -> Procedure:
+        raise InputError(
+            f"{type(self).__name__}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism); the time "
+            "of this one tells nothing."
+        )
 
     def _procedure(self) -> Procedure:
         return Procedure(
