@@ -9,10 +9,12 @@ there, and the sum of its eigenvalues is k(t, t) = 1. All that the mechanisms ne
 import abc
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum
@@ -21,6 +23,9 @@ _FEWEST_SAMPLES = 4
 # Smallest eigenvalue, added where a kernel's own is smaller: noise must cover all directions into which rounding leaks.
 FLOOR = 1e-12
 _ORDERS = (0.5, 1.5, 2.5)
+
+#: One number for all curves, or one for each, shape (J,).
+PerCurve = float | np.ndarray | jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +39,7 @@ class Kernel(abc.ABC):
         ValueError: a parameter is out of range.
     """
 
-    length_scale: float
+    length_scale: PerCurve
 
     def __post_init__(self):
         scale = positive_numbers(type(self).__name__, "length_scale", self.length_scale)
@@ -51,11 +56,11 @@ class Kernel(abc.ABC):
         """Quadrature weights of the samples, shape (m,), with sum 1."""
 
     @abc.abstractmethod
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """The kernel as a function of the distance of two places, for one length scale."""
 
     @abc.abstractmethod
-    def covariance(self, m: int):
+    def covariance(self, m: int) -> jax.Array:
         """The kernel at all pairs of samples, shape (m, m), or (J, m, m) for J length scales."""
 
     @abc.abstractmethod
@@ -63,7 +68,7 @@ class Kernel(abc.ABC):
         """Eigenvalues, at least `FLOOR`, and eigenfunctions of the operator on m samples."""
 
     @abc.abstractmethod
-    def smooth(self, curves, penalty):
+    def smooth(self, curves, penalty) -> jax.Array:
         """K (K + penalty)^-1 applied to curves (..., m); differentiable in length scale and penalty.
 
         Args:
@@ -81,7 +86,7 @@ class Kernel(abc.ABC):
     def check_samples(self, m: int) -> None:
         """Raise ValueError where m samples are too few for the kernel: their spacing must not exceed its length."""
         positive_integer(type(self).__name__, "the number of samples m", m, _FEWEST_SAMPLES)
-        if isinstance(self.length_scale, jax.core.Tracer):
+        if isinstance(self.length_scale, Tracer):
             return
         shortest = float(np.min(self.length_scale))
         needed = math.ceil(self._extent / shortest - 1e-9)
@@ -91,7 +96,7 @@ class Kernel(abc.ABC):
                 f"at {needed} points or more, or raise the length scale."
             )
 
-    def sample(self, key, shape, m: int):
+    def sample(self, key: jax.Array, shape: Sequence[int], m: int) -> jax.Array:
         """Exact draws of the Gaussian process with this covariance.
 
         Args:
@@ -106,7 +111,7 @@ class Kernel(abc.ABC):
         white = jax.random.normal(key, (*shape, m)) / jnp.sqrt(self.weights(m))
         return spectrum.apply(jnp.sqrt(spectrum.eigenvalues), white)
 
-    def _profiles(self, distance):
+    def _profiles(self, distance) -> jax.Array:
         """`profile` of an array of distances; the axis of J length scales comes first."""
         leaves, static = self.tree_flatten()
 
@@ -147,7 +152,9 @@ class _Periodic(Kernel):
     The operator is a circular convolution: its eigenfunctions are the Fourier modes, exactly.
     """
 
-    _extent = 2.0 * math.pi
+    @property
+    def _extent(self):
+        return 2.0 * math.pi
 
     def nodes(self, m):
         """See `Kernel.nodes`: angles."""
@@ -157,7 +164,7 @@ class _Periodic(Kernel):
         """See `Kernel.weights`."""
         return np.full(m, 1.0 / m)
 
-    def _first_row(self, m):
+    def _first_row(self, m) -> jax.Array:
         place = np.arange(m)
         return self._profiles(jnp.asarray(2.0 * math.pi / m * np.minimum(place, m - place)))
 
@@ -208,11 +215,12 @@ class PeriodicKernel(_Periodic):
             )
         object.__setattr__(self, "smoothness", float(self.smoothness))
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         # The power has no derivative at 0.
         away = distance > 0
-        return jnp.where(away, jnp.exp(-((jnp.where(away, distance, 1.0) / self.length_scale) ** self.smoothness)), 1.0)
+        safe = jnp.where(away, distance, 1.0)
+        return jnp.where(away, jnp.exp(-((safe / self.length_scale) ** self.smoothness)), 1.0)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -236,7 +244,7 @@ class PeriodicMatern(_Periodic):
             raise InputError(f"PeriodicMatern: order must be 0.5, 1.5 or 2.5, got {self.order!r}.")
         object.__setattr__(self, "order", float(self.order))
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         rate = jnp.asarray(math.sqrt(2.0 * self.order) / self.length_scale, distance.dtype)
         return _wound(self.order, rate, distance) / _wound(self.order, rate, jnp.zeros((), distance.dtype))
@@ -270,7 +278,7 @@ class PeriodicRBF(_Periodic):
         length_scale: in radians, above 0; one number or one per curve, shape (J,).
     """
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         return jnp.exp(-2.0 * (jnp.sin(distance / 2.0) / self.length_scale) ** 2)
 
@@ -296,13 +304,15 @@ class IntervalKernel(Kernel):
 
     order: float = 1.5
 
-    _extent = 1.0
-
     def __post_init__(self):
         super().__post_init__()
         if self.order not in (*_ORDERS, math.inf):
             raise InputError(f"IntervalKernel: order must be 0.5, 1.5, 2.5 or infinity, got {self.order!r}.")
         object.__setattr__(self, "order", float(self.order))
+
+    @property
+    def _extent(self):
+        return 1.0
 
     def nodes(self, m):
         """See `Kernel.nodes`."""
@@ -314,7 +324,7 @@ class IntervalKernel(Kernel):
         weights[[0, -1]] /= 2.0
         return weights
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         if math.isinf(self.order):
             return jnp.exp(-0.5 * (distance / self.length_scale) ** 2)
@@ -350,9 +360,9 @@ class IntervalKernel(Kernel):
         return curves - penalty * jnp.moveaxis(rest, -1, 0).reshape(curves.shape) / roots
 
 
-def positive_numbers(owner: str, name: str, value):
+def positive_numbers(owner: str, name: str, value) -> PerCurve:
     """A float, or a read-only array of shape (J,), all finite and above 0; tracers pass."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return value
     if np.ndim(value) == 0:
         positive_number(owner, name, value)
