@@ -119,8 +119,9 @@ class Sweep:
         manifold = manifold_named(self.manifold, self.size)
         if self.data == "digits":
             return self._digits(manifold)
-        outlines = self.data == "outlines" and isinstance(manifold, PlanarShapes)
-        center = OutlineData.template(manifold) if outlines else manifold.origin
+        center = manifold.origin
+        if self.data == "outlines" and isinstance(manifold, PlanarShapes):
+            center = OutlineData.template(manifold)
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
