@@ -258,9 +258,9 @@ def plan(
 def info() -> None:
     """Print versions and the devices that JAX sees."""
     import jax
-    import jaxlib
+    import jaxlib.version
 
     devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
     typer.echo(f"jaxgeodp {__version__}")
-    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.__version__}")
+    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
     typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")

@@ -1,5 +1,6 @@
 """The command `jaxgeodp audit`."""
 
+import functools
 import math
 from typing import Annotated
 
@@ -62,19 +63,18 @@ def audit(
                     seed=seed,
                     progress=lambda done: bar.advance(task, done),
                 )
-    print_ = {"soft_wrap": True, "highlight": False}
-    OUTPUT.print(f"{type(chosen).__name__} on {space}, radius {radius:g}, n = {n}: {chosen.guarantee}", **print_)
-    OUTPUT.print("neighbours  lower bound  P(event | data)  P(event | neighbour)", **print_)
+    say = functools.partial(OUTPUT.print, soft_wrap=True, highlight=False)
+    say(f"{type(chosen).__name__} on {space}, radius {radius:g}, n = {n}: {chosen.guarantee}")
+    say("neighbours  lower bound  P(event | data)  P(event | neighbour)")
     for name, result in found.items():
         bound = "none" if math.isinf(result.lower_bound) and result.lower_bound < 0 else f"{result.lower_bound:.4f}"
         with_data, with_neighbour = result.probabilities
-        OUTPUT.print(f"{name:10}  {bound:>11}  {with_data:15.6f}  {with_neighbour:20.6f}", **print_)
+        say(f"{name:10}  {bound:>11}  {with_data:15.6f}  {with_neighbour:20.6f}")
     worst = max(found.values(), key=lambda result: result.lower_bound)
     verdict = "BROKEN" if worst.violated else "not contradicted"
-    OUTPUT.print(
+    say(
         f"{needed[2:]} >= {worst.lower_bound:.4f} with confidence 1 - {level:g}, promised {given:g}: {verdict}. "
-        f"{draws:,} draws from each law; finding nothing proves nothing.",
-        **print_,
+        f"{draws:,} draws from each law; finding nothing proves nothing."
     )
     if worst.violated:
         raise typer.Exit(1)

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import pathlib
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from jaxgeodp.cli.frame import OUTPUT, record_room, shown
 from jaxgeodp.files import reserved
 from jaxgeodp.privacy.grid import check_numerics
 from jaxgeodp.privacy.ledger import Ledger
+
+_Value = TypeVar("_Value")
 
 _MU = 3.0
 # Radial curves of a face, as `FaceTemplate.from_file` has them.
@@ -60,7 +62,7 @@ def process_folder(call: FolderCall) -> None:
     from jaxgeodp.surfaces.folder import make_private, process_faces
     from jaxgeodp.surfaces.mesh_files import file_triangles
 
-    mu = _checked_numbers(call)
+    mu, nose, up = _checked_numbers(call)
     check_numerics("face", call.numerics)
     files, own = _files(call)
     out, private = _places(call)
@@ -80,8 +82,8 @@ def process_folder(call: FolderCall) -> None:
         with progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
-                call.nose,
-                call.up,
+                nose,
+                up,
                 public,
                 _RIDGE if call.registration else None,
                 call.fill_holes,
@@ -94,7 +96,7 @@ def process_folder(call: FolderCall) -> None:
                 triangles,
             )
         report = shown(private / "report.csv")
-        if call.prepare:
+        if write is None:
             _say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
         release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
@@ -141,9 +143,8 @@ def _strength(guarantee):
 
 
 def _checked_numbers(call):
-    for name, value in (("--template", call.template), ("--nose", call.nose), ("--up", call.up)):
-        if value is None:
-            raise InputError(f"face needs {name}; it is public, and no default would be right.")
+    _given("--template", call.template)
+    nose, up = _given("--nose", call.nose), _given("--up", call.up)
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
         raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
@@ -152,7 +153,13 @@ def _checked_numbers(call):
         read_norm_bound(call.norm_bound, _CURVES)
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
-    return mu
+    return mu, nose, up
+
+
+def _given(name: str, value: _Value | None) -> _Value:
+    if value is None:
+        raise InputError(f"face needs {name}; it is public, and no default would be right.")
+    return value
 
 
 def _guarantee(design, numerics):

@@ -141,16 +141,17 @@ def _demo(out):
         "template alone (no data)": [alone[0]] * len(_MUS),
         f"mean of {_DEMO_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
     }
+    noisy = {}
     for mu in _MUS:
         release = design_faces(template.curves, public.curves, _DEMO_FACES, mu).release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")
         pictures.append((f"private, μ = {mu:g}", release.value))
         rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
-        noisy = {
+        pointwise = {
             "noise on every point, one bound for a face": points_together(study, mu),
             "noise on every point, bounds by coordinate": points_alone(study, mu),
         }
-        noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
+        noisy = {name: mechanism.release(people.points).value for name, mechanism in pointwise.items()}
         for name, value in noisy.items():
             rows.setdefault(name, []).append(squared_error(value, point_mean))
     _draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])

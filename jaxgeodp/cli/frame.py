@@ -6,6 +6,7 @@ contains a private value.
 
 import contextlib
 import hashlib
+import io
 import os
 import pathlib
 import platform
@@ -53,7 +54,7 @@ def _fail(message: str, code: int) -> None:
 def robust_output():
     """Whatever the encoding of the console: no character stops a message; and a full output is an error in words."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         yield
@@ -109,7 +110,7 @@ def use_compilation_cache() -> None:
     """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
@@ -121,13 +122,13 @@ def use_compilation_cache() -> None:
 
 def _machine() -> str:
     """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
-    import jaxlib
+    import jaxlib.version
 
     words = {platform.machine(), platform.processor()}
     with contextlib.suppress(OSError):  # Linux only
         lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
-    return f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
+    return f"jaxlib-{jaxlib.version.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
 
 
 @contextlib.contextmanager

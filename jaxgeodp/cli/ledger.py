@@ -51,12 +51,15 @@ def init(
         from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
         from jaxgeodp.privacy.ledger import add_budget
 
-        if sum(number is not None for number in (epsilon, mu, rho)) != 1 or (delta is not None and epsilon is None):
-            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
-        if epsilon is not None:
+        one = sum(number is not None for number in (epsilon, mu, rho)) == 1
+        if one and epsilon is not None:
             budget = PureDP(epsilon) if delta is None else ApproximateDP(epsilon, delta)
+        elif one and delta is None and mu is not None:
+            budget = GaussianDP(mu)
+        elif one and delta is None and rho is not None:
+            budget = ZeroConcentratedDP(rho)
         else:
-            budget = GaussianDP(mu) if mu is not None else ZeroConcentratedDP(rho)
+            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
         ledger = add_budget(path, budget, dataset)
     _say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
 

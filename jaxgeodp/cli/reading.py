@@ -68,7 +68,7 @@ def read_center(center: str, manifold: Manifold, header: bool = False) -> np.nda
                 continue
             if found == manifold:
                 break
-    if found != manifold:
+    if found != manifold or points is None:
         raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
     projected = np.asarray(manifold.project(points[0]))
     if not np.all(np.isfinite(projected)):
@@ -103,9 +103,9 @@ def _read(path, suffix, array, header):
     if suffix == ".npy":
         return read_npy(path)
 
-    def choose(names):
+    def choose(names: list[str]) -> str:
         chosen = names[0] if array is None and len(names) == 1 else array
-        if chosen not in names:
+        if chosen is None or chosen not in names:
             raise InputError(f"{path}: choose one of its arrays with --array: {listed(names)}.")
         return chosen
 

@@ -74,7 +74,7 @@ def simulate(
             raise InputError("simulate needs one of --epsilon and --mu.")
         description = Sweep(
             manifold, radius, (mechanism,), (n,), size, calibrations=(calibration,), data=data, replicates=replicates,
-            seed=seed, **given,
+            seed=seed, epsilon=given.get("epsilon", ()), mu=given.get("mu", ()),
         )  # fmt: skip
         (cell,) = description.cells()
         if cell.calibration != calibration:
@@ -105,7 +105,7 @@ def simulate(
 
 def print_summary(rows) -> None:
     """The table of a sweep."""
-    cells = [("cell", "scale", "distance", "euclidean", "on manifold")]
+    cells: list[tuple[str, ...]] = [("cell", "scale", "distance", "euclidean", "on manifold")]
     for row in rows:
         if "refusal" in row:
             cells.append((row["label"], "-", "-", "-", row["refusal"]))
