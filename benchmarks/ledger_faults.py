@@ -73,6 +73,7 @@ def plain_release(ledger):
 
     return make_release(
         draw,
+        fallback=0.0,
         ledger=ledger,
         guarantee=PureDP(EPSILON),
         theorem="none",

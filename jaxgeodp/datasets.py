@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from scipy import ndimage
@@ -176,8 +177,9 @@ def template_image(digit: int) -> np.ndarray:
 def _load() -> tuple[np.ndarray, np.ndarray]:
     # Imported here so that the templates, and the rest of the library, work without scikit-learn.
     from sklearn.datasets import load_digits
+    from sklearn.utils import Bunch
 
-    data = load_digits()
+    data = cast(Bunch, load_digits())  # a pair only if asked for
     return data.images / 16.0, data.target
 
 
@@ -215,7 +217,7 @@ def _outer_contour(image: np.ndarray) -> np.ndarray | None:
     fine = ndimage.gaussian_filter(fine, SMOOTHING * UPSAMPLING, mode="constant")
     axis = ((np.arange(len(fine)) + 0.5) / UPSAMPLING - PADDING) * (2.0 / SIDE) - 1.0
     # The padding keeps the border of the fine grid below the level, so that every contour closes.
-    contours = contour_generator(x=axis, y=-axis, z=fine).lines(LEVEL)
+    contours = cast(list[np.ndarray], contour_generator(x=axis, y=-axis, z=fine).lines(LEVEL))
     if not contours:
         return None
     longest = max(contours, key=lambda contour: _arc_length(contour)[-1])

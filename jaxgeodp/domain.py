@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import map_in_blocks
 from jaxgeodp.checks import InputError, positive_number
@@ -16,7 +18,7 @@ _CENTER_TOLERANCE = 1e-5
 
 
 @jax.tree_util.register_pytree_node_class
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
 class GeodesicBall:
     """The closed ball of ``radius`` around ``center``; both are public.
 
@@ -34,32 +36,33 @@ class GeodesicBall:
     """
 
     manifold: Manifold
-    center: jax.Array
+    center: np.ndarray | jax.Array
     radius: float
 
-    def __post_init__(self):
-        positive_number("GeodesicBall", "radius", self.radius)
-        manifold = self.manifold
+    def __init__(self, manifold: Manifold, center: ArrayLike | Sequence, radius: float):
+        """See the class."""
+        positive_number("GeodesicBall", "radius", radius)
         kind = complex if manifold.dtype_kind == "complex" else float
-        given = np.asarray(self.center)
+        given = np.asarray(center)
         # In double precision, whatever JAX's default is; and a ball may be made while another function is traced.
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
             points = manifold.as_points(given)
             points = points if points is given else manifold.project(jnp.asarray(points, kind))
-            center = np.array(points, dtype=kind)  # a copy
-            if center.shape != manifold.shape:
+            point = np.array(points, dtype=kind)  # a copy
+            if point.shape != manifold.shape:
                 raise InputError(
-                    f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {center.shape}."
+                    f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {point.shape}."
                 )
-            on_manifold = bool(manifold.belongs(jnp.asarray(center), _CENTER_TOLERANCE))
+            on_manifold = bool(manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE))
         if not on_manifold:
             raise InputError(
                 f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "
                 "precision can hold; project it first."
             )
-        center.setflags(write=False)
-        object.__setattr__(self, "center", center)
-        object.__setattr__(self, "radius", float(self.radius))
+        point.setflags(write=False)
+        object.__setattr__(self, "manifold", manifold)
+        object.__setattr__(self, "center", point)
+        object.__setattr__(self, "radius", float(radius))
 
     @property
     def satisfies_assumption(self) -> bool:
@@ -71,22 +74,22 @@ class GeodesicBall:
         """The ball of the same radius to which `Manifold.to_home` carries this one."""
         return self._replaced(self.manifold.home(jnp.asarray(self.center)))
 
-    def to_home(self, x):
+    def to_home(self, x) -> jax.Array:
         """A point where `at_home` lies; see `Manifold.to_home`."""
         return self.manifold.to_home(jnp.asarray(self.center, x.dtype), x)
 
-    def from_home(self, x):
+    def from_home(self, x) -> jax.Array:
         """A point back from where `at_home` lies; the centre in place of what double precision cannot hold."""
         center = jnp.asarray(self.center, x.dtype)
         point = self.manifold.from_home(center, x)
         return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
 
-    def contains(self, x):
+    def contains(self, x) -> jax.Array:
         """Whether a point lies in the ball; boolean array of shape ()."""
         home = self.manifold.home(jnp.asarray(self.center, x.dtype))
         return self.manifold.dist(home, self.to_home(x)) <= self.radius
 
-    def clip(self, points):
+    def clip(self, points: ArrayLike) -> jax.Array:
         """Map raw records into the ball, each on its own (so that adjacent data stay adjacent).
 
         A record outside is moved along its geodesic to the boundary; a record that is no point at all
@@ -101,16 +104,16 @@ class GeodesicBall:
         """
         return self._map(self._clip_one, points)
 
-    def clip_to_home(self, points):
+    def clip_to_home(self, points: ArrayLike) -> jax.Array:
         """`clip`, but carried into the ball `at_home`, where no digit is lost to where the centre lies."""
         return self._map(self._clip_to_home, points)
 
-    def pull_inside(self, point):
+    def pull_inside(self, point) -> jax.Array:
         """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
         center = jnp.asarray(self.center, point.dtype)
         return _pulled(self.manifold, center, point, self.radius)[0]
 
-    def _map(self, function, points):
+    def _map(self, function, points) -> jax.Array:
         points = self.manifold.as_points(jnp.asarray(points))
         points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
         shape = self.manifold.shape
@@ -120,22 +123,22 @@ class GeodesicBall:
             raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
         return map_in_blocks(function, points)
 
-    def _clip_one(self, record):
+    def _clip_one(self, record: jax.Array) -> jax.Array:
         point = self._point(record)
         kept, unchanged = self._kept(self.to_home(point))
         return jnp.where(unchanged, point, self.from_home(kept))
 
-    def _clip_to_home(self, record):
+    def _clip_to_home(self, record: jax.Array) -> jax.Array:
         return self._kept(self.to_home(self._point(record)))[0]
 
-    def _point(self, record):
+    def _point(self, record: jax.Array) -> jax.Array:
         """The point that a record is; the centre if it is none."""
         manifold = self.manifold
         center = jnp.asarray(self.center, record.dtype)
         valid = manifold.admissible(record)
         return jnp.where(valid, manifold.project(jnp.where(valid, record, center)), center)
 
-    def _kept(self, point):
+    def _kept(self, point: jax.Array) -> tuple[jax.Array, jax.Array]:
         """A point of the ball `at_home` for any point there, and whether it is the same.
 
         The measured distance of a point may be wrong by half the margin: what is measured within the other half is
@@ -147,7 +150,7 @@ class GeodesicBall:
         inside = manifold.dist(home, moved) <= self.radius * (1.0 - 0.5 * margin)
         return jnp.where(inside, moved, home), ~outside
 
-    def _margin(self, dtype):
+    def _margin(self, dtype) -> jax.Array:
         """How far inside the rim clipped records stay, relative to the radius: twice what a distance may be wrong by.
 
         Distances have the rounding of coordinates, which are of the size of the origin's; at distance r of it they and
@@ -174,7 +177,9 @@ class GeodesicBall:
         return ball
 
 
-def _pulled(manifold, center, point, radius):
+def _pulled(
+    manifold: Manifold, center: jax.Array, point: jax.Array, radius: float | jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """A point moved towards the centre until it is within the radius, and whether it was outside."""
     length = manifold.dist(center, point)
     outside = ~(length <= radius)

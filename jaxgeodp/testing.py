@@ -141,7 +141,7 @@ def exp_at_zero(manifold, dtype):
 def round_trips(manifold, dtype):
     """log inverts exp; the distance is the length of the logarithm, from 1e-7 to most of the injectivity radius."""
     points = random_points(manifold, dtype, _BATCH)
-    lengths = longest(manifold) * jnp.resize(jnp.asarray(_LENGTHS, dtype), _BATCH)
+    lengths = longest(manifold) * jnp.resize(jnp.asarray(_LENGTHS, dtype), (_BATCH,))
     tangents = random_tangents(manifold, points)
     tangents = tangents * lengths.reshape(-1, *(1,) * len(manifold.shape)).astype(tangents.dtype)
     ends = jax.vmap(manifold.exp)(points, tangents)

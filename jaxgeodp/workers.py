@@ -12,6 +12,8 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from jaxgeodp.checks import InputError
@@ -61,9 +63,16 @@ def in_processes(
             yield number, how, ended.get(number)
 
 
-def _by_team(owner, function, jobs, waiting, size, ended):
+def _by_team(
+    owner: str,
+    function: Callable[..., Any],
+    jobs: Sequence[tuple],
+    waiting: collections.deque[int],
+    size: int,
+    ended: dict[int, Ended],
+) -> Iterator[tuple[int, Any, None]]:
     """Take jobs from ``waiting`` until none is left, or all workers have ended; jobs they were at go to ``ended``."""
-    team = {}
+    team: dict[Connection, BaseProcess] = {}
     at: dict[Any, int | None] = {}
     finished = False
     try:
@@ -71,7 +80,7 @@ def _by_team(owner, function, jobs, waiting, size, ended):
             process, connection = _start()
             team[connection] = process
         while team:
-            for connection in multiprocessing.connection.wait(list(team)):
+            for connection in _ready(team):
                 try:
                     answer = connection.recv()
                 except (EOFError, OSError):
@@ -82,18 +91,19 @@ def _by_team(owner, function, jobs, waiting, size, ended):
                             f"{owner}: its worker processes end before they begin; call it under "
                             "\"if __name__ == '__main__':\", or with workers=1."
                         ) from None
-                    if at[connection] is not None:
-                        ended[at[connection]] = Ended(process.exitcode)
+                    lost = at[connection]
+                    if lost is not None:
+                        ended[lost] = Ended(process.exitcode)
                     continue
                 if connection not in at:
                     _send(connection, function)
                 number = at.get(connection)
-                at[connection] = waiting.popleft() if waiting else None
-                if at[connection] is None:
+                following = at[connection] = waiting.popleft() if waiting else None
+                if following is None:
                     connection.close()
                     team.pop(connection).join(_PATIENCE)
                 else:
-                    _send(connection, jobs[at[connection]])
+                    _send(connection, jobs[following])
                 if number is not None:
                     yield number, answer, None
         finished = True
@@ -102,7 +112,13 @@ def _by_team(owner, function, jobs, waiting, size, ended):
             _end(team)
 
 
-def _start():
+def _ready(team: dict[Connection, BaseProcess]) -> list[Connection]:
+    """The connections of a team on which something, or their end, waits to be read."""
+    ready = multiprocessing.connection.wait(list(team))
+    return [connection for connection in team if connection in ready]
+
+
+def _start() -> tuple[BaseProcess, Connection]:
     # Forking would copy JAX's threads in an unknown state. The function goes through the pipe: starting would wait for
     # ever for a process that ends before it has read its arguments, if they are large.
     context = multiprocessing.get_context("spawn")
@@ -156,5 +172,7 @@ def _serve(connection):
 
 
 def _end_with_parent():
-    multiprocessing.parent_process().join()
-    os._exit(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:  # a worker has one
+        parent.join()
+        os._exit(1)

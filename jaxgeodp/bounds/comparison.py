@@ -5,6 +5,7 @@ For half the squared distance to a point at distance s, the eigenvalues of the H
 """
 
 import math
+from typing import overload
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +15,19 @@ import numpy as np
 _LEAST_ANGLE = 1e-9
 
 
+@overload
+def h_max(distance: float, curvature: float) -> float: ...
+@overload
+def h_max(distance: jax.Array, curvature: float) -> jax.Array | float: ...
 def h_max(distance, curvature: float):
     """``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
     return _over(distance * math.sqrt(curvature), math.tan, jnp.tan) if curvature > 0 else 1.0
 
 
+@overload
+def h_min(distance: float, curvature: float) -> float: ...
+@overload
+def h_min(distance: jax.Array, curvature: float) -> jax.Array | float: ...
 def h_min(distance, curvature: float):
     """``s sqrt|k| coth(s sqrt|k|)`` for k < 0, else 1: upper bound of the Hessian, increasing in s."""
     return _over(distance * math.sqrt(-curvature), math.tanh, jnp.tanh) if curvature < 0 else 1.0

@@ -48,7 +48,7 @@ class NormalizerBound:
         return self.flux * (1.0 + _MARGIN) * math.exp(min(_log_boundary_share(self, scale), 700.0))
 
 
-def normalizer_bound(ball: GeodesicBall, support_radius: float) -> NormalizerBound | None:
+def normalizer_bound(ball: "GeodesicBall | _PublicRadius", support_radius: float) -> NormalizerBound | None:
     """The constants for a support of radius R > r, or infinite on Euclidean space; None where nothing is proven."""
     manifold, r = ball.manifold, ball.radius
     lowest, highest = manifold.curvature_bounds
@@ -246,6 +246,7 @@ def best_support_radius(manifold: Manifold, radius: float, limit: float, n: int,
             return math.inf
         return calibrated_scale(bound, _gradient_estimate(ball, n, reach), n, epsilon)
 
+    found = top
     candidates = radius + (top - radius) * np.linspace(0.0, 1.0, 34)[1:-1]
     for _ in range(2):
         scales = [scale(reach) for reach in candidates]

@@ -112,9 +112,10 @@ def power_growth(manifold: Manifold, center, pull, points, farthest, power: floa
     """
     frame = manifold.frame(center)
     logs = jax.vmap(lambda y: manifold.coordinates(center, manifold.log(center, y), frame))(points)
-    distances = jnp.linalg.norm(logs, axis=1)
+    distances: jax.Array = jnp.linalg.norm(logs, axis=1)
     # Closer than rounding tells: at c. What is then claimed of shorter distances concerns no floating-point draw.
-    distances = jnp.where(distances > 64.0 * jnp.finfo(distances.dtype).eps, distances, 0.0)
+    apart: jax.Array = distances > 64.0 * jnp.finfo(distances.dtype).eps
+    distances = jnp.where(apart, distances, 0.0)
     units = jnp.where(distances[:, None] > 0, logs / jnp.where(distances > 0, distances, 1.0)[:, None], 0.0)
     return PowerGrowth(power, farthest, manifold.curvature_bounds, pull, distances, units)
 

@@ -159,13 +159,14 @@ def _draw_covariances(study, path):
     plotting.draw_matrix(axes[0, 0], correlations, FEATURES, 1.0, "PuOr_r")
     axes[1, 0].set_title(f"public centre (font)\ndistance {study.distance(study.ball.center):.3f}", fontsize=9)
     plotting.draw_matrix(axes[1, 0], _log_ratio(study.ball.center, study.mean), FEATURES, RATIO_LIMIT)
+    images = []
     for row, name in enumerate(_MECHANISMS):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 1]
             panel.set_title(fontsize=9, **study.heading(name, epsilon))
             ratio = _log_ratio(study.releases[name, epsilon], study.mean)
-            image = plotting.draw_matrix(panel, ratio, FEATURES, RATIO_LIMIT)
-    bar = figure.colorbar(image, ax=axes, extend="both", shrink=0.8, pad=0.01)
+            images.append(plotting.draw_matrix(panel, ratio, FEATURES, RATIO_LIMIT))
+    bar = figure.colorbar(images[-1], ax=axes, extend="both", shrink=0.8, pad=0.01)
     bar.set_label("log-ratio to the mean: white = nothing changed", fontsize=9)
     bar.ax.tick_params(labelsize=8)
     figure.suptitle(

@@ -74,9 +74,10 @@ def face_study(
     nose, up = generator.nose_tip, generator.nasion
     template = FaceTemplate.from_mesh(meshes[0], nose, up)
     faces = process_faces(meshes, nose, up, template, workers=workers, progress=progress)
+    vertices = np.asarray(faces.vertices)  # all meshes have the generator's triangles
     parts = slice(1, 1 + reference), slice(1 + reference, None)
-    public, private = (People(faces.curves[part], faces.vertices[part]) for part in parts)
-    return FaceStudy(generator, template, faces.vertices[0], public, private)
+    public, private = (People(faces.curves[part], vertices[part]) for part in parts)
+    return FaceStudy(generator, template, vertices[0], public, private)
 
 
 def points_alone(study: FaceStudy, mu: float) -> PointwiseGaussian:

@@ -10,6 +10,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
@@ -33,7 +34,7 @@ class Generator(Pytree, abc.ABC):
     ball: GeodesicBall
 
     @abc.abstractmethod
-    def records(self, key, count: int):
+    def records(self, key, count: int) -> jax.Array:
         """The first ``count`` records of the data set with this key, shape (count, \\*shape)."""
 
     def _point(self):
@@ -76,7 +77,7 @@ class WishartData(Generator):
 
     def records(self, key, count):
         """See `Generator.records`."""
-        size, dtype = self.ball.manifold.size, self._point().dtype
+        size, dtype = self.ball.manifold.shape[0], self._point().dtype
 
         def attempt(state):
             number, filled, points = state
@@ -111,20 +112,21 @@ class OutlineData(Generator):
             raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod
-    def template(manifold: PlanarShapes):
+    def template(manifold: PlanarShapes) -> jax.Array:
         """The shape without variation: a public centre."""
         return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
 
     def records(self, key, count):
         """See `Generator.records`."""
         manifold, center = self.ball.manifold, self._point()
+        (landmarks,) = manifold.shape
         shape_key, angle_key = jax.random.split(key)
         normals = jax.random.normal(shape_key, (count, _OUTLINE_PARAMETERS), real_dtype(center))
         angles = jax.random.uniform(angle_key, (count,), real_dtype(center), -math.pi, math.pi)
 
         def record(normal, angle):
             # Tails are cut: no outline crosses itself.
-            shape = manifold.project(_outline(2.0 * jnp.tanh(normal / 2.0), manifold.landmarks)).astype(center.dtype)
+            shape = manifold.project(_outline(2.0 * jnp.tanh(normal / 2.0), landmarks)).astype(center.dtype)
             return self.ball.pull_inside(shape) * jax.lax.complex(jnp.cos(angle), jnp.sin(angle))
 
         return jax.vmap(record)(normals, angles)
@@ -177,7 +179,7 @@ class ResampledData(Generator):
         points: (m, \\*shape); clipped into the ball.
     """
 
-    points: jax.Array
+    points: jax.Array | np.ndarray
 
     def __post_init__(self):
         with jax.enable_x64(True):

@@ -157,7 +157,7 @@ def _gathered(results):
 def _data(mesh, size, numbers, common):
     """Padded records and their mean, of each replicate."""
 
-    def replicate(number, generator, key, n):
+    def replicate(number, generator: Generator, key, n: jax.Array):
         points = generator.records(jax.random.fold_in(key, number), size)  # in the ball: nothing to clip
         weights = jnp.where(jnp.arange(size) < n, 1.0 / n, 0.0).astype(real_dtype(points))
         return WeightedRecords(points, weights), frechet_mean(generator.ball.manifold, points, weights)

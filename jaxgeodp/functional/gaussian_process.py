@@ -7,11 +7,12 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import compiled_ahead, like
 from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
-from jaxgeodp.functional.kernels import Kernel, positive_numbers
+from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.privacy import grid
@@ -74,9 +75,9 @@ class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bou
     """
 
     kernel: Kernel
-    penalty: float
-    norm_bound: float
-    mu: float
+    penalty: PerCurve
+    norm_bound: PerCurve
+    mu: PerCurve
     template: np.ndarray | None = None
     calibration: str = "tight"
     _known_curves: int | None = dataclasses.field(init=False, repr=False)
@@ -99,7 +100,7 @@ class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bou
             object.__setattr__(self, "template", template)
         object.__setattr__(self, "_known_curves", self._count())
 
-    def _count(self):
+    def _count(self) -> int | None:
         return curve_count(self.kernel.length_scale, self.penalty, self.norm_bound, self.mu, self.template)
 
     # Public quantities -------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bou
 
         The largest sqrt(lambda)/(lambda + penalty) of the spectrum on m samples.
         """
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
             values = self.kernel.spectrum(samples).eigenvalues
             return jnp.max(jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None]), axis=-1)
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
@@ -332,7 +333,7 @@ def _plain(value):
 
 def _number(value):
     """A float for a scalar; arrays and tracers as they are."""
-    return float(value) if np.ndim(value) == 0 and not isinstance(value, jax.core.Tracer) else value
+    return float(value) if np.ndim(value) == 0 and not isinstance(value, Tracer) else value
 
 
 @jax.jit

@@ -9,10 +9,12 @@ there, and the sum of its eigenvalues is k(t, t) = 1. All that the mechanisms ne
 import abc
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum
@@ -22,6 +24,9 @@ _FEWEST_SAMPLES = 4
 # Smallest eigenvalue, added where a kernel's own is smaller: noise must cover all directions into which rounding leaks.
 FLOOR = 1e-12
 _ORDERS = (0.5, 1.5, 2.5)
+
+#: One number for all curves, or one for each, shape (J,).
+PerCurve = float | np.ndarray | jax.Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +40,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         ValueError: a parameter is out of range.
     """
 
-    length_scale: float
+    length_scale: PerCurve
 
     def __post_init__(self):
         scale = positive_numbers(type(self).__name__, "length_scale", self.length_scale)
@@ -52,11 +57,11 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         """Quadrature weights of the samples, shape (m,), with sum 1."""
 
     @abc.abstractmethod
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """The kernel as a function of the distance of two places, for one length scale."""
 
     @abc.abstractmethod
-    def covariance(self, m: int):
+    def covariance(self, m: int) -> jax.Array:
         """The kernel at all pairs of samples, shape (m, m), or (J, m, m) for J length scales."""
 
     @abc.abstractmethod
@@ -64,7 +69,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         """Eigenvalues, at least `FLOOR`, and eigenfunctions of the operator on m samples."""
 
     @abc.abstractmethod
-    def smooth(self, curves, penalty):
+    def smooth(self, curves, penalty) -> jax.Array:
         """K (K + penalty)^-1 applied to curves (..., m); differentiable in length scale and penalty.
 
         Args:
@@ -82,7 +87,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
     def check_samples(self, m: int) -> None:
         """Raise ValueError where m samples are too few for the kernel: their spacing must not exceed its length."""
         positive_integer(type(self).__name__, "the number of samples m", m, _FEWEST_SAMPLES)
-        if isinstance(self.length_scale, jax.core.Tracer):
+        if isinstance(self.length_scale, Tracer):
             return
         shortest = float(np.min(self.length_scale))
         needed = math.ceil(self.extent / shortest - 1e-9)
@@ -92,7 +97,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
                 f"at {needed} points or more, or raise the length scale."
             )
 
-    def sample(self, key, shape, m: int):
+    def sample(self, key: jax.Array, shape: Sequence[int], m: int) -> jax.Array:
         """Exact draws of the Gaussian process with this covariance.
 
         Args:
@@ -107,7 +112,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         white = jax.random.normal(key, (*shape, m)) / jnp.sqrt(self.weights(m))
         return spectrum.apply(jnp.sqrt(spectrum.eigenvalues), white)
 
-    def _profiles(self, distance):
+    def _profiles(self, distance) -> jax.Array:
         """`profile` of an array of distances; the axis of J length scales comes first."""
         leaves, structure = jax.tree.flatten(self)
 
@@ -143,7 +148,7 @@ class _Periodic(Kernel):
         """See `Kernel.weights`."""
         return np.full(m, 1.0 / m)
 
-    def _first_row(self, m):
+    def _first_row(self, m) -> jax.Array:
         place = np.arange(m)
         return self._profiles(jnp.asarray(2.0 * math.pi / m * np.minimum(place, m - place)))
 
@@ -193,11 +198,12 @@ class PeriodicKernel(_Periodic):
             )
         object.__setattr__(self, "smoothness", float(self.smoothness))
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         # The power has no derivative at 0.
         away = distance > 0
-        return jnp.where(away, jnp.exp(-((jnp.where(away, distance, 1.0) / self.length_scale) ** self.smoothness)), 1.0)
+        safe = jnp.where(away, distance, 1.0)
+        return jnp.where(away, jnp.exp(-((safe / self.length_scale) ** self.smoothness)), 1.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -220,7 +226,7 @@ class PeriodicMatern(_Periodic):
             raise InputError(f"PeriodicMatern: order must be 0.5, 1.5 or 2.5, got {self.order!r}.")
         object.__setattr__(self, "order", float(self.order))
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         rate = jnp.asarray(math.sqrt(2.0 * self.order) / self.length_scale, distance.dtype)
         return _wound(self.order, rate, distance) / _wound(self.order, rate, jnp.zeros((), distance.dtype))
@@ -253,7 +259,7 @@ class PeriodicRBF(_Periodic):
         length_scale: in radians, above 0; one number or one per curve, shape (J,).
     """
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         return jnp.exp(-2.0 * (jnp.sin(distance / 2.0) / self.length_scale) ** 2)
 
@@ -296,7 +302,7 @@ class IntervalKernel(Kernel):
         weights[[0, -1]] /= 2.0
         return weights
 
-    def profile(self, distance):
+    def profile(self, distance: jax.Array) -> jax.Array:
         """See `Kernel.profile`."""
         if math.isinf(self.order):
             return jnp.exp(-0.5 * (distance / self.length_scale) ** 2)
@@ -332,9 +338,9 @@ class IntervalKernel(Kernel):
         return curves - penalty * jnp.moveaxis(rest, -1, 0).reshape(curves.shape) / roots
 
 
-def positive_numbers(owner: str, name: str, value):
+def positive_numbers(owner: str, name: str, value) -> PerCurve:
     """A float, or a read-only array of shape (J,), all finite and above 0; tracers pass."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return value
     if np.ndim(value) == 0:
         positive_number(owner, name, value)

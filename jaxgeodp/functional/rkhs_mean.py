@@ -5,9 +5,11 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.functional.kernels import Kernel, positive_numbers
+from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.mechanisms.mechanism import host_array
 from jaxgeodp.pytrees import Pytree
 
@@ -34,7 +36,7 @@ class RKHSMean(Pytree):
     """
 
     kernel: Kernel
-    penalty: float
+    penalty: PerCurve
 
     def __post_init__(self):
         if not isinstance(self.kernel, Kernel):
@@ -42,7 +44,7 @@ class RKHSMean(Pytree):
         object.__setattr__(self, "penalty", positive_penalty("RKHSMean", self.penalty))
         curve_count(self.kernel.length_scale, self.penalty)
 
-    def __call__(self, curves):
+    def __call__(self, curves: ArrayLike) -> jax.Array:
         """The smooth mean of curves (n, J, m), shape (J, m).
 
         Raises:
@@ -58,15 +60,15 @@ class RKHSMean(Pytree):
         return self.kernel.smooth(jnp.mean(curves, axis=0), self.penalty)
 
 
-def positive_penalty(owner: str, penalty):
+def positive_penalty(owner: str, penalty) -> PerCurve:
     """The penalty, large enough for double precision."""
     penalty = positive_numbers(owner, "penalty", penalty)
-    if not isinstance(penalty, jax.core.Tracer) and np.min(penalty) < _LEAST_PENALTY:
+    if not isinstance(penalty, Tracer) and np.min(penalty) < _LEAST_PENALTY:
         raise InputError(f"{owner}: penalty must be at least {_LEAST_PENALTY:g}, got {np.min(penalty):g}.")
     return penalty
 
 
-def clipped(curves, template, norm_bound, weights):
+def clipped(curves: jax.Array, template, norm_bound: jax.Array, weights: jax.Array | np.ndarray) -> jax.Array:
     """Deviations of records from a template, each curve pulled to the norm bound.
 
     A record with a value that is not finite, or too large to be squared, counts as the template.
@@ -77,7 +79,7 @@ def clipped(curves, template, norm_bound, weights):
         norm_bound: a number or (J,).
         weights: of the samples, (m,).
     """
-    deviations = curves - template
+    deviations: jax.Array = curves - template
     squares = jnp.sum(weights * deviations**2, axis=-1)
     usable = jnp.all(jnp.isfinite(squares), axis=-1)
     norms = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))

@@ -12,17 +12,23 @@ import numpy as np
 class Spectrum(Protocol):
     """What a spectrum offers; ``modes`` is the number of eigenvalues that are told apart."""
 
-    eigenvalues: jax.Array  #: not negative, shape (modes,), or (J, modes) for J length scales
+    @property
+    def eigenvalues(self) -> jax.Array:
+        """Not negative, shape (modes,), or (J, modes) for J length scales."""
+        ...
 
     @property
     def multiplicity(self) -> np.ndarray:
         """How often each eigenvalue counts, shape (modes,)."""
+        ...
 
-    def apply(self, factors, curves):
+    def apply(self, factors, curves) -> jax.Array:
         """Curves (..., m) with each eigencomponent times its factor, shape (..., modes)."""
+        ...
 
-    def energies(self, curves):
+    def energies(self, curves) -> jax.Array:
         """Squared norms of the eigencomponents of curves (..., m): (..., modes), with sum |f|^2."""
+        ...
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["eigenvalues"], meta_fields=["samples"])

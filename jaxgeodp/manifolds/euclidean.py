@@ -3,11 +3,12 @@
 import dataclasses
 import math
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,44 +29,44 @@ class Euclidean(Manifold):
     def __post_init__(self):
         positive_integer("Euclidean", "dim", self.dim, minimum=1)
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(dim,)."""
         return (self.dim,)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The zero vector."""
         return np.zeros(self.dim)
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``u . v``."""
         return jnp.sum(u * v)
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``p + v``."""
         return point + tangent
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``q - p``."""
         return q - p
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """The identity."""
         return tangent
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """``(sum w (x_i - p), sum w |x_i - p|^2)``."""
         logs = points - base
         return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
 
     @operation
-    def newton_moments(self, base, points, weights):
+    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """The Hessian is the identity."""
         total, square = self.log_moments(base, points, weights)
         return total, square, total, 0.0
@@ -74,36 +75,36 @@ class Euclidean(Manifold):
         """r."""
         return radius
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The zero vector."""
         return jnp.zeros_like(center)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """``x - c``."""
         return point - center
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """``y + c``."""
         return point + center
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """The identity."""
         return x
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """The identity."""
         return v
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """The standard basis."""
         return jnp.eye(self.dim, dtype=real_dtype(point))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """Zero."""
         return jnp.zeros((), real_dtype(point))

@@ -21,7 +21,7 @@ from jax.scipy.linalg import cho_solve
 
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.analytic import sinc_sqrt
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.principal_angles import (
     alignment,
     angle_ratio,
@@ -59,45 +59,45 @@ class Grassmann(Manifold):
         if self.p >= self.n:
             raise ValueError(f"Grassmann: p must be below n = {self.n}, got {self.p!r}.")
 
-    @property
-    def dim(self):
+    @fact
+    def dim(self) -> int:
         """``p (n - p)``."""
         return self.p * (self.n - self.p)
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """The Ricci curvature, n - 2."""
         return self.n - 2.0
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(n, p)."""
         return (self.n, self.p)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The span of the first p coordinate axes."""
         return np.eye(self.n, self.p)
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """(0, 2); (1, 1) if p or n - p is 1, and flat in dimension 1."""
         if self.dim == 1:
             return (0.0, 0.0)
         return (1.0, 1.0) if self._angles == 1 else (0.0, 2.0)
 
-    @property
+    @fact
     def diameter(self) -> float:
         """``sqrt(min(p, n - p)) pi/2``: all principal angles right."""
         return math.sqrt(self._angles) * math.pi / 2
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``tr(u'v)``."""
         return jnp.sum(u * v)
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``X cos(sqrt A) + H sin(sqrt A)/sqrt A`` with A = H'H."""
         cosine, sinc = cos_and_sinc(tangent.T @ tangent)
         end = point @ cosine + tangent @ sinc
@@ -105,19 +105,19 @@ class Grassmann(Manifold):
         return end @ (1.5 * jnp.eye(self.p, dtype=end.dtype) - 0.5 * (end.T @ end))
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``(Y R' - X M) g(M)``; finite, but only one choice of many, where X'Y is singular."""
         cosines = p.T @ q
         return self.to_tangent(p, (q - p @ cosines) @ angle_ratio(cosines).T)
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """``sum_i theta_i^2``, with the digits of small angles."""
         cosines = p.T @ q
         return sum_of_squared_angles(cosines, q - p @ cosines)
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``(H - (X + Y R') (I + M)^-1 (Y R')'H) R``: Theorem 2.4 of Edelman et al. without angles."""
         rotation = alignment(p.T @ q)
         aligned = q @ rotation.T
@@ -127,7 +127,7 @@ class Grassmann(Manifold):
         return (tangent - (p + aligned) @ turned) @ rotation
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix products over all the data, cosines ``X'Y_i`` and ``sum_i Y_i K_i``; p x p work between."""
         cosines = jnp.einsum("np,inq->ipq", base, points)
         ratios = jax.vmap(angle_ratio)(cosines)
@@ -136,17 +136,17 @@ class Grassmann(Manifold):
         squares = jnp.sum(ratios**2, axis=(1, 2)) - jnp.sum((ratios.swapaxes(1, 2) @ cosines) ** 2, axis=(1, 2))
         return self.to_tangent(base, total), weights @ squares
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The span of the first p coordinate axes."""
         return jnp.eye(self.n, self.p, dtype=center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """``Q'X`` with an orthogonal matrix Q that begins with the basis of the centre."""
         return self._completed(center).T @ point
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """``Q Y``."""
         return self._completed(center) @ point
 
@@ -155,7 +155,7 @@ class Grassmann(Manifold):
         return jnp.concatenate([center, complete[:, self.p :]], axis=1)
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """The span of ``x``, as its Gram-Schmidt basis; NaN unless the rank is full.
 
         A point is returned as it is. The nearest point in R^{n x p}, the polar factor, spans the same subspace.
@@ -169,46 +169,46 @@ class Grassmann(Manifold):
         return jnp.where(jnp.any(dependent), jnp.nan, basis * signs)
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """``v - X X'v``."""
         return v - point @ (point.T @ v)
 
     @operation
-    def deviation(self, x):
+    def deviation(self, x) -> jax.Array:
         """The largest entry of ``X'X - 1``, without factors."""
         return jnp.max(jnp.abs(x.T @ x - jnp.eye(self.p, dtype=x.dtype)))
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Finite and of full rank."""
         return jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """``X_perp e_ij``, with an orthonormal basis X_perp of the complement (not smooth in the point)."""
         complement = self._completed(point)[:, self.p :]
         units = jnp.eye(self.p, dtype=point.dtype)
         return jnp.einsum("ni,jk->ijnk", complement, units).reshape(self.dim, *self.shape)
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """A projected standard normal matrix."""
         return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """A uniform point."""
         return self.project(jax.random.normal(key, self.shape))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``sum_{i<j} log[(sin^2 t_i - sin^2 t_j)/(t_i^2 - t_j^2)] + (n - 2p) sum_i log(sin t_i/t_i)``.
 
         The t_i are the p singular values of H, zeros included; minus infinity unless all are below pi/2.
         """
         return log_jacobian(tangent.T @ tangent, self.n - 2 * self.p)
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """Tangents of ``(d-1) log(sin(s t)/(s t))``, ``s^2 = (n-2)/(d-1)``: Bishop's bound.
 
         The Ricci curvature is n - 2 in every direction. The bound is exact where the curvature is constant.

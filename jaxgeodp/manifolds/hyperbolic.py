@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxgeodp.checks import negative_number, positive_integer
 from jaxgeodp.manifolds.analytic import arcsinhc_sqrt, cos_sqrt, log_sinhc_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.radial import chord
 
 
@@ -39,13 +39,13 @@ class Hyperbolic(Manifold):
         positive_integer("Hyperbolic", "dim", self.dim, minimum=1)
         negative_number("Hyperbolic", "curvature", self.curvature)
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """The Ricci curvature, (dim - 1) times the absolute curvature."""
         return (self.dim - 1) * -self.curvature
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(dim + 1,)."""
         return (self.dim + 1,)
 
@@ -54,53 +54,53 @@ class Hyperbolic(Manifold):
         """R = 1/sqrt|curvature|."""
         return 1.0 / math.sqrt(-self.curvature)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """(R, 0, ..., 0)."""
         return np.append(self.radius, np.zeros(self.dim))
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """(k, k); (0, 0) for dimension 1, a line."""
         k = float(self.curvature) if self.dim > 1 else 0.0
         return (k, k)
 
-    @property
-    def coordinate_growth(self):
+    @fact
+    def coordinate_growth(self) -> float:
         """1/R, also on a line, which is not curved."""
         return 1.0 / self.radius
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``-u_0 v_0 + u_1 v_1 + ... + u_d v_d``."""
         return jnp.sum(u * v) - 2.0 * u[0] * v[0]
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``cosh(|v|/R) p + R sinh(|v|/R) v/|v|``."""
         squared = self.curvature * self.inner(point, tangent, tangent)
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``(t/R)/sinh(t/R) (q - cosh(t/R) p)``."""
         half = self._half_sinh_squared(p, q)
         return self.to_tangent(p, _angle_over_sinh(half) * ((q - p) - 2.0 * half * p))
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """``4 R^2 arsinh(|q - p|/2R)^2``."""
         half = self._half_sinh_squared(p, q)
         return -4.0 / self.curvature * half * arcsinhc_sqrt(half) ** 2
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
         k = self.curvature
         return tangent - k * self.inner(p, q, tangent) / (1.0 + k * self.inner(p, p, q)) * (p + q)
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix-vector products: ``points @ (G p)`` for the cosh, then ``coefficients @ points``."""
         cosh = self.curvature * (points @ base.at[0].multiply(-1.0))
         half = 0.5 * (cosh - 1.0)
@@ -108,12 +108,12 @@ class Hyperbolic(Manifold):
         squares = -4.0 / self.curvature * half * arcsinhc_sqrt(half) ** 2
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """(R, 0, ..., 0)."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """The boost that carries the centre to the origin, with the digits that the point has relative to it.
 
         Coordinates across the centre stay; the one along it would be a difference of numbers of size exp(2 t/R) at
@@ -134,7 +134,7 @@ class Hyperbolic(Manifold):
         return self.project(self.radius * jnp.concatenate([cosh[None], across + (ratio * cosh + lead) * axis]))
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """The boost back."""
         _, axis, length = self._along(center)
         y = point[1:] / self.radius
@@ -150,11 +150,12 @@ class Hyperbolic(Manifold):
         return start, start / jnp.where(length > 0, length, 1.0), length
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """``(sqrt(R^2 + x_1^2 + ... + x_d^2), x_1, ..., x_d)``."""
         return x.at[0].set(jnp.sqrt(self.radius**2 + jnp.sum(x[1:] ** 2)))
 
-    def belongs(self, x, atol: float = 1e-6):
+    @operation
+    def belongs(self, x, atol: float = 1e-6) -> jax.Array:
         """Whether ``k <x, x>`` is 1 to ``atol`` and the rounding of coordinates.
 
         Beyond 15 R from the origin (in double precision) rounding leaves nothing to tell, and no point belongs.
@@ -166,28 +167,28 @@ class Hyperbolic(Manifold):
         return (x[0] > 0) & (off <= atol + rounding) & (rounding < 0.25)
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """``v - k <p, v> p``."""
         return v - self.curvature * self.inner(point, point, v) * point
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """The last ``dim`` axes at the origin, transported."""
         axes = jnp.eye(self.dim + 1, dtype=point.dtype)[1:]
         return jax.vmap(lambda axis: self._from_origin(point, axis))(jax.lax.stop_gradient(axes))
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """A standard normal vector at the origin, transported."""
         normal = jax.random.normal(key, (self.dim,), real_dtype(point))
         return self._from_origin(point, jnp.concatenate([jnp.zeros(1, normal.dtype), normal]))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``(d-1) log(sinh(t/R)/(t/R))``."""
         return self._radial_log_det(-self.curvature * self.inner(point, tangent, tangent))
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """The chord, as the log-determinant depends on the length alone and is convex; the slope at infinity."""
         return chord(lambda t: self._radial_log_det(-self.curvature * t**2), lower, upper, self.volume_growth)
 

@@ -19,6 +19,8 @@ import abc
 import functools
 import inspect
 import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +33,21 @@ from jaxgeodp.manifolds.analytic import safe_sqrt
 # Parameters of operations that hold one point or one tangent vector.
 _OF_ONE_POINT = frozenset(("point", "tangent", "base", "p", "q", "u", "v", "x"))
 
+_Method = TypeVar("_Method", bound=Callable)
+_Value = TypeVar("_Value")
 
-def operation(method):
-    """A jitted method of a hashable manifold; inlined when it is called from other jitted code.
+
+def fact(method: Callable[[Any], _Value]) -> _Value:
+    """A property of a manifold that type checkers take for an attribute.
+
+    A subclass may then give the fact in the way that is shortest: as a class attribute, as a field of a dataclass, or
+    computed, by a method marked with `fact` in its turn.
+    """
+    return cast(_Value, property(method))
+
+
+def operation(method: _Method) -> _Method:
+    """A jitted method of a hashable manifold, of the method's own signature; inlined in other jitted code.
 
     Shapes are looked at while it is traced: arrays of many points, which broadcasting would mix up, are refused.
     """
@@ -46,7 +60,7 @@ def operation(method):
                 check_shape(self, f"{method.__name__}: {name}", array)
         return method(self, *arrays, **named)
 
-    return jax.jit(checked, static_argnums=0, inline=True)
+    return cast(_Method, jax.jit(checked, static_argnums=0, inline=True))
 
 
 def check_shape(manifold, what: str, array) -> None:
@@ -68,27 +82,27 @@ class Manifold(abc.ABC):
 
     # Facts ------------------------------------------------------------------------------------------
 
-    @property
+    @fact
     @abc.abstractmethod
     def shape(self) -> tuple[int, ...]:
         """Shape of the array that holds one point."""
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """A canonical point (float64 NumPy array), the default public centre; zero unless overridden."""
         return np.zeros(self.shape)
 
-    @property
+    @fact
     def curvature_bounds(self) -> tuple[float, float]:
         """Lower and upper bound of the sectional curvature; by default none is known."""
         return (-math.inf, math.inf)
 
-    @property
+    @fact
     def injectivity_radius(self) -> float:
         """A lower bound of the injectivity radius at every point, possibly infinite; by default none is known."""
         return 0.0
 
-    @property
+    @fact
     def diameter(self) -> float:
         """The largest distance between two points.
 
@@ -99,7 +113,7 @@ class Manifold(abc.ABC):
             return math.inf
         raise InputError(f"{self}: define diameter to sample the whole manifold, or use a bounded support.")
 
-    @property
+    @fact
     def transverse_curvature(self) -> float:
         """Upper curvature bound off the complex lines; equal to the overall bound unless M is Kaehler.
 
@@ -108,7 +122,7 @@ class Manifold(abc.ABC):
         """
         return self.curvature_bounds[1]
 
-    @property
+    @fact
     def curvature_trace(self) -> float:
         """On a symmetric space, a bound of the trace norm of ``w -> R(w, v)v`` over unit vectors v.
 
@@ -117,13 +131,13 @@ class Manifold(abc.ABC):
         """
         return math.inf
 
-    @property
+    @fact
     def volume_growth(self) -> float:
         """A constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
         lowest = self.curvature_bounds[0]
         return (self.dim - 1) * math.sqrt(-lowest) if lowest < 0 else 0.0
 
-    @property
+    @fact
     def coordinate_growth(self) -> float:
         """A constant c: coordinates at distance r of the home of a point grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
@@ -162,38 +176,38 @@ class Manifold(abc.ABC):
     # Metric -----------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """Riemannian inner product of two tangent vectors at ``point``; a real scalar."""
 
     @operation
-    def norm(self, point, tangent):
+    def norm(self, point, tangent) -> jax.Array:
         """Riemannian length of a tangent vector (gradient 0 at the zero vector)."""
         return safe_sqrt(self.inner(point, tangent, tangent))
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """Squared geodesic distance, smooth at ``p == q``."""
         tangent = self.log(p, q)
         return self.inner(p, tangent, tangent)
 
     @operation
-    def dist(self, p, q):
+    def dist(self, p, q) -> jax.Array:
         """Geodesic distance (gradient 0 at ``p == q``, where it has a kink)."""
         return safe_sqrt(self.squared_dist(p, q))
 
     # Maps -------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """Riemannian exponential map."""
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """Inverse of ``exp(p, .)``, for q off the cut locus of p; by Newton's method (`shooting`) by default."""
         return shooting.log(self, p, q)
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
 
         By default the pole ladder (`shooting`): exact on symmetric spaces, else accurate to about 1e-6.
@@ -201,7 +215,7 @@ class Manifold(abc.ABC):
         return shooting.transport(self, p, q, tangent)
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)`` for ``points`` of shape (n, \\*shape).
 
         The data-sized work of every mean and mechanism. Subclasses write it as matrix-vector products.
@@ -211,7 +225,7 @@ class Manifold(abc.ABC):
         return jnp.tensordot(weights.astype(logs.dtype), logs, axes=1), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights):
+    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """`log_moments`, a step towards the Frechet mean, and how good it is.
 
         Returns ``(total, square, step, rate)`` with ``step = P^-1 total`` and ``|1 - H P^-1| <= rate``, H being the
@@ -221,17 +235,17 @@ class Manifold(abc.ABC):
         total, square = self.log_moments(base, points, weights)
         return total, square, total, None
 
-    def mean_start(self, points, weights):
+    def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean starts: the heaviest point by default."""
         return heaviest(points, weights)
 
     # Home -------------------------------------------------------------------------------------------
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The point to which `to_home` carries ``center``: the origin on this library's homogeneous manifolds."""
         return center
 
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """A point under the isometry that carries ``center`` to ``home(center)``; the identity by default.
 
         Computations about a public centre are made there, so that their precision does not depend on where the centre
@@ -239,7 +253,7 @@ class Manifold(abc.ABC):
         """
         return point
 
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """The inverse of `to_home`."""
         return point
 
@@ -252,13 +266,13 @@ class Manifold(abc.ABC):
         """
         return array
 
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """The nearest point of the manifold to an ambient array; NaN where there is none."""
         self._in_coordinates("project")
         check_shape(self, "project: x", x)
         return x
 
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """Orthogonal projection of an ambient array onto the tangent space at ``point``."""
         self._in_coordinates("to_tangent")
         return v
@@ -267,12 +281,12 @@ class Manifold(abc.ABC):
         if math.prod(self.shape) != self.dim or self.dtype_kind != "real":
             raise InputError(f"{self}: define {name}, as points have more coordinates than dimensions.")
 
-    def belongs(self, x, atol: float = 1e-6):
+    def belongs(self, x, atol: float = 1e-6) -> jax.Array:
         """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""
         check_shape(self, "belongs: x", x)
         return jnp.all(jnp.abs(self.project(x) - x) <= atol)
 
-    def deviation(self, x):
+    def deviation(self, x: jax.Array | np.ndarray) -> jax.Array:
         """How far an array is from its projection, in units of its largest number; NaN where it has none.
 
         Relative, as rounding is: coordinates of a point far out on a hyperboloid are exact to few digits after the dot.
@@ -281,13 +295,13 @@ class Manifold(abc.ABC):
         moved = jnp.max(jnp.abs(self.project(x) - x))
         return jnp.where(moved == 0, 0.0, moved / jnp.max(jnp.abs(x)))
 
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Whether one raw data record can be projected to a point at all (finite, not degenerate)."""
         check_shape(self, "admissible: x", x)
         return jnp.all(jnp.isfinite(x))
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """An orthonormal basis of the tangent space at ``point``, shape (dim, \\*shape).
 
         Not smooth in the point: use it at a fixed point only.
@@ -303,28 +317,28 @@ class Manifold(abc.ABC):
         return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """A standard normal tangent vector in an orthonormal frame at ``point`` (an isotropic law)."""
         return self.combine(jax.random.normal(key, (self.dim,), real_dtype(point)), self.frame(point))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """A random point: the exponential of a standard normal tangent at the origin by default."""
         origin = jnp.asarray(self.origin)
         return self.exp(origin, self.random_tangent(key, origin))
 
-    def combine(self, coordinates, frame):
+    def combine(self, coordinates, frame) -> jax.Array:
         """The tangent vector with the given ``coordinates`` (dim,) in a ``frame`` (dim, \\*shape)."""
         return jnp.tensordot(coordinates.astype(frame.dtype), frame, axes=1)
 
-    def coordinates(self, point, tangent, frame):
+    def coordinates(self, point, tangent, frame) -> jax.Array:
         """Coordinates (dim,) of a tangent vector at ``point`` in an orthonormal ``frame``."""
         return jax.vmap(lambda e: self.inner(point, e, tangent))(frame)
 
     # Volume -----------------------------------------------------------------------------------------
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``log|det d exp_point|`` at ``tangent``: from the Jacobian by default."""
         frame = self.frame(point)
         endpoint = self.exp(point, tangent)
@@ -337,7 +351,7 @@ class Manifold(abc.ABC):
         jacobian = jax.vmap(lambda column: self.coordinates(endpoint, column, end_frame), in_axes=-1)(columns)
         return jnp.linalg.slogdet(jacobian)[1]
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """A line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.
 
         Returns its value at ``lower`` and its slope. Exact samplers are as good as this bound is sharp.
@@ -345,7 +359,7 @@ class Manifold(abc.ABC):
         growth = jnp.full_like(lower, self.volume_growth)
         return growth * lower, growth
 
-    def log_covariance_bound(self, base, points, weights):
+    def log_covariance_bound(self, base, points, weights) -> jax.Array:
         """An upper bound of the largest eigenvalue of ``sum_i w_i log(x_i) log(x_i)'`` at ``base``."""
         return self.log_moments(base, points, weights)[1]
 

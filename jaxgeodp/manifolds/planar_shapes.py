@@ -24,7 +24,7 @@ from jaxgeodp.manifolds.analytic import (
     sinc_sqrt,
     squared_angle,
 )
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 
 # Landmarks whose spread is below this fraction of their size coincide: they have no shape.
@@ -54,28 +54,28 @@ class PlanarShapes(Manifold):
     def __post_init__(self):
         positive_integer("PlanarShapes", "landmarks", self.landmarks, minimum=3)
 
-    @property
-    def dim(self):
+    @fact
+    def dim(self) -> int:
         """2 landmarks - 4."""
         return 2 * self.landmarks - 4
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """The Ricci curvature of complex projective space: dim - 2 planes of curvature 1, one of 4."""
         return self.dim + 2.0
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(landmarks,)."""
         return (self.landmarks,)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The regular polygon, counter-clockwise from the positive real axis."""
         return np.exp(2j * np.pi * np.arange(self.landmarks) / self.landmarks) / math.sqrt(self.landmarks)
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """(1, 4); (4, 4) for triangles, whose shapes form a sphere of radius 1/2."""
         return (1.0 if self.landmarks > 3 else 4.0, 4.0)
 
@@ -112,31 +112,31 @@ class PlanarShapes(Manifold):
         return jnp.stack([jnp.real(point), jnp.imag(point)], axis=-1)
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``Re(u* v)``."""
         return jnp.real(jnp.vdot(u, v))
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``cos|v| x + sin|v| v/|v|``."""
         squared = jnp.real(jnp.vdot(tangent, tangent))
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``theta/sin(theta) (aligned q - cos(theta) p)``; finite, but meaningless, where p* q = 0."""
         overlap, perpendicular, sine_squared, cosine = self._angle(p, q)
         phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
         return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * phase * perpendicular)
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """``theta^2`` with theta by atan2 of (sine, cosine)."""
         _, _, sine_squared, cosine = self._angle(p, q)
         return squared_angle(sine_squared, cosine)
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``v - (q* v)/(1 + cos theta) (p + q)`` for aligned q, turned back to the given representative."""
         overlap = jnp.vdot(p, q)
         cosine = safe_sqrt(jnp.real(overlap * jnp.conj(overlap)))
@@ -145,13 +145,13 @@ class PlanarShapes(Manifold):
         return phase * (tangent - jnp.vdot(aligned, tangent) / (1.0 + cosine) * (p + aligned))
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix products: overlaps ``points @ conj(x)``, then coefficients @ points."""
         coefficients, squares, _ = self._log_coefficients(base, points)
         return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights):
+    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """A step over the mean of the Hessian's eigenvalues: ``1``, ``2t cot 2t`` and dim - 2 times ``t cot t``."""
         coefficients, squares, cosine = self._log_coefficients(base, points)
         ratio = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2)
@@ -162,7 +162,7 @@ class PlanarShapes(Manifold):
         return total, weights @ squares, step, None
 
     @operation
-    def log_covariance_bound(self, base, points, weights):
+    def log_covariance_bound(self, base, points, weights) -> jax.Array:
         """``tr(C^32)^(1/32)`` for the covariance C of the logarithms, by five squarings."""
         coefficients, _, _ = self._log_coefficients(base, points)
         logs = (jnp.sqrt(weights) * coefficients)[:, None] * points
@@ -186,18 +186,18 @@ class PlanarShapes(Manifold):
         size = jnp.abs(overlap)
         return x * jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The regular polygon."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """The unitary map of the complex plane of centre and polygon that carries one to the other."""
         home, phase = self.home(center), self._phase(center)
         return self._turned(phase * center, home, phase * point)
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """The unitary map back."""
         home, phase = self.home(center), self._phase(center)
         return jnp.conj(phase) * self._turned(home, phase * center, point)
@@ -215,7 +215,7 @@ class PlanarShapes(Manifold):
         return x - along * middle + 2.0 * jnp.vdot(start, x) * end
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""
         centred = x - jnp.mean(x)
         size = jnp.max(jnp.abs(x))
@@ -224,45 +224,45 @@ class PlanarShapes(Manifold):
         return scaled / jnp.sqrt(jnp.real(jnp.vdot(scaled, scaled)))
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """``v`` centred, minus ``(x* v) x``."""
         centred = v - jnp.mean(v)
         return centred - jnp.vdot(point, centred) * point
 
     @operation
-    def deviation(self, x):
+    def deviation(self, x) -> jax.Array:
         """The larger of the length of the mean part and the error of ``|x|^2/2``."""
         total = x @ jnp.ones(self.landmarks, x.dtype)
         off_centre = jnp.sqrt((jnp.real(total) ** 2 + jnp.imag(total) ** 2) / self.landmarks)
         return jnp.maximum(off_centre, 0.5 * jnp.abs(jnp.sum(jnp.real(x) ** 2 + jnp.imag(x) ** 2) - 1.0))
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Finite landmarks that do not all coincide."""
         return jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """A projected standard normal vector of C^k."""
         real, imaginary = jax.random.normal(key, (2, self.landmarks), real_dtype(point))
         return self.to_tangent(point, jax.lax.complex(real, imaginary))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """A uniform point."""
         real, imaginary = jax.random.normal(key, (2, self.landmarks))
         return self.project(jax.lax.complex(real, imaginary))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``(2k-6) log(sin t/t) + log(sin 2t/(2t))``, minus infinity from t = pi/2 on."""
         return self._radial_log_det(jnp.real(jnp.vdot(tangent, tangent)))
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
         return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
 
-    def _radial_log_det(self, squared):
+    def _radial_log_det(self, squared: jax.Array) -> jax.Array:
         inside = squared < (math.pi / 2) ** 2
         safe = jnp.where(inside, squared, 1.0)
         transverse = (2 * self.landmarks - 6) * jnp.log(sinc_sqrt(safe))

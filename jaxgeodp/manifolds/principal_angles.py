@@ -110,7 +110,7 @@ def log_jacobian(gram: jax.Array, single: int) -> jax.Array:
     gram = _symmetric_part(gram)
     values, vectors = _eigenpairs(jax.lax.stop_gradient(gram))
     inside = jnp.max(values) < (math.pi / 2) ** 2
-    total = _jacobian(single, jnp.where(inside, gram, 0.0), jnp.where(inside, values, 0.0), vectors)
+    total: jax.Array = _jacobian(single, jnp.where(inside, gram, 0.0), jnp.where(inside, values, 0.0), vectors)
     return jnp.where(inside, total, -jnp.inf)
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds.manifold import Manifold, operation
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -42,55 +42,55 @@ class Product(Manifold):
     def __repr__(self):
         return f"Product({', '.join(map(repr, self.manifolds))})"
 
-    @property
-    def dim(self):
+    @fact
+    def dim(self) -> int:
         """The sum of the factors' dimensions."""
         return sum(factor.dim for factor in self.manifolds)
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(total,), the number of real coordinates."""
         return (sum(self._lengths),)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The factors' origins."""
         return np.concatenate([_flat(np, np.asarray(factor.origin)) for factor in self.manifolds])
 
-    @property
-    def homogeneous(self):
+    @fact
+    def homogeneous(self) -> bool:
         """Whether all factors are."""
         return all(factor.homogeneous for factor in self.manifolds)
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """The factors' largest."""
         return max(factor.curvature_trace for factor in self.manifolds)
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """The factors' extremes, and 0 (planes spanned by two factors are flat)."""
         bounds = [factor.curvature_bounds for factor in self.manifolds]
         mixed = [(0.0, 0.0)] if len(self.manifolds) > 1 else []
         return (min(low for low, _ in bounds + mixed), max(high for _, high in bounds + mixed))
 
-    @property
-    def injectivity_radius(self):
+    @fact
+    def injectivity_radius(self) -> float:
         """The smallest of the factors'."""
         return min(factor.injectivity_radius for factor in self.manifolds)
 
-    @property
-    def diameter(self):
+    @fact
+    def diameter(self) -> float:
         """``sqrt(sum diameter_i^2)``."""
         return math.hypot(*(factor.diameter for factor in self.manifolds))
 
-    @property
-    def volume_growth(self):
+    @fact
+    def volume_growth(self) -> float:
         """``sqrt(sum g_i^2)``, as sum g_i |v_i| <= g |v| (Cauchy-Schwarz)."""
         return math.hypot(*(factor.volume_growth for factor in self.manifolds))
 
-    @property
-    def coordinate_growth(self):
+    @fact
+    def coordinate_growth(self) -> float:
         """The factors' largest."""
         return max(factor.coordinate_growth for factor in self.manifolds)
 
@@ -116,74 +116,74 @@ class Product(Manifold):
         return parts
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """The sum of the factors' inner products."""
-        return sum(self._map("inner", point, u, v))
+        return _sum(self._map("inner", point, u, v))
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """The factors' exponentials."""
         return self.join(*self._map("exp", point, tangent))
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """The factors' logarithms."""
         return self.join(*self._map("log", p, q))
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """The sum of the factors' squared distances."""
-        return sum(self._map("squared_dist", p, q))
+        return _sum(self._map("squared_dist", p, q))
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """The factors' parallel transports."""
         return self.join(*self._map("transport", p, q, tangent))
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """The factors' own data-sized sums."""
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
         totals, squares = zip(*(factor.log_moments(b, x, weights) for factor, b, x in each), strict=True)
-        return self.join(*totals), sum(squares)
+        return self.join(*totals), _sum(list(squares))
 
     @operation
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The factors' homes."""
         return self.join(*self._map("home", center))
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """The factors' isometries."""
         return self.join(*self._map("to_home", center, point))
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """The factors' isometries back."""
         return self.join(*self._map("from_home", center, point))
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """The factors' projections."""
         return self.join(*self._map("project", x))
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """The factors' projections."""
         return self.join(*self._map("to_tangent", point, v))
 
     @operation
-    def deviation(self, x):
+    def deviation(self, x) -> jax.Array:
         """The largest of the parts', each in units of its own numbers."""
         return jnp.max(jnp.stack(self._map("deviation", x)))
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Whether every part can be projected: a record with one bad part is no point."""
         return jnp.all(jnp.stack(self._map("admissible", x)))
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """The factors' frames, one after another."""
         frames = self._map("frame", point)
         zeros = [jnp.zeros(factor.shape, frame.dtype) for factor, frame in zip(self.manifolds, frames, strict=True)]
@@ -193,31 +193,35 @@ class Product(Manifold):
         return jnp.concatenate(rows)
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """Independent standard normal parts."""
         keys = jax.random.split(key, len(self.manifolds))
         each = zip(self.manifolds, keys, self.split(point), strict=True)
         return self.join(*(factor.random_tangent(k, part) for factor, k, part in each))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """Independent random points of the factors."""
         keys = jax.random.split(key, len(self.manifolds))
         return self.join(*(factor.random_point(k) for factor, k in zip(self.manifolds, keys, strict=True)))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """The sum of the factors' log-determinants."""
-        return sum(self._map("log_det_exp", point, tangent))
+        return _sum(self._map("log_det_exp", point, tangent))
 
     @property
     def _lengths(self):
         return [math.prod(factor.shape) * (2 if factor.dtype_kind == "complex" else 1) for factor in self.manifolds]
 
-    def _map(self, name, *vectors):
+    def _map(self, name, *vectors) -> list[jax.Array]:
         """The operation ``name`` of every factor, on its parts of the flat vectors."""
         parts = zip(*(self.split(x) for x in vectors), strict=True)
         return [getattr(factor, name)(*arguments) for factor, arguments in zip(self.manifolds, parts, strict=True)]
+
+
+def _sum(numbers: list[jax.Array]) -> jax.Array:
+    return jnp.asarray(sum(numbers))
 
 
 def _flat(numpy, part):

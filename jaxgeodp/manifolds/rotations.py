@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 
 
@@ -31,43 +31,43 @@ class Rotations(Manifold):
     injectivity_radius = math.pi
     diameter = math.pi
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The identity."""
         return np.eye(3)
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``tr(u'v)/2``."""
         return 0.5 * jnp.sum(u * v)
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``p (I + sin(t)/t A + (1 - cos t)/t^2 A^2)``, A = p'v (Rodrigues)."""
         return point @ _rotation(_vector(point.T @ tangent))
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``p A``, A the rotation vector of p'q; at angle pi one of the two possible ones."""
         unit = _quaternion(p.T @ q)
         cosine, axis = unit[0], unit[1:]
         return p @ _skew(2.0 * angle_over_sine(jnp.sum(axis**2), cosine) * axis)
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """The squared rotation angle of p'q, from its quaternion by atan2."""
         unit = _quaternion(p.T @ q)
         return 4.0 * squared_angle(jnp.sum(unit[1:] ** 2), unit[0])
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``p S A S`` for v = p A and S the rotation half way from I to p'q."""
         unit = _quaternion(p.T @ q)
         half = _rotation(angle_over_sine(jnp.sum(unit[1:] ** 2), unit[0]) * unit[1:])
         return p @ half @ (p.T @ tangent) @ half
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix-vector products on the quaternions, which are a sphere up to sign."""
         here = _quaternion(base)
         quaternions = jax.vmap(_quaternion)(points)
@@ -84,22 +84,22 @@ class Rotations(Manifold):
         """``2 sqrt(2) sin(r/2)``, as |P - Q| = 2 sqrt(2) sin(angle/2)."""
         return 2.0 * math.sqrt(2.0) * math.sin(radius / 2.0)
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The identity."""
         return jnp.eye(3, dtype=center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """``c'x``."""
         return center.T @ point
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """``c y``."""
         return center @ point
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """The rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""
         scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
         form = _outer_quaternion(scaled, 0.0)
@@ -115,49 +115,49 @@ class Rotations(Manifold):
         return jnp.where(unique, _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), jnp.nan)
 
     @operation
-    def deviation(self, x):
+    def deviation(self, x: jax.Array | np.ndarray) -> jax.Array:
         """The largest entry of ``x'x - 1``, without eigenvectors; at least 1 for a reflection."""
-        moved = jnp.max(jnp.abs(x.T @ x - jnp.eye(3, dtype=x.dtype)))
-        turns = jnp.sum(jnp.cross(x[0], x[1]) * x[2]) > 0
+        moved: jax.Array = jnp.max(jnp.abs(x.T @ x - jnp.eye(3, dtype=x.dtype)))
+        turns: jax.Array = jnp.sum(jnp.cross(x[0], x[1]) * x[2]) > 0
         return jnp.where(turns, moved, jnp.maximum(moved, 1.0))
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """A finite matrix with one nearest rotation."""
         return jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """``p (p'v - v'p)/2``."""
         turned = point.T @ v
         return point @ (0.5 * (turned - turned.T))
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """``p`` times the generators of the rotations about the three axes."""
         return jax.vmap(lambda axis: point @ _skew(axis))(jnp.eye(3, dtype=point.dtype))
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """``p`` times a skew matrix with a standard normal rotation vector."""
         return point @ _skew(jax.random.normal(key, (3,), real_dtype(point)))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """A uniform rotation: the quaternion is a normal vector, scaled."""
         normal = jax.random.normal(key, (4,))
         return _rotation_of_quaternion(normal / jnp.sqrt(jnp.sum(normal**2)))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``2 log(sin(t/2)/(t/2))``, minus infinity from t = pi on."""
         return self._radial_log_det(self.inner(point, tangent, tangent))
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
         return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
 
-    def _radial_log_det(self, squared):
+    def _radial_log_det(self, squared: jax.Array) -> jax.Array:
         inside = squared < math.pi**2
         return jnp.where(inside, 2.0 * jnp.log(sinc_sqrt(0.25 * jnp.where(inside, squared, 1.0))), -jnp.inf)
 
@@ -204,7 +204,7 @@ def _quaternion(rotation):
     return jnp.where(unit[0] < 0, -unit, unit)
 
 
-def _rotation_of_quaternion(unit):
+def _rotation_of_quaternion(unit) -> jax.Array:
     real, axis = unit[0], unit[1:]
     skew = _skew(axis)
     return jnp.eye(3, dtype=unit.dtype) + 2.0 * real * skew + 2.0 * skew @ skew

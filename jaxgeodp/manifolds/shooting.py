@@ -19,11 +19,11 @@ _EXACT_DERIVATIVES = 3
 _RUNGS = 8
 
 
-def log(manifold, p, q):
+def log(manifold, p, q) -> jax.Array:
     """The tangent vector v at p with exp_p(v) = q; NaN where no such vector was found."""
     frame = manifold.frame(p)
 
-    def tangent(z, base):
+    def tangent(z, base) -> jax.Array:
         return manifold.to_tangent(base, manifold.combine(z, frame))
 
     def residual(z, base, target):
@@ -42,9 +42,9 @@ def log(manifold, p, q):
         return jnp.where(jnp.isnan(length), jnp.inf, length)
 
     scale = 1.0 + jnp.max(jnp.abs(_real(fixed_q)))
-    tolerance = (1e4 * jnp.finfo(scale.dtype).eps * scale) ** 2
+    tolerance: jax.Array = (1e4 * jnp.finfo(scale.dtype).eps * scale) ** 2
 
-    def solve(z, target):
+    def solve(z, target) -> tuple[jax.Array, jax.Array]:
         """The root that Newton's method reaches from z, and the squared error there."""
 
         def unfinished(state):
@@ -63,7 +63,7 @@ def log(manifold, p, q):
         z, length, _, _ = jax.lax.while_loop(unfinished, step, (z, length, jnp.inf * jnp.ones_like(length), 0))
         return z, length
 
-    def advance(state):
+    def advance(state: tuple[jax.Array, jax.Array, jax.Array, int]):
         z, reached, stride, count = state
         share = jnp.minimum(1.0, reached + stride)
         target = manifold.project(fixed_p + share * (fixed_q - fixed_p))
@@ -94,7 +94,7 @@ def log(manifold, p, q):
     z = root + (z - jax.lax.stop_gradient(z))
     # Near the cut locus, or past it, directions cannot be told apart.
     sizes = jnp.linalg.svd(slope, compute_uv=False)
-    regular = sizes[-1] > jnp.sqrt(jnp.finfo(sizes.dtype).eps) * sizes[0]
+    regular: jax.Array = sizes[-1] > jnp.sqrt(jnp.finfo(sizes.dtype).eps) * sizes[0]
     return jnp.where((reached >= 1.0) & regular, tangent(z, p), jnp.nan)
 
 

@@ -18,7 +18,7 @@ import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spd3 as spd3
 import jaxgeodp.manifolds.spectral as spectral
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 
 # A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.
 _ASYMMETRY = 1e-6
@@ -40,61 +40,61 @@ class SPD(Manifold):
     def __post_init__(self):
         positive_integer("SPD", "size", self.size, minimum=1)
 
-    @property
-    def dim(self):
+    @fact
+    def dim(self) -> int:
         """Size (size + 1) / 2."""
         return self.size * (self.size + 1) // 2
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """Of log-eigenvalues l: sum_{i<j} (l_i - l_j)^2/4 <= (size/4) sum l_i^2."""
         return self.size / 4.0 if self.size > 1 else 0.0
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(size, size)."""
         return (self.size, self.size)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The identity matrix."""
         return np.eye(self.size)
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """(-1/2, 0); flat for size 1."""
         return (-0.5 if self.size > 1 else 0.0, 0.0)
 
-    @property
-    def volume_growth(self):
+    @fact
+    def volume_growth(self) -> float:
         """``sqrt(size (size^2 - 1) / 12)``."""
         return math.sqrt(self.size * (self.size**2 - 1) / 12.0)
 
-    @property
-    def coordinate_growth(self):
+    @fact
+    def coordinate_growth(self) -> float:
         """sqrt(1/2): log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
         return math.sqrt(0.5) if self.size > 1 else 1.0
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``tr(p^-1 u p^-1 v)``."""
         root = _root(point)
         return jnp.sum(_whiten(root, u) * _whiten(root, v))
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``L Exp(L^-1 v L^-T) L'``."""
         root = _root(point)
         return _congruence(root, self._functions.matrix_exp(_whiten(root, tangent)))
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``L Log(L^-1 q L^-T) L'``."""
         root = _root(p)
         return _congruence(root, self._functions.matrix_log(_whiten(root, q)))
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
         root = _root(p)
         if self.size == 2:
@@ -102,14 +102,14 @@ class SPD(Manifold):
         return jnp.sum(self._functions.matrix_log(_whiten(root, q)) ** 2)
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``E v E'`` with ``E = (q p^-1)^{1/2} = L W^{1/2} L^-1``."""
         root = _root(p)
         half = self._functions.matrix_sqrt(_whiten(root, q))
         return _congruence(root, half @ _whiten(root, tangent) @ half)
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix-vector products for size 2; else whitening and summing as three matrix products."""
         if self.size == 2:
             return spd2.log_moments(base, points, weights)
@@ -118,7 +118,7 @@ class SPD(Manifold):
         return _congruence(root, total), square
 
     @operation
-    def newton_moments(self, base, points, weights):
+    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """The exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
         if self.size == 2:
             return *spd2.newton_moments(base, points, weights), 0.0
@@ -127,7 +127,7 @@ class SPD(Manifold):
         return _congruence(root, total), square, _congruence(root, step), rate
 
     @operation
-    def mean_start(self, points, weights):
+    def mean_start(self, points, weights) -> jax.Array:
         """The geometric mean A (A^-1 H)^{1/2} of the arithmetic mean A and the harmonic mean H.
 
         Third order in the spread of the data (the second order terms of A and H cancel), without any ``eigh`` of them.
@@ -166,47 +166,47 @@ class SPD(Manifold):
         rows, columns = jnp.tril_indices(self.size)
         return rows, columns, jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The identity."""
         return jnp.eye(self.size, dtype=center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """``L^-1 x L^-T`` with c = L L'."""
         return _whiten(_root(center), point)
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """``L y L'``."""
         return _congruence(_root(center), point)
 
     @operation
-    def project(self, x):
+    def project(self, x: jax.Array | np.ndarray) -> jax.Array:
         """The symmetric part; NaN if it is not positive definite (the cone is open, nothing is nearest)."""
         symmetric = 0.5 * (x + x.T)
         return jnp.where(_positive_definite(symmetric), symmetric, jnp.nan)
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """The symmetric part."""
         return 0.5 * (v + v.T)
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Finite, symmetric to rounding, positive definite."""
         scale = jnp.max(jnp.abs(x))
         symmetric = jnp.all(jnp.abs(x - x.T) <= _ASYMMETRY * scale)
         return jnp.all(jnp.isfinite(x)) & symmetric & _positive_definite(0.5 * (x + x.T))
 
     @operation
-    def frame(self, point):
+    def frame(self, point) -> jax.Array:
         """``L e_ij L'`` for the orthonormal basis e_ij of symmetric matrices."""
         root = _root(jax.lax.stop_gradient(point))
         basis = jnp.asarray(_symmetric_basis(self.size), dtype=root.dtype)
         return jax.vmap(lambda e: _congruence(root, e))(basis)
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """``L S L'`` with S standard normal on the symmetric matrices."""
         noise = jax.random.normal(key, self.shape, real_dtype(point))
         # Diagonal variance 1, off-diagonal variance 1/2.
@@ -215,14 +215,14 @@ class SPD(Manifold):
         return _congruence(_root(point), symmetric - jnp.diag(jnp.diag(symmetric)) + diagonal)
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, l = eig(L^-1 v L^-T)."""
         whitened = _whiten(_root(point), tangent)
         if self.size == 2:
             return spd2.log_sinhc_gap(whitened)
         return spectral.sum_log_sinhc_gaps(whitened)
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The better of ``g t`` and the chord of ``size t^2 / 24``.
 
         The second holds since log(sinh z/z) <= z^2/6 and sum_{i<j} (l_i - l_j)^2 <= size |v|^2.
@@ -283,7 +283,7 @@ def _congruence(root, x):
     return 0.5 * (product + product.T)
 
 
-def _positive_definite(symmetric):
+def _positive_definite(symmetric) -> jax.Array:
     # Cholesky answers NaN for an indefinite or infinite matrix, and a zero pivot for a singular one.
     root = _root(symmetric)
     return jnp.all(jnp.isfinite(root)) & jnp.all(jnp.diag(root) > 0)

@@ -213,11 +213,11 @@ def _divided_difference(function, nodes):
 # The sum over eigenvalue gaps: its gradient is V diag(g) V' with g_i = sum_j l'(l_i - l_j).
 
 
-def _gap(difference):
+def _gap(difference: jax.Array) -> jax.Array:
     return log_sinhc_sqrt(0.25 * difference**2)
 
 
-def _gap_slope(difference):
+def _gap_slope(difference: jax.Array) -> jax.Array:
     return jax.grad(lambda x: jnp.sum(_gap(x)))(difference)
 
 
@@ -239,14 +239,14 @@ def _gap_gradient(a, values, vectors):
 
 
 @_gap_gradient.defjvp
-def _gap_gradient_jvp(primals, tangents):
+def _gap_gradient_jvp(primals: tuple[jax.Array, jax.Array, jax.Array], tangents):
     a, values, vectors = primals
     differences = values[:, None] - values[None, :]
     slopes = jnp.sum(_gap_slope(differences), axis=1)
     bend = jax.grad(lambda x: jnp.sum(_gap_slope(x)))(differences)
     # d slopes_i / d l_j, and (slopes_i - slopes_j)/(l_i - l_j) with its limit at equal eigenvalues.
     jacobian = jnp.diag(jnp.sum(bend, axis=1)) - bend
-    near = jnp.abs(differences) < jnp.finfo(values.dtype).eps ** (1 / 3)
+    near: jax.Array = jnp.abs(differences) < jnp.finfo(values.dtype).eps ** (1 / 3)
     limit = jnp.diag(jacobian)[:, None] - jacobian
     quotient = jnp.where(near, limit, (slopes[:, None] - slopes[None, :]) / jnp.where(near, 1.0, differences))
     rotated = vectors.T @ tangents[0] @ vectors

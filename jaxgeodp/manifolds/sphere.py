@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, heaviest, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, fact, heaviest, operation, real_dtype
 from jaxgeodp.manifolds.newton import solve
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -41,13 +41,13 @@ class Sphere(Manifold):
         positive_integer("Sphere", "dim", self.dim, minimum=1)
         positive_number("Sphere", "curvature", self.curvature)
 
-    @property
-    def curvature_trace(self):
+    @fact
+    def curvature_trace(self) -> float:
         """The Ricci curvature, (dim - 1) k."""
         return (self.dim - 1) * self.curvature
 
-    @property
-    def shape(self):
+    @fact
+    def shape(self) -> tuple[int, ...]:
         """(dim + 1,)."""
         return (self.dim + 1,)
 
@@ -56,57 +56,57 @@ class Sphere(Manifold):
         """R = 1/sqrt(curvature)."""
         return 1.0 / math.sqrt(self.curvature)
 
-    @property
-    def origin(self):
+    @fact
+    def origin(self) -> np.ndarray:
         """The north pole (0, ..., 0, R)."""
         return np.append(np.zeros(self.dim), self.radius)
 
-    @property
-    def curvature_bounds(self):
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
         """(k, k)."""
         return (float(self.curvature), float(self.curvature))
 
-    @property
-    def injectivity_radius(self):
+    @fact
+    def injectivity_radius(self) -> float:
         """Pi R."""
         return math.pi * self.radius
 
-    @property
-    def diameter(self):
+    @fact
+    def diameter(self) -> float:
         """Pi R."""
         return math.pi * self.radius
 
     @operation
-    def inner(self, point, u, v):
+    def inner(self, point, u, v) -> jax.Array:
         """``u . v``."""
         return jnp.sum(u * v)
 
     @operation
-    def exp(self, point, tangent):
+    def exp(self, point, tangent) -> jax.Array:
         """``cos(|v|/R) p + R sin(|v|/R) v/|v|``."""
         squared = self.curvature * jnp.sum(tangent**2)
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
-    def log(self, p, q):
+    def log(self, p, q) -> jax.Array:
         """``theta/sin(theta) (q - cos(theta) p)``; finite, but meaningless, at the antipode."""
         perpendicular, sine_squared, cosine = self._angle(p, q)
         return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * perpendicular)
 
     @operation
-    def squared_dist(self, p, q):
+    def squared_dist(self, p, q) -> jax.Array:
         """``R^2 theta^2`` with theta by atan2 of (sine, cosine)."""
         _, sine_squared, cosine = self._angle(p, q)
         return squared_angle(sine_squared, cosine) / self.curvature
 
     @operation
-    def transport(self, p, q, tangent):
+    def transport(self, p, q, tangent) -> jax.Array:
         """``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
         k = self.curvature
         return tangent - k * jnp.sum(q * tangent) / (1.0 + k * jnp.sum(p * q)) * (p + q)
 
     @operation
-    def log_moments(self, base, points, weights):
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``."""
         cosine = self.curvature * (points @ base)
         ratio = angle_over_sine_of_cosine(cosine)
@@ -114,7 +114,7 @@ class Sphere(Manifold):
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights):
+    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """The exact Hessian from second moments of the points, up to dimension 8; only its trace above.
 
         Half the squared distance to x_i has the Hessian ``a I + (1 - a) u u'`` with u the direction of log_p(x_i)
@@ -141,7 +141,7 @@ class Sphere(Manifold):
         return total, square, step, residual
 
     @operation
-    def mean_start(self, points, weights):
+    def mean_start(self, points, weights) -> jax.Array:
         """The direction of the arithmetic mean; the heaviest point if that is nearly zero."""
         mean = weights @ points
         return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
@@ -150,18 +150,18 @@ class Sphere(Manifold):
         """``R sin(r/R)``: the cap lies within that of a point of its axis."""
         return math.sin(radius / self.radius) * self.radius
 
-    def home(self, center):
+    def home(self, center) -> jax.Array:
         """The north pole."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
-    def to_home(self, center, point):
+    def to_home(self, center, point) -> jax.Array:
         """The rotation in the plane of centre and pole; a centre in the southern half is reflected first."""
         sign = self._half(center)
         return self._turned(sign * center, self.home(center), sign * point)
 
     @operation
-    def from_home(self, center, point):
+    def from_home(self, center, point) -> jax.Array:
         """The rotation back."""
         sign = self._half(center)
         return sign * self._turned(self.home(center), sign * center, point)
@@ -177,41 +177,41 @@ class Sphere(Manifold):
         return x - along * middle + 2.0 * k * jnp.sum(start * x) * end
 
     @operation
-    def project(self, x):
+    def project(self, x) -> jax.Array:
         """``R x/|x|``; NaN for the zero vector."""
         scaled = x / jnp.max(jnp.abs(x))  # no overflow or underflow in the norm
         return self.radius * scaled / jnp.sqrt(jnp.sum(scaled**2))
 
     @operation
-    def to_tangent(self, point, v):
+    def to_tangent(self, point, v) -> jax.Array:
         """``v - k <p, v> p``."""
         return v - self.curvature * jnp.sum(point * v) * point
 
     @operation
-    def admissible(self, x):
+    def admissible(self, x) -> jax.Array:
         """Finite and not zero."""
         return jnp.all(jnp.isfinite(x)) & jnp.any(x != 0)
 
     @operation
-    def random_tangent(self, key, point):
+    def random_tangent(self, key, point) -> jax.Array:
         """A projected standard normal vector of R^{d+1}."""
         return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
 
     @operation
-    def random_point(self, key):
+    def random_point(self, key) -> jax.Array:
         """A uniform point."""
         return self.project(jax.random.normal(key, self.shape))
 
     @operation
-    def log_det_exp(self, point, tangent):
+    def log_det_exp(self, point, tangent) -> jax.Array:
         """``(d-1) log(sin(t/R)/(t/R))``, minus infinity from t = pi R on."""
         return self._radial_log_det(self.curvature * jnp.sum(tangent**2))
 
-    def volume_envelope(self, lower, upper):
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
         return tangent_line(lambda t: self._radial_log_det(self.curvature * t**2), lower, upper)
 
-    def _radial_log_det(self, squared_angle):
+    def _radial_log_det(self, squared_angle: jax.Array) -> jax.Array:
         inside = squared_angle < math.pi**2
         sinc = sinc_sqrt(jnp.where(inside, squared_angle, 1.0))
         if self.dim == 1:

@@ -35,7 +35,7 @@ def charge_of(budget: Guarantee, guarantee: Guarantee | NotProven) -> Amounts:
     Raises:
         ValueError: nothing is promised, or no conversion into the budget's kind is declared.
     """
-    if type(guarantee) not in KINDS.values():
+    if isinstance(guarantee, NotProven) or type(guarantee) not in KINDS.values():
         raise InputError("Ledger: this release promises nothing that is proven, so nothing can be charged for it.")
     if (type(budget), type(guarantee)) not in _CONVERSIONS:
         allowed = ", ".join(given.__name__ for kind, given in _CONVERSIONS if kind is type(budget))

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number, short
 from jaxgeodp.domain import GeodesicBall
-from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 # Draws at a time.
@@ -22,7 +22,7 @@ _MOST_DRAWS = 10**9
 class Audit(NamedTuple):
     """What `audit` found."""
 
-    guarantee: Guarantee  #: what the mechanism promises
+    guarantee: PureDP | ApproximateDP | GaussianDP  #: what the mechanism promises
     lower_bound: float  #: of epsilon, or of mu where Gaussian DP is promised; wrong with probability ``level`` at most
     probabilities: tuple[float, float]  #: of the event with the data and with the neighbour, as counted
     draws: int  #: from each of the two laws
@@ -131,7 +131,9 @@ def audit(
         points = [jnp.asarray(d, jnp.promote_types(d.dtype, jnp.float64)) for d in (data, neighbour)]
         score = _log_ratio(mechanism, *points) if score is None else score
         keys = jax.random.split(jax.random.key(seed), 2)
-        mine, theirs = (_scores(mechanism, score, *pair, draws, progress) for pair in zip(keys, points, strict=True))
+        mine, theirs = (
+            _scores(mechanism, score, key, records, draws, progress) for key, records in zip(keys, points, strict=True)
+        )
     best = Audit(guarantee, -math.inf, (math.nan, math.nan), draws)
     # Either data set may be the one that the event tells of.
     if resolution > 0:
@@ -194,10 +196,11 @@ def _bound(guarantee, mine, theirs, level):
     half = len(mine) // 2
     candidates = np.unique(np.quantile(mine[:half], np.linspace(0.0, 1.0, 400), method="higher"))
     counts = [[np.sum(scores >= t) for t in candidates] for scores in (mine[:half], theirs[:half])]
-    threshold = candidates[np.argmax(_least(guarantee, *np.array(counts), half, level))]
+    threshold = candidates[np.argmax(_least(guarantee, np.array(counts[0]), np.array(counts[1]), half, level))]
     rest = len(mine) - half
-    hits = [np.sum(scores[half:] >= threshold) for scores in (mine, theirs)]
-    return float(_least(guarantee, *map(np.asarray, hits), rest, level)), tuple(float(h / rest) for h in hits)
+    hits, others = (np.sum(scores[half:] >= threshold) for scores in (mine, theirs))
+    bound = float(_least(guarantee, np.asarray(hits), np.asarray(others), rest, level))
+    return bound, (float(hits / rest), float(others / rest))
 
 
 def _least(guarantee, hits, others, count, level):

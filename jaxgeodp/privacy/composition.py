@@ -1,13 +1,16 @@
 """What several releases about the same people promise together (independent noise, adaptively chosen)."""
 
+import functools
 import math
 from collections.abc import Sequence
+from typing import TypeVar
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.accounts import amounts, parameters, total
 from jaxgeodp.privacy.decimals import add, float_above, float_below, written
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
+_Kind = TypeVar("_Kind", bound=Guarantee)
 # Of the losses in numerical composition.
 _STEP = 1e-4
 # In delta, for each part: hundreds of times what rounding in Fourier transforms was seen to take off.
@@ -48,7 +51,11 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
         raise InputError("compose: needs at least one guarantee.")
     if delta is not None:
         return _with_delta(guarantees, delta)
-    kind = _common(guarantees)
+    return _together(_common(guarantees), guarantees)
+
+
+def _together(kind: type[_Kind], guarantees: Sequence[Guarantee]) -> _Kind:
+    """The sum of guarantees that convert into a kind."""
     spent = total(kind, ((amounts(kind, guarantee), 1) for guarantee in guarantees))
     return kind(**parameters(kind, spent, up=True))
 
@@ -66,7 +73,7 @@ def _common(guarantees) -> type[Guarantee]:
     raise InputError(f"compose: {names} have no common exact form; give delta to get an ApproximateDP.")
 
 
-def _with_delta(guarantees, delta) -> ApproximateDP:
+def _with_delta(guarantees: Sequence[Guarantee], delta: float) -> ApproximateDP:
     """The better of two bounds: Gaussian ones exactly and the rest by addition, or everything numerically."""
     if not 0.0 < delta < 1.0:
         raise InputError(f"compose: delta must be a number between 0 and 1, got {delta!r}.")
@@ -75,7 +82,7 @@ def _with_delta(guarantees, delta) -> ApproximateDP:
     gaussian = [g for g in guarantees if isinstance(g, GaussianDP)]
     parts = [g for g in guarantees if not isinstance(g, GaussianDP)]
     if gaussian:
-        gaussian = [compose(gaussian)]  # exactly one mu
+        gaussian = [_together(GaussianDP, gaussian)]  # exactly one mu
     if not parts:
         return gaussian[0].to_approximate(delta)
     added = _added(parts, gaussian, delta)
@@ -112,7 +119,7 @@ def _by_loss_distributions(guarantees, delta) -> float:
         raise InputError(
             "compose: delta needs the package dp-accounting: pip install 'jaxgeodp[accounting]'."
         ) from None
-    together = None
+    parts = []
     for guarantee in guarantees:
         if isinstance(guarantee, GaussianDP):
             # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
@@ -122,6 +129,7 @@ def _by_loss_distributions(guarantees, delta) -> float:
         else:
             parameters_of = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
             part = privacy_loss_distribution.from_privacy_parameters(parameters_of, value_discretization_interval=_STEP)
-        together = part if together is None else together.compose(part)
+        parts.append(part)
+    together = functools.reduce(lambda one, other: one.compose(other), parts)
     safe = delta - _TRANSFORM * len(guarantees)
     return max(together.get_epsilon_for_delta(safe), 1e-12) if safe > 0.0 else math.inf

@@ -3,6 +3,7 @@
 import os
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.privacy.chacha20 import CHACHA20
@@ -13,10 +14,10 @@ NOTE = "256 random bits from the operating system, expanded by ChaCha20"
 
 def public_key() -> jax.Array:
     """A key of the kind that `system_key` makes, known to all: to compile programs with, never to draw."""
-    return jax.random.wrap_key_data(np.zeros(8, np.uint32), impl=CHACHA20)
+    return jax.random.wrap_key_data(jnp.asarray(np.zeros(8, np.uint32)), impl=CHACHA20)
 
 
 def system_key() -> jax.Array:
     """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
     words = np.frombuffer(os.urandom(32), dtype=np.uint32)
-    return jax.random.wrap_key_data(np.array(words), impl=CHACHA20)
+    return jax.random.wrap_key_data(jnp.asarray(np.array(words)), impl=CHACHA20)

@@ -48,7 +48,7 @@ class Account(NamedTuple):
     lost: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class Ledger:
     """The budget of one data set, in a file that many processes may use at once.
 
@@ -78,19 +78,20 @@ class Ledger:
     """
 
     path: pathlib.Path
-    budget: Guarantee | None = None
-    dataset: str = "default"
+    budget: Guarantee
+    dataset: str
 
-    def __post_init__(self):
-        object.__setattr__(self, "path", _checked_path(self.path))
-        _checked_dataset(self.dataset)
-        if self.budget is not None:
-            check_budget(self.budget)
-            _add(self.path, self.budget, self.dataset)
+    def __init__(self, path: str | os.PathLike[str], budget: Guarantee | None = None, dataset: str = "default"):
+        """See the class."""
+        object.__setattr__(self, "path", _checked_path(path))
+        object.__setattr__(self, "dataset", _checked_dataset(dataset))
+        if budget is not None:
+            check_budget(budget)
+            _add(self.path, budget, dataset)
         stored = read(self.path, self._stored_budget)
-        if self.budget not in (None, stored):
+        if budget not in (None, stored):
             raise InputError(
-                f"{self.path}: the budget of data set '{self.dataset}' is {stored}, not {self.budget}, and cannot be "
+                f"{self.path}: the budget of data set '{dataset}' is {stored}, not {budget}, and cannot be "
                 "changed; leave it out to open the ledger."
             )
         object.__setattr__(self, "budget", stored)
@@ -180,7 +181,7 @@ class Ledger:
         )
 
 
-def add_budget(path: str | os.PathLike, budget: Guarantee, dataset: str = "default") -> Ledger:
+def add_budget(path: str | os.PathLike[str], budget: Guarantee, dataset: str = "default") -> Ledger:
     """`Ledger`, except that a data set which has a budget already is refused.
 
     Raises:
@@ -193,7 +194,7 @@ def add_budget(path: str | os.PathLike, budget: Guarantee, dataset: str = "defau
     raise InputError(f"{path}: data set '{dataset}' has a budget already, {stored}, which cannot be changed.")
 
 
-def contents(path: str | os.PathLike) -> tuple[list[Account], list[dict[str, Any]]]:
+def contents(path: str | os.PathLike[str]) -> tuple[list[Account], list[dict[str, Any]]]:
     """The state of all budgets of a ledger, and all releases: at one moment, whoever is writing.
 
     An entry tells its number, data set, time, mechanism, guarantee, what it took of the budget, state and record hash.
@@ -274,7 +275,7 @@ def _restored(kind, stored):
         raise sqlite3.DatabaseError("damaged") from None
 
 
-def _checked_path(path):
+def _checked_path(path) -> pathlib.Path:
     try:
         text = os.fspath(path)
     except TypeError:
@@ -284,7 +285,7 @@ def _checked_path(path):
     return pathlib.Path(os.path.abspath(text))
 
 
-def _checked_dataset(dataset):
+def _checked_dataset(dataset) -> str:
     if not isinstance(dataset, str) or not _DATASET.fullmatch(dataset):
         raise InputError(
             f"Ledger: dataset must be an id of at most 100 letters, digits, spaces and .:/-_, got {short(dataset)}."

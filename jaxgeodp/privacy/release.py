@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
@@ -107,7 +108,7 @@ def make_release(
         "created": created,
         **(more or {}),
     }
-    if ledger is not None:
+    if ledger is not None and entry is not None:
         ledger.settle(entry, record_digest(record))
     return Release(value, record)
 
@@ -138,9 +139,9 @@ def _plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
-def to_lists(point) -> list:
+def to_lists(point: ArrayLike) -> list:
     """Nested lists of a point; complex numbers become pairs (real, imaginary)."""
     array = np.asarray(point)
     if np.iscomplexobj(array):
-        array = np.stack([array.real, array.imag], axis=-1)
+        array = np.stack([np.real(array), np.imag(array)], axis=-1)
     return array.tolist()

@@ -1,11 +1,12 @@
 """The mechanisms' laws as NumPyro distributions, for models of which a private release is a part."""
 
 import math
-from typing import ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from numpyro.distributions import Distribution, constraints
 
 from jaxgeodp.checks import InputError
@@ -63,7 +64,7 @@ class ManifoldLaplace(Distribution):
         (5, 3)
     """
 
-    arg_constraints: ClassVar = {"scale": constraints.positive}
+    arg_constraints: dict[str, Any] = {"scale": constraints.positive}  # noqa: RUF012 - as the base declares it
     pytree_data_fields = ("center", "scale")
     pytree_aux_fields = ("manifold",)
 
@@ -73,7 +74,7 @@ class ManifoldLaplace(Distribution):
             raise InputError(f"ManifoldLaplace: needs a homogeneous manifold, got {manifold}.")
         self.manifold, self.center = manifold, jnp.asarray(center)
         self.scale = jnp.asarray(scale, real_dtype(self.center))
-        known = not isinstance(self.scale, jax.core.Tracer)
+        known = not isinstance(self.scale, Tracer)
         if known and not 0 < float(self.scale) * manifold.volume_growth < 1 and manifold.volume_growth > 0:
             raise InputError(
                 f"ManifoldLaplace: on {manifold} the scale must be below {1.0 / manifold.volume_growth:.6g} for the "
@@ -94,12 +95,14 @@ class ManifoldLaplace(Distribution):
 
     def sample(self, key, sample_shape=()):
         """Independent exact draws, shape (\\*sample_shape, \\*manifold.shape)."""
+        if key is None:
+            raise InputError("ManifoldLaplace: sample needs a random key.")
         num = math.prod(sample_shape)
         draws = rejection_sample(key, self.manifold, None, self.center, 1.0, self.scale, num)
         return draws.points.reshape(*sample_shape, *self.manifold.shape)
 
-    def log_prob(self, value):
-        """Log density with respect to the volume measure."""
+    def log_prob(self, value, intermediates=None):
+        """Log density with respect to the volume measure; there are no ``intermediates``."""
         distance = jnp.vectorize(
             lambda x: self.manifold.dist(self.center, x), signature=f"({_axes(self.manifold)})->()"
         )(value)
@@ -130,7 +133,7 @@ class KNG(Distribution):
         data: (n, \\*shape), private; may be traced.
     """
 
-    arg_constraints: ClassVar = {}
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - as the base declares it
     pytree_data_fields = ("mechanism", "data")
 
     def __init__(self, mechanism, data, *, validate_args=None):
@@ -148,8 +151,8 @@ class KNG(Distribution):
         draws = self.mechanism.simulate(key, self.data, math.prod(sample_shape))
         return draws.reshape(*sample_shape, *self.event_shape)
 
-    def log_prob(self, value):
-        """Log density up to a constant, minus infinity outside the mechanism's support."""
+    def log_prob(self, value, intermediates=None):
+        """Log density up to a constant, minus infinity outside the mechanism's support; there are no intermediates."""
         density = jnp.vectorize(
             lambda x: self.mechanism.log_density(x, self.data),
             signature=f"({_axes(self.mechanism.ball.manifold)})->()",

@@ -13,6 +13,7 @@ after truncation at any t, and its total mass is known.
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -100,9 +101,14 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     return RadialEnvelope(knots, heights, slopes, masses, cumulative)
 
 
+def as_function(growth) -> Callable:
+    """A growth by the distance: a function as it is, a slope as a linear one."""
+    return growth if callable(growth) else (lambda t: growth * t)
+
+
 def _chords(growth, lower, upper):
     """Lines below a slope or a concave function."""
-    function = growth if callable(growth) else (lambda t: growth * t)
+    function = as_function(growth)
     value = function(lower)
     return value, (function(upper) - value) / (upper - lower)
 
@@ -128,7 +134,7 @@ def _knots(bulk, reach, count):
     return jnp.concatenate([knots, tail])
 
 
-def _integral(height, slope, width):
+def _integral(height: jax.Array, slope: jax.Array, width: jax.Array) -> jax.Array:
     """``int_0^width exp(height + slope t) dt``; infinite width needs a negative slope."""
     finite = jnp.isfinite(width)
     safe_width = jnp.where(finite, width, 1.0)
@@ -140,7 +146,7 @@ def _integral(height, slope, width):
     return jnp.where(finite, bounded, jnp.exp(height) / jnp.where(finite, 1.0, -slope))
 
 
-def _inverse_partial_mass(slope, width, fraction):
+def _inverse_partial_mass(slope: jax.Array, width: jax.Array, fraction: jax.Array) -> jax.Array:
     """The t with the given share below it."""
     finite = jnp.isfinite(width)
     safe_width = jnp.where(finite, width, 1.0)

@@ -38,8 +38,6 @@ class GeodesicMetropolis(MCMCKernel):
         (300, 3)
     """
 
-    sample_field = "z"
-
     def __init__(
         self,
         manifold: Manifold,
@@ -53,6 +51,11 @@ class GeodesicMetropolis(MCMCKernel):
         self._step_size = step_size
         self._target = random_walk.target_acceptance(manifold) if target_accept_prob is None else target_accept_prob
         self._num_warmup = 0
+
+    @property
+    def sample_field(self) -> str:
+        """The field of a state that is the sample."""
+        return "z"
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
         """See `numpyro.infer.mcmc.MCMCKernel.init`."""
@@ -77,7 +80,8 @@ class GeodesicMetropolis(MCMCKernel):
         # Several chains side by side: NumPyro leaves it to the kernel.
         return jax.vmap(move)(state) if jnp.ndim(state.i) else move(state)
 
-    def get_diagnostics_str(self, state):
+    # The base is read as giving one text, the empty one.
+    def get_diagnostics_str(self, state) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Shown behind the progress bar."""
         return f"step size {state.step_size:.2e}, acc. prob {state.mean_accept_prob:.2f}"
 

@@ -51,16 +51,18 @@ def start(potential: Callable, key, point, step_size) -> WalkState:
     return WalkState(jnp.int32(0), point, energy, zero, zero, jnp.asarray(step_size, energy.dtype), key)
 
 
-def step(manifold: Manifold, potential: Callable, state: WalkState, num_warmup, target: float) -> WalkState:
+def step(
+    manifold: Manifold, potential: Callable, state: WalkState, num_warmup: int | jax.Array, target: float
+) -> WalkState:
     """One move; the step size is adapted (Robbins-Monro) in the first ``num_warmup`` only."""
     key, move_key, accept_key = jax.random.split(state.rng_key, 3)
     tangent = manifold.random_tangent(move_key, state.z)
     point = manifold.project(manifold.exp(state.z, (state.step_size * tangent).astype(state.z.dtype)))
-    energy = potential(point)
+    energy: jax.Array = potential(point)
     energy = jnp.where(jnp.isnan(energy), jnp.inf, energy)
     accept_prob = jnp.exp(jnp.minimum(state.potential_energy - energy, 0.0))
     accept = jax.random.uniform(accept_key, (), energy.dtype) < accept_prob
-    warm = state.i < num_warmup
+    warm: jax.Array = state.i < num_warmup
     count = jnp.where(warm, state.i + 1, state.i + 1 - num_warmup)
     gain = (count.astype(energy.dtype)) ** -_DECAY
     # Where all of a compact manifold is near, no step size is long enough for the target.

@@ -14,13 +14,14 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
-from jaxgeodp.samplers.envelope import RadialEnvelope, radial_envelope
+from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope
 
 # Proposals after which a draw is given up (the result is NaN and `complete` False, never a wrong law).
 _PROPOSAL_LIMIT = 20_000_000
@@ -73,7 +74,7 @@ class Proposal:
         manifold, center = self.manifold, self.center
         direction_key, radius_key = jax.random.split(key)
         uniform = jax.random.uniform(radius_key, (), self.radial.knots.dtype)
-        if self.direction is None:
+        if self.direction is None or self.support is None:
             normal = manifold.random_tangent(direction_key, center)
             unit = normal / manifold.norm(center, normal)
             radius = self.radial.radius_at(uniform * jnp.sum(self.radial.masses))
@@ -110,7 +111,7 @@ def check_facts(manifold, support):
     if support is not None:
         limit = largest_support(support)
         # Inside a compiled program the radius is not known: see `rejection_sample`.
-        if not isinstance(support.radius, jax.core.Tracer) and not support.radius < limit:
+        if not isinstance(support.radius, Tracer) and not support.radius < limit:
             raise InputError(f"the support's radius {support.radius:g} must be below {limit:.6g} on {manifold}.")
     elif manifold.diameter > manifold.injectivity_radius and type(manifold).log_det_exp is Manifold.log_det_exp:
         raise InputError(
@@ -169,17 +170,18 @@ def rejection_sample(
         (1000, 3)
     """
     block = default_block(num) if block is None else block
-    if support is not None and isinstance(support.radius, jax.core.Tracer):
+    limit: int | jax.Array = proposal_limit
+    if support is not None and isinstance(support.radius, Tracer):
         # A radius that only the compiled program knows: outside the theorem nothing is drawn.
-        proposal_limit = jnp.where(support.radius < largest_support(support), proposal_limit, 0)
+        limit = jnp.where(support.radius < largest_support(support), proposal_limit, 0)
     proposal = make_proposal(manifold, center, slope, scale, support)
-    growth = slope if callable(slope) else (lambda t: slope * t)
+    growth = as_function(slope)
 
     def log_target(x, distance):
         value = -growth(distance) / scale if log_density is None else log_density(x)
         return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
-    return _collect(key, proposal, log_target, num, block, proposal_limit)
+    return _collect(key, proposal, log_target, num, block, limit)
 
 
 def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reach, count, block=1024):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.domain import GeodesicBall, assumption_limit
@@ -28,7 +29,7 @@ _TINY = 1e-30
 _RELEASE_TOLERANCE = 1e-12
 
 
-def frechet_mean(manifold: Manifold, points, weights=None):
+def frechet_mean(manifold: Manifold, points: ArrayLike, weights: ArrayLike | None = None) -> jax.Array:
     """The Frechet mean of points, differentiable in points and weights by the implicit function theorem.
 
     Iterates until the gradient norm is at rounding level. The data should lie in a ball that satisfies
@@ -57,7 +58,9 @@ def frechet_mean(manifold: Manifold, points, weights=None):
     return explained("frechet_mean", manifold, _implicit_mean(manifold, points, weights / jnp.sum(weights)))
 
 
-def certified_distance(manifold: Manifold, mean, points, weights=None):
+def certified_distance(
+    manifold: Manifold, mean: ArrayLike, points: ArrayLike, weights: ArrayLike | None = None
+) -> jax.Array:
     """An upper bound of the distance from ``mean`` to the true Frechet mean (in exact arithmetic).
 
     |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
@@ -76,7 +79,7 @@ def certified_distance(manifold: Manifold, mean, points, weights=None):
     return jnp.where(farthest < assumption_limit(manifold), manifold.norm(mean, total) / convexity, jnp.inf)
 
 
-def mean_in_ball(ball: GeodesicBall, points):
+def mean_in_ball(ball: GeodesicBall, points) -> jax.Array:
     """The Frechet mean of points in a ball, by a number of steps that depends on public quantities only.
 
     Descent from the centre, each iterate kept in the ball, to within 1e-12 radii of the exact minimiser
@@ -137,7 +140,7 @@ def _implicit_mean(manifold, points, weights):
     return _descend(manifold, points, weights)
 
 
-def _descend(manifold, points, weights):
+def _descend(manifold: Manifold, points: jax.Array, weights: jax.Array) -> jax.Array:
     """Descend until the gradient norm is at rounding level."""
     precision = jnp.finfo(real_dtype(points)).eps
     lowest, highest = manifold.curvature_bounds
@@ -150,9 +153,9 @@ def _descend(manifold, points, weights):
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
         known = state.next_norm <= 0.5 * precision * state.scale
         # A norm that is NaN ends it, too.
-        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & (state.count < _STEP_LIMIT)
+        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & (state.steps < _STEP_LIMIT)
 
-    def step(state):
+    def step(state: "_Descent") -> "_Descent":
         total, square, direction, rate = manifold.newton_moments(state.point, points, weights)
         norm = manifold.norm(state.point, total)
         slope = manifold.inner(state.point, direction, total)
@@ -176,7 +179,7 @@ def _descend(manifold, points, weights):
         following = manifold.project(manifold.exp(state.point, size * direction))
         scale = jnp.sqrt(square) + jnp.linalg.norm(state.point.reshape(-1))
         return _Descent(
-            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.count + 1
+            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.steps + 1
         )
 
     start = manifold.mean_start(points, weights)
@@ -184,12 +187,12 @@ def _descend(manifold, points, weights):
     return jax.lax.while_loop(unfinished, step, first).point
 
 
-def _secant_size(manifold, state, total):
+def _secant_size(manifold: Manifold, state: "_Descent", total: jax.Array) -> jax.Array:
     """Barzilai-Borwein: the inverse curvature seen along the last step, in units of the direction; 1 at first."""
     carried = manifold.transport(state.previous, state.point, state.direction)
     change = state.slope - manifold.inner(state.point, carried, total)
     positive = change > 0
-    return jnp.where((state.count > 0) & positive, state.size * state.slope / jnp.where(positive, change, 1.0), 1.0)
+    return jnp.where((state.steps > 0) & positive, state.size * state.slope / jnp.where(positive, change, 1.0), 1.0)
 
 
 class _Descent(NamedTuple):
@@ -202,10 +205,10 @@ class _Descent(NamedTuple):
     previous_norm: jax.Array
     next_norm: jax.Array  # a bound of the gradient norm at the point, from the one before
     scale: jax.Array  # size of the numbers that rounding is relative to
-    count: int
+    steps: int | jax.Array
 
 
-def _smoothness(lowest, square):
+def _smoothness(lowest: float, square: jax.Array) -> jax.Array | float:
     """h_min at the root-mean-square distance; 1, a guess, where the curvature is not known."""
     if lowest >= 0 or math.isinf(lowest):
         return 1.0

@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
-def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, primals, tangents, unused=False):
+def implicit_derivative(
+    manifold: Manifold, minimizer, gradient: Callable, primals, tangents, unused: bool | jax.Array = False
+) -> jax.Array:
     """The tangent vector at ``minimizer`` along the ``tangents`` of the data.
 
     Args:
@@ -29,7 +31,7 @@ def implicit_derivative(manifold: Manifold, minimizer, gradient: Callable, prima
 
     origin = jnp.zeros(manifold.dim, real_dtype(minimizer))
     _, change = jax.jvp(lambda *data: slope(origin, *data), tuple(primals), tuple(tangents))
-    hessian = jax.jacfwd(lambda z: slope(z, *primals))(origin)
+    hessian: jax.Array = jax.jacfwd(lambda z: slope(z, *primals))(origin)
     hessian = jnp.where(unused, jnp.eye(manifold.dim, dtype=hessian.dtype), 0.5 * (hessian + hessian.T))
     factor = jax.scipy.linalg.cho_factor(hessian)
     return manifold.combine(-jax.scipy.linalg.cho_solve(factor, change), frame)

@@ -10,6 +10,8 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
@@ -24,7 +26,7 @@ _STEP_LIMIT = 3000
 _RELEASE_STEPS = 60
 
 
-def frechet_median(manifold: Manifold, points, weights=None):
+def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | None = None) -> jax.Array:
     """The Frechet (geometric) median: the minimiser of sum_i w_i dist(x, x_i); see `power_mean`.
 
     Example:
@@ -36,7 +38,7 @@ def frechet_median(manifold: Manifold, points, weights=None):
     return power_mean(manifold, points, 1.0, weights)
 
 
-def power_mean(manifold: Manifold, points, power: float, weights=None):
+def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: ArrayLike | None = None) -> jax.Array:
     """The minimiser of sum_i w_i dist(x, x_i)^power, differentiable in points and weights (implicit function theorem).
 
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
@@ -61,7 +63,7 @@ def power_mean(manifold: Manifold, points, power: float, weights=None):
     return explained("power_mean", manifold, _minimizer(manifold, float(power), points, weights / jnp.sum(weights)))
 
 
-def power_gradient(manifold: Manifold, x, points, weights, power: float):
+def power_gradient(manifold: Manifold, x, points, weights, power: float) -> tuple[jax.Array, jax.Array]:
     """``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and the distances (n,); a coincident point counts 0."""
     distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
     apart = distances > _coincidence(points)
@@ -69,7 +71,7 @@ def power_gradient(manifold: Manifold, x, points, weights, power: float):
     return manifold.log_moments(x, points, weights * factors)[0], distances
 
 
-def power_mean_in_ball(ball: GeodesicBall, points, power: float):
+def power_mean_in_ball(ball: GeodesicBall, points, power: float) -> jax.Array:
     """An approximate power mean of points in a ball, by a public number of steps from the centre."""
     weights = equal_weights(points)
 
@@ -81,10 +83,12 @@ def power_mean_in_ball(ball: GeodesicBall, points, power: float):
     return _nearest_if_median(ball.manifold, x, points, weights) if power == 1.0 else x
 
 
-def _weiszfeld(manifold, power, x, points, weights):
+def _weiszfeld(
+    manifold: Manifold, power: float, x: jax.Array, points: jax.Array, weights: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Direction, step size and the length of the smallest subgradient at x."""
     total, distances = power_gradient(manifold, x, points, weights, power)
-    apart = distances > _coincidence(points)
+    apart: jax.Array = distances > _coincidence(points)
     safe = jnp.where(apart, distances, 1.0)
     lowest = manifold.curvature_bounds[0]
     bend = 1.0
@@ -161,6 +165,6 @@ def _minimizer_jvp(manifold, power, primals, tangents):
     return result, jnp.where(pinned, manifold.to_tangent(fixed, own), tangent)
 
 
-def _coincidence(points):
+def _coincidence(points) -> np.floating:
     """Distances below this are rounding."""
     return 64.0 * jnp.finfo(real_dtype(points)).eps

@@ -24,18 +24,18 @@ class _PowerStatistic(Equivariant):
         """``dist^p/p``."""
         return manifold.dist(x, datum) ** self.power / self.power
 
-    def gradient(self, manifold, x, points):
+    def gradient(self, manifold, x, data):
         """-(1/n) sum_i dist^{p-2} log_x(x_i); a datum at x counts 0."""
-        return -power_gradient(manifold, x, points, equal_weights(points), self.power)[0]
+        return -power_gradient(manifold, x, data, equal_weights(data), self.power)[0]
 
-    def center(self, ball, points):
+    def center(self, ball, data):
         """The power mean after a public number of steps."""
-        return power_mean_in_ball(ball, points, self.power)
+        return power_mean_in_ball(ball, data, self.power)
 
-    def gradient_growth(self, manifold, center, points, farthest):
+    def gradient_growth(self, manifold, center, data, farthest):
         """See `jaxgeodp.bounds.power_growth`."""
-        pull = manifold.norm(center, self.gradient(manifold, center, points))
-        return power_growth(manifold, center, pull, points, farthest, self.power)
+        pull = manifold.norm(center, self.gradient(manifold, center, data))
+        return power_growth(manifold, center, pull, data, farthest, self.power)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """Theorem G."""

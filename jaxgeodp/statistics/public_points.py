@@ -9,6 +9,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
@@ -17,7 +18,7 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 _DEVIATION, _ROUNDINGS = 1e-5, 100.0
 
 
-def checked(owner: str, manifold: Manifold, points, weights):
+def checked(owner: str, manifold: Manifold, points, weights) -> tuple[jax.Array, jax.Array]:
     """Points and weights as arrays of the right type; weights of 1 by default.
 
     Points in another form (`Manifold.as_points`) are projected. Concrete values are checked; the weights of traced ones
@@ -41,7 +42,7 @@ def checked(owner: str, manifold: Manifold, points, weights):
     return points, jnp.where(_near(owner, manifold, points, "points[{}]"), weights, jnp.nan)
 
 
-def checked_point(owner: str, name: str, manifold: Manifold, point):
+def checked_point(owner: str, name: str, manifold: Manifold, point) -> jax.Array:
     """One point, like those of `checked`; NaN if it is traced and no point."""
     given = jnp.asarray(point)
     point = _in_form(manifold, given)
@@ -51,13 +52,13 @@ def checked_point(owner: str, name: str, manifold: Manifold, point):
     return jnp.where(_near(owner, manifold, point[None], name)[0], point, jnp.nan)
 
 
-def explained(owner: str, manifold: Manifold, mean):
+def explained(owner: str, manifold: Manifold, mean) -> jax.Array:
     """The mean of `checked` points.
 
     Raises:
         ValueError: it is NaN because the manifold's exponential map has no derivative at 0.
     """
-    if isinstance(mean, jax.core.Tracer) or np.all(np.isfinite(np.asarray(mean))):
+    if isinstance(mean, Tracer) or np.all(np.isfinite(np.asarray(mean))):
         return mean
     with jax.ensure_compile_time_eval():
         smooth = np.all(np.isfinite(np.asarray(_slope_of_exp(manifold, jnp.asarray(manifold.origin, mean.dtype)))))
@@ -82,7 +83,7 @@ def _near(owner, manifold, points, place):
         ValueError: one is not; ``place`` says how to name it.
     """
     limit = max(_DEVIATION, _ROUNDINGS * float(jnp.finfo(points.dtype).eps))
-    if isinstance(points, jax.core.Tracer):
+    if isinstance(points, Tracer):
         return jax.vmap(manifold.deviation)(jax.lax.stop_gradient(points)) <= limit
     with jax.ensure_compile_time_eval():  # the mean may be part of another function that is traced
         index, deviation = map(np.asarray, _largest_deviation(manifold, points))
@@ -98,7 +99,7 @@ def _near(owner, manifold, points, place):
 
 
 def _check_weights(owner, weights):
-    if isinstance(weights, jax.core.Tracer):
+    if isinstance(weights, Tracer):
         return
     values = np.asarray(weights)
     if not (np.all(np.isfinite(values)) and np.all(values >= 0) and np.any(values > 0)):

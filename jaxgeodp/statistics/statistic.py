@@ -39,7 +39,7 @@ class Statistic(abc.ABC):
                 )
 
     @abc.abstractmethod
-    def loss(self, manifold: Manifold, x, datum):
+    def loss(self, manifold: Manifold, x, datum) -> jax.Array:
         """The loss of the point ``x`` for one datum; a real scalar, differentiable in ``x``."""
 
     @abc.abstractmethod
@@ -77,7 +77,7 @@ class Statistic(abc.ABC):
         """What `at_home` takes for raw data: by default `clip`, as the data stay where they are."""
         return self.clip(ball, data)
 
-    def minimizer(self, ball: GeodesicBall, data):
+    def minimizer(self, ball: GeodesicBall, data) -> jax.Array:
         """The minimiser over the ball by a public number of steps, for mechanisms that release points around it."""
         raise InputError(f"{self.description}: it has no minimizer, which LaplaceMechanism needs; use KNGMechanism.")
 
@@ -85,17 +85,17 @@ class Statistic(abc.ABC):
         """Whether the sensitivity holds on the whole manifold and the gradient norm outgrows the volume."""
         return False
 
-    def gradient(self, manifold: Manifold, x, data):
+    def gradient(self, manifold: Manifold, x, data) -> jax.Array:
         """grad F(x), a tangent vector; by automatic differentiation."""
         return riemannian_gradient(
             manifold, lambda y: jnp.mean(jax.vmap(lambda datum: self.loss(manifold, y, datum))(data))
         )(x)
 
-    def gradient_norm(self, manifold: Manifold, x, data):
+    def gradient_norm(self, manifold: Manifold, x, data) -> jax.Array:
         """|grad F(x)|."""
         return manifold.norm(x, self.gradient(manifold, x, data))
 
-    def center(self, ball: GeodesicBall, data):
+    def center(self, ball: GeodesicBall, data) -> jax.Array:
         """Where exact samplers put their envelope, a point of the ball; any will do, the minimiser is best."""
         precision = real_dtype(data) if jnp.issubdtype(data.dtype, jnp.inexact) else float
         return jnp.asarray(ball.center, jnp.result_type(precision, ball.center.dtype.type(0).item()))
@@ -164,23 +164,25 @@ class FrechetMean(Equivariant):
         """On Hadamard manifolds: there |grad F| grows like the distance."""
         return manifold.curvature_bounds[1] <= 0 and math.isinf(manifold.injectivity_radius)
 
-    def minimizer(self, ball: GeodesicBall, points):
+    def minimizer(self, ball: GeodesicBall, data) -> jax.Array:
         """The mean of points in the ball, by a public number of steps."""
-        return mean_in_ball(ball, points)
+        return mean_in_ball(ball, data)
 
-    center = minimizer
+    def center(self, ball: GeodesicBall, data) -> jax.Array:
+        """The mean."""
+        return mean_in_ball(ball, data)
 
-    def gradient(self, manifold: Manifold, x, points):
+    def gradient(self, manifold: Manifold, x, data) -> jax.Array:
         """-(1/n) sum_i log_x(x_i), n of them at a time as matrix products."""
-        return -manifold.log_moments(x, *points_and_weights(points))[0]
+        return -manifold.log_moments(x, *points_and_weights(data))[0]
 
-    def gradient_norm(self, manifold: Manifold, x, points):
+    def gradient_norm(self, manifold: Manifold, x, data) -> jax.Array:
         """|grad F(x)|, with little memory beside the data."""
-        return manifold.norm(x, log_moments(manifold, x, points)[0])
+        return manifold.norm(x, log_moments(manifold, x, data)[0])
 
-    def gradient_growth(self, manifold: Manifold, center, points, farthest):
+    def gradient_growth(self, manifold: Manifold, center, data, farthest):
         """See `jaxgeodp.bounds.growth`."""
-        return gradient_growth(manifold, center, *points_and_weights(points), farthest)
+        return gradient_growth(manifold, center, *points_and_weights(data), farthest)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """Theorems A and B, or the papers'."""

@@ -15,6 +15,7 @@ from jaxgeodp.experiments.reproduction.run import (
     Cell,
     Estimate,
     Run,
+    WithEpsilon,
     all_of,
     by_sizes,
     compare,
@@ -30,6 +31,7 @@ from jaxgeodp.experiments.reproduction.settings import (
     sphere_data,
 )
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
+from jaxgeodp.mechanisms.mechanism import Calibration
 from jaxgeodp.statistics import frechet_mean
 
 _ON_SPHERE, _ON_MATRICES, _FOR_RATES, _CHAINS = 10_000, 500, 2000, 500
@@ -72,7 +74,9 @@ def _cells(run, data, setting, replicates):
     ball, cells = data.ball, []
     curved = ball.manifold.curvature_bounds[1] > 0
     for n in run.sizes:
-        mechanisms = {"KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)}
+        mechanisms: dict[str, tuple[WithEpsilon, Calibration | None]] = {
+            "KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)
+        }
         if setting == "paper":
             embedded = embedded_calibration(ball, n, 1.0)
             at_radius = laplace_at_radius(ball, n, 1.0) if curved else None

@@ -8,6 +8,7 @@ import matplotlib.figure
 import numpy as np
 
 from jaxgeodp.bounds import mean_sensitivity
+from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.experiments.reproduction.run import (
     FAILS,
     HOLDS,
@@ -88,7 +89,7 @@ def _sensitivities(run, name, data):
 
 
 @functools.partial(jax.jit, static_argnums=3)
-def _moved(data, keys, n, size):
+def _moved(data: Generator, keys: jax.Array, n: jax.Array, size: int):
     """Distances between the means of data sets that differ in one record."""
     manifold = data.ball.manifold
 

@@ -20,7 +20,11 @@ from jaxgeodp.bounds import Sensitivity
 from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.experiments.replicates import run_replicates
 from jaxgeodp.files import write_atomically
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
+from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
+from jaxgeodp.mechanisms.mechanism import Calibration
+
+#: A mechanism of the papers.
+WithEpsilon = KNGMechanism | LaplaceMechanism | EuclideanLaplace
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
 
@@ -64,7 +68,7 @@ class Cell(NamedTuple):
 
     name: str
     setting: str
-    mechanism: Mechanism
+    mechanism: WithEpsilon
     data: Generator
     n: int
     replicates: int

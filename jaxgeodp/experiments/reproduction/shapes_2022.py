@@ -38,8 +38,8 @@ def reproduce(run: Run) -> None:
             for name, values in _draws(run, setting, ball, points, mean, count).items():
                 draws[name, setting] = np.asarray(values)
         smooth = {key: np.stack([smooth_outline(x, _BANDWIDTH) for x in values]) for key, values in draws.items()}
-        for key in draws:
-            _remember(run, *key, manifold, mean, draws[key], smooth[key])
+        for (name, setting), values in draws.items():
+            _remember(run, name, setting, manifold, mean, values, smooth[name, setting])
     for setting in ("paper", "theorem", "tight"):
         _claim(run, "S1", setting, "distance", "crossings")
         _claim(run, "S2", setting, "smoothed_distance", "smoothed_crossings")
