@@ -28,6 +28,8 @@ from jaxgeodp.privacy.release import Release, describe, idealized, make_release,
 from jaxgeodp.samplers.rejection import Draws
 
 _LARGEST = 1e30
+# The attribute that marks what `checked_again` has passed.
+_CHECKED = "_checked"
 
 
 class Calibration(NamedTuple):
@@ -287,14 +289,19 @@ class Mechanism(abc.ABC):
 def checked_again(mechanism) -> None:
     """Refuse what was rebuilt without checks, as `jax.tree.map` does, and could not have been made.
 
+    A mechanism is frozen, so that once is enough; what is rebuilt from its leaves is another object.
+
     Raises:
         ValueError: see the mechanism's class.
     """
+    if vars(mechanism).get(_CHECKED):
+        return
     fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism) if field.init}
     ball = fields.get("ball")
     if ball is not None:
         fields["ball"] = GeodesicBall(ball.manifold, ball.center, ball.radius)
     type(mechanism)(**fields)
+    object.__setattr__(mechanism, _CHECKED, True)
 
 
 def _check_range(owner, name, value):
