@@ -11,7 +11,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ def leave_inside_import() -> None:
 
 def in_processes(
     owner: str, function: Callable[..., Any], jobs: Sequence[tuple], workers: int
-) -> Iterator[tuple[int, Any, Ended | None]]:
+) -> Generator[tuple[int, Any, Ended | None]]:
     """Results of ``function(*job)`` as they come, with their numbers and how an earlier attempt ended, if one did.
 
     A job whose process ends is done again when the others are done, by a process that has the machine for itself; if
@@ -70,7 +70,7 @@ def _by_team(
     waiting: collections.deque[int],
     size: int,
     ended: dict[int, Ended],
-) -> Iterator[tuple[int, Any, None]]:
+) -> Generator[tuple[int, Any, None]]:
     """Take jobs from ``waiting`` until none is left, or all workers have ended; jobs they were at go to ``ended``."""
     team: dict[Connection, BaseProcess] = {}
     at: dict[Any, int | None] = {}

@@ -27,6 +27,7 @@ def run_demo(out: pathlib.Path) -> None:
         "template alone (no data)": [alone[0]] * len(_MUS),
         f"mean of {_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
     }
+    noisy = {}
     for mu in _MUS:
         release = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")

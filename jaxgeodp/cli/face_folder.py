@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import json
 import pathlib
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.privacy.grid import check_numerics
 from jaxgeodp.privacy.ledger import Ledger
 
+_Value = TypeVar("_Value")
 _MU = 3.0
 # Radial curves of a face, as `FaceTemplate.from_file` has them.
 _CURVES = 23
@@ -63,7 +64,7 @@ def process_folder(call: FolderCall) -> None:
     Raises:
         ValueError: a public parameter is wrong; nothing has been processed then.
     """
-    mu = _checked_numbers(call)
+    mu, nose, up = _checked_numbers(call)
     check_numerics("face", call.numerics)
     files, own = _files(call)
     out, private = _places(call)
@@ -83,8 +84,8 @@ def process_folder(call: FolderCall) -> None:
         with progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
-                call.nose,
-                call.up,
+                nose,
+                up,
                 public,
                 _RIDGE if call.registration else None,
                 call.fill_holes,
@@ -97,7 +98,7 @@ def process_folder(call: FolderCall) -> None:
                 triangles,
             )
         report = shown(private / "report.csv")
-        if call.prepare:
+        if write is None:
             say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
         release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
@@ -107,7 +108,10 @@ def process_folder(call: FolderCall) -> None:
 
 
 def _place(call, out, public):
-    """Room on the disk for the record, before the work: a value that cannot be written would be lost when charged."""
+    """Room on the disk for the record, before the work: a value that cannot be written would be lost when charged.
+
+    None where nothing is released.
+    """
     if call.prepare:
         return contextlib.nullcontext()
     return reserved(out / _RECORD, record_room(public.curves.size), replace=False)
@@ -143,17 +147,23 @@ def _strength(guarantee):
     return f"{symbol} = {float(guarantee[name]):.4g}"
 
 
-def _checked_numbers(call):
-    for name, value in (("--template", call.template), ("--nose", call.nose), ("--up", call.up)):
-        if value is None:
-            raise InputError(f"face needs {name}; it is public, and no default would be right.")
+def _given(name: str, value: _Value | None) -> _Value:
+    if value is None:
+        raise InputError(f"face needs {name}; it is public, and no default would be right.")
+    return value
+
+
+def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
+    """Mu and the numbers of the landmarks' vertices."""
+    _given("--template", call.template)
+    nose, up = _given("--nose", call.nose), _given("--up", call.up)
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
         raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
         read_norm_bound(call.norm_bound, _CURVES)
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
-    return mu
+    return mu, nose, up
 
 
 def _guarantee(design, numerics):

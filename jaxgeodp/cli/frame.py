@@ -13,7 +13,7 @@ import sys
 import warnings
 
 import jax
-import jaxlib
+import jaxlib.version
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -55,8 +55,9 @@ def _fail(message: str, code: int) -> None:
 def robust_output():
     """Whatever the encoding of the console: no character stops a message; and a full output is an error in words."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
     try:
         yield
     except OSError as error:
@@ -114,7 +115,7 @@ def _same(out, path):
 
 def use_compilation_cache() -> None:
     """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
@@ -130,7 +131,7 @@ def _machine() -> str:
     with contextlib.suppress(OSError):  # Linux only
         lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
-    return f"jaxlib-{jaxlib.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
+    return f"jaxlib-{jaxlib.version.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ import os
 import platform
 
 import jax
-import jaxlib
+import jaxlib.version
 import typer
 
 from jaxgeodp._version import __version__
@@ -14,5 +14,5 @@ def info() -> None:
     """Print versions and the devices that JAX sees."""
     devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
     typer.echo(f"jaxgeodp {__version__}")
-    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.__version__}")
+    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
     typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")

@@ -50,12 +50,15 @@ def init(
 ) -> None:
     """Give a data set its budget, in a new ledger or in one that exists; it cannot be changed afterwards."""
     with one_sentence_errors():
-        if sum(number is not None for number in (epsilon, mu, rho)) != 1 or (delta is not None and epsilon is None):
-            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
-        if epsilon is not None:
+        one = sum(number is not None for number in (epsilon, mu, rho)) == 1 and (delta is None or epsilon is not None)
+        if one and epsilon is not None:
             budget = PureDP(epsilon) if delta is None else ApproximateDP(epsilon, delta)
+        elif one and mu is not None:
+            budget = GaussianDP(mu)
+        elif one and rho is not None:
+            budget = ZeroConcentratedDP(rho)
         else:
-            budget = GaussianDP(mu) if mu is not None else ZeroConcentratedDP(rho)
+            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
         ledger = add_budget(path, budget, dataset)
     _say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
 

@@ -107,9 +107,9 @@ def _read(path, suffix, array, header):
     if suffix == ".npy":
         return read_npy(path)
 
-    def choose(names):
+    def choose(names: list[str]) -> str:
         chosen = names[0] if array is None and len(names) == 1 else array
-        if chosen not in names:
+        if chosen is None or chosen not in names:
             raise InputError(f"{path}: choose one of its arrays with --array: {listed(names)}.")
         return chosen
 

@@ -31,12 +31,11 @@ def simulate(
         from jaxgeodp.experiments.replicates import run_replicates
         from jaxgeodp.experiments.sweep import Sweep
 
-        given = {name: (value,) for name, value in (("epsilon", epsilon), ("mu", mu)) if value is not None}
-        if len(given) != 1:
+        if (epsilon is None) == (mu is None):
             raise InputError("simulate needs one of --epsilon and --mu.")
         description = Sweep(
             manifold, radius, (mechanism,), (n,), size, calibrations=(calibration,), data=data, replicates=replicates,
-            seed=seed, **given,
+            seed=seed, epsilon=() if epsilon is None else (epsilon,), mu=() if mu is None else (mu,),
         )  # fmt: skip
         (cell,) = description.cells()
         if cell.calibration != calibration:

@@ -156,6 +156,7 @@ def face_curves(
         locator = DiskLocator(mesh.faces, moebius_center(plane, nose, up))
         grid, move, inverted = _nearer_orientation(mesh, locator, template)
         places = curve_points(*template.curves.shape[:2])
+        rotation = None
         if ridge is not None:
             found = register(grid[None], jnp.asarray(template.grid), ridge)
             coefficients, rotation = found.coefficients[0], found.rotations[0]
@@ -163,7 +164,7 @@ def face_curves(
             grid = jnp.einsum("ij,...j->...i", rotation, warp(grid, coefficients))
         sampled = locator.sample(mesh.vertices, _seen(places, inverted))
         lines, vertices = (move(jnp.asarray(x)) for x in (sampled, mesh.vertices))
-        if ridge is not None:
+        if rotation is not None:
             lines, vertices = (jnp.einsum("ij,...j->...i", rotation, x) for x in (lines, vertices))
         return FaceCurves(
             np.asarray(lines),

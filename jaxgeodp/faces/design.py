@@ -124,7 +124,7 @@ def design_faces(template, reference, n: int, mu: float, norm_bound=None, steps:
         steps,
     ).mechanism
     mechanism = FaceMeanMechanism(
-        template, bound, found.mu.reshape(count, 3), found.penalty.reshape(count, 3), found.kernel
+        template, bound, np.reshape(found.mu, (count, 3)), np.reshape(found.penalty, (count, 3)), found.kernel
     )
     return FaceDesign(mechanism, _radial_penalty(mechanism, reference, n))
 

@@ -1,6 +1,7 @@
 """Radial curves of many faces: parallel over the cores, face by face, so that a run may be killed and resumed."""
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import io
@@ -111,7 +112,7 @@ def process_faces(
         ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.
     """
     sources = list(sources)
-    workers = os.cpu_count() if workers is None else workers
+    workers = (os.cpu_count() or 1) if workers is None else workers
     positive_integer("process_faces", "workers", workers, 1)
     if not sources:
         raise InputError("process_faces: sources is empty; give at least one mesh.")
@@ -157,7 +158,7 @@ def _fingerprint_of_settings(settings):
     template = settings.template
     public = (_PIPELINE, __version__, settings._replace(template=None, triangles=None))
     common = hashlib.sha256(repr(public).encode())
-    numbering = () if template.numbering is None else template.numbering
+    numbering = () if template.numbering is None else dataclasses.astuple(template.numbering)
     triangles = () if settings.triangles is None else (settings.triangles,)
     for array in (template.grid, template.curves, *map(np.asarray, numbering), *triangles):
         common.update(repr(array.shape).encode() + np.ascontiguousarray(array).tobytes())

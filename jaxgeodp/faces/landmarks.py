@@ -6,6 +6,7 @@ numbered as it likes. STL files hold loose triangles and have no vertex numbers 
 """
 
 import csv
+import dataclasses
 import operator
 import pathlib
 from typing import NamedTuple
@@ -31,7 +32,8 @@ class Landmarks(NamedTuple):
     up: Landmark  #: above it, such as the root of the nose
 
 
-class Numbering(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Numbering:
     """How the vertices of a mesh are numbered."""
 
     count: int  #: of vertices

@@ -1,6 +1,7 @@
 """The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -13,6 +14,9 @@ from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
+
+#: One number for a whole face, one for each coordinate, (3,), or for each coordinate of each curve or point, (J, 3).
+PerCoordinate = float | Sequence[float] | np.ndarray
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,11 +40,12 @@ class FaceMeanMechanism:
     """
 
     template: np.ndarray
-    norm_bound: float
-    mu: float = (0.2, 0.2, 0.55)
-    penalty: float = (0.01, 0.01, 0.005)
+    norm_bound: PerCoordinate
+    mu: PerCoordinate = (0.2, 0.2, 0.55)
+    penalty: PerCoordinate = (0.01, 0.01, 0.005)
     kernel: Kernel = dataclasses.field(default_factory=lambda: PeriodicKernel(0.5))
     calibration: str = "tight"
+    _curves: FunctionalGaussianMechanism = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self):
         name = type(self).__name__
@@ -74,11 +79,11 @@ class FaceMeanMechanism:
 
     def sensitivity(self, n: int):
         """See `FunctionalGaussianMechanism.sensitivity`; (J, 3)."""
-        return self._curves.sensitivity(n).reshape(-1, 3)
+        return np.reshape(self._curves.sensitivity(n), (-1, 3))
 
     def scale(self, n: int):
         """Standard deviation of the noise at each sample, (J, 3)."""
-        return self._curves.scale(n).reshape(-1, 3)
+        return np.reshape(self._curves.scale(n), (-1, 3))
 
     def mean(self, data):
         """The curves around which releases are drawn, (J, m, 3): private."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.compiling import compiled_ahead, like
+from jaxgeodp.faces.mean import PerCoordinate
 from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.entropy import public_key, system_key
@@ -38,7 +39,7 @@ class PointwiseGaussian:
     """
 
     template: np.ndarray
-    half_range: float
+    half_range: PerCoordinate
     mu: float
 
     def __post_init__(self):
@@ -65,7 +66,7 @@ class PointwiseGaussian:
 
     def sensitivity(self, n: int):
         """Of one coordinate of one point: the range over n."""
-        return 2.0 * self.half_range / record_count(n)
+        return 2.0 * np.asarray(self.half_range) / record_count(n)
 
     def scale(self, n: int):
         """Standard deviation of the noise of each coordinate."""
@@ -94,7 +95,7 @@ class PointwiseGaussian:
             ledger,
             theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition",
             formula="2 half_range/n",
-            ball={"half_range": self.half_range.tolist()},
+            ball={"half_range": np.asarray(self.half_range).tolist()},
         )
 
 
@@ -243,11 +244,11 @@ def _draw(bounded, key, data, template, bound, scale, num):
     return mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype)
 
 
-def _clipped_to_ranges(deviations, half_range):
+def _clipped_to_ranges(deviations: jax.Array, half_range: jax.Array) -> jax.Array:
     return jnp.where(jnp.isfinite(deviations), jnp.clip(deviations, -half_range, half_range), 0.0)
 
 
-def _pulled_to_norm(deviations, bound):
+def _pulled_to_norm(deviations: jax.Array, bound: jax.Array) -> jax.Array:
     squares = jnp.mean(jnp.sum(deviations**2, axis=-1), axis=-1)
     usable = jnp.isfinite(squares)
     norms = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))

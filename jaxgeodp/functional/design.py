@@ -62,7 +62,7 @@ def optimize_budget(
     norm_bound,
     mu: float,
     template=None,
-    groups: Sequence[int] | None = None,
+    groups: Sequence[int] | np.ndarray | None = None,
     steps: int = 500,
     optimizer: Any = None,
 ) -> Design:

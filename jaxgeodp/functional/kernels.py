@@ -138,7 +138,10 @@ class _Periodic(Kernel):
     The operator is a circular convolution: its eigenfunctions are the Fourier modes, exactly.
     """
 
-    extent = 2.0 * math.pi
+    @property
+    def extent(self) -> float:
+        """See `Kernel.extent`."""
+        return 2.0 * math.pi
 
     def nodes(self, m):
         """See `Kernel.nodes`: angles."""
@@ -284,13 +287,16 @@ class IntervalKernel(Kernel):
 
     order: float = 1.5
 
-    extent = 1.0
-
     def __post_init__(self):
         super().__post_init__()
         if self.order not in (*_ORDERS, math.inf):
             raise InputError(f"IntervalKernel: order must be 0.5, 1.5, 2.5 or infinity, got {self.order!r}.")
         object.__setattr__(self, "order", float(self.order))
+
+    @property
+    def extent(self) -> float:
+        """See `Kernel.extent`."""
+        return 1.0
 
     def nodes(self, m):
         """See `Kernel.nodes`."""

@@ -142,7 +142,7 @@ class Manifold(abc.ABC):
         """A constant c: coordinates at distance r of the home of a point grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
 
-    @property
+    @fact
     def complex_space_form(self) -> bool:
         """Whether planes of u and Ju have 4 times the curvature of planes orthogonal to Ju, as on `PlanarShapes`."""
         return False

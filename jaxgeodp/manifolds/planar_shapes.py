@@ -43,7 +43,8 @@ class PlanarShapes(Manifold):
         ValueError: ``landmarks`` is not an integer of at least 3.
     """
 
-    landmarks: int
+    # A narrower type than the base's is safe where nothing can be assigned.
+    landmarks: int  # pyright: ignore[reportIncompatibleVariableOverride]
 
     dtype_kind = "complex"
     homogeneous = True

@@ -5,6 +5,7 @@ With m = tr(A)/2 and s^2 = ((a11 - a22)/2)^2 + a12^2, the eigenvalues are m +- s
 analytic in s^2. For the logarithm the first is log(det A)/2 and the second artanh(s/m)/s.
 """
 
+import jax
 import jax.numpy as jnp
 
 from jaxgeodp.manifolds.analytic import cos_sqrt, log_sinhc_sqrt, log_slope, sinc_sqrt
@@ -31,7 +32,7 @@ def matrix_sqrt(a):
     return (a + root * _identity(a)) / jnp.sqrt(a[0, 0] + a[1, 1] + 2.0 * root)
 
 
-def squared_log_norm(a, deviation):
+def squared_log_norm(a: jax.Array, deviation: jax.Array) -> jax.Array:
     """``|Log A|^2`` of A = I + E: from the deviation E where it is small, whose digits A has lost; else from A."""
     half_trace, small_gap = _middle_and_gap(deviation)
     det_minus_one = 2.0 * half_trace + deviation[0, 0] * deviation[1, 1] - deviation[0, 1] ** 2
@@ -136,5 +137,5 @@ def _identity(a):
     return jnp.eye(2, dtype=a.dtype)
 
 
-def _middle_and_gap(a):
+def _middle_and_gap(a: jax.Array) -> tuple[jax.Array, jax.Array]:
     return 0.5 * (a[0, 0] + a[1, 1]), (0.5 * (a[0, 0] - a[1, 1])) ** 2 + a[0, 1] ** 2

@@ -7,6 +7,7 @@ import abc
 import dataclasses
 import functools
 import math
+from typing import Protocol, Self, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism
 from jaxgeodp.privacy.entropy import public_key, system_key
-from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.privacy.guarantee import Guarantee, NotProven, PureDP
 from jaxgeodp.samplers.rejection import Draws
 from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
@@ -37,36 +38,36 @@ class AdditiveMechanism(Mechanism):
         """How far one record can move the vector."""
 
     @abc.abstractmethod
-    def _location(self, points, mean):
+    def _location(self, points, mean) -> jax.Array:
         """The vector of clipped records, which may be `WeightedRecords`, and their ``mean`` (see `_center`)."""
 
     @abc.abstractmethod
-    def _to_value(self, vector):
+    def _to_value(self, vector) -> jax.Array:
         """What is released for a vector."""
 
     @abc.abstractmethod
-    def _to_vector(self, x):
+    def _to_vector(self, x) -> tuple[jax.Array, jax.Array | float]:
         """The vector of a value, and the log of the volume that `_to_value` gives to a unit of vectors there."""
 
     @property
-    def _strength(self):
-        return self.epsilon
+    def _strength(self) -> float:
+        return _epsilon(self)
 
     _theorem = _K_NORM
 
     # Public ------------------------------------------------------------------------------------------
 
     @property
-    def guarantee(self):
+    def guarantee(self) -> Guarantee | NotProven:
         """What one release promises."""
-        return PureDP(self.epsilon)
+        return PureDP(_epsilon(self))
 
     def calibrate(self, n: int) -> Calibration:
         """See `Mechanism.calibrate`."""
         sensitivity = self._sensitivity(n)
         return Calibration(sensitivity, sensitivity.value / self._strength, None, self._theorem)
 
-    def log_density(self, x, data):
+    def log_density(self, x, data) -> jax.Array:
         """See `Mechanism.log_density`; with respect to the volume measure where the noise is on a manifold.
 
         Raises:
@@ -78,7 +79,7 @@ class AdditiveMechanism(Mechanism):
         shift = (vector - home._location(points, home._center(points))) / self.calibrate(data.shape[0]).scale
         return _log_noise(self._law, shift) - log_volume
 
-    def simulate(self, key, data, num: int):
+    def simulate(self, key, data, num: int) -> jax.Array:
         """See `Mechanism.simulate`."""
         data = self._records(data)
         return _simulate(self, key, data, self.calibrate(data.shape[0]).scale, num).points
@@ -89,11 +90,11 @@ class AdditiveMechanism(Mechanism):
     def _sampler(self):
         return {"name": f"{self._law} noise added to a vector", "exactness": "exact up to floating point"}
 
-    def _center(self, points):
+    def _center(self, points) -> jax.Array | None:
         """The Frechet mean, for mechanisms that need it."""
         return None
 
-    def _home(self, data) -> Home:
+    def _home(self, data) -> Home[Self]:
         """The ambient space is where it is: its means and noise do not move."""
         return Home(self, self._clipped(data), lambda value: value)
 
@@ -112,6 +113,18 @@ class AdditiveMechanism(Mechanism):
         noise = _noise(self._law, key, num, location.shape[0], location.dtype)
         values = jax.vmap(lambda z: self._to_value(location + jnp.asarray(scale, location.dtype) * z))(noise)
         return Draws(values, jnp.ones(()), jnp.int32(num), jnp.asarray(True))
+
+
+class _Pure(Protocol):
+    """A mechanism whose privacy parameter is epsilon."""
+
+    @property
+    def epsilon(self) -> float: ...
+
+
+def _epsilon(mechanism: Mechanism) -> float:
+    """Of a mechanism that has one: those that have not override what asks for it."""
+    return cast(_Pure, mechanism).epsilon
 
 
 @functools.partial(jax.jit, static_argnames="num")
@@ -164,8 +177,7 @@ class EuclideanLaplace(AdditiveMechanism):
     def __post_init__(self):
         super().__post_init__()
         manifold = self.ball.manifold
-        if self._ambient_radius() is None:
-            raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
+        self._ambient_radius()  # raises where there is none
         if self.project and not manifold.projects:
             raise InputError(
                 f"EuclideanLaplace: project=True is not possible on {manifold}: an array may have no nearest point."
@@ -174,8 +186,12 @@ class EuclideanLaplace(AdditiveMechanism):
     def _sensitivity(self, n):
         return Sensitivity(2.0 * self._ambient_radius() / n, "2 r_E/n, r_E the radius of an ambient ball (section 9)")
 
-    def _ambient_radius(self):
-        return self.ball.manifold.ambient_radius(self.ball.center, self.ball.radius)
+    def _ambient_radius(self) -> float:
+        manifold = self.ball.manifold
+        radius = manifold.ambient_radius(self.ball.center, self.ball.radius)
+        if radius is None:
+            raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
+        return radius
 
     def _location(self, points, mean):
         return self.ball.manifold.to_ambient(average(points))
@@ -216,21 +232,26 @@ class LandmarkLaplace(AdditiveMechanism):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.ball.manifold.landmarks is None:
+        self._landmarks()  # raises where there are none
+
+    def _landmarks(self) -> int:
+        landmarks = self.ball.manifold.landmarks
+        if landmarks is None:
             raise InputError(f"LandmarkLaplace: needs planar shapes, got {self.ball.manifold}.")
+        return landmarks
 
     def _sensitivity(self, n):
-        k, r = self.ball.manifold.landmarks, self.ball.radius
+        k, r = self._landmarks(), self.ball.radius
         reach = 2.0 * math.sin(r / 2.0) if self.align else math.sqrt((k - 1) / k)
         formula = "2k times 4 sin(r/2)/n" if self.align else "2k times 2 sqrt((k-1)/k)/n"
         return Sensitivity(2.0 * k * 2.0 * reach / n, f"{formula}, the sum of the coordinates' ranges")
 
-    def _clipped(self, data):
+    def _clipped(self, data) -> jax.Array:
         if self.align:
             return self.ball.clip(data)
         # A clipped record is turned as the raw one was: clipping aligns it with the centre.
         shapes = self.ball.clip(data)
-        turned = jax.vmap(lambda x, raw: self.ball.manifold.aligned(raw, x))(shapes, jnp.nan_to_num(data))
+        turned: jax.Array = jax.vmap(lambda x, raw: self.ball.manifold.aligned(raw, x))(shapes, jnp.nan_to_num(data))
         return jnp.where(jnp.isfinite(turned), turned, shapes)
 
     def _location(self, points, mean):
@@ -242,7 +263,7 @@ class LandmarkLaplace(AdditiveMechanism):
         return jnp.concatenate([mean.real, mean.imag])
 
     def _to_value(self, vector):
-        k = self.ball.manifold.landmarks
+        k = self._landmarks()
         return jax.lax.complex(vector[:k], vector[k:])
 
     def _to_vector(self, x):

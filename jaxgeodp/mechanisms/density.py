@@ -9,10 +9,13 @@ import copy
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.checks import InputError
@@ -64,15 +67,15 @@ class DensityMechanism(Mechanism):
     # What a mechanism defines ------------------------------------------------------------------------
 
     @abc.abstractmethod
-    def _center(self, points):
+    def _center(self, points) -> jax.Array:
         """The point from which exact samplers measure distances."""
 
     @abc.abstractmethod
-    def _potential(self, x, center, points):
+    def _potential(self, x, center, points) -> jax.Array:
         """psi(x) for clipped data and their ``center``."""
 
     @abc.abstractmethod
-    def _growth(self, center, points, support):
+    def _growth(self, center, points, support) -> Callable[[jax.Array], jax.Array] | float:
         """A certified lower bound of psi as a function of the distance from ``center``."""
 
     # Public ------------------------------------------------------------------------------------------
@@ -84,13 +87,13 @@ class DensityMechanism(Mechanism):
             return NotProven(f"{self.epsilon:g}-differential privacy, claimed by the paper for its simulation")
         return PureDP(self.epsilon)
 
-    def log_density(self, x, data):
+    def log_density(self, x, data) -> jax.Array:
         """See `Mechanism.log_density`."""
         data = self._records(data)
         calibration = self.calibrate(data.shape[0])
         return log_density_of(self._program(), x, data, calibration.scale, calibration.support)
 
-    def simulate(self, key, data, num: int):
+    def simulate(self, key, data, num: int) -> jax.Array:
         """See `Mechanism.simulate`.
 
         Returns:
@@ -172,7 +175,7 @@ class DensityMechanism(Mechanism):
         block = default_block(num, data.size) if block is None else block
         return _sample(self._program(), key, data, calibration.scale, calibration.support, num, block)
 
-    def _program(self):
+    def _program(self) -> Self:
         program = copy.copy(self)  # unchecked: epsilon may be traced
         object.__setattr__(program, "calibration", "tight")
         return program
@@ -180,7 +183,7 @@ class DensityMechanism(Mechanism):
     def _clipped(self, data):
         return self.statistic.clip(self.ball, data)
 
-    def _home(self, data) -> Home:
+    def _home(self, data) -> Home[Self]:
         ball, statistic = self.ball, self.statistic
         there = self._with(ball=ball.at_home, statistic=statistic.at_home(ball))
         return Home(there, statistic.clip_to_home(ball, data), ball.from_home)
@@ -197,7 +200,7 @@ class DensityMechanism(Mechanism):
             key, self.ball.manifold, target, center, growth, scale, num, support=support, block=block
         )
 
-    def _finite_potential(self, x, center, points):
+    def _finite_potential(self, x, center, points) -> jax.Array:
         """psi, 0 in place of what a user's statistic cannot say: a record that made it NaN would stop the sampler."""
         value = self._potential(x, center, points)
         return jnp.where(jnp.isfinite(value), value, 0.0)
@@ -241,7 +244,7 @@ class DensityMechanism(Mechanism):
 def _check_precision(name, data, scale):
     """Where rounding of a gradient moves the log density by much, hardly a proposal would be accepted."""
     least = _ROUNDINGS * float(jnp.finfo(data.dtype).eps)
-    if not isinstance(scale, jax.core.Tracer) and scale < least:
+    if not isinstance(scale, Tracer) and scale < least:
         raise InputError(
             f"{name}: with n={data.shape[0]} the scale {scale:.3g} is too small for {data.dtype} data, which need at "
             f"least {least:.3g}: pass them in double precision."
@@ -249,24 +252,24 @@ def _check_precision(name, data, scale):
 
 
 @jax.jit
-def log_density_of(mechanism, x, data, scale, support):
+def log_density_of(mechanism: DensityMechanism, x, data, scale, support: GeodesicBall | None) -> jax.Array:
     """`DensityMechanism.log_density` for a known scale and support, with a mechanism that may be traced."""
     return density_at_home(mechanism, mechanism._home(data), scale, support)(mechanism.ball.to_home(x))
 
 
-def density_at_home(mechanism, home: Home, scale, support):
+def density_at_home(mechanism: DensityMechanism, home: Home[DensityMechanism], scale, support: GeodesicBall | None):
     """`log_density_of` as a function of points at home."""
     center = _centered(home)
     ball = None if support is None else support.at_home
 
-    def log_density(x):
-        value = -home.mechanism._finite_potential(x, center, home.records) / scale
+    def log_density(x: jax.Array) -> jax.Array:
+        value: jax.Array = -home.mechanism._finite_potential(x, center, home.records) / scale
         return value if ball is None else jnp.where(ball.contains(x), value, -jnp.inf)
 
     return log_density
 
 
-def _centered(home):
+def _centered(home: Home[DensityMechanism]) -> jax.Array:
     """Where envelopes are centred: whatever the records are, a point of the ball."""
     center = home.mechanism._center(home.records)
     origin = jnp.asarray(home.mechanism.ball.center, center.dtype)

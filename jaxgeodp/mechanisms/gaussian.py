@@ -86,14 +86,14 @@ class RiemannianGaussian(Mechanism):
             )
         return Calibration(sensitivity, scale, None, "mu certified by quadrature: docs/mathematics.md, Theorem K")
 
-    def log_density(self, x, data):
+    def log_density(self, x, data) -> jax.Array:
         """See `Mechanism.log_density`."""
         data = self._records(data)
         home, points, _ = self._home(data)
         distance = self.ball.manifold.dist(home._center(points), self.ball.to_home(x))
         return -0.5 * (distance / self.calibrate(data.shape[0]).scale) ** 2
 
-    def simulate(self, key, data, num: int):
+    def simulate(self, key, data, num: int) -> jax.Array:
         """See `Mechanism.simulate`."""
         data = self._records(data)
         return _sample(self, key, data, self.calibrate(data.shape[0]).scale, num).points
@@ -104,7 +104,7 @@ class RiemannianGaussian(Mechanism):
     def _sampler(self):
         return {"name": "rejection from a certified radial envelope", "exactness": "exact up to floating point"}
 
-    def _center(self, points):
+    def _center(self, points) -> jax.Array:
         return mean_in_ball(self.ball, points)
 
     def _draws_around(self, key, points, center, scale, support, num, block):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Self
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +15,9 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.additive import AdditiveMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration, Home, Mechanism, Procedure
+from jaxgeodp.mechanisms.mechanism import Calibration, Home, Procedure
 from jaxgeodp.privacy import grid
-from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 from jaxgeodp.statistics.records import points_and_weights
@@ -27,7 +28,8 @@ _LARGEST_REACH = 15.0
 _BLOCK = 2**16
 
 
-class _InTangentSpace:
+@dataclasses.dataclass(frozen=True, eq=False)
+class _InTangentSpace(AdditiveMechanism):
     """The vector: coordinates in an orthonormal frame of the tangent space at the public centre."""
 
     def calibrate(self, n: int) -> Calibration:
@@ -61,8 +63,8 @@ class _InTangentSpace:
         def noise(n):
             sensitivity, step = self._grid_step(n)
             if gaussian:
-                return grid.gaussian_noise(sensitivity, step, self.mu)
-            return grid.laplace_noise(dim, sensitivity, step, self.epsilon)
+                return grid.gaussian_noise(sensitivity, step, self._strength)
+            return grid.laplace_noise(dim, sensitivity, step, self._strength)
 
         def calibrate(n):
             sensitivity, scale, step = noise(n)
@@ -82,7 +84,7 @@ class _InTangentSpace:
         return Procedure(
             ready,
             calibrate,
-            lambda n: grid.zcdp([noise(n)]) if gaussian else PureDP(self.epsilon),
+            lambda n: grid.zcdp([noise(n)]) if gaussian else self.guarantee,
             {"name": f"{law.__name__} (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
             self._grid_note,
         )
@@ -91,7 +93,7 @@ class _InTangentSpace:
     _grid_theorem = "docs/mathematics.md, Theorem N"
     _grid_note = grid.NOTE
 
-    def _grid_step(self, n):
+    def _grid_step(self, n) -> tuple[int, float]:
         return 2 * grid.STEPS, self.ball.radius / grid.STEPS / n
 
     def _grid_program(self, shape, step):
@@ -104,12 +106,12 @@ class _InTangentSpace:
         def steps_of(points):
             blocks = (np.asarray(points[j : j + _BLOCK]) for j in range(0, len(points), _BLOCK))
             vectors = (programs[len(block)](self, block) for block in blocks)
-            return sum(np.sum(grid.to_grid(part, self.ball.radius), axis=0) for part in vectors)
+            return np.sum([np.sum(grid.to_grid(part, self.ball.radius), axis=0) for part in vectors], axis=0)
 
         return steps_of
 
-    def _home(self, data) -> Home:
-        return Mechanism._home(self, data)
+    def _home(self, data) -> Home[Self]:
+        return super(AdditiveMechanism, self)._home(data)
 
     def _carried(self, x):
         return self.ball.to_home(x)
@@ -134,6 +136,7 @@ class _InTangentSpace:
         return manifold, center, manifold.frame(center)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Wrapped(_InTangentSpace):
     """Around the logarithm of the private mean."""
 
@@ -209,7 +212,7 @@ def _coordinates(mechanism, points):
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedLaplace(_Wrapped, AdditiveMechanism):
+class WrappedLaplace(_Wrapped):
     """exp_p0( log_p0(private mean) + noise ), noise with density exp(-|z|/sigma) in the tangent space at the centre.
 
     Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small.
@@ -227,7 +230,7 @@ class WrappedLaplace(_Wrapped, AdditiveMechanism):
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedGaussian(_Wrapped, AdditiveMechanism):
+class WrappedGaussian(_Wrapped):
     """exp_p0( log_p0(private mean) + normal noise ): mu-Gaussian differential privacy.
 
     Args:
@@ -254,7 +257,7 @@ class WrappedGaussian(_Wrapped, AdditiveMechanism):
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class TangentLaplace(_InTangentSpace, AdditiveMechanism):
+class TangentLaplace(_InTangentSpace):
     """exp_p0( mean of log_p0 x_i + noise ): sensitivity 2r/n whatever the curvature, but biased unless it is 0.
 
     Args:

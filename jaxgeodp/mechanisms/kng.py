@@ -2,7 +2,9 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Self
 
 import jax
 
@@ -112,7 +114,9 @@ class KNGMechanism(DensityMechanism):
         limit = _INSIDE * largest_support(ball)
         if radius is None:
             radius = best_support_radius(ball.manifold, ball.radius, limit, n, float(self.epsilon))
-        bound = None if radius is None else normalizer_bound(ball, radius)
+        if radius is None:
+            return None
+        bound = normalizer_bound(ball, radius)
         if bound is None:
             return None
         sensitivity = self.statistic.gradient_sensitivity(ball, n, radius, "tight")
@@ -130,7 +134,7 @@ class KNGMechanism(DensityMechanism):
         self._check_existence(n, scale, support)
         return Calibration(sensitivity, scale, support, _PAPER)
 
-    def _program(self):
+    def _program(self) -> Self:
         program = super()._program()
         object.__setattr__(program, "support_radius", None)
         return program
@@ -138,13 +142,13 @@ class KNGMechanism(DensityMechanism):
     def _ball(self, radius):
         return None if math.isinf(radius) else dataclasses.replace(self.ball, radius=radius)
 
-    def _center(self, points):
+    def _center(self, points) -> jax.Array:
         return self.statistic.center(self.ball, points)
 
-    def _potential(self, x, center, points):
+    def _potential(self, x, center, points) -> jax.Array:
         return self.statistic.gradient_norm(self.ball.manifold, x, points)
 
-    def _growth(self, center, points, support):
+    def _growth(self, center, points, support) -> Callable[[jax.Array], jax.Array] | float:
         # Without a support the growth does not depend on the distance.
         farthest = math.inf if support is None else support.radius + self.ball.radius
         return self.statistic.gradient_growth(self.ball.manifold, center, points, farthest)

@@ -51,11 +51,11 @@ class LaplaceMechanism(DensityMechanism):
         reason = "sensitivity/epsilon, homogeneous manifold" if homogeneous else "2 sensitivity/epsilon"
         return Calibration(sensitivity, scale, None, f"Reimherr et al. 2021, Theorem 1: scale = {reason}")
 
-    def _center(self, points):
+    def _center(self, points) -> jax.Array:
         return self.statistic.minimizer(self.ball, points)
 
-    def _potential(self, x, center, points):
+    def _potential(self, x, center, points) -> jax.Array:
         return self.ball.manifold.dist(center, x)
 
-    def _growth(self, center, points, support):
+    def _growth(self, center, points, support) -> float:
         return 1.0

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +30,7 @@ from jaxgeodp.samplers.rejection import Draws
 _LARGEST = 1e30
 # The attribute that marks what `checked_again` has passed.
 _CHECKED = "_checked"
+_AtHome = TypeVar("_AtHome", bound="Mechanism", covariant=True)
 
 
 class Calibration(NamedTuple):
@@ -41,10 +42,10 @@ class Calibration(NamedTuple):
     theorem: str
 
 
-class Home(NamedTuple):
+class Home(NamedTuple, Generic[_AtHome]):
     """A mechanism and its records, carried to where the public centre is the origin, and the way back for values."""
 
-    mechanism: "Mechanism"
+    mechanism: _AtHome
     records: Any
     back: Callable[[Any], Any]
 
@@ -97,7 +98,7 @@ class Mechanism(abc.ABC):
         """Sensitivity, scale, support and theorem for n records; public quantities only."""
 
     @abc.abstractmethod
-    def log_density(self, x, data):
+    def log_density(self, x, data) -> jax.Array:
         """Unnormalised log density of a release at ``x``, minus infinity outside the support.
 
         Args:
@@ -106,7 +107,7 @@ class Mechanism(abc.ABC):
         """
 
     @abc.abstractmethod
-    def simulate(self, key, data, num: int):
+    def simulate(self, key, data, num: int) -> jax.Array:
         """``num`` independent draws for research: reproducible from ``key``, hence not private.
 
         Jit- and vmap-compatible; runs in the precision of ``data``.
@@ -226,15 +227,15 @@ class Mechanism(abc.ABC):
                 note=procedure.note,
             )
 
-    def _clipped(self, data):
+    def _clipped(self, data) -> jax.Array:
         """The records that the theorems are about."""
         return self.ball.clip(data)
 
-    def _home(self, data) -> Home:
+    def _home(self, data) -> Home[Self]:
         """This mechanism and its clipped records at home: precision depends on the radius, not on the centre."""
         return Home(self._with(ball=self.ball.at_home), self.ball.clip_to_home(data), self.ball.from_home)
 
-    def _with(self, **fields) -> "Mechanism":
+    def _with(self, **fields) -> Self:
         """A copy with other fields, unchecked: they may be traced."""
         changed = copy.copy(self)
         for name, value in fields.items():
@@ -244,7 +245,7 @@ class Mechanism(abc.ABC):
     def _check_draws(self, n: int, calibration: Calibration) -> None:  # noqa: B027 - most have nothing to refuse
         """Raise ValueError where double precision cannot hold the draws."""
 
-    def _program(self):
+    def _program(self) -> Self:
         """This mechanism without what only calibration needs, so that all calibrations share compiled programs."""
         return self
 
@@ -342,8 +343,10 @@ def _numbers_of_lists(array):
     """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
 
     def number(value):
+        if value is None:
+            return math.nan
         try:
-            return math.nan if value is None else float(value)
+            return float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
 

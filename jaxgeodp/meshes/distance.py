@@ -1,7 +1,7 @@
 """Distances of points from a triangulated surface."""
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 # Points that are worked on at once.
 _BLOCK = 20_000
@@ -28,7 +28,7 @@ class MeshDistance:
     def __init__(self, vertices, faces, neighbours: int = 3):
         """Sorts the vertices, and lists the triangles around each."""
         self._vertices, self._faces = np.asarray(vertices, float), np.asarray(faces)
-        self._tree, self._neighbours = cKDTree(self._vertices), min(neighbours, len(self._vertices))
+        self._tree, self._neighbours = KDTree(self._vertices, leafsize=16), min(neighbours, len(self._vertices))
         corner = self._faces.reshape(-1)
         order = np.argsort(corner, kind="stable")
         counts = np.bincount(corner, minlength=len(self._vertices))

@@ -19,7 +19,7 @@ def angle_distortion(mesh: Mesh, z) -> float:
 def flips(mesh: Mesh, z) -> np.ndarray:
     """Numbers of the triangles that are folded over: those without positive area in the plane."""
     corners = _places(mesh, z)[mesh.faces]
-    doubled = (np.conj(corners[:, 1] - corners[:, 0]) * (corners[:, 2] - corners[:, 0])).imag
+    doubled = np.imag(np.conj(corners[:, 1] - corners[:, 0]) * (corners[:, 2] - corners[:, 0]))
     return np.flatnonzero(~(doubled > 0))
 
 

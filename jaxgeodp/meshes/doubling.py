@@ -41,7 +41,7 @@ def fast_angles(mesh: Mesh, laplacian, boundary_problem: Dirichlet, angles) -> n
     least = np.inf
     for _ in range(_REFLECTIONS):
         # The centre goes to infinity in the copy; what is far out there stays fixed, and need only be finite.
-        places = np.empty(doubled.shape[0], dtype=complex)
+        places = np.empty(len(copy) + len(mesh.interior), dtype=complex)
         places[copy] = 1.0 / np.conj(_off_zero(disk))
         places[: len(disk)] = disk
         disk = _hold_far(doubled, places, _FAR_REFLECTION)[: len(disk)]

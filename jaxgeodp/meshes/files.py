@@ -1,5 +1,6 @@
 """Reading meshes and point clouds from files: OBJ, PLY, STL, OFF and XYZ, by trimesh."""
 
+import operator
 import warnings
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def _arrays(path):
         if isinstance(loaded, trimesh.Scene):
             loaded = trimesh.util.concatenate(loaded.dump())
         faces = getattr(loaded, "faces", None)
-        return loaded.vertices, () if faces is None else faces
+        return operator.attrgetter("vertices")(loaded), () if faces is None else faces
     except Exception as error:
         # The parsers raise whatever they meet.
         raise InputError(

@@ -96,8 +96,9 @@ class DiskLocator:
     def _build_buckets(self):
         """For each cell of a square grid, the triangles whose bounding boxes meet it."""
         self._side = max(1, int(math.sqrt(len(self.faces))))
-        lower = self._cells(self._corners.real.min(axis=1)), self._cells(self._corners.imag.min(axis=1))
-        upper = self._cells(self._corners.real.max(axis=1)), self._cells(self._corners.imag.max(axis=1))
+        x, y = np.real(self._corners), np.imag(self._corners)
+        lower = self._cells(x.min(axis=1)), self._cells(y.min(axis=1))
+        upper = self._cells(x.max(axis=1)), self._cells(y.max(axis=1))
         across, up = upper[0] - lower[0] + 1, upper[1] - lower[1] + 1
         owner = np.repeat(np.arange(len(self.faces)), across * up)
         number = _count_within(across * up)

@@ -41,7 +41,7 @@ def interactive_surfaces(surfaces, titles=None, color=_SKIN):
         x, y, z = vertices.T
         mesh = graph_objects.Mesh3d(x=x, y=y, z=z, **corners, color=color, lighting=_LIGHTING, hoverinfo="skip")
         figure.add_trace(mesh, 1, column)
-    hidden = {axis: {"visible": False} for axis in ("xaxis", "yaxis", "zaxis")}
+    hidden = {"visible": False}
     camera = {"eye": {"x": 0.5, "y": 0.2, "z": 1.7}, "up": {"x": 0, "y": 1, "z": 0}}
-    figure.update_scenes(aspectmode="data", camera=camera, **hidden)
+    figure.update_scenes(aspectmode="data", camera=camera, xaxis=hidden, yaxis=hidden, zaxis=hidden)
     return figure.update_layout(margin={"l": 0, "r": 0, "t": 30, "b": 0}, height=420)

@@ -10,7 +10,7 @@ space).
 import heapq
 
 import numpy as np
-from scipy.spatial import Delaunay, QhullError, cKDTree
+from scipy.spatial import Delaunay, KDTree, QhullError
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.meshes.connectivity import edges, half_edges, neighbours
@@ -94,7 +94,7 @@ def _delaunay(points, kept):
 
 def _check_neighbours(points, triangles):
     apart = np.median(np.linalg.norm(points[triangles] - points[np.roll(triangles, -1, axis=1)], axis=2))
-    nearest = np.median(cKDTree(points).query(points, k=2)[0][:, 1])
+    nearest = np.median(KDTree(points).query(points, k=2)[0][:, 1])
     if apart > _APART * nearest:
         raise InputError(
             "mesh_from_points: the template's triangles join points that are no neighbours; the points must be in the "

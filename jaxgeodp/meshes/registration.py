@@ -11,7 +11,7 @@ a weaker ridge lowers the energy further, but not that error. So the ridge is la
 
 import functools
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,9 @@ def warp(grid, coefficients):
 def warp_points(coefficients, z):
     """g(z) for complex points of the disk, on the host: where to sample a mesh for curves that correspond."""
     z = np.asarray(z)
-    moved, _ = flow(coefficients, jnp.asarray(np.stack([z.real, z.imag], axis=-1), jnp.asarray(coefficients).dtype))
+    moved, _ = flow(
+        coefficients, jnp.asarray(np.stack([np.real(z), np.imag(z)], axis=-1), jnp.asarray(coefficients).dtype)
+    )
     moved = np.asarray(moved, float) @ np.array([1.0, 1j])
     # Rounding must not leave the disk.
     return moved / np.maximum(np.abs(moved), 1.0)
@@ -92,7 +94,7 @@ def energy(field, template_field, coefficients):
 
 
 @jax.jit
-def interpolate(grid, points):
+def interpolate(grid: jax.Array, points: jax.Array) -> jax.Array:
     """Values of a polar grid (R, T, C) at points (..., 2) of the disk, by cubics through the centre; (..., C).
 
     Cubic convolution (Keys 1981) in radius and angle, continuous with its derivative; quadratic beyond the last row.
@@ -158,7 +160,8 @@ def _register(grids, template_grid, ridge, steps, batch):
             )
             # The line search has evaluated its last point already.
             value, gradient = optax.tree_utils.tree_get(state, "value"), optax.tree_utils.tree_get(state, "grad")
-            return (optax.apply_updates(coefficients, updates), value, gradient, state), None
+            moved = cast(jax.Array, optax.apply_updates(coefficients, updates))
+            return (moved, value, gradient, state), None
 
         before, gradient = jax.value_and_grad(objective)(start)
         carry = start, before, gradient, solver.init(start)

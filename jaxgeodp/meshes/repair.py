@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.meshes.connectivity import (
@@ -122,7 +122,7 @@ def _first_near(vertices, faces):
     sides = np.linalg.norm(vertices[faces] - vertices[np.roll(faces, -1, axis=1)], axis=2)
     sides = sides[(sides > 0) & np.isfinite(sides)]
     reach = _NEAR * float(np.median(sides)) if len(sides) else 0.0
-    pairs = cKDTree(vertices).query_pairs(reach, output_type="ndarray")
+    pairs = KDTree(vertices).query_pairs(reach, output_type="ndarray")
     graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(vertices), len(vertices)))
     part = csgraph.connected_components(graph, directed=False)[1]
     return np.unique(part, return_index=True)[1][part]

@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.accounts import amounts, parameters, total
@@ -17,6 +17,10 @@ _STEP = 1e-4
 _TRANSFORM = 1e-13
 
 
+@overload
+def compose(guarantees: Sequence[GaussianDP], delta: None = None) -> GaussianDP: ...
+@overload
+def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee: ...
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
     """The guarantee of all releases together.
 
