@@ -129,8 +129,14 @@ class Ledger:
         def work(connection):
             self._refuse_excess(guarantee, cost, self._left(connection))
             row = (self.dataset, *_stored(guarantee), mechanism, time)
-            query = "INSERT INTO releases (dataset, kind, parameters, mechanism, time) VALUES (?, ?, ?, ?, ?)"
-            return connection.execute(query, row).lastrowid
+            query = (
+                "INSERT INTO releases (dataset, kind, parameters, mechanism, time, record) VALUES (?, ?, ?, ?, ?, ?)"
+            )
+            # With a hash in it first, and back: what has no room for the hash is refused now, not when it is settled.
+            connection.execute("SAVEPOINT room")
+            connection.execute(query, (*row, "0" * 64))
+            connection.execute("ROLLBACK TO room")
+            return connection.execute(query, (*row, None)).lastrowid
 
         return write(self.path, work, "nothing was released")
 
