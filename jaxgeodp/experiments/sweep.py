@@ -13,7 +13,7 @@ from jaxgeodp.checks import InputError, short
 from jaxgeodp.datasets import digit_covariances, digit_outlines
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
-from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.mechanism import Mechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
@@ -121,9 +121,8 @@ class Sweep:
         manifold = manifold_named(self.manifold, self.size)
         if self.data == "digits":
             return self._digits(manifold)
-        center = manifold.origin
-        if self.data == "outlines" and isinstance(manifold, PlanarShapes):
-            center = OutlineData.template(manifold)
+        outlines = self.data == "outlines" and manifold.landmarks is not None
+        center = OutlineData.template(manifold) if outlines else manifold.origin
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
