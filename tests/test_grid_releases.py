@@ -176,7 +176,7 @@ def test_rounding_of_the_mean_is_within_the_sensitivity(name):
 
 def test_away_from_home_the_sensitivity_is_exceeded(monkeypatch):
     """Planted: computing where the centre lies, and flat spaces are no exception."""
-    stay = in_tangent_space.Mechanism._home
+    stay = in_tangent_space._InTangentSpace._home
 
     def away(self, data):
         return stay(self, data)._replace(mechanism=self, records=self.ball.clip(data), back=lambda x: x)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
-from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.pytrees import Pytree
 
 _CURVE_NODES = 96
@@ -112,8 +112,8 @@ class OutlineData(Generator):
             raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod
-    def template(manifold: PlanarShapes) -> jax.Array:
-        """The shape without variation: a public centre."""
+    def template(manifold: Manifold) -> jax.Array:
+        """The shape without variation, of a manifold that has `landmarks`: a public centre."""
         return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
 
     def records(self, key, count):

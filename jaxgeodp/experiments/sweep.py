@@ -121,9 +121,8 @@ class Sweep:
         manifold = manifold_named(self.manifold, self.size)
         if self.data == "digits":
             return self._digits(manifold)
-        center = manifold.origin
-        if self.data == "outlines" and manifold.landmarks is not None:
-            center = OutlineData.template(manifold)
+        outlines = self.data == "outlines" and manifold.landmarks is not None
+        center = OutlineData.template(manifold) if outlines else manifold.origin
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
