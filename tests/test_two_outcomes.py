@@ -6,8 +6,10 @@ same for every neighbour, and on the grid one record moves the integers by no mo
 
 import contextlib
 import dataclasses
+import json
 import math
 import pathlib
+import sys
 import warnings
 
 import jax
@@ -15,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import MEMORY_MAPS
+from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
@@ -408,6 +411,28 @@ def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
 
     monkeypatch.setattr(mechanism, "work_begins", contextlib.nullcontext)
     assert stated_times(tmp_path, monkeypatch) != {"minute 0"}
+
+
+@pytest.mark.parametrize("chosen", [CURVES, JointGaussian(np.zeros((2, 3)), 1.0, 1.0)], ids=["curves", "points"])
+def test_curves_and_points_state_the_time_of_the_start(monkeypatch, chosen):
+    watch = Watch(monkeypatch)
+    owner = sys.modules[type(chosen).__module__]
+    monkeypatch.setattr(owner, "host_array", watch.advance(owner.host_array))
+    data = np.zeros((N, 2, 16) if chosen is CURVES else (N, 2, 3))
+    assert chosen.release(data).record["created"] == "minute 0"
+
+
+def test_the_command_states_the_time_at_which_it_began(tmp_path, monkeypatch):
+    from jaxgeodp.cli.app import app
+
+    command = sys.modules["jaxgeodp.cli.release"]
+    watch = Watch(monkeypatch)
+    monkeypatch.setattr(command, "read_records", watch.advance(command.read_records))
+    np.save(tmp_path / "data.npy", np.zeros((N, 1)))
+    own = f"--manifold euclidean --radius 1 --epsilon 1 --mechanism tangent --out {tmp_path}/release.json"
+    result = CliRunner().invoke(app, ["release", f"{tmp_path}/data.npy", *own.split()])
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "release.json").read_text())["created"] == "minute 0"
 
 
 def test_times_are_those_of_the_start_of_a_command():

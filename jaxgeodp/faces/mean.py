@@ -118,9 +118,9 @@ class FaceMeanMechanism:
             finish: of the released curves.
             more: further entries of the record, all of them public.
         """
-        checked_again(self)
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
         with work_begins():
+            checked_again(self)
             return self._curves.release_as(
                 type(self).__name__,
                 self._records(host_array(type(self).__name__, data)),

@@ -202,8 +202,8 @@ def _simulate(mechanism, bounded, bound, key, data, num):
 
 def _release(mechanism, bounded, bound, data, ledger, *, theorem, formula, ball) -> Release:
     name = type(mechanism).__name__
-    checked_again(mechanism)
     with work_begins(), jax.enable_x64(True):
+        checked_again(mechanism)
         data = _records(mechanism, host_array(name, data)).astype(float)
         n = len(data)
         with np.errstate(over="ignore"):

@@ -241,8 +241,8 @@ class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bou
             more: further entries of the record, all of them public.
         """
         on_grid = grid.check_numerics(name, numerics)
-        checked_again(self)
         with work_begins(), jax.enable_x64(True):
+            checked_again(self)
             data = self.records(host_array(type(self).__name__, data)).astype(float)
             n, curves, samples = data.shape
             sensitivity = self.sensitivity(n, samples)

@@ -200,8 +200,8 @@ class Mechanism(abc.ABC):
         )
 
     def _release(self, data, procedure: Procedure, ledger: Ledger | None) -> Release:
-        checked_again(self)
         with work_begins(), jax.enable_x64(True):
+            checked_again(self)
             data = self._records(host_array(type(self).__name__, data))
             data = data.astype(jnp.promote_types(data.dtype, jnp.float64))
             calibration = procedure.calibrate(data.shape[0])
