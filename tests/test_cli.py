@@ -335,7 +335,7 @@ def test_existing_files_are_replaced_only_on_demand_and_inputs_never(tmp_path):
 def test_only_our_own_words_are_printed(tmp_path, monkeypatch, kind):
     from jaxgeodp.mechanisms import LaplaceMechanism
 
-    def fail(self, data):
+    def fail(self, *_, **__):
         raise kind("secret 3.14")
 
     monkeypatch.setattr(LaplaceMechanism, "release", fail)

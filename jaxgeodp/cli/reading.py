@@ -44,7 +44,10 @@ def read_records(
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
     """
-    check_name(manifold_name)
+    try:
+        check_name(manifold_name)
+    except InputError as error:
+        raise InputError(f"--{error}") from None
     table = _read_array(path, array, header)
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
         raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
