@@ -65,4 +65,5 @@ def test_pure_and_gaussian_to_zcdp_are_met_by_renyi_divergences():
 def test_pure_to_gdp_meets_the_trade_off_of_randomised_response(epsilon):
     """The normal trade-off function passes through the corner (1/(1 + e^epsilon), 1/(1 + e^epsilon))."""
     mu = PureDP(epsilon).to_gdp().mu
-    assert norm.logcdf(-mu / 2.0) == pytest.approx(-np.logaddexp(0.0, epsilon), rel=1e-12)
+    # mu has a margin of 1e-12 above the exact one.
+    assert norm.logcdf(-mu / 2.0) == pytest.approx(-np.logaddexp(0.0, epsilon), rel=5e-12)
