@@ -10,6 +10,7 @@ import pytest
 from jaxgeodp import (
     SPD,
     Euclidean,
+    EuclideanLaplace,
     GeodesicBall,
     Grassmann,
     Hyperbolic,
@@ -28,6 +29,7 @@ from jaxgeodp.bounds.rounding import supposed_mean_error
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import density
+from jaxgeodp.surfaces import JointGaussian
 
 
 def far(length):
@@ -137,3 +139,23 @@ def test_curves_that_were_rebuilt_without_checks_are_refused():
     curves = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, 1.0)
     with pytest.raises(ValueError, match="must be a finite number above 0"):
         jax.tree.map(lambda leaf: -leaf, curves).release(np.zeros((4, 2, 16)))
+
+
+def test_ambient_means_far_from_the_origin_move_by_the_sensitivity():
+    ball = GeodesicBall(Euclidean(1), [1e12], 1e-3)
+    mechanism = EuclideanLaplace(ball, 1.0)
+    others = np.full((19, 1), 1e12)
+    locations = []
+    for record in (1e12 + 1e-3, 1e12 - 1e-3):
+        home, points, _ = mechanism._home(jnp.asarray(np.append(others, [[record]], axis=0)))
+        locations.append(float(home._location(points, None)[0]))
+    assert abs(locations[0] - locations[1]) <= mechanism.sensitivity(20)
+
+
+def test_templates_are_added_after_the_noise():
+    """At the template's size one unit of rounding is larger than the noise: values are still noisy."""
+    points = JointGaussian(np.full((1, 3), 1e10), 1e-5, 1.0)
+    values = points.simulate(jax.random.key(0), np.full((500, 1, 3), 1e10), 4)
+    moved = points.simulate(jax.random.key(0), np.full((500, 1, 3), 1e10 + 1e-5), 4)
+    np.testing.assert_array_equal(np.isfinite(values), True)
+    assert float(np.max(np.abs(values - moved))) <= 2e-5

@@ -240,8 +240,9 @@ def _release(mechanism, bounded, bound, data, ledger, *, theorem, formula, ball)
 
 @functools.partial(jax.jit, static_argnums=(0, 6))
 def _draw(bounded, key, data, template, bound, scale, num):
-    mean = template + jnp.mean(bounded(data - template, bound), axis=0)
-    return mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype)
+    mean = jnp.mean(bounded(data - template, bound), axis=0)
+    # The template last: at its size, if it is large, rounding would tell records apart that the noise hides.
+    return template + (mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype))
 
 
 def _clipped_to_ranges(deviations: jax.Array, half_range: jax.Array) -> jax.Array:

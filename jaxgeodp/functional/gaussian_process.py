@@ -336,21 +336,30 @@ def _number(value):
     return float(value) if np.ndim(value) == 0 and not isinstance(value, Tracer) else value
 
 
+def _template(mechanism, dtype):
+    return 0.0 if mechanism.template is None else jnp.asarray(mechanism.template, dtype)
+
+
 @jax.jit
 def _center(mechanism, data):
-    template = 0.0 if mechanism.template is None else jnp.asarray(mechanism.template, data.dtype)
+    return (_template(mechanism, data.dtype) + _deviation(mechanism, data)).astype(data.dtype)
+
+
+def _deviation(mechanism, data):
+    """The smoothed mean deviation from the template."""
+    template = _template(mechanism, data.dtype)
     weights = jnp.asarray(mechanism.kernel.weights(data.shape[2]), data.dtype)
     mean = jnp.mean(clipped(data, template, jnp.asarray(mechanism.norm_bound, data.dtype), weights), axis=0)
     # The spectrum that the noise has: no direction may move that has none.
     spectrum = mechanism.kernel.spectrum(data.shape[2])
     values = spectrum.eigenvalues
     smooth = spectrum.apply(values / (values + jnp.asarray(mechanism.penalty)[..., None]), mean)
-    return (template + smooth).astype(data.dtype)
+    return smooth.astype(data.dtype)
 
 
 @functools.partial(jax.jit, static_argnames="num")
 def _simulate(mechanism, key, data, scale, num):
-    center = _center(mechanism, data)
+    center, template = _deviation(mechanism, data), _template(mechanism, data.dtype)
     curves, samples = center.shape
     spectrum = mechanism.kernel.spectrum(samples)
     roots = jnp.asarray(jnp.sqrt(spectrum.eigenvalues), data.dtype)
@@ -363,7 +372,8 @@ def _simulate(mechanism, key, data, scale, num):
         start = jnp.minimum(j * block, num - block)  # the last block overlaps the one before
         own = jax.lax.dynamic_slice_in_dim(keys, start, block)
         noise = jax.vmap(lambda key: jax.random.normal(key, center.shape, data.dtype))(own)
-        draws = center + spectrum.apply(roots, white * noise).astype(data.dtype)
+        # The template last: at its size rounding would tell records apart that the noise hides.
+        draws = template + (center + spectrum.apply(roots, white * noise).astype(data.dtype))
         return jax.lax.dynamic_update_slice_in_dim(result, draws, start, 0)
 
     return jax.lax.fori_loop(0, math.ceil(num / block), one, jnp.zeros((num, *center.shape), data.dtype))

@@ -95,12 +95,18 @@ class AdditiveMechanism(Mechanism):
         return None
 
     def _home(self, data) -> Home[Self]:
-        """The ambient space is where it is: its means and noise do not move."""
+        """The ambient space is where it is: means and noise do not move, but by a translation of a flat space."""
+        if self._translates:
+            return super()._home(data)
         return Home(self, self._clipped(data), lambda value: value)
+
+    @property
+    def _translates(self) -> bool:
+        return self.ball.manifold.curvature_bounds == (0.0, 0.0) and self.ball.manifold.projects
 
     def _carried(self, x):
         """A value to where `_home` is."""
-        return x
+        return self.ball.to_home(x) if self._translates else x
 
     def _ready_to_draw(self, shape):
         scale = self.calibrate(shape.shape[0]).scale
