@@ -53,7 +53,8 @@ class GeodesicBall:
                 raise InputError(
                     f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {point.shape}."
                 )
-            on_manifold = bool(manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE))
+            near = jnp.asarray(manifold.deviation(jnp.asarray(point))) <= _CENTER_TOLERANCE  # relative to its size
+            on_manifold = bool(manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE) & near)
         if not on_manifold:
             raise InputError(
                 f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "

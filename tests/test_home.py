@@ -159,3 +159,8 @@ def test_templates_are_added_after_the_noise():
     moved = points.simulate(jax.random.key(0), np.full((500, 1, 3), 1e10 + 1e-5), 4)
     np.testing.assert_array_equal(np.isfinite(values), True)
     assert float(np.max(np.abs(values - moved))) <= 2e-5
+
+
+def test_a_small_matrix_that_is_not_symmetric_is_no_centre():
+    with pytest.raises(ValueError, match="project it first"):
+        GeodesicBall(SPD(2), [[1e-6, 5e-7], [-5e-7, 1e-6]], 1.0)
