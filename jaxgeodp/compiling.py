@@ -36,7 +36,7 @@ def refused_in_words(owner: str):
     except Exception as error:  # its words hold nothing private
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise InputError(
-            f"{owner}: its statistic cannot be evaluated on data of this shape ({type(error).__name__}: {reason})."
+            f"{owner}: it cannot be computed for data of this shape ({type(error).__name__}: {reason})."
         ) from error
 
 

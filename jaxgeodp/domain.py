@@ -15,6 +15,8 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 # How far from the manifold a centre may be measured, as `Manifold.belongs` says.
 _CENTER_TOLERANCE = 1e-5
+# Up to this, it is rounding; a centre further off is moved to the manifold, where isometries are isometries.
+_ROUNDING = 1e-14
 
 
 @jax.tree_util.register_pytree_node_class
@@ -24,6 +26,8 @@ class GeodesicBall:
 
     Assumption 1 of the sensitivity theorems (Reimherr, Bharath & Soto 2021) is
     ``radius < min(injectivity radius, pi / (2 sqrt(k_max))) / 2``, and any finite radius where k_max <= 0.
+
+    A centre that is off the manifold by less than 1e-5 of its size, as written numbers are, is moved to it.
 
     Raises:
         ValueError: the centre is not a point of the manifold, or the radius not a finite number above 0.
@@ -53,8 +57,12 @@ class GeodesicBall:
                 raise InputError(
                     f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {point.shape}."
                 )
-            near = jnp.asarray(manifold.deviation(jnp.asarray(point))) <= _CENTER_TOLERANCE  # relative to its size
-            on_manifold = bool(manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE) & near)
+            deviation = float(manifold.deviation(jnp.asarray(point)))  # relative to its size
+            on_manifold = deviation <= _CENTER_TOLERANCE and bool(
+                manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE)
+            )
+            if on_manifold and deviation > _ROUNDING:
+                point = np.array(manifold.project(jnp.asarray(point)))
         if not on_manifold:
             raise InputError(
                 f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "

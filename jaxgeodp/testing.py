@@ -303,6 +303,22 @@ def batching(manifold, dtype):
         _close(batched[1][j], manifold.dist(points[j], ends[j]), dtype, "vmap of dist")
 
 
+def going_home(manifold, dtype):
+    """`to_home` is an isometry that carries the centre to `home`, and `from_home` is its inverse."""
+    center, p = random_points(manifold, dtype, 2)
+    directions = random_tangents(manifold, jnp.stack([p, p]))
+    p, q = (manifold.exp(p, 0.3 * longest(manifold) * v) for v in directions)
+
+    def carried(x):
+        return manifold.project(manifold.to_home(center, x))
+
+    home, back = manifold.home(center), manifold.project(manifold.from_home(center, carried(p)))
+    _close(manifold.dist(home, carried(center)), 0.0, dtype, "to_home carries the centre home", center)
+    _close(manifold.dist(back, p), 0.0, dtype, "from_home undoes to_home", center, p)
+    _close(manifold.dist(carried(p), carried(q)), manifold.dist(p, q), dtype, "to_home keeps distances", center, p)
+    _close(manifold.dist(home, carried(p)), manifold.dist(center, p), dtype, "to_home keeps distances", center, p)
+
+
 LAWS: dict[str, Callable[[Manifold, str], None]] = {
     law.__name__: law
     for law in (
@@ -320,6 +336,7 @@ LAWS: dict[str, Callable[[Manifold, str], None]] = {
         volume,
         sums_of_logarithms,
         batching,
+        going_home,
     )
 }
 

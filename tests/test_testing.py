@@ -14,6 +14,7 @@ from jaxgeodp import (
     Euclidean,
     GeodesicBall,
     Grassmann,
+    Hyperbolic,
     KNGMechanism,
     LaplaceMechanism,
     Manifold,
@@ -222,6 +223,21 @@ class WrongPrecision(Euclidean):
         return point + tangent * np.ones(self.dim)
 
 
+class WrongHome(Sphere):
+    def to_home(self, center, point):
+        return -super().to_home(center, point)
+
+
+class NoIsometry(SPD):
+    def to_home(self, center, point):
+        return self.to_tangent(center, point - center) + jnp.asarray(self.origin, point.dtype)
+
+
+class WrongWayBack(Hyperbolic):
+    def from_home(self, center, point):
+        return super().to_home(center, point)
+
+
 class WrongFrame(Euclidean):
     def frame(self, point):
         return 2.0 * jnp.eye(self.dim, dtype=point.dtype)
@@ -243,6 +259,9 @@ class WrongFrame(Euclidean):
         (WrongSum(2), "sums_of_logarithms"),
         (WrongPrecision(2), "shapes_and_dtypes"),
         (WrongFrame(2), "inner_product"),
+        (WrongHome(2), "going_home"),
+        (NoIsometry(2), "going_home"),
+        (WrongWayBack(2), "going_home"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )

@@ -11,6 +11,7 @@ from typing import Protocol, Self, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -111,7 +112,7 @@ class AdditiveMechanism(Mechanism):
     def _ready_to_draw(self, shape):
         scale = self.calibrate(shape.shape[0]).scale
         program = compiled_ahead(type(self).__name__, _simulate, self, public_key(), shape, scale, num=1)
-        return lambda data: program(self, system_key(), data, scale).points[0]
+        return lambda data: np.asarray(program(self, system_key(), data, scale).points)[0]
 
     def _draws_around(self, key, points, center, scale, support, num, block) -> Draws:
         location = self._location(points, center)
