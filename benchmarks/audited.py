@@ -9,15 +9,16 @@ import numpy as np
 
 from jaxgeodp import ApproximateDP, GeodesicBall, LaplaceMechanism, PureDP
 from jaxgeodp.compiling import like
-from jaxgeodp.mechanisms.fixed_time import draw_in_fixed_time, proposals_needed
+from jaxgeodp.mechanisms import BallMechanism
 from jaxgeodp.privacy import audit, grid
+from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 
-def integers_of(mechanism, data, step):
+def integers_of(mechanism, data):
     """The vector of integers of a release on the grid, before the noise."""
     data = jnp.asarray(data)
-    return mechanism._grid_program(like(data), step)(data)
+    return mechanism.law(len(data)).grid.steps.program(like(data))(data)
 
 
 class OnTheGrid:
@@ -29,12 +30,13 @@ class OnTheGrid:
 
     def simulate(self, key, data, num):
         mechanism, dim = self.mechanism, self.ball.manifold.dim
-        sensitivity, step = mechanism._grid_step(len(data))
+        law = mechanism.law(len(data))
+        sensitivity, step = law.grid.steps.sensitivity, law.grid.steps.step
         scale = grid.laplace_noise(dim, sensitivity, step, mechanism.epsilon).scale
-        steps = np.tile(integers_of(mechanism, data, step), num)
+        steps = np.tile(integers_of(mechanism, data), num)
         source = random.Random(int(jax.random.bits(key)))
         draws = step * grid.with_noise(discrete_laplace, steps, scale, source.randrange).reshape(num, dim)
-        return jax.vmap(mechanism._to_value)(jnp.asarray(draws))
+        return jax.vmap(lambda vector: law.summary.to_value(self.ball, vector))(jnp.asarray(draws))
 
 
 class WithCost:
@@ -87,9 +89,10 @@ class WithCost:
 
 def noise_on_a_line(mechanism, pair, law, clock, count, below=None):
     """`WithCost` of the noise of a grid release on a line alone: what a perfect observer of the machine could time."""
-    sensitivity, step = mechanism._grid_step(len(pair[0]))
-    scale = grid.laplace_noise(1, sensitivity, step, mechanism.epsilon).scale
-    steps = [integers_of(mechanism, data, step) for data in pair]
+    planned = mechanism.law(len(pair[0])).grid.steps
+    step = planned.step
+    scale = grid.laplace_noise(1, planned.sensitivity, step, mechanism.epsilon).scale
+    steps = [integers_of(mechanism, data) for data in pair]
 
     def draw(which):
         return step * grid.with_noise(law, steps[which], scale, below)[0]
@@ -126,37 +129,49 @@ class InFixedTime:
         self.guarantee, self.log_density = ApproximateDP(mechanism.epsilon, delta), mechanism.log_density
 
     def simulate(self, key, data, num):
-        calibration = self.mechanism.calibrate(len(data))
+        law = self.mechanism.law(len(data))
         log_eta = np.log(self.guarantee.delta) - np.logaddexp(0.0, self.guarantee.epsilon)
-        count = proposals_needed(self.mechanism, len(data), log_eta)
+        count = proposals_needed(law, log_eta)
         keys = jax.random.split(key, num)
         return jax.lax.map(
-            lambda k: draw_in_fixed_time(self.mechanism, k, data, calibration.scale, calibration.support, count),
+            lambda k: draw_in_fixed_time(law, k, data, count),
             keys,
             batch_size=4096,
         )
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class HalfTheScale(LaplaceMechanism):
+class HalfTheScale(BallMechanism):
     """Planted: sigma halved."""
 
-    def calibrate(self, n):
+    epsilon: float
+
+    @property
+    def guarantee(self):
+        """What it claims."""
+        return PureDP(self.epsilon)
+
+    def law(self, n, shape=()):
         """Half of what is right."""
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / 2.0)
+        law = LaplaceMechanism(self.ball, self.epsilon).law(n)
+        return dataclasses.replace(law, scale=law.scale / 2.0)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class DividedByNTwice(LaplaceMechanism):
+class DividedByNTwice(BallMechanism):
     """Planted: the 1/n of the sensitivity once too often."""
 
-    def calibrate(self, n):
+    epsilon: float
+
+    @property
+    def guarantee(self):
+        """What it claims."""
+        return PureDP(self.epsilon)
+
+    def law(self, n, shape=()):
         """1/n of what is right."""
-        calibration = super().calibrate(n)
-        return calibration._replace(scale=calibration.scale / n)
+        law = LaplaceMechanism(self.ball, self.epsilon).law(n)
+        return dataclasses.replace(law, scale=law.scale / n)
 
 
 class RadiusFromTheData:

@@ -111,7 +111,8 @@ def additive_ratio(build, manifold, radius, steps):
 
     def change(points):
         neighbours = [jnp.concatenate([points[2:], points[j : j + 1]]) for j in (0, 1)]
-        vectors = [mechanism._location(data, mechanism._center(data)) for data in neighbours]
+        laws = [mechanism.law(len(data)) for data in neighbours]
+        vectors = [law.location(data, law.center(data)) for law, data in zip(laws, neighbours, strict=True)]
         return jnp.linalg.norm(vectors[0] - vectors[1])
 
     count = RECORDS + 1

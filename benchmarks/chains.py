@@ -46,7 +46,7 @@ class Problem:
             keys
         )
         self.scale = self.mechanism.scale(n)
-        self.mean = self.mechanism._center(self.mechanism.ball.clip(self.data))
+        self.mean = self.mechanism.law(len(self.data)).center(self.mechanism.ball.clip(self.data))
         self.frame = manifold.frame(self.mean)
         self.log_density = lambda x: self.mechanism.log_density(x, self.data)
 

@@ -233,7 +233,7 @@ def matrix_problem():
 
 def draw_row(title, mechanism, data, num, repeats, rivals=None):
     # `simulate` drops the acceptance rate; the sampler behind it reports it.
-    program = jax.jit(lambda key, data: mechanism._draws(key, data, num))
+    program = jax.jit(lambda key, data: mechanism.law(len(data)).simulated(key, data, num))
     key = jax.random.key(6)
     measured = measure({"draws": lambda: program(key, data), **(rivals or {})}, repeats)
     seconds = measured["draws"].median

@@ -22,8 +22,8 @@ from scipy import stats
 from timing import print_machine
 
 from jaxgeodp import Euclidean, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Sphere, TangentLaplace
-from jaxgeodp.mechanisms import density, in_tangent_space
 from jaxgeodp.privacy import adversarial_neighbours
+from jaxgeodp.releases import density, noise
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
 RELEASES = 1500
@@ -122,7 +122,7 @@ def print_value_and_time():
     for law in (laplace_by_coin_tosses, discrete_laplace):
         name = f"PLANTED: {law.__name__}" if law is laplace_by_coin_tosses else law.__name__
         print_found(name, "noise", noise_on_a_line(line, pair, law, time.perf_counter, PAIRS))
-        with mock.patch.object(in_tangent_space, "discrete_laplace", law):
+        with mock.patch.object(noise, "discrete_laplace", law):
             for data in pair:
                 line.release(data, numerics="grid")
 

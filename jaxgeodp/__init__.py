@@ -7,7 +7,7 @@ what has been spent.
 """
 
 from jaxgeodp._version import __version__
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds import (
     SPD,
     Euclidean,

@@ -14,7 +14,8 @@ class Pytree:
     """Every subclass, a frozen dataclass, is a pytree: programs serve all values of its leaves, the rest is static.
 
     ``class Circle(Pytree, leaves=("center",))`` names the fields that are leaves, for its subclasses, too; where
-    nothing is named all fields are. Leaves are in the order of the fields.
+    nothing is named all fields are. Leaves are in the order of the fields. Fields named by ``outside`` are no part of
+    programs, and cause no compilation: what is rebuilt has None in their place.
 
     Example:
         >>> import dataclasses, jax
@@ -28,24 +29,26 @@ class Pytree:
     """
 
     _leaves: ClassVar[tuple[str, ...] | None] = None
+    _outside: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, leaves: tuple[str, ...] | None = None, **options: Any):
+    def __init_subclass__(cls, leaves: tuple[str, ...] | None = None, outside: tuple[str, ...] = (), **options: Any):
         super().__init_subclass__(**options)
         if leaves is not None:
-            cls._leaves = leaves
+            cls._leaves, cls._outside = leaves, outside
         jax.tree_util.register_pytree_node(cls, _flattened, functools.partial(_rebuilt, cls))
 
 
+@functools.cache
 def _names(kind) -> tuple[list[str], list[str]]:
     """Of the leaves, and of the rest."""
-    names = [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in kind._outside]
     leaves = names if kind._leaves is None else [name for name in names if name in kind._leaves]
     return leaves, [name for name in names if name not in leaves]
 
 
 def _flattened(node):
     leaves, static = _names(type(node))
-    return tuple(getattr(node, name) for name in leaves), tuple(getattr(node, name) for name in static)
+    return tuple([getattr(node, name) for name in leaves]), tuple([getattr(node, name) for name in static])
 
 
 def _rebuilt(kind, static, leaves):
@@ -53,4 +56,6 @@ def _rebuilt(kind, static, leaves):
     for names, values in zip(_names(kind), (leaves, static), strict=True):
         for name, value in zip(names, values, strict=True):
             object.__setattr__(node, name, value)
+    for name in kind._outside:
+        object.__setattr__(node, name, None)
     return node

@@ -8,7 +8,7 @@ from PIL import Image
 
 import jaxgeodp
 
-WITHOUT_PRIVACY = ("manifolds", "domain", "bounds", "statistics", "samplers")
+WITHOUT_PRIVACY = ("manifolds", "domains", "bounds", "statistics", "samplers")
 
 
 def test_the_picture_shows_the_imports_of_the_code():

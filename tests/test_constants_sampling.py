@@ -1,7 +1,6 @@
 """Constants of the exact sampler and of the public number of proposals, by quadrature and where bounds are met."""
 
 import math
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +9,11 @@ import pytest
 from scipy.integrate import quad
 from strategies import name
 
-from jaxgeodp import Euclidean, GeodesicBall, Hyperbolic, LaplaceMechanism, PlanarShapes, Product, Sphere
+from jaxgeodp import Euclidean, FrechetMean, GeodesicBall, Hyperbolic, LaplaceMechanism, PlanarShapes, Product, Sphere
 from jaxgeodp.bounds.growth import GradientGrowth, gradient_growth
-from jaxgeodp.mechanisms.fixed_time import _log_least_mass, _public_growth, proposals_needed
+from jaxgeodp.mechanisms.kng import GradientNorm
+from jaxgeodp.releases.density import DensityLaw
+from jaxgeodp.releases.ways.fixed_time import log_least_mass, proposals_needed
 from jaxgeodp.samplers.direction import direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import radial_envelope
 
@@ -109,7 +110,7 @@ def test_the_number_of_proposals_is_that_of_the_exact_acceptance():
     """Laplace on all of S^2: the target's mass is known, that of the proposals is integrated; no bound is loose."""
     sphere = Sphere(2)
     mechanism = LaplaceMechanism(GeodesicBall(sphere, sphere.origin, 0.4), 0.2)
-    scale = float(mechanism.calibrate(20).scale)
+    scale = mechanism.scale(20)
     envelope = jax.jit(lambda scale: radial_envelope(sphere, 1.0, scale, math.pi))(scale)
     knots = np.asarray(envelope.knots)
     lines = zip(knots[:-1], knots[1:], np.asarray(envelope.heights), np.asarray(envelope.slopes), strict=True)
@@ -117,12 +118,13 @@ def test_the_number_of_proposals_is_that_of_the_exact_acceptance():
     accepted = quad(lambda t: math.exp(-t / scale) * math.sin(t), 0.0, math.pi, points=[scale], epsabs=0)[0] / proposed
     for log_eta in (-1e5, -20.0):
         needed = log_eta / math.log1p(-accepted)
-        assert needed <= proposals_needed(mechanism, 20, log_eta) <= needed * (1 + 1e-6) + 1
+        assert needed <= proposals_needed(mechanism.law(20), log_eta) <= needed * (1 + 1e-6) + 1
 
 
-def stand_in(manifold, radius, radial):
-    """What the functions below read of a mechanism."""
-    return SimpleNamespace(ball=GeodesicBall(manifold, manifold.origin, radius), _radial=radial)
+def law_on(manifold, radius, scale, reach):
+    """KNG's for the mean, with another scale and support."""
+    ball, support = (GeodesicBall(manifold, manifold.origin, r) for r in (radius, reach))
+    return DensityLaw(GradientNorm(FrechetMean()), ball, scale, support, None)
 
 
 @pytest.mark.parametrize(
@@ -144,16 +146,14 @@ def test_the_least_mass_by_another_quadrature(manifold, area, lowest):
         s = 2.0 * radius + t
         return t * (s / math.tanh(s) if lowest < 0 else 1.0)
 
-    mechanism = stand_in(manifold, radius, False)
     for scale, reach in ((0.03, 0.35), (0.2, 0.35)):
-        calibration = SimpleNamespace(scale=scale, support=GeodesicBall(manifold, manifold.origin, reach))
         mass = quad(lambda t, a=scale: math.exp(-pull(t) / a) * area(t), 0.0, reach - radius, epsabs=0)[0]
-        assert _log_least_mass(mechanism, calibration) == pytest.approx(math.log(mass), abs=1e-6)
+        assert log_least_mass(law_on(manifold, radius, scale, reach)) == pytest.approx(math.log(mass), abs=1e-6)
     for scale in (0.03, 1.0):
-        calibration = SimpleNamespace(scale=scale, support=GeodesicBall(manifold, manifold.origin, radius))
         tau = min(manifold.dim * scale, radius)
         volume = quad(area, 0.0, 0.5 * tau, epsabs=0)[0]
-        assert _log_least_mass(mechanism, calibration) == pytest.approx(math.log(volume) - pull(tau) / scale, abs=1e-6)
+        least = log_least_mass(law_on(manifold, radius, scale, radius))
+        assert least == pytest.approx(math.log(volume) - pull(tau) / scale, abs=1e-6)
 
 
 @pytest.mark.parametrize("manifold", [Sphere(3), PlanarShapes(4), Product(Sphere(2), Hyperbolic(2))], ids=name)
@@ -164,7 +164,7 @@ def test_the_public_growth_is_that_of_the_most_spread_data(manifold):
     end = radius * manifold.frame(center)[0]
     points = jnp.stack([manifold.exp(center, end), manifold.exp(center, -end)])
     exact = gradient_growth(manifold, center.astype(points.dtype), points, jnp.array([0.5, 0.5]), radius + reach)
-    support = GeodesicBall(manifold, manifold.origin, reach)
-    public = _public_growth(stand_in(manifold, radius, False), support)
+    law = law_on(manifold, radius, 1.0, reach)
+    public = law.target.public_bounds(law.ball, law.support).growth
     t = np.linspace(0.0, radius + reach, 9)
     np.testing.assert_allclose(public(t), exact(t), rtol=1e-6, atol=1e-15)

@@ -27,8 +27,8 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms import additive
 from jaxgeodp.privacy import chacha20, entropy
+from jaxgeodp.releases.noise import Norm
 from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
@@ -186,12 +186,12 @@ def test_no_block_serves_twice(name, monkeypatch):
 def test_a_key_that_serves_twice_is_found(monkeypatch):
     """Planted: the length of the noise from the key of its direction."""
 
-    def noise(law, key, num, dim, dtype):
+    def noise(self, key, num, dim, dtype):
         normal = jax.random.normal(key, (num, dim), dtype)
         lengths = jnp.sum(jax.random.exponential(key, (num, dim), dtype), axis=1)
         return normal / jnp.linalg.norm(normal, axis=1, keepdims=True) * lengths[:, None]
 
-    monkeypatch.setattr(additive, "_noise", noise)
+    monkeypatch.setattr(Norm, "draw", noise)
     recorder = Recorder(monkeypatch)
     mechanism, data = RELEASES["tangent"]
     mechanism.release(data)

@@ -12,7 +12,7 @@ from scipy.linalg import expm, logm
 from strategies import MANIFOLDS, MORE, ONE_OF_EACH_KIND, a_point, a_tangent, cap, cast, exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, certified_distance, frechet_mean
-from jaxgeodp.domain import assumption_limit
+from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.statistics.frechet_mean import descent_schedule, mean_in_ball
 
 every_manifold = pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)

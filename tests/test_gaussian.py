@@ -23,7 +23,6 @@ from jaxgeodp import (
     frechet_mean,
 )
 from jaxgeodp.bounds.gaussian import Space, gaussian_mu, gaussian_scale, log_deltas
-from jaxgeodp.mechanisms.gaussian import _sample
 from jaxgeodp.privacy.guarantee import log_delta_of_epsilon
 
 SPACES = [Space(1, 1), Space(2, 1), Space(3, 1, folded=True), Space(2, -1), Space(5, -1)]
@@ -168,7 +167,7 @@ def test_noise_far_narrower_than_the_space_is_drawn_as_fast(n):
     ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.1)
     mechanism = RiemannianGaussian(ball, 1.0)
     data = jnp.broadcast_to(jnp.asarray(ball.center), (20, 3))
-    draws = _sample(mechanism, jax.random.key(0), data, mechanism.scale(n), 2000)
+    draws = mechanism.law(n).simulated(jax.random.key(0), data, 2000)
     assert float(draws.acceptance) > 0.5
     lengths = jax.vmap(lambda x: Sphere(2).dist(jnp.asarray(ball.center), x))(draws.points)
     # Rayleigh: in the plane the mean length is sqrt(pi/2) standard deviations.

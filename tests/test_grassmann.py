@@ -11,7 +11,7 @@ from scipy.linalg import expm, subspace_angles
 from strategies import DTYPES, a_point, a_tangent, cast, exhaustive, name
 
 from jaxgeodp import Grassmann, Manifold, riemannian_gradient
-from jaxgeodp.domain import assumption_limit
+from jaxgeodp.domains.geodesic_ball import assumption_limit
 
 SEVERAL = pytest.mark.parametrize(
     "manifold", [Grassmann(2, 1), Grassmann(3, 2), Grassmann(5, 2), Grassmann(7, 3)], ids=name

@@ -30,8 +30,9 @@ from jaxgeodp import (
 )
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.functional.curves_on_grid import _sum_of_integers, curves_on_grid
-from jaxgeodp.mechanisms import in_tangent_space
+from jaxgeodp.functional.curves_on_grid import _sum_of_integers
+from jaxgeodp.mechanisms import wrapped
+from jaxgeodp.mechanisms.tangent import TangentSummary
 from jaxgeodp.privacy import grid
 from jaxgeodp.surfaces import FaceMeanMechanism
 
@@ -88,8 +89,9 @@ def test_without_noise_it_is_the_idealized_vector(name, build, monkeypatch):
     mechanism, data = build(ball, 2.0), records(ball, 1, 12)
     without_noise(monkeypatch)
     value = jnp.asarray(mechanism.release(data, numerics="grid").value)
-    points = mechanism._clipped(jnp.asarray(data))
-    expected = mechanism._to_value(mechanism._location(points, mechanism._center(points)))
+    law = mechanism.law(12)
+    points = law.clipped(jnp.asarray(data))
+    expected = law.summary.to_value(ball, law.location(points, law.center(points)))
     assert float(ball.manifold.dist(value, expected)) < 1e-7
 
 
@@ -110,7 +112,7 @@ def test_one_record_moves_the_integers_by_the_sensitivity_at_most(name, build):
     ball = BALLS[name]
     mechanism, n = build(ball, 2.0), 5
     data = records(ball, 2, n)
-    sensitivity, step = mechanism._grid_step(n)
+    sensitivity = mechanism.law(n).grid.steps.sensitivity
     manifold, center = ball.manifold, jnp.asarray(ball.center)
     tangent = manifold.random_tangent(jax.random.key(7), center)
     tangent = tangent * (ball.radius / manifold.norm(center, tangent))
@@ -121,7 +123,7 @@ def test_one_record_moves_the_integers_by_the_sensitivity_at_most(name, build):
             sums = []
             for record in (first, second):
                 data[-1] = record
-                sums.append(integers_of(mechanism, data, step))
+                sums.append(integers_of(mechanism, data))
             moved = [int(a) - int(b) for a, b in zip(*sums, strict=True)]
             largest = max(largest, math.isqrt(sum(x * x for x in moved)))
             assert sum(x * x for x in moved) <= sensitivity**2
@@ -152,7 +154,7 @@ FAR_OR_SMALL = {
 def largest_move(ball, n):
     """By which the integers of the wrapped mean move between two edges, and what is claimed; the others at random."""
     mechanism = WrappedGaussian(ball, 1.0)
-    sensitivity, step = mechanism._grid_step(n)
+    sensitivity = mechanism.law(n).grid.steps.sensitivity
     last = np.zeros(ball.manifold.dim)
     last[-1] = ball.radius * (1.0 - 1e-9)
     frame, center = ball.manifold.frame(jnp.asarray(ball.center)), jnp.asarray(ball.center)
@@ -163,7 +165,7 @@ def largest_move(ball, n):
     largest = 0
     for seed in range(20):
         others = records(ball, seed, n)[1:]
-        sums = [integers_of(mechanism, np.concatenate([others, record]), step) for record in (start, end)]
+        sums = [integers_of(mechanism, np.concatenate([others, record])) for record in (start, end)]
         largest = max(largest, math.isqrt(sum((int(a) - int(b)) ** 2 for a, b in zip(*sums, strict=True))))
     return largest, sensitivity
 
@@ -176,13 +178,12 @@ def test_rounding_of_the_mean_is_within_the_sensitivity(name):
 
 def test_away_from_home_the_sensitivity_is_exceeded(monkeypatch):
     """Planted: computing where the centre lies, and flat spaces are no exception."""
-    stay = in_tangent_space._InTangentSpace._home
 
-    def away(self, data):
-        return stay(self, data)._replace(mechanism=self, records=self.ball.clip(data), back=lambda x: x)
+    def away(self, ball, data):
+        return ball, ball.clip(data), lambda x: x, lambda x: x
 
-    monkeypatch.setattr(in_tangent_space._InTangentSpace, "_home", away)
-    monkeypatch.setattr(in_tangent_space._Wrapped, "_flat", False)
+    monkeypatch.setattr(TangentSummary, "carried", away)
+    monkeypatch.setattr(wrapped, "sum_on_grid", lambda law, formula: wrapped._mean_on_grid(law))
     jax.clear_caches()  # of programs that go home
     for name in ("line at 1e12", "line beside a hyperbolic plane"):
         largest, sensitivity = largest_move(*FAR_OR_SMALL[name])
@@ -243,7 +244,7 @@ def test_curves_have_the_law_of_the_process(monkeypatch):
     source = random.Random(0)
     monkeypatch.setattr(grid.secrets, "randbelow", source.randrange)
     data = np.zeros((10, 2, 16))
-    how = curves_on_grid(CURVES, like(jnp.asarray(data)))
+    how = CURVES.law(10, (2, 16)).grid(like(jnp.asarray(data)))
     draws = np.stack([how.draw(data) for _ in range(300)])
     scale = np.asarray(CURVES.scale(10, 16))[:, None]
     spectrum = CURVES.kernel.spectrum(16)

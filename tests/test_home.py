@@ -28,7 +28,8 @@ from jaxgeodp import (
 from jaxgeodp.bounds.rounding import supposed_mean_error
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms import density
+from jaxgeodp.mechanisms.laplace import Distance
+from jaxgeodp.mechanisms.tangent import MeanOfLogarithms
 from jaxgeodp.surfaces import JointGaussian
 
 
@@ -98,7 +99,7 @@ def test_what_is_not_finite_comes_back_as_the_centre():
 
 
 def test_a_location_that_is_not_finite_is_released_with_noise_around_the_centre(monkeypatch):
-    monkeypatch.setattr(TangentLaplace, "_location", lambda self, points, mean: jnp.full(2, jnp.nan))
+    monkeypatch.setattr(MeanOfLogarithms, "location", lambda self, ball, points, center: jnp.full(2, jnp.nan))
     jax.clear_caches()
     values = [TangentLaplace(CAP, 40.0).release(DATA).value for _ in range(3)]
     assert np.all(np.isfinite(values)) and not any(np.array_equal(value, CAP.center) for value in values)
@@ -107,8 +108,9 @@ def test_a_location_that_is_not_finite_is_released_with_noise_around_the_centre(
 
 def test_an_envelope_is_centred_where_something_is(monkeypatch):
     mechanism = LaplaceMechanism(CAP, 1.0)
-    monkeypatch.setattr(LaplaceMechanism, "_center", lambda self, points: jnp.full(3, jnp.nan))
-    np.testing.assert_array_equal(density._centered(mechanism._home(jnp.asarray(DATA))), [0.0, 0.0, 1.0])
+    monkeypatch.setattr(Distance, "center", lambda self, ball, points: jnp.full(3, jnp.nan))
+    home, points, _ = mechanism.law(4).at_home(jnp.asarray(DATA))
+    np.testing.assert_array_equal(home.center(points), [0.0, 0.0, 1.0])
 
 
 class Nothing(Statistic):
@@ -147,8 +149,8 @@ def test_ambient_means_far_from_the_origin_move_by_the_sensitivity():
     others = np.full((19, 1), 1e12)
     locations = []
     for record in (1e12 + 1e-3, 1e12 - 1e-3):
-        home, points, _ = mechanism._home(jnp.asarray(np.append(others, [[record]], axis=0)))
-        locations.append(float(home._location(points, None)[0]))
+        home, points, _ = mechanism.law(20).at_home(jnp.asarray(np.append(others, [[record]], axis=0)))
+        locations.append(float(home.location(points, None)[0]))
     assert abs(locations[0] - locations[1]) <= mechanism.sensitivity(20)
 
 

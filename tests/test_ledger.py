@@ -39,7 +39,7 @@ from jaxgeodp import (
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms.chain_release import release_by_chain
+from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import (
     ApproximateDP,
     GaussianDP,

@@ -39,9 +39,10 @@ from jaxgeodp.bounds.normalizer import (
     calibrated_scale,
     normalizer_bound,
 )
-from jaxgeodp.domain import assumption_limit
-from jaxgeodp.mechanisms.fixed_time import _public_growth, draw_in_fixed_time, proposals_needed
+from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.privacy import NotProven
+from jaxgeodp.releases.noise import Coordinates, Norm
+from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.samplers.rejection import first_of_fixed_number
 
 EIGHTH = math.pi / 8
@@ -72,11 +73,20 @@ def data_on(manifold, n=12, seed=0):
 
 
 def location_of(mechanism, points):
-    return mechanism._location(points, mechanism._center(points))
+    law = mechanism.law(len(points))
+    return law.location(points, law.center(points))
+
+
+def clipped_by(mechanism, data):
+    return mechanism.law(len(data)).clipped(jnp.asarray(data))
+
+
+def noise_of(mechanism):
+    return mechanism.law(2).noise
 
 
 def length_of(mechanism, vector):
-    return jnp.sum(jnp.abs(vector)) if mechanism._law == "coordinates" else jnp.linalg.norm(vector)
+    return jnp.sum(jnp.abs(vector)) if noise_of(mechanism) == Coordinates() else jnp.linalg.norm(vector)
 
 
 @every_additive
@@ -123,7 +133,7 @@ def test_draws_have_the_right_law(build, manifold):
     mechanism, data = build(ball_on(manifold), 1.0), data_on(manifold, 40)
     values = mechanism.simulate(jax.random.key(3), data, 4000)
     assert values.shape == (4000, *manifold.shape)
-    location = location_of(mechanism, mechanism._clipped(data))
+    location = location_of(mechanism, clipped_by(mechanism, data))
     if math.isfinite(manifold.injectivity_radius) and build not in (EuclideanLaplace, LandmarkLaplace):
         # Small noise only can be read back.
         mechanism = build(mechanism.ball, 100.0)
@@ -132,14 +142,14 @@ def test_draws_have_the_right_law(build, manifold):
         frame = manifold.frame(center)
         vectors = jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(values)
     else:
-        vectors = jax.vmap(lambda x: mechanism._to_vector(x)[0])(values)
+        vectors = jax.vmap(lambda x: mechanism.law(40).summary.to_vector(mechanism.ball, x)[0])(values)
     noise = np.asarray((vectors - location) / mechanism.scale(40))
     dim = noise.shape[1]
-    if mechanism._law == "coordinates":
+    if noise_of(mechanism) == Coordinates():
         sizes, law = np.abs(noise).ravel(), stats.expon()
     else:
         sizes = np.linalg.norm(noise, axis=1)
-        law = stats.gamma(dim) if mechanism._law == "norm" else stats.chi(dim)
+        law = stats.gamma(dim) if noise_of(mechanism) == Norm() else stats.chi(dim)
     assert stats.kstest(sizes, law.cdf).pvalue > 1e-4
     assert stats.kstest(1.1 * sizes, law.cdf).pvalue < 1e-6
     directions = noise / np.linalg.norm(noise, axis=1, keepdims=True)
@@ -207,8 +217,8 @@ def test_projected_noise_is_on_the_sphere_and_landmarks_may_be_unaligned():
     data = np.array(data_on(shapes, 30))
     turned = data * np.exp(1j * np.random.default_rng(0).uniform(0, 6.28, (30, 1)))
     aligned, raw = LandmarkLaplace(ball_on(shapes), 1.0), LandmarkLaplace(ball_on(shapes), 1.0, align=False)
-    np.testing.assert_allclose(location_of(aligned, aligned._clipped(turned)), location_of(aligned, data), atol=1e-9)
-    np.testing.assert_allclose(raw._clipped(jnp.asarray(turned)), turned, atol=1e-9)
+    np.testing.assert_allclose(location_of(aligned, clipped_by(aligned, turned)), location_of(aligned, data), atol=1e-9)
+    np.testing.assert_allclose(clipped_by(raw, jnp.asarray(turned)), turned, atol=1e-9)
     assert raw.scale(30) > aligned.scale(30)
     turned[0] = np.nan
     assert np.all(np.isfinite(raw.release(turned).value))
@@ -318,8 +328,7 @@ def test_zcdp_of_kng_follows_from_its_scale(epsilon):
     """A flag once gave epsilon^2/8 whatever the scale was: less than the divergence of these two Laplace laws."""
     ball = GeodesicBall(Euclidean(1), [0.0], 1.0)
     half_noise = KNGMechanism(ball, epsilon)
-    calibration = half_noise.calibrate(10)
-    assert calibration.scale == pytest.approx(calibration.sensitivity.value / epsilon)
+    assert half_noise.scale(10) == pytest.approx(half_noise.sensitivity(10) / epsilon)
     # The gradient norm is |x - mean|; the means of neighbours are the sensitivity, epsilon scales, apart.
     rho = half_noise.zcdp(10).rho
     assert epsilon**2 / 8 < epsilon + math.exp(-epsilon) - 1 <= rho <= PureDP(epsilon).to_zcdp().rho
@@ -472,9 +481,9 @@ def test_no_scale_is_claimed_where_none_is_proven():
 def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
     ball, n, eta = ball_on(manifold, radius), 60, 1e-9
     mechanism = build(ball, 1.0)
-    count = proposals_needed(mechanism, n, math.log(eta))
+    law = mechanism.law(n)
+    count = proposals_needed(law, math.log(eta))
     least = 1.0 - eta ** (1.0 / count)
-    calibration = mechanism.calibrate(n)
     center = jnp.asarray(ball.center)
     direction = manifold.frame(center)[0]
     # Data in the middle, at one rim, at opposite rims; one proposal each time.
@@ -483,7 +492,7 @@ def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
     @jax.jit
     def found_by(data):
         keys = jax.random.split(jax.random.key(0), 2000)
-        return jax.vmap(lambda k: _fixed_draw(mechanism, k, data, calibration.scale, calibration.support, 1)[1])(keys)
+        return jax.vmap(lambda k: _fixed_draw(law, k, data, 1)[1])(keys)
 
     for ends in ((0.0, 0.0), (1.0, 1.0), (1.0, -1.0)):
         places = jnp.stack([manifold.exp(center, radius * (1 - 1e-9) * end * direction) for end in ends])
@@ -493,29 +502,27 @@ def test_acceptance_is_no_less_than_the_public_bound(build, manifold, radius):
     assert max(shares) < 30 * least
 
 
-def _fixed_draw(mechanism, key, data, scale, support, block):
-    ball = mechanism.ball
-    center = mechanism._center(data)
+def _fixed_draw(law, key, data, block):
+    ball, support, scale = law.ball, law.support, law.scale
+    center = law.center(data)
 
     def log_target(x, distance):
-        value = -(distance if mechanism._radial else mechanism._potential(x, center, data)) / scale
+        value = -(distance if law.target.radial else law.potential(x, center, data)) / scale
         return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
 
     reach = ball.manifold.diameter if support is None else support.radius + ball.radius
-    growth = _public_growth(mechanism, support)
+    growth = law.target.public_bounds(ball, support).growth
     return first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, 1, block)
 
 
 def test_draws_of_both_samplers_have_one_law():
     ball = ball_on(Sphere(2), EIGHTH)
     mechanism, data = KNGMechanism(ball, 1.0), data_on(Sphere(2), 60)
-    calibration = mechanism.calibrate(60)
+    law = mechanism.law(60)
     keys = jax.random.split(jax.random.key(5), 2000)
-    fixed = jax.lax.map(
-        lambda key: draw_in_fixed_time(mechanism, key, data, calibration.scale, calibration.support, 64), keys
-    )
+    fixed = jax.lax.map(lambda key: draw_in_fixed_time(law, key, data, 64), keys)
     usual = mechanism.simulate(jax.random.key(6), data, 2000)
-    mean = mechanism._center(ball.clip(data))
+    mean = law.center(ball.clip(data))
     distances = [np.asarray(jax.vmap(lambda x: Sphere(2).dist(mean, x))(draws)) for draws in (fixed, usual)]
     assert stats.ks_2samp(*distances).pvalue > 1e-4
     assert stats.ks_2samp(1.15 * distances[0], distances[1]).pvalue < 1e-4

@@ -29,7 +29,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms.chain_release import release_by_chain
+from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import entropy, grid
 from jaxgeodp.surfaces import FaceMeanMechanism, JointGaussian, PointwiseGaussian
 

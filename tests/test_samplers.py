@@ -33,7 +33,9 @@ from jaxgeodp import (
     datasets,
 )
 from jaxgeodp.bounds import largest_support
-from jaxgeodp.domain import assumption_limit
+from jaxgeodp.domains.geodesic_ball import assumption_limit
+from jaxgeodp.mechanisms.laplace import Distance
+from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.samplers import rejection_sample
 from jaxgeodp.samplers.direction import exit_distance
 from jaxgeodp.samplers.envelope import radial_envelope
@@ -297,7 +299,7 @@ class Case:
     @functools.cached_property
     def draws(self):
         data, key = jnp.asarray(self.data), jax.random.key(self.seed)
-        return self.mechanism._draws(key, data, self.count)
+        return self.mechanism.law(len(data)).simulated(key, data, self.count)
 
     @property
     def seed(self):
@@ -549,22 +551,26 @@ quickly_compiled = functools.partial(
 
 
 @functools.partial(quickly_compiled, static_argnames="num")
-def propose(mechanism, key, minimizer, points, scale, steepness, support, num):
-    """What the sampler of a mechanism proposes, with the growth of its envelope times ``steepness``."""
-    certified = mechanism._growth(minimizer, points, support)
+def propose(law, key, minimizer, points, steepness, num):
+    """What the sampler of a law proposes, with the growth of its envelope times ``steepness``."""
+    certified = law.growth(minimizer, points)
     growth = (lambda t: steepness * certified(t)) if callable(certified) else steepness * certified
-    manifold = mechanism.ball.manifold
-    proposal = make_proposal(manifold, minimizer, growth, scale, support)
+    proposal = make_proposal(law.ball.manifold, minimizer, growth, law.scale, law.support)
     x, _, log_envelope = jax.vmap(proposal.draw)(jax.random.split(key, num))
 
-    psi = jax.vmap(lambda x: mechanism._potential(x, minimizer, points))(x)
-    inside = jnp.ones(num, bool) if support is None else jax.vmap(support.contains)(x)
+    psi = jax.vmap(lambda x: law.potential(x, minimizer, points))(x)
+    inside = jnp.ones(num, bool) if law.support is None else jax.vmap(law.support.contains)(x)
     return x, log_envelope, psi, inside
 
 
 @quickly_compiled
-def minimizer_of(mechanism, points):
-    return mechanism._center(points)
+def minimizer_of(law, points):
+    return law.center(points)
+
+
+def draws_of(mechanism, key, data, num, block=None):
+    """With what the sampler says of itself."""
+    return mechanism.law(len(data)).simulated(key, data, num, block)
 
 
 def proposals_at_a_time(manifold):
@@ -580,12 +586,13 @@ def planted_draws(case, mistake):
     support = (
         dataclasses.replace(case.support, radius=1.1 * case.support.radius) if mistake == BOUNDARY else case.support
     )
+    law = dataclasses.replace(case.mechanism.law(len(case.data)), scale=scale, support=support)
     num = proposals_at_a_time(manifold)
     # Without the Jacobian few proposals are accepted, and few are needed.
     wanted = 20_000 if mistake == JACOBIAN else case.count
     found, total, cap_ratio = [], 0, None
     for key in jax.random.split(jax.random.key(100 + case.seed), 1000):
-        facts = propose(case.mechanism, key, case.mean, case.data, scale, steepness, support, num)
+        facts = propose(law, key, case.mean, case.data, steepness, num)
         x, log_envelope, psi, inside = map(np.asarray, facts)
         log_ratio = -psi / scale - log_envelope
         if mistake in (VOLUME, JACOBIAN):
@@ -667,14 +674,18 @@ def test_the_family_is_small_enough():
 def test_planted_proposals_are_those_of_the_library():
     """Without a mistake the acceptance probability is the one of the library."""
     case = CASES["KNG on the sphere, mostly noise"]
-    _, log_envelope, psi, inside = propose(
-        case.mechanism, jax.random.key(0), case.mean, case.data, case.scale, 1.0, case.support, 8192
-    )
+    law = case.mechanism.law(len(case.data))
+    _, log_envelope, psi, inside = propose(law, jax.random.key(0), case.mean, case.data, 1.0, 8192)
     probability = np.mean(np.where(inside, np.exp(-psi / case.scale - log_envelope), 0.0))
     assert abs(probability - float(case.draws.acceptance)) < 0.02
 
 
 # Certificates -----------------------------------------------------------------------------------------
+
+
+def laplace_law_on(ball):
+    """Whatever its scale would be."""
+    return DensityLaw(Distance(FrechetMean()), ball, 1.0, None, None)
 
 
 def certificate_mechanisms(manifold):
@@ -701,13 +712,11 @@ def certificate_regimes(manifold, ball, count):
         yield np.asarray(data), scale * radius
 
 
-def log_ratios(mechanism, minimizer, data, scale, support, steepness=1.0):
-    manifold = mechanism.ball.manifold
+def log_ratios(law, minimizer, data, scale, steepness=1.0):
+    manifold, law = law.ball.manifold, dataclasses.replace(law, scale=scale)
     num = proposals_at_a_time(manifold)
     num = num if manifold in (SPHERE, TRIANGLES) else min(num, 2048)  # a program for 8192 exists on these two
-    x, log_envelope, psi, inside = propose(
-        mechanism, jax.random.key(3), minimizer, data, scale, steepness, support, num
-    )
+    x, log_envelope, psi, inside = propose(law, jax.random.key(3), minimizer, data, steepness, num)
     # Infinite where the target is 0: beyond minimal geodesics.
     assert np.all(np.isfinite(x)) and np.all(log_envelope > -np.inf)
     return np.where(inside, -psi / scale - log_envelope, -np.inf)
@@ -722,18 +731,18 @@ def test_the_envelope_lies_above_the_target(manifold):
     kng_mechanism, laplace_mechanism, count = certificate_mechanisms(manifold)
     violated = []
     for data, scale in certificate_regimes(manifold, kng_mechanism.ball, count):
-        support = kng_mechanism.support(count)
-        minimizer = minimizer_of(kng_mechanism, data)
-        ratios = log_ratios(kng_mechanism, minimizer, data, scale, support)
+        kng_law = kng_mechanism.law(count)
+        minimizer = minimizer_of(kng_law, data)
+        ratios = log_ratios(kng_law, minimizer, data, scale)
         assert ratios.max() <= 1e-9
         assert np.mean(np.exp(ratios)) > 0.02
-        violated.append(log_ratios(kng_mechanism, minimizer, data, scale, support, 1.2).max())
+        violated.append(log_ratios(kng_law, minimizer, data, scale, 1.2).max())
     assert max(violated) > 1e-3  # a steeper envelope would have been noticed
-    growth = manifold.volume_growth
+    growth, laplace_law = manifold.volume_growth, laplace_law_on(laplace_mechanism.ball)
     for scale in (1e-3, 0.1, 3.0):
         # Farther out a matrix in double precision cannot tell its own distance.
         scale = min(scale, 0.5 / growth) if growth > 0 else scale
-        ratios = log_ratios(laplace_mechanism, minimizer, data, scale, None)
+        ratios = log_ratios(laplace_law, minimizer, data, scale)
         assert ratios.max() <= 1e-9
         assert np.mean(np.exp(ratios)) > 0.02
 
@@ -847,8 +856,8 @@ def test_acceptance_on_the_sphere():
 
 
 def test_acceptance_on_matrices():
-    draws = kng(MATRICES, 1.5, 1.0)._draws(
-        jax.random.key(0), jnp.asarray(lopsided(MATRICES, MATRICES.origin, 1.5, 50, 1)), 2000
+    draws = draws_of(
+        kng(MATRICES, 1.5, 1.0), jax.random.key(0), jnp.asarray(lopsided(MATRICES, MATRICES.origin, 1.5, 50, 1)), 2000
     )
     assert bool(draws.complete)
     assert float(draws.acceptance) >= 0.3
@@ -862,7 +871,7 @@ def test_acceptance_on_outlines_of_digits(landmarks, epsilon, least):
     shapes = PlanarShapes(landmarks)
     data = shapes.from_landmarks(datasets.digit_outlines(2, landmarks))
     template = np.asarray(shapes.from_landmarks(datasets.template_outline(2, landmarks)))
-    draws = kng(shapes, 0.3, epsilon, center=template)._draws(jax.random.key(0), data, 200)
+    draws = draws_of(kng(shapes, 0.3, epsilon, center=template), jax.random.key(0), data, 200)
     assert bool(draws.complete)
     assert float(draws.acceptance) >= least
 
@@ -923,14 +932,14 @@ def test_neighbouring_draws_are_uncorrelated(key):
 
 def test_single_precision_draws_follow_the_law():
     case = CASES["KNG on the sphere, mostly noise"]
-    draws = case.mechanism._draws(jax.random.key(8), jnp.asarray(case.data, jnp.float32), DRAWS)
+    draws = draws_of(case.mechanism, jax.random.key(8), jnp.asarray(case.data, jnp.float32), DRAWS)
     assert draws.points.dtype == jnp.float32
     assert bool(draws.complete)
     p_values = case.p_values(np.asarray(draws.points, float))
     print(p_values)
     assert min(p_values.values()) > LEVEL, p_values
     concentrated = CASES["KNG on the sphere"]
-    draws = concentrated.mechanism._draws(jax.random.key(9), jnp.asarray(concentrated.data, jnp.float32), DRAWS)
+    draws = draws_of(concentrated.mechanism, jax.random.key(9), jnp.asarray(concentrated.data, jnp.float32), DRAWS)
     p_values = concentrated.p_values(np.asarray(draws.points, float))
     print(p_values)
     assert min(p_values.values()) > LEVEL, p_values

@@ -33,7 +33,7 @@ from jaxgeodp import (
     riemannian_gradient,
 )
 from jaxgeodp.bounds.power_growth import power_growth
-from jaxgeodp.domain import assumption_limit
+from jaxgeodp.domains.geodesic_ball import assumption_limit
 
 MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(4), Hyperbolic(2), Rotations()]
 each_manifold = pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_medians_and_power_means_are_drawn_without_long_waits(manifold, radius, 
         lambda key: manifold.exp(center, 0.3 * radius * manifold.dim**-0.5 * manifold.random_tangent(key, center))
     )(jax.random.split(jax.random.key(1), 100))
     mechanism = KNGMechanism(ball, 1.0, statistic=PowerMean(power))
-    assert mechanism._draws(jax.random.key(0), ball.clip(points), 200, 1024).acceptance > least
+    assert mechanism.law(100).simulated(jax.random.key(0), ball.clip(points), 200, 1024).acceptance > least
 
 
 @pytest.mark.parametrize(("share", "spread"), [(0.6, 0.15), (0.0, 1e-8), *exhaustive((1.0, 0.15), (0.4, 0.15))])
@@ -228,9 +228,9 @@ def test_medians_of_coinciding_data_are_drawn_without_long_waits(share, spread):
     tangents = jax.vmap(lambda key: sphere.random_tangent(key, center))(jax.random.split(jax.random.key(1), 100))
     points = jax.vmap(lambda v: sphere.exp(center, spread * v))(tangents).at[: int(100 * share)].set(center)
     mechanism = KNGMechanism(ball, 1.0, statistic=FrechetMedian())
-    draws = mechanism._draws(jax.random.key(0), ball.clip(points), 200, 1024)
+    draws = mechanism.law(100).simulated(jax.random.key(0), ball.clip(points), 200, 1024)
     assert draws.acceptance > 0.02
-    single = mechanism._draws(jax.random.key(0), ball.clip(points).astype(jnp.float32), 200, 1024)
+    single = mechanism.law(100).simulated(jax.random.key(0), ball.clip(points).astype(jnp.float32), 200, 1024)
     assert single.acceptance > 0.02
 
 

@@ -47,7 +47,7 @@ from jaxgeodp import (
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.mechanisms.chain_release import release_by_chain
+from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.privacy import clock, release
 from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
@@ -217,9 +217,9 @@ def test_on_the_grid_one_record_moves_the_integers_by_what_is_declared(mechanism
     chosen = made(mechanism, name)
     records = hostile_records(domain)
     with jax.enable_x64(True):
-        declared, step = chosen._grid_step(N)
-        quiet = np.stack([domain.center] * N)
-        steps_of = chosen._grid_program(like(jnp.asarray(quiet)), step)
+        steps = chosen.law(N).grid.steps
+        declared, quiet = steps.sensitivity, np.stack([domain.center] * N)
+        steps_of = steps.program(like(jnp.asarray(quiet)))
         for others in (quiet[1:], np.stack([records["opposite rim"]] * (N - 1))):
             vectors = [steps_of(jnp.asarray(np.stack([record, *others]))) for record in records.values()]
             moved = np.array([[np.linalg.norm(a - b) for a in vectors] for b in vectors])
@@ -352,7 +352,7 @@ def test_a_way_that_a_mechanism_has_not_is_refused(tmp_path, mechanism, way, mes
 
 def test_a_charge_before_compiling_is_caught(tmp_path, monkeypatch):
     """Planted: programs that are compiled when they are called."""
-    from jaxgeodp.mechanisms import density
+    from jaxgeodp.releases import density
 
     def planted(owner, function, *arguments, **static):
         return lambda *later: function(*later, **static)
@@ -392,7 +392,7 @@ class Watch:
 
 def stated_times(tmp_path, monkeypatch, ledger=None):
     """The record's and the ledger's time of a release whose records take ten minutes to be read."""
-    from jaxgeodp.mechanisms import mechanism
+    from jaxgeodp.releases import mechanism
 
     watch = Watch(monkeypatch)
     monkeypatch.setattr(mechanism, "host_array", watch.advance(mechanism.host_array))
@@ -407,7 +407,7 @@ def test_records_state_the_time_of_the_start(tmp_path, monkeypatch):
 
 def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
     """Planted: the time is taken when the release is assembled."""
-    from jaxgeodp.mechanisms import mechanism
+    from jaxgeodp.releases import mechanism
 
     monkeypatch.setattr(mechanism, "work_begins", contextlib.nullcontext)
     assert stated_times(tmp_path, monkeypatch) != {"minute 0"}

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max, h_min, log_area, rauch
 from jaxgeodp.bounds.diameter import sampled_diameter
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 
 _CELLS = 4000

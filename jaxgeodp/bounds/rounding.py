@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 
 #: What a record says where a sensitivity relies on it.
 SUPPOSED = "supposed: the computed mean is within eta of the exact one (docs/mathematics.md, section 13)"

@@ -10,7 +10,7 @@ import math
 from jaxgeodp.bounds.comparison import h_max, h_min, rauch
 from jaxgeodp.bounds.diameter import log_diameter
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 
 CALIBRATIONS = ("tight", "theorem", "paper")
 

@@ -8,7 +8,7 @@ from rich.progress import Progress
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 from jaxgeodp.privacy import adversarial_neighbours

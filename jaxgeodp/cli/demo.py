@@ -17,7 +17,7 @@ from rich.table import Table
 from jaxgeodp import datasets, plotting
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
 from jaxgeodp.statistics import frechet_mean

@@ -22,8 +22,8 @@ from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.files import reserved
 from jaxgeodp.meshes.files import file_triangles
-from jaxgeodp.privacy.grid import check_numerics
 from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.releases.ways import way_of
 
 _Value = TypeVar("_Value")
 _MU = 3.0
@@ -65,7 +65,7 @@ def process_folder(call: FolderCall) -> None:
         ValueError: a public parameter is wrong; nothing has been processed then.
     """
     mu, nose, up = _checked_numbers(call)
-    check_numerics("face", call.numerics)
+    way_of("face", 0.0, call.numerics)  # refuses an unknown word before any mesh is read
     files, own = _files(call)
     out, private = _places(call)
     public = _template(call)

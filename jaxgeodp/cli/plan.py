@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_mechanisms
 

@@ -20,7 +20,7 @@ from jaxgeodp.cli.frame import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import read_center, read_records
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import reserved
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named, names_with
 from jaxgeodp.statistics import FrechetMean, FrechetMedian

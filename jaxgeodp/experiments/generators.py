@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
-from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.pytrees import Pytree
 
@@ -72,7 +72,7 @@ class WishartData(Generator):
     """
 
     def __post_init__(self):
-        if not isinstance(self.ball.manifold, SPD):
+        if self.ball.manifold != SPD(self.ball.manifold.shape[0]):
             raise InputError(f"wishart data are matrices: they need an SPD manifold, got {self.ball.manifold}.")
 
     def records(self, key, count):
@@ -108,7 +108,7 @@ class OutlineData(Generator):
     """
 
     def __post_init__(self):
-        if not isinstance(self.ball.manifold, PlanarShapes):
+        if self.ball.manifold.landmarks is None:
             raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod

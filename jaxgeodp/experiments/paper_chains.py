@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.manifolds import SPD, PlanarShapes, Sphere
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.density import log_density_of
 from jaxgeodp.samplers.random_walk import Chains
 
 # Proposals per accepted move after which a chain that keeps accepted moves only stands still.
@@ -105,30 +104,29 @@ def paper_chain(
     if name not in PAPER_CHAINS:
         raise InputError(f"paper_chain: name must be one of {', '.join(PAPER_CHAINS)}, got {name!r}.")
     preset = PAPER_CHAINS[name]
-    if not isinstance(mechanism.ball.manifold, preset.manifold):
+    if type(mechanism.ball.manifold) is not preset.manifold:
         raise InputError(f"paper_chain: {name!r} needs {preset.manifold.__name__}, got {mechanism.ball.manifold}.")
     for label, count in (("num_samples", num_samples), ("num_chains", num_chains)):
         positive_integer("paper_chain", label, count, 1)
     counts = num_samples, preset.burnin if burnin is None else burnin, preset.thin if thin is None else thin
-    calibration = mechanism.calibrate(jnp.shape(data)[0])
     keys = jax.random.split(key, num_chains)
-    law = calibration.scale, calibration.support
-    return _run(name, mechanism, keys, jnp.asarray(data), law, step or preset.step, as_printed, counts)
+    law = mechanism.law(jnp.shape(data)[0])
+    return _run(name, law, keys, jnp.asarray(data), step or preset.step, as_printed, counts)
 
 
 @functools.partial(jax.jit, static_argnames=("name", "as_printed", "counts"))
-def _run(name, mechanism, keys, data, law, step, as_printed, counts):
-    manifold, preset = mechanism.ball.manifold, PAPER_CHAINS[name]
-    (num_samples, burnin, thin), (scale, support) = counts, law
-    center = mechanism._center(mechanism.statistic.clip(mechanism.ball, data))
+def _run(name, law, keys, data, step, as_printed, counts):
+    manifold, preset = law.ball.manifold, PAPER_CHAINS[name]
+    num_samples, burnin, thin = counts
+    center = law.center(law.clipped(data))
 
     def log_density(x):
-        return log_density_of(mechanism, x, data, scale, support)
+        return law.log_density(x, data)
 
     def proposal(state):
         key, x, value, made, accepted = state
         key, move_key, accept_key = jax.random.split(key, 3)
-        y = manifold.project(manifold.exp(x, step * preset.propose(manifold, move_key, x, scale)))
+        y = manifold.project(manifold.exp(x, step * preset.propose(manifold, move_key, x, law.scale)))
         candidate = log_density(y)
         accept = jnp.log(jax.random.uniform(accept_key, (), candidate.dtype)) < candidate - value
         return key, jnp.where(accept, y, x), jnp.where(accept, candidate, value), made + 1, accepted + accept

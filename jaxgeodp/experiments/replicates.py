@@ -18,9 +18,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms import EuclideanLaplace, LandmarkLaplace
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
-from jaxgeodp.samplers.rejection import check_facts
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
@@ -43,13 +42,13 @@ class Errors(NamedTuple):
 
 
 def run_replicates(
-    mechanism: Mechanism,
+    mechanism: BallMechanism,
     generator: Generator,
     n: int,
     replicates: int,
     seed: int = 0,
     label: str = "",
-    calibration: Calibration | None = None,
+    law: PointLaw | None = None,
     block: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Errors:
@@ -66,12 +65,12 @@ def run_replicates(
         replicates: how many.
         seed: an integer.
         label: names the stream of noise.
-        calibration: another than the mechanism's own, such as one that a paper printed.
+        law: another than the mechanism's own, such as one with the scale that a paper printed.
         block: replicates at a time and device; chosen to bound the memory by default.
         progress: called with the number of replicates done since the last call.
 
     Raises:
-        ValueError: a number is out of range, or the mechanism is for another statistic or refuses (see `calibrate`).
+        ValueError: a number is out of range, or the mechanism is for another statistic or refuses (see its `law`).
     """
     positive_integer("run_replicates", "n", n, 2)
     positive_integer("run_replicates", "replicates", replicates, 1)
@@ -85,17 +84,15 @@ def run_replicates(
     with jax.enable_x64(True):
         key, noise_key = jax.random.split(jax.random.key(seed))
         noise_key = jax.random.fold_in(noise_key, zlib.crc32(label.encode()))
-        calibration = mechanism.calibrate(n) if calibration is None else calibration
-        mechanism._check_draws(n, calibration)
-        check_facts(mechanism.ball.manifold, calibration.support)
-        law = mechanism._program(), calibration.scale, calibration.support
+        own = mechanism.law(n) if law is None else law
+        own.check()
 
         def one_block(start):
             with jax.enable_x64(True):  # a thread has a setting of its own
                 numbers = _numbers(mesh, start, step)
                 # Two programs, so that all mechanisms share that of the data.
                 records, means = _data(mesh, size, numbers, (generator, key, n))
-                return _gathered(_releases(mesh, (numbers, records, means), (noise_key, *law)))
+                return _gathered(_releases(mesh, (numbers, records, means), (noise_key, own)))
 
         parts = []
         for part in _in_order(one_block, range(0, replicates, step)):
@@ -168,10 +165,10 @@ def _data(mesh, size, numbers, common):
 @functools.partial(jax.jit, static_argnums=0)
 def _releases(mesh, replicates, common):
 
-    def replicate(number, records, mean, noise_key, mechanism, scale, support):
+    def replicate(number, records, mean, noise_key, law):
         key = jax.random.fold_in(noise_key, number)
-        draws = mechanism._draws_around(key, records, mean, scale, support, 1, _PROPOSALS)
-        return *_errors(mechanism, mean, draws.points[0]), draws.proposals, draws.complete
+        draws = law.draws(key, records, mean, 1, _PROPOSALS)
+        return *_errors(law, mean, draws.points[0]), draws.proposals, draws.complete
 
     return _on_each_device(mesh, replicate, replicates, common)
 
@@ -189,18 +186,12 @@ def _on_each_device(mesh, work, replicates, common):
     )
 
 
-def _errors(mechanism, mean, value):
+def _errors(law, mean, value):
     """Distance, Euclidean distance, and whether the value is on the manifold."""
-    manifold = mechanism.ball.manifold
-    euclidean = _euclidean_distance(manifold, mean, value)
-    if isinstance(mechanism, LandmarkLaplace):  # a configuration is a shape up to its size
-        return manifold.dist(mean, manifold.project(value)), euclidean, jnp.asarray(True)
-    if isinstance(mechanism, EuclideanLaplace) and not mechanism.project:
-        # A symmetric matrix may be positive definite; a vector is hardly ever a direction.
-        inside = jnp.asarray(False) if manifold.projects else manifold.admissible(value)
-        distance = manifold.dist(mean, jnp.where(inside, value, mean))
-        return jnp.where(inside, distance, jnp.nan), euclidean, inside
-    return manifold.dist(mean, value), euclidean, jnp.asarray(True)
+    manifold = law.ball.manifold
+    point, found = law.as_point(value)
+    distance = jnp.where(found, manifold.dist(mean, point), jnp.nan)
+    return distance, _euclidean_distance(manifold, mean, value), found
 
 
 def _euclidean_distance(manifold, mean, value):

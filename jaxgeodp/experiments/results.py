@@ -107,16 +107,16 @@ def _facts(sweep, cell: Cell, ball) -> dict[str, Any]:
     names[cell.parameter] = cell.strength
     try:
         mechanism = sweep.mechanism(cell, ball)
-        calibration = mechanism.calibrate(cell.n)
-        mechanism._check_draws(cell.n, calibration)
+        law = mechanism.law(cell.n)
+        law.check()
     except InputError as refusal:
         return {**names, "refusal": str(refusal)}
     return {
         **names,
-        "guarantee": mechanism.guarantee.record(calibration.theorem)["kind"],
-        "sensitivity": calibration.sensitivity.value,
-        "scale": float(calibration.scale),
-        "support": None if calibration.support is None else calibration.support.radius,
+        "guarantee": mechanism.guarantee.record(law.terms.theorem)["kind"],
+        "sensitivity": law.terms.sensitivity,
+        "scale": float(law.scale),
+        "support": None if law.support is None else law.support.radius,
     }
 
 

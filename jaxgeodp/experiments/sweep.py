@@ -11,11 +11,11 @@ from typing import Any
 
 from jaxgeodp.checks import InputError, short
 from jaxgeodp.datasets import digit_covariances, digit_outlines
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
 from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.names import manifold_named
-from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 
 DATA = (*GENERATORS, "digits")
@@ -137,7 +137,7 @@ class Sweep:
             raise InputError(f"sweep: digits are shapes, or spd of size 5; got {manifold}.")
         return ResampledData(GeodesicBall(manifold, center, self.radius), points)
 
-    def mechanism(self, cell: Cell, ball: GeodesicBall) -> Mechanism:
+    def mechanism(self, cell: Cell, ball: GeodesicBall) -> BallMechanism:
         """The mechanism of a cell."""
         return mechanism_named(cell.mechanism, ball, cell.strength, cell.calibration)
 

@@ -11,16 +11,18 @@ import jax
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.curves import FaceTemplate, face_curves
 from jaxgeodp.faces.folder import mesh_files, process_faces
 from jaxgeodp.faces.mean import FaceMeanMechanism, flat_curves
 from jaxgeodp.faces.synthetic import SyntheticFaces
 from jaxgeodp.functional import PeriodicMatern, optimize_budget
-from jaxgeodp.mechanisms.mechanism import host_array, record_count
 from jaxgeodp.meshes.mesh import Mesh
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
+from jaxgeodp.releases.mechanism import release_in
+from jaxgeodp.releases.ways import way_of
 
 #: How far the private faces may be beyond the public ones: norm bounds are this times the largest deviation of these.
 MARGIN = 1.25
@@ -60,7 +62,8 @@ class FaceDesign(NamedTuple):
         """
         note = {"name": "smoothing across the curves", "penalty": self.radial_penalty.tolist()}
         more = {"post_processing": note, **(more or {})}
-        return self.mechanism.release_finished(data, ledger, numerics, self.smoothed, more)
+        way = way_of(type(self.mechanism).__name__, 0.0, numerics)
+        return release_in(self.mechanism, way, data, ledger, finish=self.smoothed, more=more)
 
 
 def norm_bounds(template, reference, margin: float = MARGIN) -> np.ndarray:

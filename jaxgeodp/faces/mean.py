@@ -2,25 +2,29 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.functional.gaussian_process import CurveLaw
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.mechanisms.mechanism import checked_again, host_array
-from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release
+from jaxgeodp.releases.law import Law
+from jaxgeodp.releases.mechanism import Mechanism
 
 #: One number for a whole face, one for each coordinate, (3,), or for each coordinate of each curve or point, (J, 3).
 PerCoordinate = float | Sequence[float] | np.ndarray
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class FaceMeanMechanism:
+class FaceMeanMechanism(Mechanism):
     """The mean of faces given by their radial curves (n, J, m, 3): every coordinate of every curve with its own budget.
 
     `FunctionalGaussianMechanism` on 3 J closed curves, centred at a public template: the noise is proportional to how
@@ -87,55 +91,86 @@ class FaceMeanMechanism:
 
     def mean(self, data):
         """The curves around which releases are drawn, (J, m, 3): private."""
-        return _face(self._curves.mean(self._records(data)))
+        return _face(self._curves.mean(flat_curves(self.domain.records(type(self).__name__, data))))
 
-    def log_density(self, x, data):
-        """Unnormalised log density of a release at curves ``x`` (J, m, 3)."""
-        return self._curves.log_density(flat_curves(x), self._records(data))
+    @property
+    def domain(self):
+        """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
+        return _FaceDomain(self.template.shape, self._curves.domain)
 
-    def simulate(self, key, data, num: int):
-        """``num`` draws for research, (num, J, m, 3): reproducible from ``key``, hence not private."""
-        return _face(self._curves.simulate(key, self._records(data), num))
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        count, samples, _ = self.template.shape
+        return _FaceLaw(type(self).__name__, self._curves.law(n, (3 * count, samples)))
 
-    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
-        """One private mean face, (J, m, 3), with randomness from the operating system.
 
-        Args:
-            data: radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`).
-            ledger: charged before anything is drawn.
-            numerics: see `FunctionalGaussianMechanism.release`.
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FaceDomain(Domain):
+    """Curves in the order of faces."""
 
-        Raises:
-            ValueError: wrong shape, fewer than two faces, or the ledger has not enough left.
-        """
-        return self.release_finished(data, ledger, numerics)
+    shape: tuple[int, ...]
+    flat: Domain
 
-    def release_finished(self, data, ledger, numerics, finish=np.ascontiguousarray, more=None) -> Release:
-        """A release whose curves (J, m, 3) go through ``finish``, a post-processing; otherwise `release`.
+    def records(self, owner, data):
+        data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        if data.ndim != 4 or data.shape[1:] != self.shape:
+            expected = ", ".join(map(str, self.shape))
+            raise InputError(f"{owner}: data must have shape (n, {expected}), got {data.shape}.")
+        return _face(self.flat.records(owner, flat_curves(data)))
 
-        Args:
-            data, ledger, numerics: see `release`.
-            finish: of the released curves.
-            more: further entries of the record, all of them public.
-        """
+    def described(self, shape):
+        return self.flat.described((3 * shape[0], shape[1]))
+
+    def fallback(self, shape):
+        return np.ascontiguousarray(_face(self.flat.fallback((3 * shape[0], shape[1]))))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FaceLaw(Law):
+    """The law of curves, in the order of faces."""
+
+    name: str
+    flat: CurveLaw
+    support = None
+
+    @property
+    def terms(self):
+        return self._named(self.flat.terms)
+
+    @property
+    def scale(self):
+        return self.flat.scale
+
+    @property
+    def grid(self):
+        return self._on_grid
+
+    def _on_grid(self, shape):
+        ready = self.flat.grid(_flat_shape(shape))
+        return ready._replace(terms=self._named(ready.terms), draw=_arranged(ready.draw))
+
+    def _named(self, terms):
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
-        with work_begins():
-            checked_again(self)
-            return self._curves.release_as(
-                type(self).__name__,
-                self._records(host_array(type(self).__name__, data)),
-                ledger,
-                numerics,
-                lambda curves: finish(_face(curves)),
-                {"layout": layout, **(more or {})},
-            )
+        return dataclasses.replace(terms, mechanism=self.name, more={"layout": layout})
 
-    def _records(self, data):
-        data = data if isinstance(data, jax.Array) else host_array(type(self).__name__, data)
-        if data.ndim != 4 or data.shape[1:] != self.template.shape:
-            expected = ", ".join(map(str, self.template.shape))
-            raise InputError(f"FaceMeanMechanism: data must have shape (n, {expected}), got {data.shape}.")
-        return flat_curves(data)
+    def ready(self, shape):
+        return _arranged(self.flat.ready(_flat_shape(shape)))
+
+    def simulate(self, key, records, num):
+        return _face(self.flat.simulate(key, flat_curves(records), num))
+
+    def log_density(self, x, records):
+        return self.flat.log_density(flat_curves(jnp.asarray(x)), flat_curves(records))
+
+
+def _arranged(draw):
+    """Of records and curves in the order of faces, in NumPy: after a charge nothing is compiled."""
+    return lambda records: np.ascontiguousarray(_face(np.asarray(draw(flat_curves(np.asarray(records))))))
+
+
+def _flat_shape(shape):
+    n, count, samples, _ = shape.shape
+    return jax.ShapeDtypeStruct((n, 3 * count, samples), shape.dtype)
 
 
 def flat_curves(curves):

@@ -3,27 +3,31 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
+from typing import final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.compiling import compiled_ahead, like
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.point_box import PointBox
+from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.mean import PerCoordinate
-from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
-from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
+from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.vector import TIMING
 
 # Below, rounding of the mean is not small beside the noise; above, sums overflow.
 _LEAST_SCALE, _LARGEST = 1e-9, 1e100
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class PointwiseGaussian:
+class PointwiseGaussian(Mechanism):
     """Noise on every coordinate of the mean of registered points (n, N, 3): the baseline of Soto (2024), made private.
 
     Each coordinate of each point may deviate by a public half-range from a public template and gets mu/sqrt(3 N).
@@ -72,35 +76,20 @@ class PointwiseGaussian:
         """Standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
 
-    def simulate(self, key, data, num: int):
-        """``num`` draws for research, (num, N, 3): reproducible from ``key``, hence not private."""
-        return _simulate(self, _clipped_to_ranges, self.half_range, key, data, num)
+    @property
+    def domain(self) -> PointBox:
+        """Records (n, N, 3); deviations are clipped, a point that is not finite counts as the template's."""
+        return PointBox(self.template, {"half_range": np.asarray(self.half_range).tolist()})
 
-    def release(self, data, ledger: Ledger | None = None) -> Release:
-        """One private mean, (N, 3), with randomness from the operating system.
-
-        Args:
-            data: (n, N, 3), n >= 2; deviations are clipped, a point that is not finite counts as the template's.
-            ledger: charged before anything is drawn.
-
-        Raises:
-            ValueError: wrong shape, fewer than two records, noise that double precision cannot draw, or the ledger has
-                not enough left.
-        """
-        return _release(
-            self,
-            _clipped_to_ranges,
-            self.half_range,
-            data,
-            ledger,
-            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition",
-            formula="2 half_range/n",
-            ball={"half_range": np.asarray(self.half_range).tolist()},
-        )
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition"
+        return _law(self, n, theorem, "2 half_range/n", _clipped_to_ranges, self.half_range)
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class JointGaussian:
+class JointGaussian(Mechanism):
     """Equal noise on all coordinates of the mean of registered points (n, N, 3): one Gaussian mechanism for all.
 
     A face's deviation from a public template is one vector of 3 N numbers, pulled to a norm bound. `PointwiseGaussian`
@@ -144,31 +133,15 @@ class JointGaussian:
         """Standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) / self.mu
 
-    def simulate(self, key, data, num: int):
-        """``num`` draws for research, (num, N, 3): reproducible from ``key``, hence not private."""
-        return _simulate(self, _pulled_to_norm, self.norm_bound, key, data, num)
+    @property
+    def domain(self) -> PointBox:
+        """Records (n, N, 3); a face with a point that is not finite counts as the template."""
+        return PointBox(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})
 
-    def release(self, data, ledger: Ledger | None = None) -> Release:
-        """One private mean, (N, 3), with randomness from the operating system.
-
-        Args:
-            data: (n, N, 3), n >= 2; a face with a point that is not finite counts as the template.
-            ledger: charged before anything is drawn.
-
-        Raises:
-            ValueError: wrong shape, fewer than two faces, noise that double precision cannot draw, or the ledger has
-                not enough left.
-        """
-        return _release(
-            self,
-            _pulled_to_norm,
-            self.norm_bound,
-            data,
-            ledger,
-            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)",
-            formula="2 norm_bound sqrt(N)/n",
-            ball={"radius": self.norm_bound, "note": "root mean squared distance of a point"},
-        )
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
+        return _law(self, n, theorem, "2 norm_bound sqrt(N)/n", _pulled_to_norm, self.norm_bound)
 
 
 def _check_template_and_mu(mechanism):
@@ -181,61 +154,66 @@ def _check_template_and_mu(mechanism):
     object.__setattr__(mechanism, "mu", GaussianDP(mechanism.mu).mu)
 
 
-def _records(mechanism, data):
-    """Data of the template's shape, (n, N, 3), as floating point numbers."""
-    name = type(mechanism).__name__
-    data = data if isinstance(data, jax.Array) else host_array(name, data)
-    if data.ndim != 3 or data.shape[1:] != mechanism.template.shape or not is_numeric(data.dtype, "fiu"):
-        raise InputError(
-            f"{name}: data must be real numbers of shape (n, {len(mechanism.template)}, 3), got {kind_of_data(data)} "
-            f"of shape {data.shape}."
-        )
-    record_count(len(data))
-    return jnp.asarray(data, jnp.result_type(data.dtype, float))
+@dataclasses.dataclass(frozen=True, eq=False)
+class PointsLaw(Law):
+    """Normal noise on every coordinate of the mean of bounded deviations.
 
+    Attributes:
+        bounded: ``(deviations, bound) -> deviations``, each record's on its own.
+        template, bound: public.
+        scale: of each coordinate, or of all.
+    """
 
-def _simulate(mechanism, bounded, bound, key, data, num):
-    data = _records(mechanism, data)
-    public = (mechanism.template, bound, mechanism.scale(len(data)))
-    return _draw(bounded, key, data, *(jnp.asarray(x, data.dtype) for x in public), num)
+    bounded: Callable
+    template: np.ndarray
+    bound: PerCoordinate | jax.Array
+    scale: float | np.ndarray
+    terms: Terms
+    support = None
+    grid = None
 
-
-def _release(mechanism, bounded, bound, data, ledger, *, theorem, formula, ball) -> Release:
-    name = type(mechanism).__name__
-    with work_begins(), jax.enable_x64(True):
-        checked_again(mechanism)
-        data = _records(mechanism, host_array(name, data)).astype(float)
-        n = len(data)
-        with np.errstate(over="ignore"):
-            scale = np.asarray(mechanism.scale(n))
+    def ready(self, shape):
+        """See `Law.ready`."""
+        name, bound, scale = self.terms.mechanism, self.bound, self.scale
         if not (_LEAST_SCALE < np.min(scale) and max(np.max(scale), np.max(bound)) < _LARGEST):
             raise InputError(
                 f"{name}: bounds up to {np.max(bound):g} and scales from {np.min(scale):g} cannot be drawn in double "
                 "precision; choose other parameters."
             )
-        public = tuple(jnp.asarray(x, data.dtype) for x in (mechanism.template, bound, scale))
-        program = compiled_ahead(name, _draw, bounded, public_key(), like(data), *public, 1)
-        return make_release(
-            lambda: np.asarray(program(system_key(), data, *public))[0],
-            fallback=mechanism.template,
-            ledger=ledger,
-            guarantee=mechanism.guarantee,
-            theorem=theorem,
-            mechanism=name,
-            statistic="mean",
-            manifold={"name": "points", "count": len(mechanism.template)},
-            ball={"center": to_lists(mechanism.template), **ball},
-            n=n,
-            sensitivity={
-                "value": np.asarray(mechanism.sensitivity(n)).tolist(),
-                "formula": formula,
-                "calibration": "tight",
-            },
-            scale=scale.tolist(),
-            support=None,
-            sampler={"name": "normal", "exactness": "exact up to floating point"},
-            note=idealized("the number of steps does not depend on the data"),
-        )
+        public = self._public(shape.dtype)
+        program = compiled_ahead(name, _draw, self.bounded, public_key(), shape, *public, 1)
+        return lambda records: np.asarray(program(system_key(), records, *public))[0]
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`."""
+        return _draw(self.bounded, key, records, *self._public(records.dtype), num)
+
+    def log_density(self, x, records):
+        """See `Law.log_density`."""
+        template, bound, scale = self._public(records.dtype)
+        mean = jnp.mean(self.bounded(records - template, bound), axis=0)
+        return -0.5 * jnp.sum(((x - template - mean) / scale) ** 2)
+
+    def _public(self, dtype):
+        return tuple(jnp.asarray(x, dtype) for x in (self.template, self.bound, self.scale))
+
+
+def _law(mechanism, n, theorem, formula, bounded, bound):
+    terms = Terms(
+        mechanism=type(mechanism).__name__,
+        statistic="mean",
+        n=n,
+        strength=mechanism.mu,
+        guarantee=mechanism.guarantee,
+        sensitivity=mechanism.sensitivity(n),
+        formula=formula,
+        theorem=theorem,
+        sampler={"name": "normal", "exactness": "exact up to floating point"},
+        timing=TIMING,
+    )
+    with np.errstate(over="ignore"):
+        scale = mechanism.scale(n)
+    return PointsLaw(bounded, mechanism.template, bound, scale, terms)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 6))

@@ -1,7 +1,6 @@
 """Private mean curves as integers with exact discrete Gaussian noise (docs/mathematics.md, Theorem N)."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -11,35 +10,24 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.functional.rkhs_mean import clipped
 from jaxgeodp.privacy import grid
-from jaxgeodp.privacy.guarantee import Guarantee
+from jaxgeodp.releases.law import Ready, Terms
 from jaxgeodp.samplers.discrete import discrete_gaussian
 
 # Numbers that a block of records holds.
 _BLOCK = 2**22
 
 
-class Procedure(NamedTuple):
-    """How curves are released."""
-
-    draw: Callable[[Any], np.ndarray]  #: of the records; compiled
-    guarantee: Guarantee
-    theorem: str
-    sensitivity: Any
-    formula: str
-    scale: Any
-    sampler: dict[str, str]
-    note: str
-    promises: dict[str, list[float]]
-
-
-def curves_on_grid(mechanism, shape: jax.ShapeDtypeStruct) -> Procedure:
-    """The procedure for records of ``shape`` (n, J, m); none is looked at, nothing is drawn yet.
+def curves_on_grid(mechanism, terms: Terms, shape: jax.ShapeDtypeStruct) -> Ready:
+    """The release for records of ``shape`` (n, J, m); none is looked at, nothing is drawn yet.
 
     Every record becomes integers: its smoothed, whitened deviations, each curve in a ball whose radius is the largest
     that such a curve can have, so that one record moves the sum of the integers of a curve by twice the radius at most.
+
+    Raises:
+        ValueError: another calibration than "tight".
     """
     if mechanism.calibration != "tight":
-        raise InputError(f"{type(mechanism).__name__}: numerics='grid' needs calibration='tight'.")
+        raise InputError(f"{terms.mechanism}: numerics='grid' needs calibration='tight'.")
     n, curves, samples = shape.shape
     radii = np.broadcast_to(mechanism.norm_bound * mechanism.gain(samples), curves).tolist()
     strengths = np.broadcast_to(mechanism.mu, curves).tolist()
@@ -50,18 +38,19 @@ def curves_on_grid(mechanism, shape: jax.ShapeDtypeStruct) -> Procedure:
     steps = np.array([noise.step for noise in noises])
     steps_of = _sum_of_integers(mechanism, shape, np.array(radii))
     white = jax.ShapeDtypeStruct((curves, samples), jnp.float64)
-    curves_of = compiled_ahead(type(mechanism).__name__, _curves_of, mechanism, white)
-    return Procedure(
-        lambda data: curves_of(mechanism, _with_noise(steps_of(data), noises)),
-        grid.zcdp(noises),
-        "docs/mathematics.md, Theorem N",
-        steps * [noise.sensitivity for noise in noises],
-        f"2 norm_bound/n max sqrt(lambda)/(lambda + penalty): {2 * grid.STEPS} steps of the grid",
-        steps * [noise.scale for noise in noises],
-        {"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
-        grid.NOTE,
-        {"rho_per_curve": [grid.zcdp([noise]).rho for noise in noises]},
+    curves_of = compiled_ahead(terms.mechanism, _curves_of, mechanism, white)
+    formula = f"2 norm_bound/n max sqrt(lambda)/(lambda + penalty): {2 * grid.STEPS} steps of the grid"
+    terms = dataclasses.replace(
+        terms,
+        guarantee=grid.zcdp(noises),
+        theorem="docs/mathematics.md, Theorem N",
+        sensitivity=steps * [noise.sensitivity for noise in noises],
+        formula=formula,
+        sampler={"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
+        promises={"rho_per_curve": [grid.zcdp([noise]).rho for noise in noises]},
     )
+    scale = steps * [noise.scale for noise in noises]
+    return Ready(terms, scale, grid.NOTE, lambda data: curves_of(mechanism, _with_noise(steps_of(data), noises)))
 
 
 def _sum_of_integers(mechanism, shape, radii):

@@ -11,10 +11,10 @@ import numpy as np
 import optax
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.functional.gaussian_process import FunctionalGaussianMechanism
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped
-from jaxgeodp.mechanisms.mechanism import host_array, record_count
 
 
 class ExpectedError(NamedTuple):
@@ -137,7 +137,7 @@ class _Problem(NamedTuple):
 
 def _public(mechanism, owner, reference):
     """Reference curves, all of them finite: they are public, so one may say so."""
-    curves = mechanism.records(host_array(owner, reference)).astype(float)
+    curves = mechanism.domain.records(owner, reference).astype(float)
     if not bool(jnp.all(jnp.isfinite(curves))):
         raise InputError(f"{owner}: the reference curves must be finite; leave out those that are not.")
     return curves

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+from typing import final
 
 import jax
 import jax.numpy as jnp
@@ -10,19 +11,20 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.compiling import compiled_ahead, like
-from jaxgeodp.functional.curves_on_grid import Procedure, curves_on_grid
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.curve_ball import CurveBall
+from jaxgeodp.domains.records import host_array, record_count
+from jaxgeodp.functional.curves_on_grid import curves_on_grid
 from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
-from jaxgeodp.mechanisms.mechanism import checked_again, host_array, is_numeric, kind_of_data, record_count
-from jaxgeodp.privacy import grid
-from jaxgeodp.privacy.clock import work_begins
+from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release, idealized, make_release, to_lists
 from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.vector import TIMING
 
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
@@ -42,8 +44,9 @@ _FORMULAS = {
 }
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bound", "mu", "template")):
+class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty", "norm_bound", "mu", "template")):
     """J mean curves with Gaussian process noise, each mu_j-GDP, all released together.
 
     A record is J curves with m samples each. Its deviations from a public template are pulled to the norm bounds (in
@@ -191,144 +194,100 @@ class FunctionalGaussianMechanism(Pytree, leaves=("kernel", "penalty", "norm_bou
 
     # Data meet the mechanism -------------------------------------------------------------------------
 
+    @property
+    def domain(self) -> CurveBall:
+        """Records (n, J, m)."""
+        return CurveBall(self.template, self.norm_bound, self._known_curves)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; ``shape`` is (J, m).
+
+        Raises:
+            ValueError: m is too small for the kernel, or the noise is too small for double precision.
+        """
+        self.kernel.check_samples(shape[1])
+        return CurveLaw(self, n, shape, _number(self.sensitivity(n, shape[1]) / self.mu))
+
     def mean(self, data):
         """The curves around which releases are drawn, (J, m): private."""
-        return _center(self, self.records(data))
-
-    def log_density(self, x, data):
-        """Unnormalised log density of a release at curves ``x`` (J, m), for data (n, J, m)."""
-        data = self.records(data)
-        scale = jnp.asarray(self.scale(data.shape[0], data.shape[2]))
-        spectrum = self.kernel.spectrum(data.shape[2])
-        energies = spectrum.energies(x - _center(self, data))
-        return -0.5 * jnp.sum(jnp.sum(energies / spectrum.eigenvalues, axis=-1) / scale**2)
-
-    def simulate(self, key, data, num: int):
-        """``num`` independent draws for research, (num, J, m): reproducible from ``key``, hence not private.
-
-        Args:
-            key: JAX random key.
-            data: (n, J, m), n >= 2; see `release`.
-        """
-        positive_integer("FunctionalGaussianMechanism", "num", num, 1)
-        data = self.records(data)
-        return _simulate(self, key, data, jnp.asarray(self.scale(data.shape[0], data.shape[2]), data.dtype), num)
-
-    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized") -> Release:
-        """One private release, with randomness from the operating system.
-
-        Args:
-            data: (n, J, m), n >= 2. A curve beyond the norm bound is pulled to it, a record with a value that is not
-                finite counts as the template; neither is reported.
-            ledger: charged before anything is drawn.
-            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid": whitened curves of
-                integers, exact discrete Gaussian noise, the rest post-processing (docs/mathematics.md, Theorem N);
-                sum mu_j^2/2-zCDP in place of Gaussian DP.
-
-        Raises:
-            ValueError: wrong shape, fewer than two records, m too small for the kernel, another word for ``numerics``,
-                or the ledger has not enough left.
-        """
-        return self.release_as(type(self).__name__, data, ledger, numerics)
-
-    def release_as(self, name: str, data, ledger, numerics, arrange=np.asarray, more=None) -> Release:
-        """A release under the ``name`` of the mechanism whose curves these are; otherwise `release`.
-
-        Args:
-            name: of the mechanism, for the record and for errors.
-            data, ledger, numerics: see `release`.
-            arrange: puts the released curves (J, m) in the order of that mechanism's values.
-            more: further entries of the record, all of them public.
-        """
-        on_grid = grid.check_numerics(name, numerics)
-        with work_begins(), jax.enable_x64(True):
-            checked_again(self)
-            data = self.records(host_array(type(self).__name__, data)).astype(float)
-            n, curves, samples = data.shape
-            sensitivity = self.sensitivity(n, samples)
-            scale = _number(sensitivity / self.mu)
-            if not np.all(np.isfinite(scale) & (np.asarray(scale) > _LEAST_SCALE)):
-                raise InputError(
-                    f"FunctionalGaussianMechanism: scales of {np.min(scale):g} to {np.max(scale):g} cannot be drawn "
-                    "in double precision; choose other parameters."
-                )
-            kernel = {"name": type(self.kernel).__name__}
-            kernel |= {
-                field.name: _plain(getattr(self.kernel, field.name)) for field in dataclasses.fields(self.kernel)
-            }
-            fallback = np.zeros((curves, samples)) if self.template is None else self.template
-            if on_grid:
-                how = curves_on_grid(self, like(data))
-            else:
-                width = jnp.asarray(scale)
-                program = compiled_ahead(name, _simulate, self, public_key(), like(data), width, num=1)
-                how = Procedure(
-                    lambda records: np.asarray(program(self, system_key(), records, width))[0],
-                    self.guarantee_for(curves),
-                    _THEOREMS[self.calibration],
-                    sensitivity,
-                    _FORMULAS[self.calibration],
-                    scale,
-                    {"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
-                    idealized("the number of steps does not depend on the data"),
-                    {"mu_per_curve": np.broadcast_to(self.mu, curves).tolist()},
-                )
-            return make_release(
-                lambda: arrange(np.asarray(how.draw(data))),
-                fallback=arrange(fallback),
-                ledger=ledger,
-                guarantee=how.guarantee,
-                theorem=how.theorem,
-                promises=how.promises,
-                mechanism=name,
-                statistic={"name": "RKHSMean", "penalty": _plain(self.penalty), "kernel": kernel},
-                manifold={"name": "L2", "curves": curves, "samples": samples},
-                ball={
-                    "center": None if self.template is None else to_lists(self.template),
-                    "radius": _plain(self.norm_bound),
-                    "note": "each curve in the discrete L2 norm",
-                },
-                n=n,
-                sensitivity={
-                    "value": _plain(how.sensitivity),
-                    "formula": how.formula,
-                    "calibration": self.calibration,
-                },
-                scale=_plain(how.scale),
-                support=None,
-                sampler=how.sampler,
-                note=how.note,
-                more=more,
-            )
-
-    def records(self, data):
-        """The data as floating-point numbers (n, J, m); only shape and dtype are looked at.
-
-        Raises:
-            ValueError: see `release`.
-        """
-        name = type(self).__name__
-        data = data if isinstance(data, jax.Array) else host_array(name, data)
-        if not is_numeric(data.dtype, "fiu"):
-            raise InputError(f"{name}: data must be real numbers, got {kind_of_data(data)}.")
-        if data.ndim != 3:
-            raise InputError(f"{name}: data must have shape (n, J, m), got {data.shape}.")
-        record_count(data.shape[0])
-        if self._known_curves not in (None, data.shape[1]) or data.shape[1] == 0:
-            raise InputError(f"{name}: is for J={self._known_curves} curves, got data of shape {data.shape}.")
-        if self.template is not None and data.shape[2] != self.template.shape[1]:
-            raise InputError(
-                f"{name}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
-            )
-        self.kernel.check_samples(data.shape[2])
-        data = jnp.asarray(data)
-        return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
+        return _center(self, self.domain.records(type(self).__name__, data))
 
 
-def _plain(value):
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    return "infinity" if value == math.inf else value
+@dataclasses.dataclass(frozen=True, eq=False)
+class CurveLaw(Law):
+    """The smoothed mean plus the Gaussian process.
+
+    Attributes:
+        curves: the mechanism, whose kernel, penalty, bounds and template the draws depend on; its numbers may be traced.
+        n: number of records.
+        shape: of one record, (J, m).
+        scale: a number or (J,).
+    """
+
+    curves: FunctionalGaussianMechanism
+    n: int
+    shape: tuple[int, ...]
+    scale: PerCurve
+    support = None
+
+    @property
+    def terms(self):
+        """See `Terms`."""
+        mechanism, (count, samples) = self.curves, self.shape
+        kernel = {"name": type(mechanism.kernel).__name__}
+        kernel |= {
+            field.name: plain_number(getattr(mechanism.kernel, field.name))
+            for field in dataclasses.fields(mechanism.kernel)
+        }
+        return Terms(
+            mechanism=type(mechanism).__name__,
+            statistic={"name": "RKHSMean", "penalty": plain_number(mechanism.penalty), "kernel": kernel},
+            n=self.n,
+            strength=0.0,
+            guarantee=mechanism.guarantee_for(count),
+            sensitivity=mechanism.sensitivity(self.n, samples),
+            formula=_FORMULAS[mechanism.calibration],
+            theorem=_THEOREMS[mechanism.calibration],
+            sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
+            timing=TIMING,
+            calibration=mechanism.calibration,
+            promises={"mu_per_curve": np.broadcast_to(mechanism.mu, count).tolist()},
+        )
+
+    @property
+    def grid(self):
+        """See `curves_on_grid`."""
+        return self._on_grid
+
+    def _on_grid(self, shape):
+        _check_scale(self.scale)
+        return curves_on_grid(self.curves, self.terms, shape)
+
+    def ready(self, shape):
+        """See `Law.ready`."""
+        _check_scale(self.scale)
+        width = jnp.asarray(self.scale)
+        program = compiled_ahead(type(self.curves).__name__, _simulate, self.curves, public_key(), shape, width, num=1)
+        return lambda records: np.asarray(program(self.curves, system_key(), records, width))[0]
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`."""
+        positive_integer(type(self.curves).__name__, "num", num, 1)
+        return _simulate(self.curves, key, records, jnp.asarray(self.scale, records.dtype), num)
+
+    def log_density(self, x, records):
+        """See `Law.log_density`."""
+        spectrum = self.curves.kernel.spectrum(records.shape[2])
+        energies = spectrum.energies(x - _center(self.curves, records))
+        return -0.5 * jnp.sum(jnp.sum(energies / spectrum.eigenvalues, axis=-1) / jnp.asarray(self.scale) ** 2)
+
+
+def _check_scale(scale):
+    if not np.all(np.isfinite(scale) & (np.asarray(scale) > _LEAST_SCALE)):
+        raise InputError(
+            f"FunctionalGaussianMechanism: scales of {np.min(scale):g} to {np.max(scale):g} cannot be drawn in double "
+            "precision; choose other parameters."
+        )
 
 
 def _number(value):

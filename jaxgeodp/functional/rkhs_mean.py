@@ -9,8 +9,8 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
-from jaxgeodp.mechanisms.mechanism import host_array
 from jaxgeodp.pytrees import Pytree
 
 _LEAST_PENALTY = 1e-10

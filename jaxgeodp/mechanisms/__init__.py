@@ -1,16 +1,19 @@
 """Differentially private mechanisms on manifolds."""
 
-from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
-from jaxgeodp.mechanisms.chain_release import release_by_chain
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.chain import release_by_chain
+from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
-from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
+from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
 from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
+from jaxgeodp.mechanisms.tangent import TangentLaplace
+from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
+from jaxgeodp.releases.mechanism import Mechanism
 
 __all__ = [
-    "Calibration",
+    "BallMechanism",
     "EuclideanLaplace",
     "KNGMechanism",
     "LandmarkLaplace",

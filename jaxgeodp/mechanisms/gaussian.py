@@ -1,8 +1,8 @@
 """The Riemannian Gaussian mechanism (Jiang, Chang, Liu, Ding, Kong & Jiang, NeurIPS 2023) with a certified mu."""
 
 import dataclasses
-import functools
 import math
+from typing import final
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,12 @@ from jaxgeodp.bounds.gaussian import Space, gaussian_scale
 from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.bounds.sensitivity import mean_sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.mechanism import Calibration, Mechanism
-from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.samplers.rejection import first_complete, rejection_sample
-from jaxgeodp.statistics.frechet_mean import mean_in_ball
+from jaxgeodp.releases.density import SAMPLER, DensityLaw, Target
+from jaxgeodp.releases.law import Terms
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest dimension for which certificates take seconds.
 _LARGEST_DIM = 60
@@ -27,9 +26,9 @@ _LARGEST_MU = 10.0
 _LARGEST_REACH = 10.0
 
 
-@jax.tree_util.register_pytree_node_class
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class RiemannianGaussian(Mechanism):
+class RiemannianGaussian(BallMechanism):
     """Density exp(-dist(x, mean)^2/(2 sigma^2)) around the Frechet mean, on the whole manifold: mu-GDP.
 
     For spaces of constant curvature: spheres, rotations, hyperbolic and Euclidean spaces. sigma is the smallest scale
@@ -42,7 +41,7 @@ class RiemannianGaussian(Mechanism):
         mu: privacy parameter, in (0, 10].
 
     Raises:
-        ValueError: see `Mechanism`; mu is above 10, the curvature is not constant, or the dimension is above 60.
+        ValueError: see `BallMechanism`; mu is above 10, the curvature is not constant, or the dimension is above 60.
 
     Example:
         >>> from jaxgeodp import GeodesicBall, RiemannianGaussian, Sphere
@@ -68,12 +67,8 @@ class RiemannianGaussian(Mechanism):
         """mu-GDP."""
         return GaussianDP(self.mu)
 
-    def calibrate(self, n: int) -> Calibration:
-        """See `Mechanism.calibrate`.
-
-        Raises:
-            ValueError: mu is too small for double precision (hyperbolic space), or nothing could be proven.
-        """
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; mu may be too small for double precision (hyperbolic space), or for a proof."""
         ball, manifold = self.ball, self.ball.manifold
         sensitivity = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
         root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
@@ -84,39 +79,55 @@ class RiemannianGaussian(Mechanism):
                 f"RiemannianGaussian: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is too large for "
                 f"double precision or for a proof on {manifold}: raise mu or n, or lower radius."
             )
-        return Calibration(sensitivity, scale, None, "mu certified by quadrature: docs/mathematics.md, Theorem K")
+        terms = Terms(
+            mechanism="RiemannianGaussian",
+            statistic="FrechetMean",
+            n=n,
+            strength=self.mu,
+            guarantee=self.guarantee,
+            sensitivity=sensitivity.value,
+            formula=sensitivity.formula,
+            theorem="mu certified by quadrature: docs/mathematics.md, Theorem K",
+            sampler=SAMPLER,
+            timing="the number of proposals has the same law for all data",
+        )
+        return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
 
-    def log_density(self, x, data) -> jax.Array:
-        """See `Mechanism.log_density`."""
-        data = self._records(data)
-        home, points, _ = self._home(data)
-        distance = self.ball.manifold.dist(home._center(points), self.ball.to_home(x))
-        return -0.5 * (distance / self.calibrate(data.shape[0]).scale) ** 2
 
-    def simulate(self, key, data, num: int) -> jax.Array:
-        """See `Mechanism.simulate`."""
-        data = self._records(data)
-        return _sample(self, key, data, self.calibrate(data.shape[0]).scale, num).points
+@dataclasses.dataclass(frozen=True)
+class HalfSquaredDistance(Target):
+    """Half the squared distance from the Frechet mean."""
 
-    _timing = "the number of proposals has the same law for all data"
+    statistic: Statistic = dataclasses.field(default_factory=FrechetMean)
+    radial = True
+    proposals = 8
 
-    @property
-    def _sampler(self):
-        return {"name": "rejection from a certified radial envelope", "exactness": "exact up to floating point"}
+    def at_home(self, ball):
+        """See `Target.at_home`."""
+        return HalfSquaredDistance(self.statistic.at_home(ball))
 
-    def _center(self, points) -> jax.Array:
-        return mean_in_ball(self.ball, points)
+    def center(self, ball, points):
+        """The mean."""
+        return self.statistic.center(ball, points)
 
-    def _draws_around(self, key, points, center, scale, support, num, block):
-        manifold = self.ball.manifold
-        scale = jnp.asarray(scale, real_dtype(center))
-        growth = HalfSquare(_bulk(manifold, scale))
-        return rejection_sample(key, manifold, None, center, growth, scale**2, num, block=block)
+    def potential(self, ball, x, center, points):
+        """See `Target.potential`."""
+        return 0.5 * ball.manifold.squared_dist(center, x)
 
-    def _ready_to_draw(self, shape):
-        scale = self.calibrate(shape.shape[0]).scale
-        program = compiled_ahead(type(self).__name__, _sample, self, public_key(), shape, scale, num=1)
-        return lambda data: first_complete(lambda: program(self, system_key(), data, scale))
+    def growth(self, ball, center, points, scale, support):
+        """See `HalfSquare`."""
+        return HalfSquare(_bulk(ball.manifold, jnp.asarray(scale, real_dtype(center))))
+
+    def public_bounds(self, ball, support):
+        """None are needed: how many proposals there are has the same law for all data."""
+        return None
+
+    def temperature(self, scale):
+        """The variance."""
+        return scale**2
+
+    def check(self, law):
+        """Nothing: `RiemannianGaussian.law` has refused it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,13 +144,6 @@ class HalfSquare:
         """Values at ``lower`` and slopes of tangents, at the middle of narrow intervals and the start of wide ones."""
         touch = jnp.minimum(0.5 * (lower + upper), lower + self.bulk / 48.0)
         return touch * (lower - 0.5 * touch), touch
-
-
-@functools.partial(jax.jit, static_argnames="num")
-def _sample(mechanism, key, data, scale, num):
-    home, points, back = mechanism._home(data)
-    draws = home._draws_around(key, points, home._center(points), scale, None, num, None)
-    return draws.mapped(back)
 
 
 def _bulk(manifold, scale):

@@ -2,21 +2,25 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import Self
+from typing import NamedTuple, final
 
-import jax
+import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.bounds import largest_support
+from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.bounds.growth import GradientGrowth
 from jaxgeodp.bounds.normalizer import best_support_radius, calibrated_scale, normalizer_bound
-from jaxgeodp.bounds.sensitivity import paper_gradient_sensitivity
+from jaxgeodp.bounds.sensitivity import Sensitivity, paper_gradient_sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.mechanisms.density import DensityMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration, record_count
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.records import record_count
+from jaxgeodp.mechanisms.calibrated import CalibratedMechanism, terms_of
 from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import NotProven, PureDP, ZeroConcentratedDP
-from jaxgeodp.statistics.statistic import FrechetMean
+from jaxgeodp.releases.density import DensityLaw, PublicBounds, Target, check_existence, check_representable
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 _DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
 _NORMALIZER = (
@@ -27,9 +31,16 @@ _PAPER = "scale and support as in the paper's simulation, which its Theorem 1 do
 _INSIDE = 0.999
 
 
-@jax.tree_util.register_pytree_node_class
+class _Calibration(NamedTuple):
+    sensitivity: Sensitivity
+    scale: float
+    support: GeodesicBall | None
+    theorem: str
+
+
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class KNGMechanism(DensityMechanism):
+class KNGMechanism(CalibratedMechanism):
     """Density exp(-|grad F(x; D)|/sigma), F the objective that the statistic minimises.
 
     sigma = 2 sensitivity/epsilon (their Theorem 1). For the Frechet mean on symmetric spaces (all of this library's) it
@@ -67,12 +78,13 @@ class KNGMechanism(DensityMechanism):
                 f"below {limit:.6g}, got {self.support_radius!r}."
             )
 
-    def calibrate(self, n: int) -> Calibration:
-        """See `Mechanism.calibrate`.
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        sensitivity, scale, support, theorem = self._calibrated(n)
+        terms = terms_of(self, n, sensitivity, theorem)
+        return DensityLaw(GradientNorm(self.statistic), self.ball, scale, support, terms)
 
-        Raises:
-            ValueError: the distribution does not exist; says what would have to change.
-        """
+    def _calibrated(self, n):
         if self.calibration == "paper":
             return self._as_in_the_paper(n)
         ball, radius = self.ball, self.support_radius
@@ -86,8 +98,8 @@ class KNGMechanism(DensityMechanism):
         if chosen is not None and chosen.scale < scale:
             return chosen
         support = self._ball(reach)
-        self._check_existence(n, scale, support)
-        return Calibration(sensitivity, scale, support, _DOUBLED)
+        check_existence(type(self).__name__, ball, n, self.epsilon, scale, support)
+        return _Calibration(sensitivity, scale, support, _DOUBLED)
 
     def zcdp(self, n: int) -> ZeroConcentratedDP:
         """What one release (without ``delta``) of n records promises in zCDP: rho = (sensitivity/scale)^2/2.
@@ -98,11 +110,11 @@ class KNGMechanism(DensityMechanism):
         to epsilon^2/2 by Theorem J.
 
         Raises:
-            ValueError: see `calibrate`; or nothing is proven.
+            ValueError: see `law`; or nothing is proven.
         """
         if isinstance(self.guarantee, NotProven):
             raise InputError("KNGMechanism: nothing is proven for calibration='paper'; choose another for zCDP.")
-        calibration = self.calibrate(record_count(n))
+        calibration = self._calibrated(record_count(n))
         ratio = Fraction(calibration.sensitivity.value) / Fraction(calibration.scale)
         return ZeroConcentratedDP(min(float_above(ratio**2 / 2), PureDP(self.epsilon).to_zcdp().rho))
 
@@ -122,7 +134,7 @@ class KNGMechanism(DensityMechanism):
         sensitivity = self.statistic.gradient_sensitivity(ball, n, radius, "tight")
         # A plain number, as everywhere: another kind would compile all programs again.
         scale = float(calibrated_scale(bound, sensitivity.value, n, float(self.epsilon)))
-        return Calibration(sensitivity, scale, self._ball(radius), _NORMALIZER)
+        return _Calibration(sensitivity, scale, self._ball(radius), _NORMALIZER)
 
     def _as_in_the_paper(self, n):
         ball = self.ball
@@ -131,24 +143,64 @@ class KNGMechanism(DensityMechanism):
             raise InputError("KNGMechanism: calibration='paper' is for the Frechet mean.")
         support = self._ball(_INSIDE * largest_support(ball))
         scale = factor * sensitivity.value / self.epsilon
-        self._check_existence(n, scale, support)
-        return Calibration(sensitivity, scale, support, _PAPER)
-
-    def _program(self) -> Self:
-        program = super()._program()
-        object.__setattr__(program, "support_radius", None)
-        return program
+        check_existence(type(self).__name__, ball, n, self.epsilon, scale, support)
+        return _Calibration(sensitivity, scale, support, _PAPER)
 
     def _ball(self, radius):
         return None if math.isinf(radius) else dataclasses.replace(self.ball, radius=radius)
 
-    def _center(self, points) -> jax.Array:
-        return self.statistic.center(self.ball, points)
 
-    def _potential(self, x, center, points) -> jax.Array:
-        return self.statistic.gradient_norm(self.ball.manifold, x, points)
+@dataclasses.dataclass(frozen=True)
+class GradientNorm(Target):
+    """The norm of the gradient of the statistic's mean loss."""
 
-    def _growth(self, center, points, support) -> Callable[[jax.Array], jax.Array] | float:
+    statistic: Statistic
+    radial = False
+    proposals = 256
+
+    def at_home(self, ball):
+        """See `Target.at_home`."""
+        return GradientNorm(self.statistic.at_home(ball))
+
+    def center(self, ball, points):
+        """See `Statistic.center`."""
+        return self.statistic.center(ball, points)
+
+    def potential(self, ball, x, center, points):
+        """See `Target.potential`."""
+        return self.statistic.gradient_norm(ball.manifold, x, points)
+
+    def growth(self, ball, center, points, scale, support):
+        """See `Statistic.gradient_growth`."""
         # Without a support the growth does not depend on the distance.
-        farthest = math.inf if support is None else support.radius + self.ball.radius
-        return self.statistic.gradient_growth(self.ball.manifold, center, points, farthest)
+        farthest = math.inf if support is None else support.radius + ball.radius
+        return self.statistic.gradient_growth(ball.manifold, center, points, farthest)
+
+    def public_bounds(self, ball, support):
+        """Theorem F with the largest variance that data in the ball can have, r^2; from above the Hessian's bound."""
+        if not isinstance(self.statistic, FrechetMean):
+            return None
+        manifold, r = ball.manifold, ball.radius
+        lowest, highest = manifold.curvature_bounds
+
+        def upper(t):
+            return np.array([h_min(2.0 * r + x, lowest) for x in np.atleast_1d(t)]) * t
+
+        if highest <= 0:
+            return PublicBounds(1.0, upper)
+        assert support is not None  # as `KNGMechanism.law` makes it where the curvature is positive
+        farthest = support.radius + r
+        transverse, steepest = h_max(farthest, manifold.transverse_curvature), h_max(farthest, highest)
+        bend = (1.0 - transverse) / farthest**2
+        offset = (transverse - steepest) / farthest**2 * r**2
+        rate = (1.0 - steepest) / farthest
+        growth = GradientGrowth(jnp.asarray(bend * r**2), jnp.asarray(offset), bend * h_min(farthest, lowest), rate)
+        return PublicBounds(growth, upper)
+
+    def temperature(self, scale):
+        """The scale."""
+        return scale
+
+    def check(self, law):
+        """See `check_representable`."""
+        check_representable(law)

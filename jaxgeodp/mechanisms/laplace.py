@@ -1,22 +1,24 @@
 """The Riemannian Laplace mechanism (Reimherr, Bharath & Soto, NeurIPS 2021)."""
 
 import dataclasses
+from typing import final
 
-import jax
+import numpy as np
 
 from jaxgeodp.bounds.rounding import of_computed_mean
-from jaxgeodp.mechanisms.density import DensityMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration
+from jaxgeodp.mechanisms.calibrated import CalibratedMechanism, terms_of
+from jaxgeodp.releases.density import DensityLaw, PublicBounds, Target, check_existence, check_representable
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 
-@jax.tree_util.register_pytree_node_class
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class LaplaceMechanism(DensityMechanism):
+class LaplaceMechanism(CalibratedMechanism):
     """Density exp(-dist(x, s)/sigma) around the statistic s, on the whole manifold.
 
     sigma = sensitivity/epsilon on a homogeneous manifold, where the normalising constant is the same around
     every point (their Theorem 1); otherwise twice that. On manifolds of negative curvature sigma must be
-    below 1/volume growth, else the distribution does not exist and `calibrate` refuses.
+    below 1/volume growth, else the distribution does not exist and `law` refuses.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
@@ -33,29 +35,52 @@ class LaplaceMechanism(DensityMechanism):
         0.06
     """
 
-    _radial = True
-
-    def calibrate(self, n: int) -> Calibration:
-        """See `Mechanism.calibrate`.
-
-        Raises:
-            ValueError: the distribution does not exist; says what would have to change.
-        """
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
         papers = "theorem" if self.calibration == "paper" else self.calibration
         sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, papers)
         if self.calibration != "paper":
             sensitivity = of_computed_mean(sensitivity, self.ball, n)
         homogeneous = self.ball.manifold.homogeneous
         scale = (1.0 if homogeneous else 2.0) * sensitivity.value / self.epsilon
-        self._check_existence(n, scale, None)
+        check_existence(type(self).__name__, self.ball, n, self.epsilon, scale, None)
         reason = "sensitivity/epsilon, homogeneous manifold" if homogeneous else "2 sensitivity/epsilon"
-        return Calibration(sensitivity, scale, None, f"Reimherr et al. 2021, Theorem 1: scale = {reason}")
+        terms = terms_of(self, n, sensitivity, f"Reimherr et al. 2021, Theorem 1: scale = {reason}")
+        return DensityLaw(Distance(self.statistic), self.ball, scale, None, terms)
 
-    def _center(self, points) -> jax.Array:
-        return self.statistic.minimizer(self.ball, points)
 
-    def _potential(self, x, center, points) -> jax.Array:
-        return self.ball.manifold.dist(center, x)
+@dataclasses.dataclass(frozen=True)
+class Distance(Target):
+    """The distance from the statistic's minimiser."""
 
-    def _growth(self, center, points, support) -> float:
+    statistic: Statistic
+    radial = True
+    proposals = 256
+
+    def at_home(self, ball):
+        """See `Target.at_home`."""
+        return Distance(self.statistic.at_home(ball))
+
+    def center(self, ball, points):
+        """The minimiser."""
+        return self.statistic.minimizer(ball, points)
+
+    def potential(self, ball, x, center, points):
+        """See `Target.potential`."""
+        return ball.manifold.dist(center, x)
+
+    def growth(self, ball, center, points, scale, support):
+        """The distance itself."""
         return 1.0
+
+    def public_bounds(self, ball, support):
+        """The distance itself."""
+        return PublicBounds(1.0, np.asarray) if isinstance(self.statistic, FrechetMean) else None
+
+    def temperature(self, scale):
+        """The scale."""
+        return scale
+
+    def check(self, law):
+        """See `check_representable`."""
+        check_representable(law)

@@ -8,20 +8,22 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.mechanisms.additive import EuclideanLaplace, LandmarkLaplace
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
-from jaxgeodp.mechanisms.in_tangent_space import TangentLaplace, WrappedGaussian, WrappedLaplace
 from jaxgeodp.mechanisms.kng import KNGMechanism
+from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
-from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.tangent import TangentLaplace
+from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 
 
 class NamedMechanism(NamedTuple):
     """How a name becomes a mechanism, and what is known of it without making one."""
 
-    make: Callable[..., Mechanism]  #: of a ball and the strength
+    make: Callable[..., BallMechanism]  #: of a ball and the strength
     parameter: str = "epsilon"  #: or "mu": what the strength is
     statistics: tuple[str, ...] = ("mean",)  #: that it can release; with several, ``make`` takes ``statistic``
     calibrations: tuple[str, ...] = ("tight",)  #: with several, ``make`` takes ``calibration``
@@ -61,7 +63,9 @@ MECHANISMS: dict[str, NamedMechanism] = {
 }
 
 
-def mechanism_named(name: str, ball: GeodesicBall, strength: float, calibration: str = "tight", **more) -> Mechanism:
+def mechanism_named(
+    name: str, ball: GeodesicBall, strength: float, calibration: str = "tight", **more
+) -> BallMechanism:
     """The mechanism with a name of `MECHANISMS`; ``strength`` is its epsilon or mu.
 
     Args:

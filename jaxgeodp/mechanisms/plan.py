@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.mechanism import Mechanism
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism
 from jaxgeodp.statistics import frechet_mean
 
@@ -78,7 +78,7 @@ def plan_mechanisms(
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
-def _applicable(ball, epsilon, mu) -> list[tuple[NamedMechanism, Mechanism]]:
+def _applicable(ball, epsilon, mu) -> list[tuple[NamedMechanism, BallMechanism]]:
     """The entries of the registry that suit the manifold and have a strength, and their mechanisms."""
     strengths = {"epsilon": epsilon, "mu": mu}
     return [
@@ -108,7 +108,7 @@ def _plan(entry, mechanism, records, draws) -> Plan:
     name = type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
     guarantee = f"{entry.parameter} = {getattr(mechanism, entry.parameter):g}"
     try:
-        calibration = mechanism.calibrate(records.shape[0])
+        law = mechanism.law(records.shape[0])
         values = mechanism.simulate(jax.random.key(1), records, draws)
     except InputError as refusal:
         return Plan(name, guarantee, refusal=str(refusal))
@@ -117,9 +117,9 @@ def _plan(entry, mechanism, records, draws) -> Plan:
     return Plan(
         name,
         guarantee,
-        calibration.sensitivity.value,
-        float(calibration.scale),
-        None if calibration.support is None else calibration.support.radius,
+        law.terms.sensitivity,
+        float(law.scale),
+        None if law.support is None else law.support.radius,
         float(errors.mean()),
         float(errors.std(ddof=1) / np.sqrt(draws)),
     )

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import special, stats
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number, short
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 

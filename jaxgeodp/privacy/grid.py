@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.decimals import float_above, written
 from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 
@@ -20,7 +19,6 @@ from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 STEPS = 2**28
 # A vector of this length, in steps, is surely inside, whatever its floating-point sum of squares has lost.
 _SURE = STEPS * (1.0 - 1e-9)
-_NUMERICS = ("idealized", "grid")
 #: What a release record says.
 NOTE = (
     "noise of integers on a public grid, from the operating system's generator: the guarantee is for the program's "
@@ -34,17 +32,6 @@ class GridNoise(NamedTuple):
     sensitivity: int  #: Euclidean, of the vector of integers
     scale: int  #: of the discrete noise
     step: float  #: length of a step, in the units of the vector
-
-
-def check_numerics(name: str, numerics: str) -> bool:
-    """Whether the grid is asked for.
-
-    Raises:
-        ValueError: neither 'idealized' nor 'grid'.
-    """
-    if numerics not in _NUMERICS:
-        raise InputError(f"{name}: numerics must be 'idealized' or 'grid', got {numerics!r}.")
-    return numerics == "grid"
 
 
 def to_grid(vectors: np.ndarray, radius) -> np.ndarray:

@@ -7,12 +7,11 @@ import re
 from collections.abc import Callable
 
 import numpy as np
-from jax.typing import ArrayLike
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
-from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
@@ -122,26 +121,3 @@ def record_digest(record: dict) -> str:
     """SHA-256 of a release record, whatever its spaces and the order of its keys: what a ledger keeps of it."""
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def describe(manifold: Manifold) -> dict:
-    """Name and parameters of a manifold."""
-    fields = dataclasses.fields(manifold) if dataclasses.is_dataclass(manifold) else ()
-    parameters = {field.name: _plain(getattr(manifold, field.name)) for field in fields}
-    return {"name": type(manifold).__name__, **parameters}
-
-
-def _plain(value):
-    if isinstance(value, Manifold):
-        return describe(value)
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def to_lists(point: ArrayLike) -> list:
-    """Nested lists of a point; complex numbers become pairs (real, imaginary)."""
-    array = np.asarray(point)
-    if np.iscomplexobj(array):
-        array = np.stack([np.real(array), np.imag(array)], axis=-1)
-    return array.tolist()

@@ -14,7 +14,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.samplers.envelope import RadialEnvelope, cell_of
 
 

@@ -19,7 +19,7 @@ from jax.core import Tracer
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope

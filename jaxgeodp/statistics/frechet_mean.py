@@ -17,7 +17,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxgeodp.bounds.comparison import h_max, h_min
-from jaxgeodp.domain import GeodesicBall, assumption_limit
+from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
 from jaxgeodp.statistics.public_points import checked, checked_point, explained

@@ -14,7 +14,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives

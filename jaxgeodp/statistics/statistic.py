@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxgeodp.bounds.growth import gradient_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, gradient_sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball

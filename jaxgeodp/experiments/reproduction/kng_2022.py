@@ -25,13 +25,11 @@ from jaxgeodp.experiments.reproduction.run import (
 )
 from jaxgeodp.experiments.reproduction.settings import (
     EmbeddedMean,
-    embedded_calibration,
     laplace_at_radius,
     matrix_data,
     sphere_data,
 )
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration
 from jaxgeodp.statistics import frechet_mean
 
 _ON_SPHERE, _ON_MATRICES, _FOR_RATES, _CHAINS = 10_000, 500, 2000, 500
@@ -74,24 +72,23 @@ def _cells(run, data, setting, replicates):
     ball, cells = data.ball, []
     curved = ball.manifold.curvature_bounds[1] > 0
     for n in run.sizes:
-        mechanisms: dict[str, tuple[WithEpsilon, Calibration | None]] = {
+        mechanisms: dict[str, tuple[WithEpsilon, float | None]] = {
             "KNG": (KNGMechanism(ball, 1.0, calibration=setting), None)
         }
         if setting == "paper":
-            embedded = embedded_calibration(ball, n, 1.0)
             at_radius = laplace_at_radius(ball, n, 1.0) if curved else None
             mechanisms["Laplace"] = LaplaceMechanism(ball, 1.0, calibration="paper"), at_radius
-            mechanisms["Euclidean"] = EmbeddedMean(ball, 1.0), embedded
+            mechanisms["Euclidean"] = EmbeddedMean(ball, 1.0), None
             if curved:
-                mechanisms["Euclidean, projected"] = EmbeddedMean(ball, 1.0, project=True), embedded
+                mechanisms["Euclidean, projected"] = EmbeddedMean(ball, 1.0, project=True), None
         else:
             mechanisms["Laplace"] = LaplaceMechanism(ball, 1.0, calibration=setting), None
             # The Euclidean mechanisms are the same under all theorems.
             mechanisms["Euclidean"] = EuclideanLaplace(ball, 1.0), None
             if curved:
                 mechanisms["Euclidean, projected"] = EuclideanLaplace(ball, 1.0, project=True), None
-        for name, (mechanism, calibration) in mechanisms.items():
-            cells.append(Cell(name, setting, mechanism, data, n, replicates, calibration))
+        for name, (mechanism, scale) in mechanisms.items():
+            cells.append(Cell(name, setting, mechanism, data, n, replicates, scale))
     return cells
 
 

@@ -24,7 +24,6 @@ from jaxgeodp.experiments.reproduction.run import (
 )
 from jaxgeodp.experiments.reproduction.settings import (
     EmbeddedMean,
-    embedded_calibration,
     laplace_at_radius,
     matrix_data,
     sphere_data,
@@ -123,14 +122,14 @@ def _utility(run, data):
         mechanisms = {
             ("Laplace", "theorem"): (LaplaceMechanism(ball, 1.0, calibration="theorem"), None),
             ("Laplace", "tight"): (LaplaceMechanism(ball, 1.0, calibration="tight"), None),
-            ("Euclidean", "paper"): (EmbeddedMean(ball, 1.0), embedded_calibration(ball, n, 1.0)),
+            ("Euclidean", "paper"): (EmbeddedMean(ball, 1.0), None),
             ("Euclidean", "tight"): (EuclideanLaplace(ball, 1.0), None),
         }
         if curved:
             at_radius = laplace_at_radius(ball, n, 1.0)
             mechanisms["Laplace", "h at r"] = LaplaceMechanism(ball, 1.0, calibration="paper"), at_radius
-        for (name, setting), (mechanism, calibration) in mechanisms.items():
-            cells[f"{name}, {setting}", n] = Cell(name, setting, mechanism, data, n, _REPLICATES, calibration)
+        for (name, setting), (mechanism, scale) in mechanisms.items():
+            cells[f"{name}, {setting}", n] = Cell(name, setting, mechanism, data, n, _REPLICATES, scale)
     return dict(zip(cells, run.errors(cells.values()), strict=True))
 
 

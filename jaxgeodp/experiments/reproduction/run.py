@@ -16,15 +16,15 @@ import matplotlib.figure
 import numpy as np
 
 from jaxgeodp._version import __version__
-from jaxgeodp.bounds import Sensitivity
 from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.experiments.replicates import run_replicates
+from jaxgeodp.experiments.reproduction.settings import EmbeddedMean
 from jaxgeodp.files import write_atomically
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
-from jaxgeodp.mechanisms.mechanism import Calibration
+from jaxgeodp.releases.law import PointLaw
 
 #: A mechanism of the papers.
-WithEpsilon = KNGMechanism | LaplaceMechanism | EuclideanLaplace
+WithEpsilon = KNGMechanism | LaplaceMechanism | EuclideanLaplace | EmbeddedMean
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be decided"
 
@@ -72,7 +72,7 @@ class Cell(NamedTuple):
     data: Generator
     n: int
     replicates: int
-    calibration: Calibration | None = None  #: another than the mechanism's own
+    scale: float | None = None  #: another than the mechanism's own, as printed
 
     @property
     def key(self) -> tuple[str, str]:
@@ -81,8 +81,12 @@ class Cell(NamedTuple):
 
     def program(self):
         """Equal for cells that share a compiled program."""
-        own = self.mechanism.calibrate(self.n) if self.calibration is None else self.calibration
-        return jax.tree.structure((self.mechanism._program(), self.data, own.support))
+        return jax.tree.structure((self.law(), self.data))
+
+    def law(self) -> PointLaw:
+        """The mechanism's, with the scale of this cell."""
+        law = self.mechanism.law(self.n)
+        return law if self.scale is None else dataclasses.replace(law, scale=self.scale)
 
 
 @dataclasses.dataclass
@@ -143,11 +147,8 @@ class Run:
     def _row(self, cell):
         manifold, label = cell.key
         self.say(f"{manifold}: {label}")
-        mechanism, calibration = cell.mechanism, cell.calibration
-        errors = run_replicates(
-            mechanism, cell.data, cell.n, self.count(cell.replicates), self.seed, label, calibration=calibration
-        )
-        used = mechanism.calibrate(cell.n) if calibration is None else calibration
+        mechanism, law = cell.mechanism, cell.law()
+        errors = run_replicates(mechanism, cell.data, cell.n, self.count(cell.replicates), self.seed, label, law=law)
         inside = errors.distance[errors.on_manifold]
         return {
             "manifold": manifold,
@@ -157,7 +158,7 @@ class Run:
             "n": cell.n,
             "epsilon": float(mechanism.epsilon),
             "replicates": len(errors.euclidean),
-            "scale": float(used.scale),
+            "scale": float(law.scale),
             "euclidean": Estimate.of(errors.euclidean),
             "distance": Estimate.of(inside) if inside.size > 1 else None,
             "square": Estimate.of(inside**2) if inside.size > 1 else None,
@@ -232,11 +233,6 @@ def all_of(verdicts) -> str:
     """The verdict on several at once."""
     verdicts = list(verdicts)
     return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
-
-
-def printed(scale: float, epsilon: float, support=None) -> Calibration:
-    """A calibration as a paper printed it, for which nothing is claimed."""
-    return Calibration(Sensitivity(scale * epsilon, "as printed"), scale, support, "as printed, not proven")
 
 
 def line_figure(panels):

@@ -3,15 +3,17 @@
 import dataclasses
 import math
 
-import jax
-
 from jaxgeodp.bounds.comparison import h_max
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import PolarData, WishartData
-from jaxgeodp.experiments.reproduction.run import printed
 from jaxgeodp.manifolds import SPD, Sphere
-from jaxgeodp.mechanisms import EuclideanLaplace
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.euclidean import AmbientVector
 from jaxgeodp.privacy.guarantee import NotProven
+from jaxgeodp.releases.noise import Norm
+from jaxgeodp.releases.vector import vector_law
+from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 
 def sphere_data(dim: int = 2) -> PolarData:
@@ -24,30 +26,47 @@ def matrix_data() -> WishartData:
     return WishartData(GeodesicBall(SPD(2), SPD(2).origin, 1.5))
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True, eq=False)
-class EmbeddedMean(EuclideanLaplace):
+class EmbeddedMean(BallMechanism):
     """The papers' baseline: the Frechet mean, embedded, plus Euclidean Laplace noise.
 
     Its sensitivity is not the one they use, 2 r_E/n, which is that of the arithmetic mean: nothing is proven.
+
+    Args:
+        ball, epsilon, project: see `EuclideanLaplace`.
     """
+
+    epsilon: float
+    project: bool = False
 
     @property
     def guarantee(self):
         """None."""
         return NotProven("the sensitivity used is that of the arithmetic mean")
 
-    def _location(self, points, mean):
-        return self.ball.manifold.to_ambient(mean)
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; the scale is the one that the papers print."""
+        manifold, radius = self.ball.manifold, self.ball.radius
+        # r_E = r on the sphere, e^r - 1 on matrices around the identity (supplement 2.3.3).
+        radius = radius if manifold.curvature_bounds[1] > 0 else math.expm1(radius)
+        sensitivity = Sensitivity(2.0 * radius / n, "2 r_E/n, as printed")
+        return vector_law(self, n, EmbeddedFrechetMean(self.project), Norm(), sensitivity, self.epsilon, "FrechetMean")
 
 
-def embedded_calibration(ball: GeodesicBall, n: int, epsilon: float):
-    """2 r_E/(n epsilon): r_E = r on the sphere, e^r - 1 on matrices around the identity (supplement 2.3.3)."""
-    radius = ball.radius if isinstance(ball.manifold, Sphere) else math.expm1(ball.radius)
-    return printed(2.0 * radius / (n * epsilon), epsilon)
+@dataclasses.dataclass(frozen=True)
+class EmbeddedFrechetMean(AmbientVector):
+    """The Frechet mean as a vector of the ambient space."""
+
+    def center(self, ball, points):
+        """The mean."""
+        return mean_in_ball(ball, points)
+
+    def location(self, ball, points, center):
+        """The mean."""
+        return ball.manifold.to_ambient(center)
 
 
-def laplace_at_radius(ball: GeodesicBall, n: int, epsilon: float):
+def laplace_at_radius(ball: GeodesicBall, n: int, epsilon: float) -> float:
     """2r(2 - h)/(n h epsilon) with h at r, as Soto et al. 2022 print it for KNG, instead of at 2r."""
     h = h_max(ball.radius, ball.manifold.curvature_bounds[1])
-    return printed(2.0 * ball.radius * (2.0 - h) / (h * n * epsilon), epsilon)
+    return 2.0 * ball.radius * (2.0 - h) / (h * n * epsilon)

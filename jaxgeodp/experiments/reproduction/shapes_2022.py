@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import matplotlib.figure
 import numpy as np
 
-from jaxgeodp.domain import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import OutlineData
 from jaxgeodp.experiments.reproduction.run import Estimate, Run, all_of, compare, within
 from jaxgeodp.experiments.shapes import crossings, smooth_outline

@@ -1,0 +1,60 @@
+"""Records that are curves, near a public template."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
+from jaxgeodp.manifolds.described import plain_number, to_lists
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CurveBall(Domain):
+    """Records of J curves with m samples each, every curve within a norm bound of a template in the discrete L2 norm.
+
+    Args:
+        template: public curves (J, m), or None for zero.
+        norm_bound: public; a number or (J,).
+        curves: J, or None where any number will do.
+    """
+
+    template: np.ndarray | None
+    norm_bound: float | np.ndarray | jax.Array
+    curves: int | None
+
+    def records(self, owner, data):
+        """See `Domain.records`; real, in single precision or better."""
+        data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        if not is_numeric(data.dtype, "fiu"):
+            raise InputError(f"{owner}: data must be real numbers, got {kind_of_data(data)}.")
+        if data.ndim != 3:
+            raise InputError(f"{owner}: data must have shape (n, J, m), got {data.shape}.")
+        record_count(data.shape[0])
+        if self.curves not in (None, data.shape[1]) or data.shape[1] == 0:
+            raise InputError(f"{owner}: is for J={self.curves} curves, got data of shape {data.shape}.")
+        if self.template is not None and data.shape[2] != self.template.shape[1]:
+            raise InputError(
+                f"{owner}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
+            )
+        data = jnp.asarray(data)
+        return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
+
+    def described(self, shape):
+        """How many curves and samples, template and norm bound."""
+        curves, samples = shape
+        return {
+            "manifold": {"name": "L2", "curves": curves, "samples": samples},
+            "ball": {
+                "center": None if self.template is None else to_lists(self.template),
+                "radius": plain_number(self.norm_bound),
+                "note": "each curve in the discrete L2 norm",
+            },
+        }
+
+    def fallback(self, shape):
+        """The template."""
+        return np.zeros(shape) if self.template is None else self.template

@@ -1,0 +1,43 @@
+"""Records about points of a geodesic ball: by default such points themselves."""
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.records import host_array, records_of_shape
+from jaxgeodp.manifolds.described import describe, to_lists
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PointsInBall(Domain):
+    """Records of one shape, and the ball of the points that they summarise to.
+
+    Args:
+        ball: public.
+        shape: of one record; that of a point unless a statistic takes other data.
+    """
+
+    ball: GeodesicBall
+    shape: tuple[int, ...]
+
+    def records(self, owner, data):
+        """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
+        manifold = self.ball.manifold
+        data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        if self.shape == manifold.shape:
+            data = manifold.as_points(data)
+        return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
+
+    def described(self, shape):
+        """Manifold, centre and radius."""
+        return {
+            "manifold": describe(self.ball.manifold),
+            "ball": {"center": to_lists(self.ball.center), "radius": self.ball.radius},
+        }
+
+    def fallback(self, shape):
+        """The public centre."""
+        return np.asarray(self.ball.center)

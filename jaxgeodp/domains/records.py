@@ -1,0 +1,88 @@
+"""Raw data as arrays: only their shape and type are looked at, never what they hold."""
+
+import math
+import operator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+
+
+def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
+    """Data as an inexact array (n, \\*shape), n >= 2.
+
+    Args:
+        owner: whom a refusal names.
+        data: an array; `host_array` makes one.
+        shape: of one record.
+        kind: "real" or "complex".
+        where: for messages, such as "on Sphere(2)".
+
+    Raises:
+        ValueError: another shape or kind of data, or fewer than two records.
+    """
+    if not is_numeric(data.dtype, "fiuc" if kind == "complex" else "fiu"):
+        raise InputError(f"{owner}: data must be {kind} numbers, got {kind_of_data(data)}.")
+    if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
+        expected = ", ".join(["n", *map(str, shape)])
+        raise InputError(f"{owner}: data must have shape ({expected}) {where}, got {data.shape}.")
+    record_count(data.shape[0])
+    data = jnp.asarray(data)
+    return data.astype(jnp.result_type(data.dtype, complex if kind == "complex" else float))
+
+
+def host_array(name: str, data) -> np.ndarray:
+    """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
+    try:
+        array = np.asarray(data)
+    except ValueError:
+        raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
+    if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
+        array = np.where(np.ma.getmaskarray(data), np.nan, array)
+    elif array.dtype == object and not hasattr(data, "dtype"):
+        array = _numbers_of_lists(array)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
+    with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
+        return array.astype(double.get(array.dtype, array.dtype), copy=False)
+
+
+def is_numeric(dtype, kinds: str) -> bool:
+    """Whether a type of data is one of NumPy's of these ``kinds``, or bfloat16; those of eight bits or less are not."""
+    return dtype == jnp.bfloat16 or (isinstance(dtype, np.dtype) and dtype.isbuiltin != 2 and dtype.kind in kinds)
+
+
+def kind_of_data(array) -> str:
+    """For messages: how long a text is, and how wide a number, could tell of a record."""
+    kinds = {"U": "text", "S": "bytes", "b": "truth values", "O": "objects", "c": "complex numbers"}
+    kinds |= {"f": "real numbers", "i": "integers", "u": "integers"}
+    return kinds.get(np.dtype(array.dtype).kind, "another type")
+
+
+def _numbers_of_lists(array):
+    """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
+
+    def number(value):
+        if value is None:
+            return math.nan
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+
+    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
+    known = kinds <= {"NoneType", "bool", "int", "float", "b", "i", "u", "f"}
+    return np.array([number(value) for value in array.flat]).reshape(array.shape) if known else array
+
+
+def record_count(n: int) -> int:
+    """n, if it is enough for a mechanism."""
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise InputError(f"a mechanism needs an integer n >= 2 of records, got {n!r}.") from None
+    if count < 2:
+        raise InputError(f"a mechanism needs n >= 2 records, got {n}.")
+    return count

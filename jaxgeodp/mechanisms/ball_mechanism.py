@@ -1,0 +1,89 @@
+"""Mechanisms whose records lie in a public geodesic ball."""
+
+import abc
+import dataclasses
+import math
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
+from jaxgeodp.domains.points_in_ball import PointsInBall
+from jaxgeodp.domains.records import record_count
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.releases.mechanism import Mechanism
+
+_LARGEST = 1e30
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
+    """A private summary of n records in a public ball.
+
+    As a pytree its numbers and the ball are leaves, the rest is static.
+
+    Args:
+        ball: public.
+
+    Raises:
+        ValueError: the radius violates Assumption 1, the manifold leaves facts unknown that theorems need, or the
+            privacy parameter is not in (0, inf).
+    """
+
+    ball: GeodesicBall
+
+    def __post_init__(self):
+        name = type(self).__name__
+        _check_facts(name, self.ball.manifold)
+        if not self.ball.satisfies_assumption:
+            limit = assumption_limit(self.ball.manifold)
+            raise InputError(
+                f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
+                f"below {limit:.6g}, so choose a smaller public ball."
+            )
+        _check_range(name, "radius", self.ball.radius)
+        for parameter, guarantee in (("epsilon", PureDP), ("mu", GaussianDP)):
+            if hasattr(self, parameter):
+                object.__setattr__(self, parameter, getattr(guarantee(getattr(self, parameter)), parameter))
+                _check_range(name, parameter, getattr(self, parameter))
+
+    @abc.abstractmethod
+    def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:
+        """See `Mechanism.law`; the shape of a record is known."""
+
+    @property
+    def domain(self) -> PointsInBall:
+        """Points, (n, \\*shape of a point); where a mechanism has a statistic, what that takes."""
+        manifold, statistic = self.ball.manifold, getattr(self, "statistic", None)
+        return PointsInBall(self.ball, manifold.shape if statistic is None else statistic.datum_shape(manifold))
+
+    def sensitivity(self, n: int) -> float:
+        """The global sensitivity for n records (replace-one)."""
+        return self.law(record_count(n)).terms.sensitivity
+
+    def scale(self, n: int) -> float:
+        """The scale of the noise for n records."""
+        return self.law(record_count(n)).scale
+
+    def support(self, n: int) -> GeodesicBall | None:
+        """The ball outside which nothing is released; None for the whole manifold."""
+        return self.law(record_count(n)).support
+
+
+def _check_range(owner, name, value):
+    """Beyond these, squares of scales leave double precision."""
+    if not 1.0 / _LARGEST <= value <= _LARGEST:
+        raise InputError(f"{owner}: {name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}.")
+
+
+def _check_facts(name, manifold):
+    """Refuse manifolds that leave unknown what the theorems need."""
+    for factor in getattr(manifold, "manifolds", ()):
+        _check_facts(name, factor)
+    known = all(map(math.isfinite, manifold.curvature_bounds)) and manifold.injectivity_radius > 0
+    if not known or type(manifold).log is Manifold.log:
+        raise InputError(
+            f"{name}: {manifold} must define its curvature_bounds, injectivity_radius and log for private releases "
+            "(what is unknown is not assumed, and the default logarithm may fail far from its base)."
+        )

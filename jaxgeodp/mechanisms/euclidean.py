@@ -1,0 +1,121 @@
+"""The baseline of the papers on spheres and matrices: noise in the ambient space."""
+
+import dataclasses
+from typing import final
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.releases.noise import Norm
+from jaxgeodp.releases.vector import Summary, at_home, vector_law
+from jaxgeodp.statistics.records import average
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class EuclideanLaplace(BallMechanism):
+    """The arithmetic mean of matrices or unit vectors plus noise with density exp(-|z|/sigma) in their space.
+
+    The baseline of the papers: the value is in general no point of the manifold. Symmetric matrices get symmetric noise
+    (Frobenius norm).
+
+    Args:
+        ball: the public ball that holds the data; on a sphere, Euclidean space, SPD or rotations.
+        epsilon: privacy parameter, in (0, inf).
+        project: release the nearest point of the manifold (not on SPD, where there may be none).
+
+    Raises:
+        ValueError: see `BallMechanism`; another manifold.
+    """
+
+    epsilon: float
+    project: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        manifold = self.ball.manifold
+        self._ambient_radius()  # raises where there is none
+        if self.project and not manifold.projects:
+            raise InputError(
+                f"EuclideanLaplace: project=True is not possible on {manifold}: an array may have no nearest point."
+            )
+
+    def _ambient_radius(self) -> float:
+        manifold = self.ball.manifold
+        radius = manifold.ambient_radius(self.ball.center, self.ball.radius)
+        if radius is None:
+            raise InputError(f"EuclideanLaplace: needs a sphere, Euclidean space, SPD or rotations, got {manifold}.")
+        return radius
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP."""
+        return Norm().guarantee(self.epsilon)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        formula = "2 r_E/n, r_E the radius of an ambient ball (section 9)"
+        sensitivity = Sensitivity(2.0 * self._ambient_radius() / n, formula)
+        statistic = "arithmetic mean in the ambient space"
+        return vector_law(self, n, AmbientMean(self.project), Norm(), sensitivity, self.epsilon, statistic)
+
+
+@dataclasses.dataclass(frozen=True)
+class AmbientVector(Summary):
+    """A mean as a vector of the ambient space.
+
+    Args:
+        project: values are the nearest points of the manifold.
+    """
+
+    project: bool
+
+    def clipped(self, ball, data):
+        """See `Summary.clipped`."""
+        return ball.clip(data)
+
+    def carried(self, ball, data):
+        """The ambient space is where it is: means and noise do not move, but by a translation of a flat space."""
+        if _is_flat(ball.manifold) and ball.manifold.projects:
+            return at_home(ball, data)
+        return ball, ball.clip(data), lambda x: x, lambda value: value
+
+    def to_value(self, ball, vector):
+        """See `Summary.to_value`."""
+        value = ball.manifold.from_ambient(vector)
+        return ball.manifold.project(value) if self.project else value
+
+    def to_vector(self, ball, x):
+        """See `Summary.to_vector`."""
+        if self.project and not _is_flat(ball.manifold):
+            raise InputError("EuclideanLaplace: a projected value has no simple density.")
+        return ball.manifold.to_ambient(x), 0.0
+
+    def as_point(self, ball, value):
+        """A symmetric matrix may be positive definite; a vector is hardly ever a direction."""
+        if self.project:
+            return value, jnp.asarray(True)
+        manifold = ball.manifold
+        inside: jax.Array = jnp.asarray(False) if manifold.projects else manifold.admissible(value)
+        return jnp.where(inside, value, jnp.asarray(ball.center, value.dtype)), inside
+
+
+@dataclasses.dataclass(frozen=True)
+class AmbientMean(AmbientVector):
+    """The arithmetic mean."""
+
+    def center(self, ball, points):
+        """None."""
+        return None
+
+    def location(self, ball, points, center):
+        """See `Summary.location`."""
+        return ball.manifold.to_ambient(average(points))
+
+
+def _is_flat(manifold):
+    return manifold.curvature_bounds == (0.0, 0.0)

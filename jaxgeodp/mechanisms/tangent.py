@@ -1,0 +1,229 @@
+"""The mean of logarithms at the public centre plus noise, and what all noise in that tangent space has in common."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.releases.law import Ready
+from jaxgeodp.releases.noise import Norm, RotationInvariant
+from jaxgeodp.releases.vector import Summary, VectorLaw, at_home, vector_law
+from jaxgeodp.statistics.records import points_and_weights
+
+# Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
+_LARGEST_REACH = 15.0
+# Records at a time on their way to a grid.
+_BLOCK = 2**16
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class TangentLaplace(BallMechanism):
+    """exp_p0( mean of log_p0 x_i + noise ): sensitivity 2r/n whatever the curvature, but biased unless it is 0.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        epsilon: privacy parameter, in (0, inf).
+
+    Raises:
+        ValueError: see `BallMechanism`.
+    """
+
+    epsilon: float
+
+    @property
+    def guarantee(self) -> PureDP:
+        """epsilon-DP."""
+        return Norm().guarantee(self.epsilon)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        sensitivity = Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
+        described = "mean of the logarithms at the public centre"
+        law = vector_law(self, n, MeanOfLogarithms(), Norm(), sensitivity, self.epsilon, described)
+        return with_grid(law, Norm(), sum_on_grid(law, sensitivity.formula))
+
+
+class TangentSummary(Summary):
+    """Coordinates in an orthonormal frame of the tangent space at the public centre."""
+
+    def clipped(self, ball, data):
+        """See `Summary.clipped`."""
+        return ball.clip(data)
+
+    def carried(self, ball, data):
+        """See `Summary.carried`."""
+        return at_home(ball, data)
+
+    def to_value(self, ball, vector):
+        """See `Summary.to_value`."""
+        manifold, center, frame = framed(ball, vector.dtype)
+        return manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
+
+    def to_vector(self, ball, x):
+        """See `Summary.to_vector`."""
+        manifold, center, frame = framed(ball, real_dtype(x))
+        if math.isfinite(manifold.injectivity_radius):
+            raise InputError(f"no density on {manifold}: noise vectors of several lengths meet in a point.")
+        tangent = manifold.log(center, x)
+        return manifold.coordinates(center, tangent, frame), manifold.log_det_exp(center, tangent)
+
+    def as_point(self, ball, value):
+        """Itself."""
+        return value, jnp.asarray(True)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanOfLogarithms(TangentSummary):
+    """The mean of the records' logarithms."""
+
+    def center(self, ball, points):
+        """None."""
+        return None
+
+    def location(self, ball, points, center):
+        """See `Summary.location`."""
+        points, weights = points_and_weights(points)
+        manifold, center, frame = framed(ball, real_dtype(points))
+        return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
+
+
+def framed(ball, dtype):
+    """Manifold, centre and frame there, in real precision ``dtype``."""
+    manifold = ball.manifold
+    kind = jnp.result_type(dtype, jnp.complex64) if manifold.dtype_kind == "complex" else dtype
+    center = jnp.asarray(ball.center, kind)
+    return manifold, center, manifold.frame(center)
+
+
+# On a grid ------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """The vector in integers.
+
+    Attributes:
+        sensitivity: by which one record moves it at most, in steps.
+        step: length of a step.
+        formula: of the sensitivity.
+        program: for records of a shape, what makes the integers of private records, compiled.
+        supposed: what is supposed, for theorem and note; empty where nothing is.
+    """
+
+    sensitivity: int
+    step: float
+    formula: str
+    program: Callable[[jax.ShapeDtypeStruct], Callable[[Any], np.ndarray]]
+    supposed: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class TangentGrid:
+    """How a vector in the tangent space is released in integers; see `Law.grid`.
+
+    Attributes:
+        law: of the release in floating point.
+        noise: the law's.
+        steps: the vector in integers.
+    """
+
+    law: VectorLaw
+    noise: RotationInvariant
+    steps: Steps
+
+    def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
+        """See `Law.grid`.
+
+        Raises:
+            ValueError: the noise would reach points that double precision cannot hold (negative curvature).
+        """
+        law, steps, dim = self.law, self.steps, self.law.ball.manifold.dim
+        noise, guarantee = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
+        scale = noise.scale * steps.step
+        _check_reach(law, scale, self.noise.reach_on_grid(dim))
+        steps_of, discrete = steps.program(shape), self.noise.discrete
+        value_of = compiled_ahead(law.terms.mechanism, _value_of, law, jax.ShapeDtypeStruct((dim,), jnp.float64))
+        terms = dataclasses.replace(
+            law.terms,
+            guarantee=guarantee,
+            sensitivity=steps.sensitivity * steps.step,
+            formula=f"{steps.formula}; {steps.sensitivity} steps of the grid",
+            theorem=", ".join(filter(None, ["docs/mathematics.md, Theorem N", steps.supposed])),
+            sampler={
+                "name": f"{discrete.__name__} (Canonne, Kamath & Steinke 2020)",
+                "exactness": "exact, in integers",
+            },
+        )
+        note = "; ".join(filter(None, [grid.NOTE, steps.supposed]))
+
+        def draw(records):
+            return value_of(law, steps.step * grid.with_noise(discrete, steps_of(records), noise.scale))
+
+        return Ready(terms, scale, note, draw)
+
+
+def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Steps) -> VectorLaw:
+    """The law, with its way of being released in integers.
+
+    Raises:
+        ValueError: the noise would reach points that double precision cannot hold (negative curvature).
+    """
+    _check_reach(law, law.scale, noise.reach(law.ball.manifold.dim))
+    return dataclasses.replace(law, grid=TangentGrid(law, noise, steps))
+
+
+def sum_on_grid(law: VectorLaw, formula: str) -> Steps:
+    """The vector as a sum of integers over the records, each in a ball of the tangent space."""
+
+    def program(shape):
+        n, name, radius = shape.shape[0], law.terms.mechanism, law.ball.radius
+        sizes = {size for size in (min(_BLOCK, n), n % _BLOCK or _BLOCK) if size <= n}
+        rows = {size: jax.ShapeDtypeStruct((size, *shape.shape[1:]), shape.dtype) for size in sizes}
+        programs = {size: compiled_ahead(name, _coordinates, law, block) for size, block in rows.items()}
+
+        def steps_of(points):
+            blocks = (np.asarray(points[j : j + _BLOCK]) for j in range(0, len(points), _BLOCK))
+            vectors = (programs[len(block)](law, block) for block in blocks)
+            return np.sum([np.sum(grid.to_grid(part, radius), axis=0) for part in vectors], axis=0)
+
+        return steps_of
+
+    return Steps(2 * grid.STEPS, law.ball.radius / grid.STEPS / law.terms.n, formula, program)
+
+
+def _check_reach(law, scale, lengths):
+    manifold, terms = law.ball.manifold, law.terms
+    root = manifold.coordinate_growth
+    room = _LARGEST_REACH / root - law.ball.radius if root > 0 else math.inf
+    if scale * lengths > room:
+        raise InputError(
+            f"{terms.mechanism}: with n={terms.n}, radius={law.ball.radius:g} the scale {scale:.4g} is too large for "
+            f"double precision on {manifold}, which needs at most {max(room, 0.0) / lengths:.4g}: raise the privacy "
+            "parameter or n, or lower the radius."
+        )
+
+
+@jax.jit
+def _value_of(law, vector):
+    home, _, back = law.at_home(jnp.asarray(law.ball.center)[None])
+    return back(law.summary.to_value(home.ball, vector))
+
+
+@jax.jit
+def _coordinates(law, points):
+    """Of the logarithms of clipped records, (n, d)."""
+    home, points, _ = law.at_home(points)
+    manifold, center, frame = framed(home.ball, real_dtype(points))
+    return jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(points)

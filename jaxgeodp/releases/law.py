@@ -1,0 +1,123 @@
+"""All that is public about one release of n records: what it draws from, and what is proven of it."""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.samplers.rejection import Draws
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """What a record says of a law; nothing of it enters a program, so that it causes no compilation.
+
+    Attributes:
+        mechanism: its name, for records and messages.
+        statistic: what is summarised.
+        n: number of records.
+        strength: epsilon or mu, for messages; 0 where there are several.
+        guarantee: what one release promises, by ``theorem``.
+        sensitivity: a number, or an array where each coordinate has its own; ``formula`` says how it is found.
+        sampler: name and exactness.
+        timing: what the running time tells.
+        calibration: which of several sensitivities is used.
+        promises: further entries of the record's guarantee.
+        more: further entries of the record.
+    """
+
+    mechanism: str
+    statistic: str | dict
+    n: int
+    strength: float
+    guarantee: Guarantee | NotProven
+    sensitivity: Any
+    formula: str
+    theorem: str
+    sampler: dict[str, str]
+    timing: str
+    calibration: str = "tight"
+    promises: dict | None = None
+    more: dict | None = None
+
+
+class Ready(NamedTuple):
+    """A release that nothing can refuse any more, but the ledger."""
+
+    terms: Terms
+    scale: Any
+    note: str  #: on numerics, for the record
+    draw: Callable[[Any], Any]  #: one value for private records, compiled
+
+
+class Home(NamedTuple):
+    """A law and its clipped records, carried to where the public centre is the origin, and the way back for values."""
+
+    law: Any
+    records: Any
+    back: Callable[[Any], Any]
+
+
+class Law(abc.ABC):
+    """The law of a release of n records; private records enter its methods as arguments only.
+
+    Attributes:
+        terms: `Terms`; None within programs.
+        scale: of the noise; `dataclasses.replace` gives the same law with another.
+        support: the ball outside which nothing is released, or None.
+        grid: how it is released in integers: of the shape of records a `Ready`; None where it is not.
+    """
+
+    terms: Any
+    scale: Any
+    support: Any
+    grid: Any
+
+    @abc.abstractmethod
+    def ready(self, shape: jax.ShapeDtypeStruct) -> Callable[[Any], Any]:
+        """What draws one value for records of this shape, in double precision, from the system's entropy.
+
+        All that can be refused is refused here, and all is compiled, before the release is charged; no record is seen.
+        """
+
+    @abc.abstractmethod
+    def simulate(self, key: jax.Array, records, num: int) -> jax.Array:
+        """``num`` independent draws, reproducible from ``key``; records as the domain gives them."""
+
+    @abc.abstractmethod
+    def log_density(self, x, records) -> jax.Array:
+        """Unnormalised log density of a release at ``x``, minus infinity outside the support."""
+
+
+class PointLaw(Law):
+    """A law of values near points of a ball, which replicates can share: they clip and average records themselves."""
+
+    ball: GeodesicBall
+
+    @abc.abstractmethod
+    def check(self) -> None:
+        """Raise ValueError where double precision cannot hold the draws."""
+
+    @abc.abstractmethod
+    def clipped(self, data) -> jax.Array:
+        """The records that the theorems are about."""
+
+    @abc.abstractmethod
+    def at_home(self, data) -> Home:
+        """This law and its clipped records at home: precision depends on the radius, not on the centre."""
+
+    @abc.abstractmethod
+    def center(self, points) -> jax.Array | None:
+        """The statistic of clipped records that draws are made around, if they are made around one."""
+
+    @abc.abstractmethod
+    def draws(self, key: jax.Array, points, center, num: int, block: int | None) -> Draws:
+        """Draws for clipped records, which may be `WeightedRecords`; ``center`` is what `center` gives for them."""
+
+    @abc.abstractmethod
+    def as_point(self, value) -> tuple[Any, jax.Array]:
+        """The point of the manifold that a value stands for, and whether there is one."""

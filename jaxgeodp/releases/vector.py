@@ -1,0 +1,163 @@
+"""Laws that add noise to a vector and map the sum back: exact, loop-free, in time that data cannot change.
+
+A `Summary` says which vector summarises the data, and how a vector becomes a value.
+"""
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.law import Home, PointLaw, Ready, Terms
+from jaxgeodp.releases.noise import Noise
+from jaxgeodp.samplers.rejection import Draws
+
+#: For `Terms`.
+TIMING = "the number of steps does not depend on the data"
+
+
+class Summary(abc.ABC):
+    """A vector of data and the way back to values. A subclass is a frozen (hashable) dataclass."""
+
+    @abc.abstractmethod
+    def clipped(self, ball: GeodesicBall, data) -> jax.Array:
+        """Raw records, each brought into the ball."""
+
+    @abc.abstractmethod
+    def carried(self, ball: GeodesicBall, data) -> tuple[GeodesicBall, jax.Array, Callable, Callable]:
+        """Where the vector is computed: ball and clipped records there, the way there for a value, and the way back."""
+
+    @abc.abstractmethod
+    def center(self, ball: GeodesicBall, points) -> jax.Array | None:
+        """The Frechet mean, where the vector is computed from it."""
+
+    @abc.abstractmethod
+    def location(self, ball: GeodesicBall, points, center) -> jax.Array:
+        """The vector of clipped records, which may be `WeightedRecords`, and their ``center``."""
+
+    @abc.abstractmethod
+    def to_value(self, ball: GeodesicBall, vector) -> jax.Array:
+        """What is released for a vector."""
+
+    @abc.abstractmethod
+    def to_vector(self, ball: GeodesicBall, x) -> tuple[jax.Array, jax.Array | float]:
+        """The vector of a value, and the log of the volume that `to_value` gives to a unit of vectors there."""
+
+    @abc.abstractmethod
+    def as_point(self, ball: GeodesicBall, value) -> tuple[Any, jax.Array]:
+        """See `PointLaw.as_point`."""
+
+
+def at_home(ball: GeodesicBall, data):
+    """`Summary.carried` where an isometry carries the centre to the origin."""
+    return ball.at_home, ball.clip_to_home(data), ball.to_home, ball.from_home
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "grid")):
+    """See the module docstring."""
+
+    summary: Summary
+    noise: Noise
+    ball: GeodesicBall
+    scale: float
+    terms: Terms
+    grid: Callable[[jax.ShapeDtypeStruct], Ready] | None = None
+    support = None
+
+    def check(self):
+        """Nothing to refuse."""
+
+    def ready(self, shape):
+        """See `Law.ready`."""
+        program = compiled_ahead(self.terms.mechanism, _simulate, self, public_key(), shape, num=1)
+        return lambda records: np.asarray(program(self, system_key(), records))[0]
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`."""
+        return _simulate(self, key, records, num=num)
+
+    def log_density(self, x, records):
+        """With respect to the volume measure where the noise is on a manifold.
+
+        Raises:
+            ValueError: several noise vectors give the same value (positive curvature), or the value is projected.
+        """
+        ball, points, there, _ = self.summary.carried(self.ball, records)
+        law = dataclasses.replace(self, ball=ball)
+        vector, log_volume = self.summary.to_vector(ball, there(x))
+        return self.noise.log_density((vector - law.location(points, law.center(points))) / self.scale) - log_volume
+
+    def clipped(self, data):
+        """See `PointLaw.clipped`."""
+        return self.summary.clipped(self.ball, data)
+
+    def at_home(self, data):
+        """See `PointLaw.at_home`."""
+        ball, points, _, back = self.summary.carried(self.ball, data)
+        return Home(dataclasses.replace(self, ball=ball), points, back)
+
+    def center(self, points):
+        """See `Summary.center`."""
+        return self.summary.center(self.ball, points)
+
+    def location(self, points, center) -> jax.Array:
+        """See `Summary.location`."""
+        return self.summary.location(self.ball, points, center)
+
+    def draws(self, key, points, center, num, block):
+        """See `PointLaw.draws`."""
+        location = self.location(points, center)
+        location = jnp.where(jnp.isfinite(location), location, 0.0)  # before the noise, whose law must be that around 0
+        noise = self.noise.draw(key, num, location.shape[0], location.dtype)
+        scale = jnp.asarray(self.scale, location.dtype)
+        values = jax.vmap(lambda z: self.summary.to_value(self.ball, location + scale * z))(noise)
+        return Draws(values, jnp.ones(()), jnp.int32(num), jnp.asarray(True))
+
+    def as_point(self, value):
+        """See `Summary.as_point`."""
+        return self.summary.as_point(self.ball, value)
+
+
+@functools.partial(jax.jit, static_argnames="num")
+def _simulate(law, key, records, num):
+    home, points, back = law.at_home(records)
+    return home.draws(key, points, home.center(points), num, None).mapped(back).points
+
+
+def vector_law(
+    mechanism, n: int, summary: Summary, noise: Noise, sensitivity: Sensitivity, strength: float, statistic: str
+) -> VectorLaw:
+    """The law with the scale that the noise's theorem asks for.
+
+    Args:
+        mechanism: with a ball; its name is for records and messages.
+        n: number of records.
+        summary, noise: see their classes.
+        sensitivity: how far one record can move the vector, in the norm that the noise's theorem speaks of.
+        strength: epsilon or mu.
+        statistic: for records.
+    """
+    terms = Terms(
+        mechanism=type(mechanism).__name__,
+        statistic=statistic,
+        n=n,
+        strength=strength,
+        guarantee=mechanism.guarantee,
+        sensitivity=sensitivity.value,
+        formula=sensitivity.formula,
+        theorem=noise.theorem,
+        sampler={"name": f"{noise.name} noise added to a vector", "exactness": "exact up to floating point"},
+        timing=TIMING,
+    )
+    return VectorLaw(summary, noise, mechanism.ball, sensitivity.value / strength, terms)
