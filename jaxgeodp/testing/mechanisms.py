@@ -250,7 +250,9 @@ def _log_density(mechanism, n) -> Callable | None:
 
     def density(points, data):
         num = len(points)
-        blocks = np.resize(np.asarray(points), (-(-num // _BLOCK) * _BLOCK, *manifold.shape)).reshape(-1, _BLOCK, *manifold.shape)
+        blocks = np.resize(np.asarray(points), (-(-num // _BLOCK) * _BLOCK, *manifold.shape)).reshape(
+            -1, _BLOCK, *manifold.shape
+        )
         return np.concatenate([_densities(_Itself(mechanism), block, data) for block in blocks])[:num]
 
     return density
@@ -348,7 +350,9 @@ def _check_losses(guarantee, name, own, other, margin):
     for epsilon, delta in _pairs(guarantee):
         excess = np.maximum(-np.expm1(epsilon + margin - own), 0.0)
         least = float(np.mean(excess) - _STANDARD_ERRORS * np.std(excess) / math.sqrt(_DRAWS))
-        assert least <= delta, f"neighbours ({name}) need delta >= {least:.4g} at epsilon {epsilon:.4g}, not {delta:.4g}"
+        assert least <= delta, (
+            f"neighbours ({name}) need delta >= {least:.4g} at epsilon {epsilon:.4g}, not {delta:.4g}"
+        )
 
 
 def _pairs(guarantee) -> Sequence[tuple[float, float]]:

@@ -35,8 +35,13 @@ def unit_vectors(dim: int, num: int, seed: int) -> np.ndarray:
 
 
 def has_points(statistic, ball: GeodesicBall) -> bool:
-    """Whether records are points of the manifold: where nothing else is said, they are."""
-    return statistic is None or tuple(statistic.datum_shape(ball.manifold)) == tuple(ball.manifold.shape)
+    """Whether records are points that are clipped into the ball: where nothing else is said, they are."""
+    if statistic is None:
+        return True
+    if tuple(statistic.datum_shape(ball.manifold)) != tuple(ball.manifold.shape):
+        return False
+    outside = points_at(ball, 1.5 * np.eye(ball.manifold.dim)[:1])
+    return bool(ball.contains(clipped(statistic, ball, outside)[0]))
 
 
 def clipped(statistic, ball: GeodesicBall, data) -> jax.Array:

@@ -72,7 +72,7 @@ def release_record(mechanism):
     statistic, ball, n = statistic_of(mechanism), mechanism.ball, enough(mechanism)
     releases = [mechanism.release(ordinary_records(statistic, ball, n, seed)) for seed in (0, 1)]
     for release in releases:
-        record = json.loads(release.to_json())
+        record = _from_json(release)
         missing = [key for key in _KEYS if key not in record]
         assert not missing, f"the record lacks {', '.join(missing)}"
         value = np.asarray(record["value"])
@@ -140,7 +140,9 @@ def releases_follow_simulation(mechanism):
         ("largest coordinate", lambda rows: rows[:, axis]),
     ):
         found = kolmogorov_distance(score(values), score(draws))
-        assert found <= most, f"releases and draws differ in their {name}: {found:.3f} apart, at most {most:.3f} by chance"
+        assert found <= most, (
+            f"releases and draws differ in their {name}: {found:.3f} apart, at most {most:.3f} by chance"
+        )
 
 
 RELEASE_LAWS: dict[str, Callable] = {
@@ -168,6 +170,13 @@ def _outcome(mechanism, data) -> str:
     finite = "a finite value" if np.all(np.isfinite(value)) else "a value that is not finite"
     heard = ", ".join(str(warning.message) for warning in caught) or "no warning"
     return f"released {finite} of shape {value.shape} and type {value.dtype}, {heard}, {public}"
+
+
+def _from_json(release) -> dict:
+    try:
+        return json.loads(release.to_json())
+    except (TypeError, ValueError) as error:
+        raise AssertionError(f"the record is no JSON: {error}") from error
 
 
 def _rows(array):
