@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 from scipy.special import expit
 
 from jaxgeodp.checks import InputError
@@ -139,10 +139,9 @@ def clipped_records(mechanism):
             raw = jnp.asarray(np.append(rest[:-1], record[None], axis=0))
             pair = raw, clipped(statistic, ball, raw)
             if density is None:
-                values = [mechanism.simulate(jax.random.key(3), data, 16) for data in pair]
+                values = [mechanism.simulate(jax.random.key(3), data, _DRAWS) for data in pair]
             else:
-                draws = mechanism.simulate(jax.random.key(3), jnp.asarray(rest), 16)
-                values = [density(draws, data) for data in pair]
+                values = [density(points, data) for data in pair]
             same = np.allclose(values[0], values[1], rtol=1e-5, atol=1e-5)
             assert same, f"a record {name} counts otherwise than the one that it is clipped to"
 
@@ -151,8 +150,8 @@ def draws_follow_the_density(mechanism):
     """The draws of simulate have the density that log_density says, up to its normalising constant.
 
     For any bijection T of coordinates z with the Jacobian J, and q the density of z, the mean of min(1, J q(Tz)/q(z))
-    under q is the mass that q and its image have in common, and so is that of T^-1: shifts and dilations T are tried. The
-    density need not be smooth, nor its constant known.
+    under q is the mass that q and its image have in common, and so is that of T^-1 with 1/J: the means must agree.
+    Shifts and dilations are tried. The density need not be smooth, nor its constant known.
     """
     with jax.enable_x64(True):
         n = enough(mechanism)
@@ -250,9 +249,7 @@ def _log_density(mechanism, n) -> Callable | None:
 
     def density(points, data):
         num = len(points)
-        blocks = np.resize(np.asarray(points), (-(-num // _BLOCK) * _BLOCK, *manifold.shape)).reshape(
-            -1, _BLOCK, *manifold.shape
-        )
+        blocks = np.resize(np.asarray(points), (-(-num // _BLOCK), _BLOCK, *manifold.shape))
         return np.concatenate([_densities(_Itself(mechanism), block, data) for block in blocks])[:num]
 
     return density
@@ -331,7 +328,7 @@ def _losses(mechanism, density, data, neighbour):
         return float(np.mean(expit(constant - first)) - np.mean(expit(second - constant)))
 
     # log Z - log Z' is where the two means agree.
-    constant = float(brentq(excess, -700.0, 700.0, xtol=1e-12))
+    constant = float(root_scalar(excess, bracket=(-700.0, 700.0), xtol=1e-12).root)
     there, here = expit(constant - first), expit(second - constant)
     slope = np.mean(there * (1.0 - there)) + np.mean(here * (1.0 - here))
     spread = math.sqrt((np.var(there) + np.var(here)) / _DRAWS)

@@ -6,6 +6,7 @@ AssertionError with what was compared. Records and points are invented with fixe
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,13 +84,13 @@ def gradient_of_the_loss(statistic, ball):
         assert bool(jnp.all(jnp.isfinite(by_autodiff))), "the loss has no finite gradient"
         assert _close(jax.vmap(manifold.to_tangent)(points, own), own), "the gradient is no tangent vector"
         longest = jnp.max(own_lengths)
-        factors = jnp.minimum(1.0, longest / jnp.where(lengths > 0, lengths, 1.0))
+        factors = jnp.minimum(1.0, longest / jnp.maximum(lengths, 1e-300))
         expected = by_autodiff * factors.reshape(-1, *(1,) * len(manifold.shape))
         assert _close(own, expected), "the gradient is not that of the loss, nor one that is cut to a common length"
 
 
 def mean_of_gradients(statistic, ball):
-    """The gradient of n records is the mean of their own: each influences its own part only. gradient_norm is its length."""
+    """The gradient of n records is the mean of what each alone has, and gradient_norm is its length."""
     with jax.enable_x64(True):
         manifold, data = ball.manifold, _clipped(statistic, ball, _N)
         gradient = jax.jit(lambda x, d: statistic.gradient(manifold, x, d))
@@ -117,7 +118,7 @@ def finite_gradients(statistic, ball):
 
 
 def gradient_sensitivity(statistic, ball):
-    """No neighbour changes the gradient by more than is declared: hostile records, and an ascent over records and points."""
+    """No neighbour changes the gradient by more than is declared: hostile records, and those that an ascent finds."""
     with jax.enable_x64(True):
         hostile = statistic.clip(ball, _hostile(statistic, ball))
         largest_change = _largest_change(statistic, ball)
@@ -150,7 +151,8 @@ def gradient_growth(statistic, ball):
 
             def at(direction, length):
                 x = manifold.project(manifold.exp(center, length * manifold.combine(direction, frame)))
-                return jnp.where(support.contains(x), statistic.gradient_norm(manifold, x, data), jnp.inf)
+                norm = statistic.gradient_norm(manifold, x, data)
+                return jax.lax.select(support.contains(x), norm, jnp.full_like(norm, jnp.inf))
 
             norms = jax.vmap(lambda u: jax.vmap(lambda t: at(u, t))(lengths))(directions)
             claimed = _values(growth, knots, lengths)
@@ -207,7 +209,7 @@ def minimizer_of_the_loss(statistic, ball):
 
 
 def minimizer_sensitivity(statistic, ball):
-    """No neighbour, of those that strain means most and of random ones, moves the minimiser by more than is declared."""
+    """No neighbour, of those that strain means and others at the rim, moves the minimiser by more than is declared."""
     with jax.enable_x64(True):
         manifold = ball.manifold
         if _minimizer(statistic, ball, _clipped(statistic, ball, _N)) is None:
@@ -335,7 +337,7 @@ def _largest_change(statistic, ball):
     return largest
 
 
-def _values(growth, knots, lengths):
+def _values(growth: Any, knots, lengths) -> jax.Array:
     """A growth bound at ``lengths``, in whichever form it comes."""
     if hasattr(growth, "lines"):
         values, slopes = growth.lines(knots[:-1], knots[1:])
