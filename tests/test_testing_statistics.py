@@ -31,8 +31,9 @@ def ball(manifold, radius):
 
 
 PRINCIPAL = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
-CASES = [(FrechetMean(), ball(Sphere(2), 0.5))]
+CASES = [(FrechetMean(), ball(Euclidean(1), 0.5))]
 CASES += exhaustive(
+    (FrechetMean(), ball(Sphere(2), 0.5)),
     (PRINCIPAL, ball(Sphere(2), 0.7)),
     (FrechetMean(), ball(SPD(2), 1.0)),
     (FrechetMean(), ball(Hyperbolic(2), 0.8)),

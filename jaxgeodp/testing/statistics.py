@@ -343,7 +343,8 @@ def _values(growth: Any, knots, lengths) -> jax.Array:
         values, slopes = growth.lines(knots[:-1], knots[1:])
         cell = jnp.clip(jnp.searchsorted(knots, lengths, side="right") - 1, 0, len(knots) - 2)
         return values[cell] + slopes[cell] * (lengths - knots[cell])
-    return jax.vmap(growth)(lengths) if callable(growth) else growth * lengths
+    values: Any = jax.vmap(growth)(lengths) if callable(growth) else growth * lengths
+    return values
 
 
 def _minimizer(statistic, ball, data):
