@@ -28,6 +28,7 @@ _DRAWS = 20_000
 _STANDARD_ERRORS = 6.0
 # For comparisons of numbers that rounding alone may part.
 _TOLERANCE = 1e-6
+_HUGE = 1e100
 # Draws whose density is evaluated at a time.
 _BLOCK = 1000
 
@@ -129,13 +130,18 @@ def support_of_the_density(mechanism):
 
 
 def clipped_records(mechanism):
-    """A record outside the ball counts as the one that it is clipped to, and one that is no record as well."""
+    """A record outside the ball counts as the one that it is clipped to, and one with NaN as well.
+
+    Infinities may count as any record: what they come to in floating point need not be what `clip` makes of them.
+    """
     with jax.enable_x64(True):
         n = enough(mechanism)
         statistic, ball = statistic_of(mechanism), mechanism.ball
         rest, points = ordinary_records(statistic, ball, n), ordinary_records(None, ball, 16)
         density = _log_density(mechanism, n)
         for name, record in hostile_records(statistic, ball).items():
+            if np.any(np.abs(record) > _HUGE):
+                continue
             raw = jnp.asarray(np.append(rest[:-1], record[None], axis=0))
             pair = raw, clipped(statistic, ball, raw)
             if density is None:
