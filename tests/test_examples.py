@@ -13,14 +13,19 @@ import jax
 import pytest
 import typer.main
 
-import jaxgeodp.testing
 from jaxgeodp.cli.app import app
 from jaxgeodp.experiments.sweep import read_sweep
+from jaxgeodp.testing import manifolds, mechanisms, statistics
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = sorted(page for folder in (ROOT, ROOT / "docs", ROOT / "benchmarks") for page in folder.glob("*.md"))
 MODULES_WITH_EXAMPLES = sorted(path for path in ROOT.glob("jaxgeodp/**/*.py") if ">>> " in path.read_text())
-QUICK_LAWS = ("points_belong", "inner_product", "exp_at_zero")
+# tests/test_testing*.py have all laws.
+QUICK_LAWS = {
+    (manifolds, "LAWS"): ("points_belong", "inner_product", "exp_at_zero"),
+    (mechanisms, "MECHANISM_LAWS"): ("public_numbers", "charges"),
+    (statistics, "STATISTIC_LAWS"): ("mean_of_gradients", "minimizer_sensitivity"),
+}
 COMMAND = typer.main.get_command(app)
 
 
@@ -64,8 +69,11 @@ def with_blocks(language):
 
 
 @pytest.fixture(autouse=True)
-def as_a_user_has_it(tmp_path, monkeypatch):
+def as_a_user_has_it(tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    if not request.config.getoption("--exhaustive"):
+        for (module, name), quick in QUICK_LAWS.items():
+            monkeypatch.setattr(module, name, {law: getattr(module, name)[law] for law in quick})
     with jax.enable_x64(False):
         yield
 
@@ -82,10 +90,8 @@ def test_examples_of_docstrings(path):
 
 
 @pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
-def test_python_of_pages(page, request, monkeypatch):
+def test_python_of_pages(page):
     """The blocks of a page are one program, from top to bottom."""
-    if not request.config.getoption("--exhaustive"):  # tests/test_testing.py has all laws, on another manifold
-        monkeypatch.setattr(jaxgeodp.testing, "LAWS", {law: jaxgeodp.testing.LAWS[law] for law in QUICK_LAWS})
     names = {"__name__": "__main__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * (line - 1) + code, name_of(page), "exec"), names)

@@ -284,7 +284,7 @@ def test_the_domain_of_minimal_geodesics_is_respected():
 
 
 def test_double_precision_is_checked_where_it_is_not_turned_on(monkeypatch):
-    monkeypatch.setattr("jaxgeodp.testing.LAWS", {"shapes_and_dtypes": LAWS["shapes_and_dtypes"]})
+    monkeypatch.setattr("jaxgeodp.testing.manifolds.LAWS", {"shapes_and_dtypes": LAWS["shapes_and_dtypes"]})
     with jax.enable_x64(False):
         check_manifold(Euclidean(1))
         assert not jax.config.jax_enable_x64

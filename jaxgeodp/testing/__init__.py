@@ -1,0 +1,7 @@
+"""Laws that manifolds, statistics and mechanisms obey, to put your own through."""
+
+from jaxgeodp.testing.manifolds import LAWS, check_manifold
+from jaxgeodp.testing.mechanisms import MECHANISM_LAWS, check_mechanism
+from jaxgeodp.testing.statistics import STATISTIC_LAWS, check_statistic
+
+__all__ = ["LAWS", "MECHANISM_LAWS", "STATISTIC_LAWS", "check_manifold", "check_mechanism", "check_statistic"]
