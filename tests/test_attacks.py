@@ -24,6 +24,7 @@ from jaxgeodp import (
     LaplaceMechanism,
     Ledger,
     PlanarShapes,
+    Product,
     PureDP,
     Sphere,
     Statistic,
@@ -214,6 +215,122 @@ def test_making_a_ledger_leaves_the_umask_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "umask", refused)
     Ledger(tmp_path / "budget.db", budget=PureDP(1.0))
     TangentLaplace(CAP, 1.0).release(DATA).save(tmp_path / "release.json")
+
+
+class Frame:
+    """What NumPy and the library see of a pandas frame whose columns are numbers that may be missing."""
+
+    class Kind:
+        kind = "f"
+
+    def __init__(self, rows):
+        self.rows, self.dtypes = rows, self
+        self.values = [self.Kind()] * len(rows[0])
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.rows, dtype=object)
+
+    def to_numpy(self, dtype, na_value):
+        return np.array([[na_value if x is MISSING else x for x in row] for row in self.rows], dtype)
+
+
+class NAType:
+    """As pandas writes what is missing."""
+
+    def __float__(self):
+        raise TypeError("float() argument must not be NAType")
+
+
+MISSING = NAType()
+
+
+@pytest.mark.parametrize("wrapped", [Frame, list], ids=["frame", "lists"])
+def test_one_missing_number_decides_nothing(wrapped):
+    rows = [[0.0, 0.0, 1.0]] * N
+    for last in ([0.0, 0.0, 1.0], [0.0, MISSING, 1.0]):
+        value = TangentLaplace(CAP, 40.0).release(wrapped([*rows, last])).value
+        assert np.all(np.isfinite(value))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_masked_number_in_lists_warns_nobody():
+    rows = [[0.0, 0.0, 1.0]] * N
+    TangentLaplace(CAP, 1.0).release([*rows, [0.0, np.ma.masked, 1.0]])
+
+
+@dataclasses.dataclass(frozen=True)
+class Labelled(Euclidean):
+    """A user's manifold with a field that JSON cannot hold."""
+
+    label: object = math.inf
+
+
+@pytest.mark.parametrize("label", [math.inf, len, 1j], ids=["infinity", "function", "complex"])
+def test_a_record_that_cannot_be_written_is_refused_before_the_charge(tmp_path, label):
+    ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
+    ball = GeodesicBall(Labelled(1, label), [0.0], 1.0)
+    with pytest.raises(ValueError, match="its record cannot be written as JSON"):
+        TangentLaplace(ball, 1.0).release(np.zeros((N, 1)), ledger)
+    assert ledger.account().releases == 0
+
+
+def test_a_release_is_made_where_functions_are_not_compiled(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
+    with jax.disable_jit():
+        TangentLaplace(CAP, 1.0).release(DATA, ledger)
+    assert ledger.account().releases == 1
+
+
+def test_a_draw_that_would_take_for_ever_is_refused(tmp_path):
+    """Without a bound of the growth, and a scale of 1/25,000 of the largest gradient."""
+    statistic = EmpiricalRisk(lambda x, y: -(jnp.vdot(x, y) ** 2), gradient_bound=2.0)
+    mechanism = KNGMechanism(CAP, 1.0, statistic, support_radius=0.7)
+    ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
+    with pytest.raises(ValueError, match=r"would need about 6e\+13 gradients"):
+        mechanism.release(np.tile(CAP.center, (100_000, 1)), ledger)
+    assert ledger.account().releases == 0
+
+
+def test_on_a_large_sphere_the_ambient_mean_keeps_its_noise():
+    """As above where the centre is as far from the origin as the radius of the sphere."""
+    center = 2.0**40 * np.array([0.6, 0.48, 0.64])
+    ball = GeodesicBall(Sphere(2, 2.0**-80), center, 1e-3)
+    across = np.array([0.8, -0.36, -0.48])
+    data = np.tile(ball.center, (20, 1))
+    one, other = data.copy(), data.copy()
+    one[0], other[0] = one[0] + 9e-4 * across, other[0] - 9e-4 * across
+    mechanism, key = EuclideanLaplace(ball, 1.0), jax.random.key(0)
+    locations = [law_location(mechanism, jnp.asarray(rows)) for rows in (one, other)]
+    assert float(jnp.linalg.norm(locations[0] - locations[1])) <= mechanism.sensitivity(20)
+    assert (
+        len(np.unique(np.asarray(locations[0] + mechanism.scale(20) * jax.random.normal(key, (1000, 3)))[:, 0])) > 900
+    )
+
+
+def law_location(mechanism, data):
+    law = mechanism.law(len(data))
+    return law.location(law.clipped(data), None)
+
+
+def test_a_centre_beyond_double_precision_is_refused_in_a_product_as_by_itself():
+    both = Product(Sphere(2), PLANE)
+    for length in (13.0, 16.0, 18.0, 200.0):
+        center = np.concatenate([[0.0, 0.0, 1.0], far(length, 0.3)])
+        if length <= 15.0:
+            GeodesicBall(both, center, 0.3)
+            continue
+        with pytest.raises(ValueError, match="beyond what double precision can hold"):
+            GeodesicBall(both, center, 0.3)
+
+
+@pytest.mark.parametrize("radius", [1e-7, 1e-12])
+def test_tiny_balls_are_calibrated_at_once(radius):
+    ball = GeodesicBall(Sphere(2), CAP.center, radius)
+    assert KNGMechanism(ball, 1.0).sensitivity(20) == pytest.approx(2.0 * radius / 20, rel=1e-4)
+
+
+def test_the_smallest_matrices_are_calibrated():
+    assert KNGMechanism(GeodesicBall(SPD(2), np.eye(2), 1e-20), 1.0).scale(20) == pytest.approx(1e-21)
 
 
 # Means of what is no point ---------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from jaxgeodp.checks import InputError
 _SAMPLES = 1024
 _ROUNDING = 1e-12
 _INTERVALS = 8
+_MOST_INTERVALS = 256
 
 
 @functools.lru_cache(maxsize=256)
@@ -52,6 +53,10 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
                     survivors.append((piece, piece + width))
         intervals = survivors
         if not intervals:
+            break
+        if len(intervals) > _MOST_INTERVALS:  # tiny radii: what is known so far, which Rauch's theorem then betters
+            width = intervals[0][1] - intervals[0][0]
+            target = best + 0.5 * rate * width  # no sample in an interval exceeds the best
             break
     sagitta = _second_derivative_bound(ball_radius, reach) * (2.0 * math.pi / _SAMPLES) ** 2 / 8.0
     return max(target, best) + 2.0 * sagitta + _ROUNDING

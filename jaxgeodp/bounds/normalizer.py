@@ -193,7 +193,7 @@ def _log_rim(manifold: Manifold, radius: float) -> float:
     volume = 0.0
     if lowest < 0:
         angle = radius * math.sqrt(-lowest)
-        bishop = angle - math.log(2.0 * angle) + math.log1p(-math.exp(-2.0 * angle))
+        bishop = angle - math.log(2.0 * angle) + math.log(-math.expm1(-2.0 * angle))
         volume = min(manifold.volume_growth * radius, (manifold.dim - 1) * bishop)
     return volume + (manifold.dim - 1) * math.log(radius)
 

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +37,9 @@ def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where:
 def host_array(name: str, data) -> np.ndarray:
     """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
     try:
-        array = np.asarray(data)
+        with warnings.catch_warnings():  # one about a masked element would speak of the data
+            warnings.simplefilter("ignore")
+            array = np.asarray(_without_missing(data))
     except ValueError:
         raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
     if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
@@ -61,20 +64,33 @@ def kind_of_data(array) -> str:
     return kinds.get(np.dtype(array.dtype).kind, "another type")
 
 
+def _without_missing(data):
+    """A table of pandas whose columns are numbers that may be missing, with NaN for those; other data as they are."""
+    kinds = getattr(data, "dtypes", None)  # of a series its type, of a frame those of its columns
+    kinds = [kinds] if hasattr(kinds, "kind") else getattr(kinds, "values", [])
+    nullable = any(not isinstance(kind, np.dtype) for kind in kinds) and hasattr(data, "to_numpy")
+    if nullable and all(getattr(kind, "kind", "O") in "fiu" for kind in kinds):
+        return data.to_numpy(dtype=float, na_value=math.nan)
+    return data
+
+
 def _numbers_of_lists(array):
     """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
 
+    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
+    missing, real = {"NoneType", "NAType", "NaTType"}, {"bool", "int", "float", "b", "i", "u", "f"}
+    if not kinds <= missing | real | {"complex", "c"}:
+        return array
+
     def number(value):
-        if value is None:
+        if type(value).__name__ in missing:
             return math.nan
         try:
-            return float(value)
+            return complex(value) if kinds - missing - real else float(value)
         except OverflowError:
             return math.inf if value > 0 else -math.inf
 
-    kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
-    known = kinds <= {"NoneType", "bool", "int", "float", "b", "i", "u", "f"}
-    return np.array([number(value) for value in array.flat]).reshape(array.shape) if known else array
+    return np.array([number(value) for value in array.flat]).reshape(array.shape)
 
 
 def record_count(n: int) -> int:

@@ -218,7 +218,7 @@ class CurveLaw(Law):
     """The smoothed mean plus the Gaussian process.
 
     Attributes:
-        curves: the mechanism, whose kernel, penalty, bounds and template the draws depend on; its numbers may be traced.
+        curves: the mechanism, with kernel, penalty, bounds and template; its numbers may be traced.
         n: number of records.
         shape: of one record, (J, m).
         scale: a number or (J,).

@@ -293,7 +293,7 @@ class Manifold(abc.ABC):
         """
         check_shape(self, "deviation: x", x)
         moved = jnp.max(jnp.abs(self.project(x) - x))
-        return jnp.where(moved == 0, 0.0, moved / jnp.max(jnp.abs(x)))
+        return moved / jnp.where(moved == 0, 1.0, jnp.max(jnp.abs(x)))
 
     def admissible(self, x) -> jax.Array:
         """Whether one raw data record can be projected to a point at all (finite, not degenerate)."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation
+from jaxgeodp.manifolds.manifold import Manifold, check_shape, fact, operation
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -171,6 +171,13 @@ class Product(Manifold):
     def to_tangent(self, point, v) -> jax.Array:
         """The factors' projections."""
         return self.join(*self._map("to_tangent", point, v))
+
+    def belongs(self, x, atol: float = 1e-6) -> jax.Array:
+        """Whether every part is a point."""
+        check_shape(self, "belongs: x", x)
+        return jnp.all(
+            jnp.stack([factor.belongs(part, atol) for factor, part in zip(self.manifolds, self.split(x), strict=True)])
+        )
 
     @operation
     def deviation(self, x) -> jax.Array:

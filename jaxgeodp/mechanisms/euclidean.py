@@ -8,11 +8,12 @@ import jax.numpy as jnp
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Norm
 from jaxgeodp.releases.vector import Summary, at_home, vector_law
-from jaxgeodp.statistics.records import average
+from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
 
 @final
@@ -66,7 +67,7 @@ class EuclideanLaplace(BallMechanism):
 
 @dataclasses.dataclass(frozen=True)
 class AmbientVector(Summary):
-    """A mean as a vector of the ambient space.
+    """A mean as a vector of the ambient space, from the public centre: rounding is that of the ball's size.
 
     Args:
         project: values are the nearest points of the manifold.
@@ -86,14 +87,15 @@ class AmbientVector(Summary):
 
     def to_value(self, ball, vector):
         """See `Summary.to_value`."""
-        value = ball.manifold.from_ambient(vector)
+        # The centre after the noise: at its size, if it is large, rounding would tell records apart that noise hides.
+        value = jnp.asarray(ball.center, vector.dtype) + ball.manifold.from_ambient(vector)
         return ball.manifold.project(value) if self.project else value
 
     def to_vector(self, ball, x):
         """See `Summary.to_vector`."""
         if self.project and not _is_flat(ball.manifold):
             raise InputError("EuclideanLaplace: a projected value has no simple density.")
-        return ball.manifold.to_ambient(x), 0.0
+        return from_center(ball, x), 0.0
 
     def as_point(self, ball, value):
         """A symmetric matrix may be positive definite; a vector is hardly ever a direction."""
@@ -114,7 +116,14 @@ class AmbientMean(AmbientVector):
 
     def location(self, ball, points, center):
         """See `Summary.location`."""
-        return ball.manifold.to_ambient(average(points))
+        points, weights = points_and_weights(points)
+        shifted = points - jnp.asarray(ball.center, points.dtype)
+        return ball.manifold.to_ambient(average(WeightedRecords(shifted, weights)))
+
+
+def from_center(ball: GeodesicBall, x) -> jax.Array:
+    """A point as a vector of the ambient space, from the centre."""
+    return ball.manifold.to_ambient(x - jnp.asarray(ball.center, x.dtype))
 
 
 def _is_flat(manifold):

@@ -29,6 +29,8 @@ _NORMALIZER = (
 _PAPER = "scale and support as in the paper's simulation, which its Theorem 1 does not cover"
 # Supports stay this far inside the largest for which balls are convex.
 _INSIDE = 0.999
+# Evaluations of a gradient that one release may be expected to need: some minutes.
+_MOST_GRADIENTS = 1e11
 
 
 class _Calibration(NamedTuple):
@@ -202,5 +204,20 @@ class GradientNorm(Target):
         return scale
 
     def check(self, law):
-        """See `check_representable`."""
+        """See `check_representable`; and without a bound of the growth no draw may take for ever.
+
+        With gradients of length G at most, which reach 0 somewhere and grow evenly, a share (scale/G)^dim of uniform
+        proposals is accepted, and each costs n gradients.
+        """
         check_representable(law)
+        terms, statistic = law.terms, self.statistic
+        if type(statistic).gradient_growth is not Statistic.gradient_growth:
+            return
+        largest = 0.5 * terms.n * terms.sensitivity
+        work = terms.n * max(largest / law.scale, 1.0) ** law.ball.manifold.dim
+        if work > _MOST_GRADIENTS:
+            raise InputError(
+                f"{terms.mechanism}: with n={terms.n} and epsilon={terms.strength:g} a draw would need about "
+                f"{work:.1g} gradients of single records, as {statistic.description} has no gradient_growth; give it "
+                "one, or lower n or epsilon."
+            )

@@ -81,32 +81,43 @@ def make_release(
         more: further entries of the record.
 
     Raises:
-        ValueError: the ledger refuses the charge; nothing has been drawn then.
+        ValueError: the record cannot be written, or the ledger refuses the charge; nothing has been drawn then.
         OSError: the ledger cannot be written; nothing has been drawn, or the release is lost.
     """
     if not isinstance(ledger, Ledger | None):
         raise InputError(f"{mechanism}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
     created = now()  # before the draw, whose duration may depend on the data
+
+    def recorded(value):
+        return {
+            "value": to_lists(value),
+            "guarantee": guarantee.record(theorem) | (promises or {}),
+            "mechanism": mechanism,
+            "statistic": statistic,
+            "manifold": manifold,
+            "ball": ball,
+            "n": n,
+            "sensitivity": sensitivity,
+            "scale": scale,
+            "support": support,
+            "sampler": sampler,
+            "numerics": {"dtype": str(value.dtype), "note": note},
+            "library": {"name": "jaxgeodp", "version": __version__},
+            "created": created,
+            **(more or {}),
+        }
+
+    try:
+        record_digest(recorded(np.asarray(fallback)))
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{mechanism}: its record cannot be written as JSON ({error}); let the fields of manifold, statistic and "
+            "mechanism be finite numbers, words or lists of them."
+        ) from None
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created)
     value = draw()
     value = np.where(np.all(np.isfinite(value)), value, np.asarray(fallback, value.dtype))
-    record = {
-        "value": to_lists(value),
-        "guarantee": guarantee.record(theorem) | (promises or {}),
-        "mechanism": mechanism,
-        "statistic": statistic,
-        "manifold": manifold,
-        "ball": ball,
-        "n": n,
-        "sensitivity": sensitivity,
-        "scale": scale,
-        "support": support,
-        "sampler": sampler,
-        "numerics": {"dtype": str(value.dtype), "note": note},
-        "library": {"name": "jaxgeodp", "version": __version__},
-        "created": created,
-        **(more or {}),
-    }
+    record = recorded(value)
     if ledger is not None and entry is not None:
         ledger.settle(entry, record_digest(record))
     return Release(value, record)

@@ -21,7 +21,7 @@ from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way, way_of
 
-# The attribute that marks what `checked_again` has passed.
+# The attribute that keeps what `checked_again` has made.
 _CHECKED = "_checked"
 
 
@@ -138,8 +138,9 @@ def release_in(
         more: further entries of the record, all of them public.
     """
     name = type(mechanism).__name__
-    with work_begins(), jax.enable_x64(True):
-        checked_again(mechanism)
+    # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
+    with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
+        mechanism = checked_again(mechanism)
         domain = mechanism.domain
         records = domain.records(name, host_array(name, data))
         records = records.astype(jnp.promote_types(records.dtype, jnp.float64))
@@ -171,19 +172,21 @@ def release_in(
         )
 
 
-def checked_again(mechanism) -> None:
-    """Refuse what was rebuilt without checks, as `jax.tree.map` does, and could not have been made.
+def checked_again(mechanism):
+    """The mechanism made again, which refuses what was rebuilt without checks, as `jax.tree.map` does.
 
     A mechanism is frozen, so that once is enough; what is rebuilt from its leaves is another object.
 
     Raises:
         ValueError: see the mechanism's class.
     """
-    if vars(mechanism).get(_CHECKED):
-        return
+    known = vars(mechanism).get(_CHECKED)
+    if known is not None:
+        return known
     fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism) if field.init}
     ball = fields.get("ball")
     if ball is not None:
         fields["ball"] = GeodesicBall(ball.manifold, ball.center, ball.radius)
-    type(mechanism)(**fields)
-    object.__setattr__(mechanism, _CHECKED, True)
+    made = type(mechanism)(**fields)
+    object.__setattr__(mechanism, _CHECKED, made)
+    return made

@@ -9,7 +9,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import PolarData, WishartData
 from jaxgeodp.manifolds import SPD, Sphere
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.euclidean import AmbientVector
+from jaxgeodp.mechanisms.euclidean import AmbientVector, from_center
 from jaxgeodp.privacy.guarantee import NotProven
 from jaxgeodp.releases.noise import Norm
 from jaxgeodp.releases.vector import vector_law
@@ -63,7 +63,7 @@ class EmbeddedFrechetMean(AmbientVector):
 
     def location(self, ball, points, center):
         """The mean."""
-        return ball.manifold.to_ambient(center)
+        return from_center(ball, center)
 
 
 def laplace_at_radius(ball: GeodesicBall, n: int, epsilon: float) -> float:
