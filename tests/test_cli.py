@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import jax
-import jaxlib
 import numpy as np
 import pytest
 from strategies import exhaustive
@@ -361,7 +360,7 @@ def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
         answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         assert answer.stderr == "" and answer.stdout.startswith("Wrote ")
         (folder,) = (tmp_path / "cache" / "jaxgeodp" / "compiled").iterdir()
-        assert folder.name.startswith(f"jaxlib-{jaxlib.__version__}-") and any(folder.glob("*-cache"))
+        assert any(folder.glob("*-cache"))
 
 
 @pytest.mark.exhaustive  # .ci/run runs the demo

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from jaxgeodp import datasets, plotting
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domain import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
@@ -46,7 +46,6 @@ def demo(
     with one_sentence_errors():
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
-        use_compilation_cache()
         with quiet_libraries():
             _run(out)
 

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.cli.cache import nothing_new
 from jaxgeodp.cli.face_pictures import draw_faces
 from jaxgeodp.cli.frame import record_room, say, shown
 from jaxgeodp.cli.progress import progress_bar
@@ -81,7 +82,7 @@ def process_folder(call: FolderCall) -> None:
         _draw_face(out / "template.png", "template (public)", public.curves, public)
     described, triangles = _described(call, public), file_triangles(call.template)
     with _place(call, out, public) as write:
-        with progress_bar("faces", len(files)) as advance:
+        with nothing_new(), progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
                 nose,
