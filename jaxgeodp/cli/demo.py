@@ -54,19 +54,21 @@ def _run(out: pathlib.Path) -> None:
     """Release, draw and record everything into the folder ``out``."""
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    shapes = _shape_study()
-    covariances = _covariance_study()
+    with OUTPUT.status("Making shapes and matrices of digits; compiling their means ..."):
+        shapes = _shape_study()
+        covariances = _covariance_study()
     total = 2 * len(_MECHANISMS) * len(EPSILONS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=OUTPUT, transient=True) as progress:
-        task = progress.add_task("private releases", total=total)
+        task = progress.add_task("private releases; the first of a kind is compiled", total=total)
         for study in (shapes, covariances):
             for name, mechanism in _MECHANISMS.items():
                 for epsilon in EPSILONS:
                     study.release(name, mechanism, epsilon, out)
                     progress.advance(task)
-    _draw_shapes(shapes, out / "shapes.png")
-    _draw_covariances(covariances, out / "covariances.png")
+    with OUTPUT.status("Drawing pictures ..."):
+        _draw_shapes(shapes, out / "shapes.png")
+        _draw_covariances(covariances, out / "covariances.png")
     _report(shapes, covariances, out, time.perf_counter() - started)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.cache import nothing_new
 from jaxgeodp.cli.face_pictures import draw_faces
-from jaxgeodp.cli.frame import record_room, say, shown
+from jaxgeodp.cli.frame import OUTPUT, record_room, say, shown
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
@@ -69,8 +69,9 @@ def process_folder(call: FolderCall) -> None:
     check_numerics("face", call.numerics)
     files, own = _files(call)
     out, private = _places(call)
-    public = _template(call)
-    design = _design(call, public, len(files), mu)
+    with OUTPUT.status("Reading the template; designing the release with public faces ..."):
+        public = _template(call)
+        design = _design(call, public, len(files), mu)
     if not call.prepare:
         _check_noise(design.mechanism, len(files), call.force)
         if call.ledger is not None:
@@ -102,9 +103,11 @@ def process_folder(call: FolderCall) -> None:
         if write is None:
             say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
-        release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
-        write(release.to_json())
-    draw_release(out / _RECORD, out, public)
+        with OUTPUT.status("Compiling and releasing ..."):
+            release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
+            write(release.to_json())
+    with OUTPUT.status("Drawing the face ..."):
+        draw_release(out / _RECORD, out, public)
     say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 

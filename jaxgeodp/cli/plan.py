@@ -36,7 +36,7 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
-        with OUTPUT.status("Simulating ..."), quiet_libraries():
+        with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
             plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
     rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
