@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-from scipy import ndimage
 
 from jaxgeodp.checks import InputError
 
@@ -210,6 +209,7 @@ def _draw_template(digit: int) -> np.ndarray:
 def _outer_contour(image: np.ndarray) -> np.ndarray | None:
     """Return the longest contour (v + 1, 2), closed, counter-clockwise, from its start; None if none."""
     from contourpy import contour_generator
+    from scipy import ndimage
 
     if not np.all(np.isfinite(image)):
         return None

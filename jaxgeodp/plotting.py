@@ -1,11 +1,12 @@
 """Pictures of points: outlines and symmetric matrices, drawn on given Matplotlib axes."""
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 
 def draw_outline(axes, landmarks, reference=None, **line) -> None:
     """Draw a smooth closed curve through landmarks (k, 2), turned onto a ``reference`` (k, 2) if given."""
+    from scipy.interpolate import CubicSpline
+
     points = np.asarray(landmarks, float) @ np.array([1.0, 1j])
     points = points - points.mean()
     points = points / np.linalg.norm(points)

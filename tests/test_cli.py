@@ -8,7 +8,6 @@ import subprocess
 import sys
 
 import jax
-import jaxlib
 import numpy as np
 import pytest
 from strategies import exhaustive
@@ -349,19 +348,32 @@ def test_only_our_own_words_are_printed(tmp_path, monkeypatch, kind):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_second_run_is_as_quiet_as_the_first(tmp_path):
+ON_A_LINE = ("--manifold", "euclidean", "--size", 1, "--radius", 0.5, "--epsilon", 1, "--n", 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite"), "Wrote "),
+        (("audit", *ON_A_LINE, "--mechanism", "tangent", "--draws", 1000), "TangentLaplace on "),
+        *exhaustive(
+            (("simulate", *ON_A_LINE, "--mechanism", "tangent", "--replicates", 10), "mean "),
+            (("plan", *ON_A_LINE, "--draws", 10), "mechanism "),
+        ),
+    ],
+)
+def test_a_second_run_is_as_quiet_as_the_first(tmp_path, arguments, said):
     """Programs from the compilation cache must not make XLA print warnings."""
     np.save(tmp_path / "data.npy", directions())
     ours = "TF_CPP_MIN_LOG_LEVEL", "JAX_COMPILATION_CACHE_DIR"
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
-    arguments = release_arguments(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, "--overwrite")
     command = [sys.executable, "-c", "from jaxgeodp.cli import main; main()", *map(str, arguments)]
     for _ in range(2):
-        answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        assert answer.stderr == "" and answer.stdout.startswith("Wrote ")
+        answer = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert answer.stderr == "" and answer.stdout.strip().startswith(said)
         (folder,) = (tmp_path / "cache" / "jaxgeodp" / "compiled").iterdir()
-        assert folder.name.startswith(f"jaxlib-{jaxlib.__version__}-") and any(folder.glob("*-cache"))
+        assert any(folder.glob("*-cache"))
 
 
 @pytest.mark.exhaustive  # .ci/run runs the demo

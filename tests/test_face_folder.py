@@ -14,7 +14,7 @@ import trimesh
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import app
+from jaxgeodp.cli import app, face_folder
 from jaxgeodp.faces import folder as folder_module
 from jaxgeodp.faces.landmarks import Landmarks, read_landmarks
 from jaxgeodp.faces.report import clipped_shares
@@ -371,6 +371,18 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
     assert code == 1 and "No space left on device" in text
     assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["template.png"]
+
+
+def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypatch):
+    seconds = []
+
+    def process(*_):
+        seconds.append(jax.config.values["jax_persistent_cache_min_compile_time_secs"])
+        raise InputError("enough")
+
+    monkeypatch.setattr(face_folder, "process_faces", process)
+    assert call(meshes, public, "--prepare", "--norm-bound", 1e-4) == (2, "Error: enough")
+    assert seconds == [float("inf")]
 
 
 def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, public, tmp_path, monkeypatch):

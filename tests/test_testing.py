@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -288,3 +289,24 @@ def test_double_precision_is_checked_where_it_is_not_turned_on(monkeypatch):
     with jax.enable_x64(False):
         check_manifold(Euclidean(1))
         assert not jax.config.jax_enable_x64
+
+
+TESTING = sys.modules[check_manifold.__module__]
+
+
+def test_a_long_check_says_once_what_it_does_on_the_error_stream(monkeypatch, capsys):
+    monkeypatch.setattr(TESTING, "LAWS", {"one": lambda *_: None, "two": lambda *_: None})
+    check_manifold(Sphere(2), ["float32"])
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(TESTING, "_PATIENCE", -1.0)
+    check_manifold(Sphere(2), ["float32"])
+    line = "check_manifold: compiling and checking one (float32); this may take a minute\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_a_check_shows_its_laws_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(TESTING, "LAWS", {"one": lambda *_: None})
+    check_manifold(Sphere(2), ["float32"])
+    said = capsys.readouterr()
+    assert said.out == "" and "checking one (float32)" in said.err

@@ -11,7 +11,6 @@ import functools
 import math
 
 import numpy as np
-from scipy.special import betainc, log_ndtr
 
 _ROUNDING = 1e-8
 _ROUNDS = 24
@@ -139,6 +138,8 @@ def gaussian_mu(space: Space, delta: float, sigma: float, guess: float, step: fl
 
 def log_deltas(mu: float, epsilons):
     """Logarithms of the delta of mu-GDP at many epsilons, to about 1e-9."""
+    from scipy.special import log_ndtr
+
     c = epsilons / mu - mu / 2.0
     first = log_ndtr(-c)
     return first + np.log(-np.expm1(np.minimum(epsilons + log_ndtr(-c - mu) - first, -1e-300)))
@@ -219,6 +220,8 @@ def _radii(space, sigma, reach, step):
 
 def _radial_masses(space, sigma, edges):
     """Logs of the probabilities of the cells, and of a bound of what lies beyond the last edge."""
+    from scipy.special import log_ndtr
+
     half = 0.5 * np.diff(edges)[:, None]
     t = edges[:-1, None] + half * (1.0 + _NODES)
     logs = np.logaddexp.reduce(-0.5 * (t / sigma) ** 2 + space.log_area(t) + np.log(half * _WEIGHTS), axis=1)
@@ -234,6 +237,8 @@ def _radial_masses(space, sigma, edges):
 
 def _log_beyond(space, sigma, t):
     """Log of a bound of the unnormalised mass beyond t, by sinh x <= e^x/2."""
+    from scipy.special import log_ndtr
+
     a = space.dim - 1
     normal = 0.5 * math.log(2.0 * math.pi) + math.log(sigma) + float(log_ndtr(-(t / sigma - a * sigma)))
     return 0.5 * (a * sigma) ** 2 + normal - a * math.log(2.0)
@@ -241,6 +246,8 @@ def _log_beyond(space, sigma, t):
 
 def _angles(space, step):
     """Edges of the angular cells and logs of their shares."""
+    from scipy.special import betainc
+
     if space.dim == 1:
         return np.array([0.0, 0.0, math.pi]), np.log([0.5, 0.5])
     angles = np.linspace(0.0, math.pi, math.ceil(math.pi * math.sqrt(space.dim) / step) // 2 * 2 + 1)

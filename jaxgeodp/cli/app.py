@@ -9,9 +9,10 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.cli.audit import audit
+from jaxgeodp.cli.cache import keep_compiled_programs
 from jaxgeodp.cli.demo import demo
 from jaxgeodp.cli.face import face
-from jaxgeodp.cli.frame import robust_output
+from jaxgeodp.cli.frame import one_sentence_errors, robust_output
 from jaxgeodp.cli.info import info
 from jaxgeodp.cli.ledger import ledger_app
 from jaxgeodp.cli.plan import plan
@@ -50,4 +51,5 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    pass
+    with one_sentence_errors():
+        keep_compiled_programs()

@@ -7,7 +7,7 @@ import typer
 from rich.progress import Progress
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
@@ -50,11 +50,10 @@ def audit(
             raise InputError(f"--mechanism {mechanism} needs --{parameter} and no other privacy parameter.")
         if not 0.0 < level < 0.5:
             raise InputError(f"--level must be a number above 0 and below 0.5, got {level:g}.")
-        use_compilation_cache()
-        space = manifold_named(manifold, size)
-        chosen = mechanism_named(mechanism, GeodesicBall(space, space.origin, radius), given, calibration)
         found = {}
         with quiet_libraries():
+            space = manifold_named(manifold, size)
+            chosen = mechanism_named(mechanism, GeodesicBall(space, space.origin, radius), given, calibration)
             pairs = adversarial_neighbours(chosen.ball, n)
         with quiet_libraries(), Progress(console=OUTPUT, transient=True) as bar:
             task = bar.add_task("Drawing", total=2 * draws * len(pairs))

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from jaxgeodp import datasets, plotting
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds import SPD, PlanarShapes
 from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
@@ -46,7 +46,6 @@ def demo(
     with one_sentence_errors():
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
-        use_compilation_cache()
         with quiet_libraries():
             _run(out)
 
@@ -55,19 +54,21 @@ def _run(out: pathlib.Path) -> None:
     """Release, draw and record everything into the folder ``out``."""
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    shapes = _shape_study()
-    covariances = _covariance_study()
+    with OUTPUT.status("Making shapes and matrices of digits; compiling their means ..."):
+        shapes = _shape_study()
+        covariances = _covariance_study()
     total = 2 * len(_MECHANISMS) * len(EPSILONS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=OUTPUT, transient=True) as progress:
-        task = progress.add_task("private releases", total=total)
+        task = progress.add_task("private releases; the first of a kind is compiled", total=total)
         for study in (shapes, covariances):
             for name, mechanism in _MECHANISMS.items():
                 for epsilon in EPSILONS:
                     study.release(name, mechanism, epsilon, out)
                     progress.advance(task)
-    _draw_shapes(shapes, out / "shapes.png")
-    _draw_covariances(covariances, out / "covariances.png")
+    with OUTPUT.status("Drawing pictures ..."):
+        _draw_shapes(shapes, out / "shapes.png")
+        _draw_covariances(covariances, out / "covariances.png")
     _report(shapes, covariances, out, time.perf_counter() - started)
 
 

@@ -13,8 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.cli.cache import nothing_new
 from jaxgeodp.cli.face_pictures import draw_faces
-from jaxgeodp.cli.frame import record_room, say, shown
+from jaxgeodp.cli.frame import OUTPUT, record_room, say, shown
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
@@ -68,8 +69,9 @@ def process_folder(call: FolderCall) -> None:
     way_of("face", 0.0, call.numerics)  # refuses an unknown word before any mesh is read
     files, own = _files(call)
     out, private = _places(call)
-    public = _template(call)
-    design = _design(call, public, len(files), mu)
+    with OUTPUT.status("Reading the template; designing the release with public faces ..."):
+        public = _template(call)
+        design = _design(call, public, len(files), mu)
     if not call.prepare:
         _check_noise(design.mechanism, len(files), call.force)
         if call.ledger is not None:
@@ -81,7 +83,7 @@ def process_folder(call: FolderCall) -> None:
         _draw_face(out / "template.png", "template (public)", public.curves, public)
     described, triangles = _described(call, public), file_triangles(call.template)
     with _place(call, out, public) as write:
-        with progress_bar("faces", len(files)) as advance:
+        with nothing_new(), progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
                 nose,
@@ -101,9 +103,11 @@ def process_folder(call: FolderCall) -> None:
         if write is None:
             say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
-        release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
-        write(release.to_json())
-    draw_release(out / _RECORD, out, public)
+        with OUTPUT.status("Compiling and releasing ..."):
+            release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
+            write(release.to_json())
+    with OUTPUT.status("Drawing the face ..."):
+        draw_release(out / _RECORD, out, public)
     say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 

@@ -1,19 +1,15 @@
-"""What surrounds every command: errors of one sentence, the compilation cache, quiet libraries.
+"""What surrounds every command: errors of one sentence, quiet libraries.
 
 Exit codes: 0 done, 1 failed, 2 bad usage. An error is one sentence: what is wrong, where, what to do; it never
 contains a private value.
 """
 
 import contextlib
-import hashlib
 import os
 import pathlib
-import platform
 import sys
 import warnings
 
-import jax
-import jaxlib.version
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -111,27 +107,6 @@ def _same(out, path):
     if out.exists() and path.exists():
         return out.samefile(path)
     return os.path.realpath(out) == os.path.realpath(path)
-
-
-def use_compilation_cache() -> None:
-    """Keep compiled programs between runs (they contain no data: data are arguments, not constants)."""
-    if jax.config.values["jax_compilation_cache_dir"] is not None:
-        return
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(base) / "jaxgeodp" / "compiled" / _machine()
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-
-
-def _machine() -> str:
-    """A name for jaxlib and this processor, so that a shared home folder brings no code made for another."""
-    words = {platform.machine(), platform.processor()}
-    with contextlib.suppress(OSError):  # Linux only
-        lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-        words |= {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}
-    return f"jaxlib-{jaxlib.version.__version__}-{hashlib.sha256(repr(sorted(words)).encode()).hexdigest()[:16]}"
 
 
 @contextlib.contextmanager

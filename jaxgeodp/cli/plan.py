@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_mechanisms
@@ -36,8 +36,7 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
-        use_compilation_cache()
-        with OUTPUT.status("Simulating ..."), quiet_libraries():
+        with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
             plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
     rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]

@@ -16,7 +16,6 @@ from jaxgeodp.cli.frame import (
     record_room,
     say,
     shown,
-    use_compilation_cache,
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import read_center, read_records
@@ -106,7 +105,6 @@ def release(
         check_writable(out, overwrite, inputs)
         book = opened_ledger(ledger, dataset)
         space, records = read_records(data, manifold, array, header)
-        use_compilation_cache()
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             ball = GeodesicBall(space, read_center(center, space, header), radius)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
 
 
 def reproduce(
@@ -21,7 +21,6 @@ def reproduce(
         folder = pathlib.Path(paper) if out is None else out
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(f"--out {folder} exists and is not an empty folder; name another.")
-        use_compilation_cache()
         with OUTPUT.status("Compiling ...") as status, quiet_libraries():
             from jaxgeodp.experiments.reproduction import PAPERS
             from jaxgeodp.experiments.reproduction.run import Run

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say, use_compilation_cache
+from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
 
 
@@ -40,7 +40,6 @@ def simulate(
         (cell,) = description.cells()
         if cell.calibration != calibration:
             raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
-        use_compilation_cache()
         with quiet_libraries(), replicates_bar() as report:
             generator = description.generator()
             chosen = description.mechanism(cell, generator.ball)

@@ -7,7 +7,7 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say, shown, use_compilation_cache
+from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
 
 
@@ -27,7 +27,6 @@ def sweep(
             raise InputError(f"{config} is no file; name a TOML file.")
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
-        use_compilation_cache()
         with quiet_libraries():
             _join(coordinator, processes, process)
             from jaxgeodp.experiments.results import run_sweep

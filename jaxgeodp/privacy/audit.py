@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy import special, stats
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number, short
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -205,10 +204,12 @@ def _bound(guarantee, mine, theirs, level):
 
 def _least(guarantee, hits, others, count, level):
     """The least epsilon or mu with which these counts go together."""
+    from scipy import special
+
     # Clopper-Pearson, each side at half the level.
     low = np.where(hits > 0, special.betaincinv(np.maximum(hits, 1), count - hits + 1, level / 2.0), 0.0)
     high = np.where(others < count, special.betaincinv(others + 1, np.maximum(count - others, 1), 1 - level / 2.0), 1.0)
     if isinstance(guarantee, GaussianDP):
-        return stats.norm.ppf(low) - stats.norm.ppf(high)
+        return special.ndtri(low) - special.ndtri(high)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low - getattr(guarantee, "delta", 0.0), 0.0)) - np.log(high)

@@ -2,6 +2,8 @@
 
 Conversions go one way, from the stronger guarantee to the weaker, and are rounded so that they never promise too much
 (docs/mathematics.md, section 8). A float stands for the decimal that was written (`privacy.decimals`).
+
+SciPy's functions are imported where they are called: most releases need none, and they take a tenth of a second.
 """
 
 import dataclasses
@@ -12,7 +14,6 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, erfinv, ndtr, ndtri_exp
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.privacy.decimals import add, float_above, half, product, square, written
@@ -54,6 +55,8 @@ class PureDP(Guarantee):
 
     def to_gdp(self) -> "GaussianDP":
         """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022)."""
+        from scipy.special import erfinv, ndtri_exp
+
         if self.epsilon < 1e-6:  # mu is below sqrt(pi/2) epsilon, by a relative 2e-14 at most
             return GaussianDP(float_above(product(_ROOT_ABOVE, written(self.epsilon))))
         if self.epsilon < 1.0:  # where 1/(1 + e^epsilon) is near 1/2 and loses digits
@@ -193,6 +196,8 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
     if c > 1e150:
         return -math.inf
     if c < -8.0:
+        from scipy.special import erfcx, ndtr
+
         # Nearly all of the mass; e^epsilon Phi(-above) = phi(c) Phi(-above)/phi(above).
         return math.log1p(-float(ndtr(c)) - 0.5 * math.exp(-0.5 * c * c) * float(erfcx(above / math.sqrt(2.0))))
     width = 1.0 / max(1.0, c)

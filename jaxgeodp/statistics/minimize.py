@@ -6,14 +6,16 @@ from x goes to exp_x(sum_j u_j e_j).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+
+if TYPE_CHECKING:
+    import optax
 
 
 class Minimum(NamedTuple):
@@ -29,7 +31,7 @@ def minimize(
     manifold: Manifold,
     fun: Callable,
     x0,
-    optimizer: optax.GradientTransformation | None = None,
+    optimizer: "optax.GradientTransformation | None" = None,
     *,
     max_steps: int = 500,
     tolerance: float = 1e-8,
@@ -55,6 +57,8 @@ def minimize(
         >>> found.point.round(3).tolist()
         [0.0, 0.0, 1.0]
     """
+    import optax
+
     x0 = jnp.asarray(x0)
     if x0.shape != manifold.shape:
         raise InputError(f"minimize: x0 must have shape {manifold.shape} on {manifold}, got {x0.shape}.")

@@ -7,7 +7,9 @@ injectivity radius, with fixed keys: a failure can be repeated.
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +24,15 @@ _LONGEST = 1.5
 _FAR = 4.0
 # One size for all batches: fewer programs to compile.
 _BATCH = 24
+# Seconds, after which somebody waits.
+_PATIENCE = 2.0
 
 
 def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "float64")) -> None:
     """Raise AssertionError with the first law that ``manifold`` breaks.
 
     Facts that the manifold leaves unknown (curvature, injectivity radius) are not checked; it is then tested
-    at distances up to 1.
+    at distances up to 1. Nearly all of its time is compilation; what it is at stands on the error stream.
 
     Args:
         manifold: the manifold, which must offer ``random_point``.
@@ -39,13 +43,15 @@ def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "floa
         >>> from jaxgeodp.testing import check_manifold
         >>> check_manifold(Sphere(2), dtypes=["float32"])
     """
-    for dtype in dtypes:
-        for name, law in LAWS.items():
-            try:
-                with jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext():
-                    law(manifold, dtype)
-            except AssertionError as broken:
-                raise AssertionError(f"{manifold} ({dtype}) breaks the law {name!r}: {broken}") from broken
+    with _told() as tell:
+        for dtype in dtypes:
+            for name, law in LAWS.items():
+                tell(f"{name} ({dtype})")
+                try:
+                    with jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext():
+                        law(manifold, dtype)
+                except AssertionError as broken:
+                    raise AssertionError(f"{manifold} ({dtype}) breaks the law {name!r}: {broken}") from broken
 
 
 def random_points(manifold: Manifold, dtype: str, num: int, seed: int = 0):
@@ -339,6 +345,27 @@ LAWS: dict[str, Callable[[Manifold, str], None]] = {
         going_home,
     )
 }
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[Callable[[str], None]]:
+    """Yield what is told of every law before its turn: shown on a terminal; elsewhere one line, if it takes long."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status("check_manifold") as status:
+            yield lambda law: status.update(f"check_manifold: compiling and checking {law}")
+        return
+    begun, said = time.monotonic(), False
+
+    def tell(law):
+        nonlocal said
+        if not said and time.monotonic() - begun > _PATIENCE:
+            said = True
+            print(f"check_manifold: compiling and checking {law}; this may take a minute", file=sys.stderr)
+
+    yield tell
 
 
 def _dtype(manifold, dtype):

@@ -1,0 +1,130 @@
+"""Compiled programs are kept in a private folder, and nothing of it depends on a record or on a release."""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+import jax
+import jaxlib
+import numpy as np
+import pytest
+from jax._src.compilation_cache import decompress_executable
+
+from jaxgeodp._version import __version__
+
+COMMAND = [sys.executable, "-c", "from jaxgeodp.cli import main; main()"]
+# JAX puts the seconds of compilation before a program.
+TIME_BYTES = 4
+
+
+def call(arguments, caches, **variables):
+    """Run the command in a process of its own; its keepings go to ``caches``."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    environment |= {"XDG_CACHE_HOME": str(caches), **variables}
+    return subprocess.run([*COMMAND, *map(str, arguments)], env=environment, capture_output=True, text=True)
+
+
+def kept(caches):
+    """Contents of all files of a folder, decompressed, by their path in it."""
+    files = [path for path in caches.rglob("*") if path.is_file()]
+    assert all(path.name.endswith("-cache") for path in files)
+    return {str(path.relative_to(caches)): decompress_executable(path.read_bytes())[TIME_BYTES:] for path in files}
+
+
+def records(seed):
+    """Unit vectors, and their numbers as they would lie in a file."""
+    rows = np.random.default_rng(seed).normal([0.0, 0.0, 5.0], 1.0, (30, 3))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def patterns(numbers):
+    """Bytes of numbers in both precisions."""
+    return {np.asarray(number, kind).tobytes() for number in np.ravel(numbers) for kind in (np.float64, np.float32)}
+
+
+def released(folder, seed, *options):
+    """A new cache after a release of the records of a seed, and all private numbers and released ones."""
+    # JAX makes the path a part of the key: it has to be the same.
+    shutil.rmtree(folder / "caches", ignore_errors=True)
+    data = records(seed)
+    np.save(folder / "data.npy", data)
+    arguments = ["release", folder / "data.npy", "--out", folder / "out.json", "--manifold", "sphere", "--overwrite"]
+    answer = call([*arguments, "--radius", 0.7, "--epsilon", 1, *options], folder / "caches")
+    assert answer.returncode == 0, answer.stderr
+    value = json.loads((folder / "out.json").read_text())["value"]
+    return kept(folder / "caches"), patterns(data) | patterns(value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        pytest.param(("--mechanism", "kng"), marks=pytest.mark.exhaustive),
+        pytest.param(("--mechanism", "kng", "--statistic", "median"), marks=pytest.mark.exhaustive),
+        pytest.param(("--mechanism", "laplace", "--delta", 1e-6), marks=pytest.mark.exhaustive),
+        pytest.param(("--mechanism", "wrapped"), marks=pytest.mark.exhaustive),
+        pytest.param(("--mechanism", "tangent", "--numerics", "grid"), marks=pytest.mark.exhaustive),
+    ],
+)
+def test_no_file_or_name_depends_on_a_record_or_on_a_release(tmp_path, options):
+    one, private = released(tmp_path, 0, *options)
+    other, _ = released(tmp_path, 1, *options)
+    assert len(one) > 3 and set(one) == set(other)
+    assert not any(pattern in content for content in one.values() for pattern in private)
+
+
+def test_a_number_in_a_program_would_be_seen(tmp_path):
+    """A planted mistake: a program that holds a record as a constant."""
+    number = float(records(0)[0, 0])
+    code = (
+        "import jax; from jaxgeodp.cli.cache import keep_compiled_programs; keep_compiled_programs(); "
+        f"jax.config.update('jax_enable_x64', True); jax.jit(lambda x: x * {number!r})(jax.numpy.ones(3))"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    subprocess.run([sys.executable, "-c", code], env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
+    assert any(pattern in content for content in kept(tmp_path).values() for pattern in patterns(number))
+
+
+def test_work_of_private_shapes_leaves_nothing(tmp_path):
+    code = """
+import jax
+from jaxgeodp.cli.cache import keep_compiled_programs, nothing_new
+def private(x): return 2 * x
+def public(x): return 3 * x
+keep_compiled_programs()
+with nothing_new():
+    jax.jit(private)(1.0)
+jax.jit(public)(1.0)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    subprocess.run([sys.executable, "-c", code], env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
+    (only,) = kept(tmp_path)
+    assert "jit_public" in only
+
+
+def test_the_folder_is_for_its_user_and_its_versions_only(tmp_path):
+    own = tmp_path / "jaxgeodp"
+    own.mkdir(mode=0o755)
+    assert call(["info"], tmp_path).returncode == 0
+    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+    (folder,) = (own / "compiled").iterdir()
+    assert folder.name.startswith(f"jaxgeodp-{__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.__version__}-")
+
+
+def test_nothing_is_kept_where_others_could_have_put_programs(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "jaxgeodp").symlink_to(tmp_path / "theirs")
+    assert call(["info"], tmp_path).returncode == 0
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
+def test_the_cache_can_be_turned_off(tmp_path):
+    assert call(["info"], tmp_path, JAXGEODP_CACHE="off").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+    wrong = call(["info"], tmp_path, JAXGEODP_CACHE="no")
+    assert (
+        wrong.returncode == 2 and wrong.stderr == "Error: JAXGEODP_CACHE must be off, or not be set; it is neither.\n"
+    )

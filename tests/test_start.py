@@ -1,0 +1,33 @@
+"""The start: what takes long to import is imported when it is used."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# Importable without any of them, each costs from a tenth of a second to several.
+HEAVY = ("matplotlib", "numpyro", "optax", "pyarrow", "scipy", "sklearn", "trimesh")
+
+
+def heavy_modules_after(code):
+    """Which of them a new process has imported when it has run the code."""
+    listing = f"import json, sys; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    answer = subprocess.run([sys.executable, "-c", f"{code}\n{listing}"], capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import jaxgeodp",
+        "from jaxgeodp.cli import app; app(['--help'], standalone_mode=False)",
+        "from jaxgeodp.cli import app; app(['release', '--help'], standalone_mode=False)",
+    ],
+)
+def test_the_start_imports_nothing_heavy(code):
+    assert heavy_modules_after(code) == []
+
+
+def test_an_import_that_is_heavy_would_be_seen():
+    assert heavy_modules_after("from jaxgeodp.privacy.guarantee import PureDP; PureDP(1.0).to_gdp()") == ["scipy"]
