@@ -1,6 +1,7 @@
 """The public domain of a release: a geodesic ball, chosen without looking at the data."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -57,12 +58,10 @@ class GeodesicBall:
                 raise InputError(
                     f"GeodesicBall: center must have shape {manifold.shape} on {manifold}, got {point.shape}."
                 )
-            deviation = float(manifold.deviation(jnp.asarray(point)))  # relative to its size
-            on_manifold = deviation <= _CENTER_TOLERANCE and bool(
-                manifold.belongs(jnp.asarray(point), _CENTER_TOLERANCE)
-            )
-            if on_manifold and deviation > _ROUNDING:
-                point = np.array(manifold.project(jnp.asarray(point)))
+            deviation, belongs, projected = _placed(manifold, jnp.asarray(point))
+            on_manifold = bool(belongs) and float(deviation) <= _CENTER_TOLERANCE
+            if on_manifold and float(deviation) > _ROUNDING:
+                point = np.array(projected)
         if not on_manifold:
             raise InputError(
                 f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "
@@ -184,6 +183,12 @@ class GeodesicBall:
         for field, value in zip(("manifold", "center", "radius"), (manifold, *leaves), strict=True):
             object.__setattr__(ball, field, value)
         return ball
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _placed(manifold, point):
+    """How far a point is from the manifold, relative to its size, whether it is one of its points, and the nearest."""
+    return manifold.deviation(point), manifold.belongs(point, _CENTER_TOLERANCE), manifold.project(point)
 
 
 def _pulled(

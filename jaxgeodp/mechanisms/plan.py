@@ -1,6 +1,8 @@
 """Which mechanism? Expected errors before any data are touched, from public numbers alone."""
 
 import dataclasses
+import os
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -73,8 +75,15 @@ def plan_mechanisms(
     if not 0 < spread <= 1:
         raise InputError(f"plan: spread must be in (0, 1], got {spread!r}.")
     with jax.enable_x64(True):
-        records = _reference_records(ball, n, spread)
-        plans = [_plan(entry, mechanism, records, draws) for entry, mechanism in _applicable(ball, epsilon, mu)]
+        records = _reference_records(ball, spread)
+
+    def planned(applicable):
+        with jax.enable_x64(True):  # a thread has a setting of its own
+            return _plan(*applicable, records, n, draws)
+
+    # Compiling takes the time, and keeps to one core.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        plans = list(pool.map(planned, _applicable(ball, epsilon, mu)))
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
@@ -88,28 +97,29 @@ def _applicable(ball, epsilon, mu) -> list[tuple[NamedMechanism, BallMechanism]]
     ]
 
 
-def _reference_records(ball, n, spread):
+def _reference_records(ball, spread):
+    """Which stand for n of them: a law depends on how records lie and on n, not on how many are alike."""
     manifold = ball.manifold
     length = 0.5 * spread * ball.radius
     origin = jnp.asarray(ball.center)
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
-    keys = jax.random.split(jax.random.key(0), min(n, _REFERENCES))
+    keys = jax.random.split(jax.random.key(0), _REFERENCES)
 
     def record(key):
         direction = manifold.random_tangent(key, center)
         return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
 
-    return jnp.resize(jax.vmap(record)(keys), (n, *manifold.shape))
+    return jax.vmap(record)(keys)
 
 
-def _plan(entry, mechanism, records, draws) -> Plan:
+def _plan(entry, mechanism, records, n, draws) -> Plan:
     manifold = mechanism.ball.manifold
     flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
     name = type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
     guarantee = f"{entry.parameter} = {getattr(mechanism, entry.parameter):g}"
     try:
-        law = mechanism.law(records.shape[0])
-        values = mechanism.simulate(jax.random.key(1), records, draws)
+        law = mechanism.law(n)
+        values = law.simulate(jax.random.key(1), records, draws)
     except InputError as refusal:
         return Plan(name, guarantee, refusal=str(refusal))
     mean = frechet_mean(manifold, records)
