@@ -4,7 +4,9 @@ import csv
 import errno
 import json
 import os
+import pathlib
 import stat
+import time
 
 import chex
 import jax
@@ -236,6 +238,37 @@ def test_a_file_that_cannot_be_read_counts_as_the_template(people, template, tmp
     missing.symlink_to(tmp_path / "nowhere.ply")
     faces = process([tmp_path / "a.ply", missing, tmp_path], template, keep=tmp_path / "work")
     assert [report.used for report in faces.reports] == [True, False, False]
+
+
+def giant(path):
+    """A file of a terabyte that takes no room."""
+    path.touch()
+    os.truncate(path, 2**40)
+
+
+def test_a_giant_file_spoils_its_own_mesh_only(people, template, tmp_path):
+    write_mesh(tmp_path / "a.ply", people[0], TRIANGLES)
+    giant(tmp_path / "z.obj")
+    files, begun = sorted(tmp_path.glob("*.*")), time.monotonic()
+    faces = process(files, template, keep=tmp_path / "work")
+    assert [report.used for report in faces.reports] == [True, False]
+    assert "not used" in faces.reports[1].note and "more than 512 MiB" in faces.reports[1].note
+    assert time.monotonic() - begun < 60, "nothing of it is read: a terabyte takes at least ten minutes"
+
+
+def test_a_name_that_no_file_can_have_spoils_its_own_mesh_only(people, template, tmp_path):
+    write_mesh(tmp_path / "a.ply", people[0], TRIANGLES)
+    faces = process([tmp_path / "a.ply", tmp_path / "b\0.ply"], template, keep=tmp_path / "work")
+    assert [report.used for report in faces.reports] == [True, False]
+
+
+def test_what_is_kept_is_found_without_reading_a_file_at_once(people, template, tmp_path, monkeypatch):
+    path = tmp_path / "a.ply"
+    write_mesh(path, people[0], TRIANGLES)
+    process([path], template, keep=tmp_path / "work")
+    monkeypatch.setattr(pathlib.Path, "read_bytes", lambda _: pytest.fail("all of a file in the memory of the caller"))
+    monkeypatch.setattr(folder_module, "face_curves", lambda *_: pytest.fail("done twice"))
+    assert process([path], template, keep=tmp_path / "work").reports[0].used
 
 
 def test_folders_of_others_are_left_alone(people, template, tmp_path):

@@ -20,7 +20,7 @@ from jaxgeodp.faces.curves import FaceTemplate, face_curves
 from jaxgeodp.faces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
 from jaxgeodp.faces.report import FaceReport, clipped_shares, report_table
 from jaxgeodp.files import only_writer, write_atomically
-from jaxgeodp.meshes.files import FORMATS, read_mesh
+from jaxgeodp.meshes.files import FORMATS, check_mesh_file, read_mesh
 from jaxgeodp.meshes.mesh import Mesh
 from jaxgeodp.workers import Ended, in_processes, leave_inside_import
 
@@ -166,17 +166,22 @@ def _fingerprint_of_settings(settings):
 
 
 def _place(keep, common, source, own):
-    """Where the result of a face is kept, by everything it depends on; None for a file that cannot be read."""
+    """Where the result of a face is kept, by everything it depends on; None for a file that cannot be read.
+
+    This is done in the calling process: whatever a file is, it takes little memory and raises nothing.
+    """
     digest = common.copy()
     digest.update(repr(own).encode())
-    if isinstance(source, Mesh):
-        digest.update(np.ascontiguousarray(source.vertices).tobytes() + np.ascontiguousarray(source.faces).tobytes())
-    else:
-        digest.update(source.suffix.lower().encode())
-        try:
-            digest.update(source.read_bytes())
-        except OSError:
-            return None
+    try:
+        if isinstance(source, Mesh):
+            digest.update(np.ascontiguousarray(source.vertices).tobytes())
+            digest.update(np.ascontiguousarray(source.faces).tobytes())
+        else:
+            digest.update(source.suffix.lower().encode())
+            with check_mesh_file(source).open("rb") as stream:
+                hashlib.file_digest(stream, lambda: digest)
+    except Exception:  # whatever a mesh does must not show in what others see; what it was, its report tells
+        return None
     return keep / f"{digest.hexdigest()[:32]}.npz"
 
 

@@ -12,6 +12,8 @@ from jaxgeodp.meshes.point_cloud import mesh_from_points
 from jaxgeodp.meshes.repair import RepairReport, repair
 
 FORMATS = (".obj", ".ply", ".stl", ".off", ".xyz")
+#: Of one file: 512 MiB, as text with normals and texture (210 bytes for a vertex) 2.5 million vertices.
+MOST_BYTES = 2**29
 
 
 def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None) -> tuple[Mesh, RepairReport]:
@@ -28,10 +30,9 @@ def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None)
         The mesh, and what was changed; ``report.numbering`` takes vertex numbers of the file to those of the mesh.
 
     Raises:
-        ValueError: there is no such file, it holds neither triangles nor points or is of another format, or the
-            surface is not a disk.
+        ValueError: `check_mesh_file` refuses it, it holds neither triangles nor points, or the surface is not a disk.
     """
-    path = _checked(path)
+    path = check_mesh_file(path)
     vertices, faces = _arrays(path)
     if len(faces):
         return repair(vertices, faces, fill_holes=fill_holes, scan=scan)
@@ -47,13 +48,18 @@ def file_triangles(path) -> np.ndarray | None:
     """Triangles (F, 3) in the numbering of a file, as they are there; None for a file of points.
 
     Raises:
-        ValueError: there is no such file, or it is of another format.
+        ValueError: `check_mesh_file` refuses it, or it is not valid.
     """
-    faces = np.asarray(_arrays(_checked(path))[1])
+    faces = np.asarray(_arrays(check_mesh_file(path))[1])
     return faces if len(faces) else None
 
 
-def _checked(path):
+def check_mesh_file(path) -> Path:
+    """The path, if the system says that a mesh may be there; nothing of the file is read.
+
+    Raises:
+        ValueError: there is no such file, it is empty or larger than `MOST_BYTES`, or its name ends otherwise.
+    """
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
@@ -61,8 +67,11 @@ def _checked(path):
         )
     if not path.is_file():
         raise InputError(f"read_mesh: there is no file {str(path)!r}; check the path.")
-    if path.stat().st_size == 0:
+    size = path.stat().st_size
+    if size == 0:
         raise InputError(f"read_mesh: {path.name!r} is empty; export the mesh again.")
+    if size > MOST_BYTES:
+        raise InputError(f"read_mesh: {path.name!r} has more than {MOST_BYTES >> 20} MiB; make the mesh coarser.")
     return path
 
 
