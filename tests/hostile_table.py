@@ -259,6 +259,7 @@ PROCESSES = [
     ("the console knows ASCII only", "released; other characters are escaped"),
     ("the standard output is full", "exit 1: the standard output: No space left on device"),
     ("a processed face in the private folder is damaged", "made again"),
+    ("a mesh of 1 TiB, all of it a hole, among others", "not used, as the private report says; nothing of it is read"),
 ]
 
 
