@@ -13,6 +13,7 @@ import jax
 import numpy as np
 import pytest
 import trimesh
+import worker_jobs
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
@@ -314,6 +315,16 @@ def call(folder, public, *more):
 
 
 @pytest.fixture
+def here(monkeypatch):
+    """Workers' jobs are done by this process, without the seconds that another needs to begin."""
+
+    def one_by_one(owner, function, jobs, workers):
+        return ((number, function(*job), None) for number, job in enumerate(jobs))
+
+    monkeypatch.setattr(folder_module, "in_processes", one_by_one)
+
+
+@pytest.fixture
 def meshes(people, tmp_path):
     folder = tmp_path / "meshes"
     folder.mkdir()
@@ -363,8 +374,7 @@ def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work
     assert not list((tmp_path / "out").glob("release.json"))
 
 
-def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, public, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, public, tmp_path, monkeypatch, here):
     empty = tmp_path / "here"
     empty.mkdir()
     monkeypatch.chdir(empty)
@@ -418,8 +428,7 @@ def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypat
     assert seconds == [float("inf")]
 
 
-def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, public, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, public, tmp_path, here):
     marks, found = tmp_path / "marks.csv", []
     places = [" ".join(map(repr, people[1][k].tolist())) for k in (NOSE, UP)]
     for line, used in ((",".join(places), "yes"), (f"{places[0]},0 0 nan", "no")):
@@ -430,14 +439,22 @@ def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, pub
     assert set(found) == {(0, found[0][1])} and "b.stl" not in found[0][1]
 
 
-def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, monkeypatch):
-    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here):
     found = []
-    for content in (None, b"no mesh"):
-        if content:
-            (meshes / "a.ply").write_bytes(content)
+    for change in (lambda path: None, lambda path: path.write_bytes(b"no mesh"), giant):
+        change(meshes / "a.ply")
         out = tmp_path / "out"
         found.append(call(meshes, public, "--norm-bound", 1e-4, "--out", out))
         for path in out.iterdir():
             path.unlink()
-    assert found[0] == found[1] and found[0][0] == 0
+    assert len(set(found)) == 1 and found[0][0] == 0
+
+
+def test_private_meshes_are_not_processed_by_the_command_itself(meshes, public, tmp_path, monkeypatch):
+    """Where there is one core, too: the system may end the process that works on a mesh."""
+    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(folder_module, "_one", worker_jobs.die_unless_in_the_parent)
+    code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
+    assert code == 0 and "Nothing is released" in text
+    rows = report_of(tmp_path / "meshes-private").values()
+    assert all("the system ended the process" in row["note"] for row in rows)

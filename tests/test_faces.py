@@ -253,8 +253,7 @@ def test_wrong_calls_are_told_in_one_sentence(template, make, message):
 # The command -----------------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
+def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
     folder, public, out = tmp_path / "meshes", tmp_path / "public", tmp_path / "out"
     folder.mkdir()
     public.mkdir()

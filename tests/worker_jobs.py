@@ -1,5 +1,9 @@
-"""Jobs of test_workers.py, in a module that worker processes can import; run as a script, it works for a minute."""
+"""Jobs of test_workers.py and test_face_folder.py, in a module that worker processes can import.
 
+Run as a script, it works for a minute.
+"""
+
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -26,6 +30,12 @@ def die(number):
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def die_unless_in_the_parent(*_):
+    """What a mesh that takes all memory does to its process; the process that runs the tests is told only."""
+    assert multiprocessing.parent_process() is not None, "the work is done by the caller"
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def linger(folder, number):

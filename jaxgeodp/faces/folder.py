@@ -89,7 +89,8 @@ def process_faces(
     """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
 
     Faces are processed in other processes, which import the calling script: call this under
-    ``if __name__ == "__main__":``, or with ``workers=1``.
+    ``if __name__ == "__main__":``, or with ``workers=1``. What a mesh does to its process, such as taking all memory,
+    ends the call only with ``workers=1``.
 
     Args:
         sources: meshes, or files that `read_mesh` reads.
@@ -100,7 +101,7 @@ def process_faces(
         fill_holes: see `read_mesh`.
         keep: a private folder for what is done, so that a later call goes on from there, and for ``report.csv``. It is
             made, or empty, or of an earlier call.
-        workers: processes; as many as cores by default.
+        workers: other processes; as many as cores by default. With 1 the calling process does the work itself.
         progress: called with the number of faces done.
         landmarks: of single meshes, instead of ``nose`` and ``up``; None where those hold.
         norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
@@ -112,14 +113,14 @@ def process_faces(
         ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.
     """
     sources = list(sources)
-    workers = (os.cpu_count() or 1) if workers is None else workers
-    positive_integer("process_faces", "workers", workers, 1)
+    if workers is not None:
+        positive_integer("process_faces", "workers", workers, 1)
     if not sources:
         raise InputError("process_faces: sources is empty; give at least one mesh.")
     own = [None] * len(sources) if landmarks is None else list(landmarks)
     if len(own) != len(sources):
         raise InputError(f"process_faces: landmarks must be {len(sources)}, one or None per mesh, got {len(own)}.")
-    if workers > 1:
+    if workers != 1:
         leave_inside_import()
     settings = _Settings(nose, up, template, ridge, fill_holes, scan, triangles)
     if keep is None:
@@ -195,7 +196,7 @@ def _process(sources, own, settings, places, workers, progress):
     if workers == 1:
         answers = ((k, one(*job), None) for k, job in enumerate(jobs))
     else:
-        answers = in_processes("process_faces", one, jobs, workers)
+        answers = in_processes("process_faces", one, jobs, workers or os.cpu_count() or 1)
     with contextlib.closing(answers):
         for count, (k, result, before) in enumerate(answers, len(sources) - len(waiting) + 1):
             done[waiting[k]] = _told(result, before, settings.template)
