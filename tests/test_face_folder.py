@@ -263,6 +263,16 @@ def test_a_name_that_no_file_can_have_spoils_its_own_mesh_only(people, template,
     assert [report.used for report in faces.reports] == [True, False]
 
 
+def test_a_name_that_is_no_text_is_escaped_in_the_report(people, template, tmp_path):
+    path = tmp_path / os.fsdecode(b"j\xff.ply")
+    try:
+        write_mesh(path, people[0], TRIANGLES)
+    except (OSError, UnicodeError):
+        pytest.skip("this file system has no such names")
+    assert process([path], template, keep=tmp_path / "work").reports[0].used
+    assert report_of(tmp_path / "work")["j\\udcff.ply"]["used"] == "yes"
+
+
 def test_what_is_kept_is_found_without_reading_a_file_at_once(people, template, tmp_path, monkeypatch):
     path = tmp_path / "a.ply"
     write_mesh(path, people[0], TRIANGLES)

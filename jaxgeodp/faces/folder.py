@@ -135,7 +135,9 @@ def process_faces(
         faces = _collect(_process(sources, own, settings, places, workers, progress))
         names = [source.name if isinstance(source, pathlib.Path) else str(j) for j, source in enumerate(sources)]
         clipped = None if norm_bound is None else clipped_shares(faces.curves, template.curves, norm_bound)
-        write_atomically(keep / "report.csv", report_table(names, faces.reports, clipped), private=True)
+        # The names of files are bytes, which need not be text.
+        table = report_table(names, faces.reports, clipped).encode(errors="backslashreplace")
+        write_atomically(keep / "report.csv", table, private=True)
     return faces
 
 
