@@ -1,6 +1,11 @@
-"""Files that are written whole or not at all, and folders that have one writer."""
+"""Files that are written whole or not at all, and folders that have one writer.
+
+Copies and archives carry along when a file was changed last. Of a file that is published after private work, that would
+tell how long the work took: such a file states the time that its writer gives.
+"""
 
 import contextlib
+import datetime
 import errno
 import os
 import pathlib
@@ -12,7 +17,9 @@ from jaxgeodp.checks import InputError
 _TAKEN = "was written meanwhile by another process and is left as it is"
 
 
-def write_atomically(path, content: str | bytes, *, private: bool = False, replace: bool = True) -> None:
+def write_atomically(
+    path, content: str | bytes, *, private: bool = False, replace: bool = True, changed: str | None = None
+) -> None:
     """Write to a temporary file beside ``path`` (its name starts with ``.part-``), then rename it.
 
     Args:
@@ -20,6 +27,7 @@ def write_atomically(path, content: str | bytes, *, private: bool = False, repla
         content: all of it.
         private: for the eyes of the user only (mode 0600).
         replace: whether a file that exists is replaced; of several writers that must not, one wins.
+        changed: the time of the last change that the file states (ISO 8601); by default when it is written.
 
     Raises:
         OSError: the system cannot write, or the file exists and is not to be replaced; nothing has changed then.
@@ -30,6 +38,8 @@ def write_atomically(path, content: str | bytes, *, private: bool = False, repla
         try:
             with os.fdopen(handle, "wb") as stream:
                 _fill(stream, content)
+            if changed is not None:
+                state_change(temporary, changed)
             _put(temporary, path, replace)
         except BaseException:
             _remove(temporary)
@@ -37,15 +47,18 @@ def write_atomically(path, content: str | bytes, *, private: bool = False, repla
 
 
 @contextlib.contextmanager
-def reserved(path, size: int, *, replace: bool = True) -> Iterator[Callable[[str | bytes], None]]:
+def reserved(
+    path, size: int, *, replace: bool = True, changed: str | None = None
+) -> Iterator[Callable[[str | bytes], None]]:
     """Take room on the disk for a file of at most ``size`` bytes before what it will hold exists.
 
     It yields what writes the file, once, in the way of `write_atomically`. Nothing remains if that is not called.
     Content that is on the disk but cannot get its name, as another process has taken it, is kept under a name beside
-    it: the error says which.
+    it: the error says which. For ``replace`` and ``changed`` see there, too.
 
     Raises:
-        OSError: there is no room, no right to write, or the file exists and is not to be replaced.
+        OSError: there is no room, no right to write or to state the time of the last change, or the file exists and is
+            not to be replaced.
     """
     path = pathlib.Path(path)
     with _naming(path):
@@ -57,10 +70,16 @@ def reserved(path, size: int, *, replace: bool = True) -> Iterator[Callable[[str
         stream = leftovers.enter_context(os.fdopen(handle, "wb"))
         with _naming(path):
             _allocate(stream.fileno(), size)
+            if changed is not None:
+                state_change(temporary, changed)
 
         def write(content):
             with _naming(path), stream:
                 _fill(stream, content)
+            # It was possible before, and is no reason to lose the content now.
+            with contextlib.suppress(OSError):
+                if changed is not None:
+                    state_change(temporary, changed)
             try:
                 _put(temporary, path, replace)
             except OSError as error:
@@ -70,6 +89,16 @@ def reserved(path, size: int, *, replace: bool = True) -> Iterator[Callable[[str
                 raise OSError(error.errno, f"{reason}; what should be there is in {kept}", str(path)) from None
 
         yield write
+
+
+def state_change(path, time: str) -> None:
+    """Have a file or folder state a time (ISO 8601) as that of its last change and access.
+
+    Raises:
+        OSError: the system refuses, as for folders of somebody else.
+    """
+    seconds = datetime.datetime.fromisoformat(time).timestamp()
+    os.utime(path, (seconds, seconds))
 
 
 def new_file(folder, private: bool = False) -> tuple[int, str]:

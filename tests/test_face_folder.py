@@ -1,6 +1,7 @@
 """Folders of meshes: orientation, landmarks, what is kept, what custodians are told and others are not."""
 
 import csv
+import datetime
 import errno
 import json
 import os
@@ -22,7 +23,7 @@ from jaxgeodp.faces import folder as folder_module
 from jaxgeodp.faces.landmarks import Landmarks, read_landmarks
 from jaxgeodp.faces.report import clipped_shares
 from jaxgeodp.meshes import boundary_newton
-from jaxgeodp.privacy import GaussianDP
+from jaxgeodp.privacy import GaussianDP, clock
 from jaxgeodp.privacy.ledger import add_budget
 from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, face_curves, process_faces
 
@@ -458,6 +459,19 @@ def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here):
         for path in out.iterdir():
             path.unlink()
     assert len(set(found)) == 1 and found[0][0] == 0
+
+
+def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path, monkeypatch, here):
+    """Copies carry the time of the last change along, of folders, too; it would tell how long the meshes took."""
+    out, start = tmp_path / "out", "2026-01-01T00:00+00:00"
+    wanted = int(datetime.datetime.fromisoformat(start).timestamp()) * 10**9
+    monkeypatch.setattr(clock, "now", lambda: start)
+    code, text = call(meshes, public, "--norm-bound", 1e-4, "--out", out)
+    assert code == 0, text
+    assert {path.stat().st_atime_ns for path in out.iterdir()} == {wanted}, "archives may hold that, too"
+    stated = {path.name: path.stat().st_mtime_ns for path in (out, *out.iterdir())}
+    assert stated == dict.fromkeys(("out", "release.json", "face.png", "template.png"), wanted)
+    assert (tmp_path / "meshes-private" / "report.csv").stat().st_mtime_ns > wanted
 
 
 def test_private_meshes_are_not_processed_by_the_command_itself(meshes, public, tmp_path, monkeypatch):

@@ -207,6 +207,27 @@ def test_room_is_taken_before_there_is_content(tmp_path, monkeypatch):
     assert path.read_text() == "long" * 100_000 and list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_file_states_the_time_of_change_that_it_is_given(tmp_path, replace):
+    files.write_atomically(tmp_path / "a", "x", replace=replace, changed="1999-12-31T23:59+00:00")
+    with files.reserved(tmp_path / "b", 10, replace=replace, changed="1999-12-31T23:59+00:00") as write:
+        write("x")
+    assert {path.stat().st_mtime_ns for path in tmp_path.iterdir()} == {946_684_740 * 10**9}
+
+
+def test_a_time_that_cannot_be_stated_is_refused_before_there_is_content_only(tmp_path, monkeypatch):
+    def forbidden(*_):
+        raise OSError(errno.EPERM, "not yours")
+
+    with files.reserved(tmp_path / "a", 10, changed="1999-12-31T23:59+00:00") as write:
+        monkeypatch.setattr(files.os, "utime", forbidden)
+        write("precious")
+    assert (tmp_path / "a").read_text() == "precious"
+    with pytest.raises(OSError, match="not yours"), files.reserved(tmp_path / "b", 10, changed="1999-12-31T23:59"):
+        raise AssertionError
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 @pytest.mark.parametrize("name", ["release", "rename"])
 def test_a_record_that_cannot_get_its_name_is_kept(tmp_path, monkeypatch, name):
     path = tmp_path / "out.json"

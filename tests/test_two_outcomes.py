@@ -6,6 +6,7 @@ same for every neighbour, and on the grid one record moves the integers by no mo
 
 import contextlib
 import dataclasses
+import datetime
 import json
 import math
 import pathlib
@@ -368,6 +369,10 @@ def test_a_charge_before_compiling_is_caught(tmp_path, monkeypatch):
 # The time that is stated ----------------------------------------------------------------------------
 
 
+START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+STARTED = START.isoformat(timespec="minutes")
+
+
 class Watch:
     """A clock that stands still but for what `advance` adds."""
 
@@ -380,7 +385,7 @@ class Watch:
         return self
 
     def isoformat(self, timespec):
-        return f"minute {self.minutes}"
+        return (START + datetime.timedelta(minutes=self.minutes)).isoformat(timespec=timespec)
 
     def advance(self, function):
         def slow(*arguments):
@@ -402,7 +407,7 @@ def stated_times(tmp_path, monkeypatch, ledger=None):
 
 
 def test_records_state_the_time_of_the_start(tmp_path, monkeypatch):
-    assert stated_times(tmp_path, monkeypatch) == {"minute 0"}
+    assert stated_times(tmp_path, monkeypatch) == {STARTED}
 
 
 def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
@@ -410,7 +415,7 @@ def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
     from jaxgeodp.releases import mechanism
 
     monkeypatch.setattr(mechanism, "work_begins", contextlib.nullcontext)
-    assert stated_times(tmp_path, monkeypatch) != {"minute 0"}
+    assert stated_times(tmp_path, monkeypatch) != {STARTED}
 
 
 @pytest.mark.parametrize("chosen", [CURVES, JointGaussian(np.zeros((2, 3)), 1.0, 1.0)], ids=["curves", "points"])
@@ -419,7 +424,7 @@ def test_curves_and_points_state_the_time_of_the_start(monkeypatch, chosen):
     owner = sys.modules[type(chosen).__module__]
     monkeypatch.setattr(owner, "host_array", watch.advance(owner.host_array))
     data = np.zeros((N, 2, 16) if chosen is CURVES else (N, 2, 3))
-    assert chosen.release(data).record["created"] == "minute 0"
+    assert chosen.release(data).record["created"] == STARTED
 
 
 def test_the_command_states_the_time_at_which_it_began(tmp_path, monkeypatch):
@@ -432,7 +437,8 @@ def test_the_command_states_the_time_at_which_it_began(tmp_path, monkeypatch):
     own = f"--manifold euclidean --radius 1 --epsilon 1 --mechanism tangent --out {tmp_path}/release.json"
     result = CliRunner().invoke(app, ["release", f"{tmp_path}/data.npy", *own.split()])
     assert result.exit_code == 0, result.output
-    assert json.loads((tmp_path / "release.json").read_text())["created"] == "minute 0"
+    assert json.loads((tmp_path / "release.json").read_text())["created"] == STARTED
+    assert (tmp_path / "release.json").stat().st_mtime_ns == START.timestamp() * 10**9, "what copies carry along"
 
 
 def test_times_are_those_of_the_start_of_a_command():

@@ -21,8 +21,9 @@ from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
-from jaxgeodp.files import reserved
+from jaxgeodp.files import reserved, state_change
 from jaxgeodp.meshes.files import file_triangles
+from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.releases.ways import way_of
 
@@ -106,8 +107,14 @@ def process_folder(call: FolderCall) -> None:
         with OUTPUT.status("Compiling and releasing ..."):
             release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
             write(release.to_json())
-    with OUTPUT.status("Drawing the face ..."):
-        draw_release(out / _RECORD, out, public)
+    try:
+        with OUTPUT.status("Drawing the face ..."):
+            draw_release(out / _RECORD, out, public)
+    finally:
+        # The record has been read, and files have been put into the folder. One of somebody else keeps its time.
+        with contextlib.suppress(OSError):
+            for path in (out / _RECORD, out):
+                state_change(path, now())
     say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
 
 
@@ -118,7 +125,7 @@ def _place(call, out, public):
     """
     if call.prepare:
         return contextlib.nullcontext()
-    return reserved(out / _RECORD, record_room(public.curves.size), replace=False)
+    return reserved(out / _RECORD, record_room(public.curves.size), replace=False, changed=now())
 
 
 def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> None:

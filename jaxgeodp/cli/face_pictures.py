@@ -8,6 +8,7 @@ import numpy as np
 from jaxgeodp.faces.pictures import draw_curves
 from jaxgeodp.files import write_atomically
 from jaxgeodp.meshes.rendering import draw_surfaces
+from jaxgeodp.privacy.clock import now
 
 
 def draw_faces(path, faces, template=None):
@@ -42,4 +43,4 @@ def draw_lines(path, faces):
 def _save(figure, path):
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
-    write_atomically(path, picture.getvalue())
+    write_atomically(path, picture.getvalue(), changed=now())

@@ -22,6 +22,7 @@ from jaxgeodp.cli.reading import read_center, read_records
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import reserved
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named, names_with
+from jaxgeodp.privacy.clock import now
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
 
@@ -112,7 +113,7 @@ def release(
             chosen = mechanism_named(mechanism, ball, given, calibration, **more)
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # Room on the disk before the charge: a value that cannot be written would be lost.
-            with reserved(out, record_room(numbers), replace=overwrite) as write:
+            with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
                 result = chosen.release(records, book, delta=delta, numerics=numerics)
                 write(result.to_json())
     say(
