@@ -283,6 +283,14 @@ def test_what_is_kept_is_found_without_reading_a_file_at_once(people, template, 
     assert process([path], template, keep=tmp_path / "work").reports[0].used
 
 
+def test_a_few_large_meshes_make_no_room_for_all_others(people, template, tmp_path):
+    """A single mesh of a million vertices among a thousand that are unusable would need 24 GB."""
+    used = Mesh(people[0], TRIANGLES)
+    missing = tmp_path / "none.ply"
+    assert process([used, missing], template).vertices.shape == (2, len(people[0]), 3)
+    assert process([used, missing, missing], template).vertices is None
+
+
 def test_folders_of_others_are_left_alone(people, template, tmp_path):
     foreign = tmp_path / "shared"
     foreign.mkdir(mode=0o755)

@@ -33,7 +33,7 @@ class Faces(NamedTuple):
     """Faces relative to a template: private."""
 
     curves: np.ndarray  #: radial curves, (n, J, m, 3); NaN for a face that is not used
-    vertices: np.ndarray | None  #: (n, V, 3), where all have the same number
+    vertices: np.ndarray | None  #: (n, V, 3), where at least half are used, all with as many vertices
     reports: list[FaceReport]  #: what each mesh needed, or why it is not used: for the custodian only
 
 
@@ -284,9 +284,10 @@ def _read(place, template):
 
 def _collect(results):
     vertices = [result.vertices for result in results]
-    counts = {len(v) for v in vertices if len(v)}
+    counts = [len(v) for v in vertices if len(v)]
     together = None
-    if len(counts) == 1:
-        shape = (counts.pop(), 3)
+    # NaN for all others of many faces would be more than the memory holds, if the only mesh in use is a large one.
+    if len(set(counts)) == 1 and 2 * len(counts) >= len(vertices):
+        shape = (counts[0], 3)
         together = np.stack([v if len(v) else np.full(shape, np.nan) for v in vertices])
     return Faces(np.stack([result.curves for result in results]), together, [result.report for result in results])
