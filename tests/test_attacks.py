@@ -183,6 +183,13 @@ def test_times_are_told_to_the_minute():
     assert (created.second, created.microsecond) == (0, 0)
 
 
+def test_a_saved_record_states_the_time_of_the_start(tmp_path):
+    release = TangentLaplace(CAP, 1.0).release(DATA)
+    release.save(tmp_path / "release.json")
+    stated = datetime.datetime.fromisoformat(release.record["created"]).timestamp()
+    assert (tmp_path / "release.json").stat().st_mtime == stated
+
+
 def test_the_centre_is_a_copy_that_nobody_changes():
     center = np.array([0.0, 0.0, 1.0])
     ball = GeodesicBall(Sphere(2), center, 0.5)

@@ -41,7 +41,7 @@ class Release:
         Raises:
             OSError: the system cannot write it, or it exists and ``overwrite`` is false.
         """
-        write_atomically(path, self.to_json(), replace=overwrite)
+        write_atomically(path, self.to_json(), replace=overwrite, changed=self.record["created"])
 
 
 def make_release(
