@@ -13,4 +13,5 @@ class Idealized(Way):
 
     def ready(self, law, shape):
         """See `Way.ready`."""
-        return Ready(law.terms, law.scale, idealized(law.terms.timing), law.ready(shape))
+        terms = law.terms
+        return Ready(terms, law.scale, idealized(terms.timing), law.ready(shape))
