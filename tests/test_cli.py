@@ -92,7 +92,7 @@ def test_installed_entry_point_answers():
     assert wrong.stderr.strip() == "Error: nothing.npy: there is no such file."
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", *exhaustive("kng")])
+@pytest.mark.parametrize("mechanism", ["wrapped", *exhaustive("laplace", "kng")])
 def test_release_on_every_manifold(tmp_path, mechanism):
     np.save(tmp_path / "directions.npy", directions())
     np.savez(tmp_path / "matrices.npz", x=matrices(), labels=np.arange(30))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from strategies import exhaustive
 
 PREAMBLE = """
 import jax, jax.numpy as jnp
@@ -28,8 +29,10 @@ for seed in range(5):
 """,
 }
 
+means, draws = PROGRAMS
 
-@pytest.mark.parametrize("name", PROGRAMS)
+
+@pytest.mark.parametrize("name", [means, *exhaustive(draws)])
 def test_program_finishes(name):
     finished = subprocess.run([sys.executable, "-c", PREAMBLE + PROGRAMS[name]], timeout=240, capture_output=True)
     assert finished.returncode == 0, finished.stderr.decode()[-2000:]

@@ -5,8 +5,8 @@ import pytest
 from render import NOTEBOOKS, WITHOUT_PLOTLY, digest_of_code, execute, outputs_of
 from strategies import exhaustive
 
-# Those that take a minute together, one of which runs `jaxgeodp reproduce`.
-SHORT = ("curves", "laplace_2021", "quickstart")
+# Those that take half a minute together.
+SHORT = ("curves", "quickstart")
 
 
 def read(path):

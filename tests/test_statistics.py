@@ -423,4 +423,6 @@ def test_precision_of_the_data_is_kept():
     own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
     data = data_on(Sphere(2), 30).astype(jnp.float32)
     for statistic in (FrechetMean(), FrechetMedian(), own):
-        assert KNGMechanism(ball, 8.0, statistic=statistic).simulate(jax.random.key(0), data, 3).dtype == jnp.float32
+        mechanism = KNGMechanism(ball, 8.0, statistic=statistic)
+        draws = jax.eval_shape(lambda key, m=mechanism: m.simulate(key, data, 3), jax.random.key(0))
+        assert (draws.shape, draws.dtype) == ((3, 3), jnp.float32)

@@ -130,10 +130,13 @@ def test_resampled_data_are_the_clipped_records():
     ("mechanism", "data", "n"),
     [
         (KNGMechanism(S2, 1.0), PolarData(S2), 40),
-        (LaplaceMechanism(P2, 1.0), WishartData(P2), 40),
-        *exhaustive((LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30)),
+        (WrappedLaplace(P2, 1.0), WishartData(P2), 40),
+        *exhaustive(
+            (LaplaceMechanism(P2, 1.0), WishartData(P2), 40),
+            (LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30),
+        ),
     ],
-    ids=["KNG on the sphere", "Laplace on matrices", "landmarks"],
+    ids=["KNG on the sphere", "wrapped on matrices", "Laplace on matrices", "landmarks"],
 )
 def test_replicates_have_the_law_of_simulate(mechanism, data, n):
     """Padded, weighted and batched, against one data set after the other."""
