@@ -34,7 +34,9 @@ class Pytree:
     def __init_subclass__(cls, leaves: tuple[str, ...] | None = None, outside: tuple[str, ...] = (), **options: Any):
         super().__init_subclass__(**options)
         if leaves is not None:
-            cls._leaves, cls._outside = leaves, outside
+            cls._leaves = leaves
+        if outside:
+            cls._outside = outside
         jax.tree_util.register_pytree_node(cls, _flattened, functools.partial(_rebuilt, cls))
 
 

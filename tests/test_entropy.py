@@ -167,7 +167,16 @@ class Recorder:
 
 
 # One for each way to draw; the others draw in the same ways.
-WAYS = ("Laplace on the sphere", "wrapped", "wrapped Gaussian", "Gaussian", "landmarks", "curves", "points", "points together")
+WAYS = (
+    "Laplace on the sphere",
+    "wrapped",
+    "wrapped Gaussian",
+    "Gaussian",
+    "landmarks",
+    "curves",
+    "points",
+    "points together",
+)
 
 
 @pytest.mark.parametrize("name", [*WAYS, *exhaustive(*(key for key in RELEASES if key not in WAYS))])

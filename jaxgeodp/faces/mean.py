@@ -1,6 +1,7 @@
 """The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import final
 
@@ -133,7 +134,7 @@ class _FaceLaw(Law):
     flat: CurveLaw
     support = None
 
-    @property
+    @functools.cached_property
     def terms(self):
         return self._named(self.flat.terms)
 

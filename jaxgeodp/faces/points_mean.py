@@ -150,7 +150,9 @@ def _check_template_and_mu(mechanism):
     template = host_array(name, mechanism.template)
     if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
         raise InputError(f"{name}: template must be points of shape (N, 3), got {template.shape}.")
-    object.__setattr__(mechanism, "template", template.astype(float))
+    template = template.astype(float)  # a copy
+    template.setflags(write=False)
+    object.__setattr__(mechanism, "template", template)
     object.__setattr__(mechanism, "mu", GaussianDP(mechanism.mu).mu)
 
 

@@ -205,12 +205,20 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         Raises:
             ValueError: m is too small for the kernel, or the noise is too small for double precision.
         """
+        if not shape:
+            if self.template is None:
+                raise InputError("FunctionalGaussianMechanism: without a template, law needs the shape (J, m).")
+            shape = self.template.shape
+        n = record_count(n)
         self.kernel.check_samples(shape[1])
-        return CurveLaw(self, n, shape, _number(self.sensitivity(n, shape[1]) / self.mu))
+        sensitivity = self.sensitivity(n, shape[1])
+        return CurveLaw(self, n, shape, sensitivity, _number(sensitivity / self.mu))
 
     def mean(self, data):
         """The curves around which releases are drawn, (J, m): private."""
-        return _center(self, self.domain.records(type(self).__name__, data))
+        data = self.domain.records(type(self).__name__, data)
+        self.kernel.check_samples(data.shape[2])
+        return _center(self, data)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -221,19 +229,20 @@ class CurveLaw(Law):
         curves: the mechanism, with kernel, penalty, bounds and template; its numbers may be traced.
         n: number of records.
         shape: of one record, (J, m).
-        scale: a number or (J,).
+        sensitivity, scale: numbers or (J,).
     """
 
     curves: FunctionalGaussianMechanism
     n: int
     shape: tuple[int, ...]
+    sensitivity: PerCurve
     scale: PerCurve
     support = None
 
-    @property
+    @functools.cached_property
     def terms(self):
         """See `Terms`."""
-        mechanism, (count, samples) = self.curves, self.shape
+        mechanism, count = self.curves, self.shape[0]
         kernel = {"name": type(mechanism.kernel).__name__}
         kernel |= {
             field.name: plain_number(getattr(mechanism.kernel, field.name))
@@ -245,7 +254,7 @@ class CurveLaw(Law):
             n=self.n,
             strength=0.0,
             guarantee=mechanism.guarantee_for(count),
-            sensitivity=mechanism.sensitivity(self.n, samples),
+            sensitivity=self.sensitivity,
             formula=_FORMULAS[mechanism.calibration],
             theorem=_THEOREMS[mechanism.calibration],
             sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
@@ -261,6 +270,8 @@ class CurveLaw(Law):
 
     def _on_grid(self, shape):
         _check_scale(self.scale)
+        if not np.array_equal(self.scale, _number(self.sensitivity / self.curves.mu)):
+            raise InputError("FunctionalGaussianMechanism: numerics='grid' needs the scale of its theorem.")
         return curves_on_grid(self.curves, self.terms, shape)
 
     def ready(self, shape):

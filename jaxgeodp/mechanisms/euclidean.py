@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Norm
@@ -59,6 +60,7 @@ class EuclideanLaplace(BallMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
+        n = record_count(n)
         formula = "2 r_E/n, r_E the radius of an ambient ball (section 9)"
         sensitivity = Sensitivity(2.0 * self._ambient_radius() / n, formula)
         statistic = "arithmetic mean in the ambient space"

@@ -11,6 +11,7 @@ from jaxgeodp.bounds.gaussian import Space, gaussian_scale
 from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.bounds.sensitivity import mean_sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -69,7 +70,7 @@ class RiemannianGaussian(BallMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; mu may be too small for double precision (hyperbolic space), or for a proof."""
-        ball, manifold = self.ball, self.ball.manifold
+        n, ball, manifold = record_count(n), self.ball, self.ball.manifold
         sensitivity = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
         root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
         scale = gaussian_scale(_space(manifold), sensitivity.value * root, self.mu) / root

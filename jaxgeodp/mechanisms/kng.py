@@ -82,6 +82,7 @@ class KNGMechanism(CalibratedMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
+        n = record_count(n)
         sensitivity, scale, support, theorem = self._calibrated(n)
         terms = terms_of(self, n, sensitivity, theorem)
         return DensityLaw(GradientNorm(self.statistic), self.ball, scale, support, terms)

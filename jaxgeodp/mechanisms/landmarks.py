@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Coordinates
@@ -56,6 +57,7 @@ class LandmarkLaplace(BallMechanism):
 
     def law(self, n, shape=()) -> VectorLaw:
         """See `Mechanism.law`."""
+        n = record_count(n)
         k, r = self._landmarks(), self.ball.radius
         reach = 2.0 * math.sin(r / 2.0) if self.align else math.sqrt((k - 1) / k)
         formula = "2k times 4 sin(r/2)/n" if self.align else "2k times 2 sqrt((k-1)/k)/n"

@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from jaxgeodp.bounds.rounding import of_computed_mean
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.calibrated import CalibratedMechanism, terms_of
 from jaxgeodp.releases.density import DensityLaw, PublicBounds, Target, check_existence, check_representable
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
@@ -37,6 +38,7 @@ class LaplaceMechanism(CalibratedMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
+        n = record_count(n)
         papers = "theorem" if self.calibration == "paper" else self.calibration
         sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, papers)
         if self.calibration != "paper":

@@ -79,7 +79,8 @@ def plan_mechanisms(
 
     def planned(applicable):
         with jax.enable_x64(True):  # a thread has a setting of its own
-            return _plan(*applicable, records, n, draws)
+            entry, mechanism = applicable
+            return _plan(entry, mechanism, records, n, draws)
 
     # Compiling takes the time, and keeps to one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:

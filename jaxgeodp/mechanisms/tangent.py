@@ -12,6 +12,7 @@ import numpy as np
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
@@ -49,10 +50,11 @@ class TangentLaplace(BallMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        n = record_count(n)
         sensitivity = Sensitivity(2.0 * self.ball.radius / n, "2r/n, diameter of a ball of the tangent space")
         described = "mean of the logarithms at the public centre"
         law = vector_law(self, n, MeanOfLogarithms(), Norm(), sensitivity, self.epsilon, described)
-        return with_grid(law, Norm(), sum_on_grid(law, sensitivity.formula))
+        return with_grid(law, Norm(), lambda own: sum_on_grid(own, sensitivity.formula))
 
 
 class TangentSummary(Summary):
@@ -75,7 +77,9 @@ class TangentSummary(Summary):
         """See `Summary.to_vector`."""
         manifold, center, frame = framed(ball, real_dtype(x))
         if math.isfinite(manifold.injectivity_radius):
-            raise InputError(f"no density on {manifold}: noise vectors of several lengths meet in a point.")
+            raise InputError(
+                f"log_density: no density on {manifold}: noise vectors of several lengths meet in a point."
+            )
         tangent = manifold.log(center, x)
         return manifold.coordinates(center, tangent, frame), manifold.log_det_exp(center, tangent)
 
@@ -150,6 +154,9 @@ class TangentGrid:
             ValueError: the noise would reach points that double precision cannot hold (negative curvature).
         """
         law, steps, dim = self.law, self.steps, self.law.ball.manifold.dim
+        terms = law.terms
+        if law.scale != terms.sensitivity / terms.strength or terms.guarantee != self.noise.guarantee(terms.strength):
+            raise InputError(f"{terms.mechanism}: numerics='grid' needs the scale and the guarantee of its theorem.")
         noise, guarantee = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
         scale = noise.scale * steps.step
         _check_reach(law, scale, self.noise.reach_on_grid(dim))
@@ -174,14 +181,14 @@ class TangentGrid:
         return Ready(terms, scale, note, draw)
 
 
-def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Steps) -> VectorLaw:
-    """The law, with its way of being released in integers.
+def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorLaw], Steps]) -> VectorLaw:
+    """The law, with its way of being released in integers: ``steps`` of the law as it then is.
 
     Raises:
         ValueError: the noise would reach points that double precision cannot hold (negative curvature).
     """
     _check_reach(law, law.scale, noise.reach(law.ball.manifold.dim))
-    return dataclasses.replace(law, grid=TangentGrid(law, noise, steps))
+    return dataclasses.replace(law, on_grid=lambda own: TangentGrid(own, noise, steps(own)))
 
 
 def sum_on_grid(law: VectorLaw, formula: str) -> Steps:

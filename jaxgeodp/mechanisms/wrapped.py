@@ -11,6 +11,7 @@ from jaxgeodp.bounds.comparison import rauch
 from jaxgeodp.bounds.rounding import SUPPOSED, of_computed_mean
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.tangent import Steps, TangentSummary, framed, sum_on_grid, with_grid
@@ -89,6 +90,7 @@ class LogarithmOfMean(TangentSummary):
 
 def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> VectorLaw:
     ball = mechanism.ball
+    n = record_count(n)
     exact = mean_sensitivity(ball, n, "tight")
     computed = of_computed_mean(exact, ball, n)
     # log_p0 stretches distances within the ball at most by Rauch's factor.
@@ -103,8 +105,8 @@ def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> Ve
     law = vector_law(mechanism, n, LogarithmOfMean(), noise, sensitivity, strength, "FrechetMean")
     if ball.manifold.curvature_bounds == (0.0, 0.0):
         # The logarithm of the mean is the mean of the logarithms.
-        return with_grid(law, noise, sum_on_grid(law, stretched(exact.formula)))
-    return with_grid(law, noise, _mean_on_grid(law))
+        return with_grid(law, noise, lambda own: sum_on_grid(own, stretched(exact.formula)))
+    return with_grid(law, noise, _mean_on_grid)
 
 
 def _mean_on_grid(law: VectorLaw) -> Steps:

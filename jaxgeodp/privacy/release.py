@@ -89,7 +89,7 @@ def make_release(
     created = now()  # before the draw, whose duration may depend on the data
 
     def recorded(value):
-        return {
+        own = {
             "value": to_lists(value),
             "guarantee": guarantee.record(theorem) | (promises or {}),
             "mechanism": mechanism,
@@ -104,11 +104,15 @@ def make_release(
             "numerics": {"dtype": str(value.dtype), "note": note},
             "library": {"name": "jaxgeodp", "version": __version__},
             "created": created,
-            **(more or {}),
         }
+        if taken := own.keys() & (more or {}).keys():
+            raise InputError(f"{mechanism}: more must not replace {', '.join(sorted(taken))} of the record.")
+        return own | (more or {})
 
     try:
         record_digest(recorded(np.asarray(fallback)))
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:
         raise InputError(
             f"{mechanism}: its record cannot be written as JSON ({error}); let the fields of manifold, statistic and "

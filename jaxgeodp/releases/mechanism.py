@@ -3,12 +3,13 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -18,10 +19,11 @@ from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
+from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way, way_of
 
-# The attribute that keeps what `checked_again` has made.
+# The attribute that marks what `checked_again` has passed.
 _CHECKED = "_checked"
 
 
@@ -140,7 +142,7 @@ def release_in(
     name = type(mechanism).__name__
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
-        mechanism = checked_again(mechanism)
+        checked_again(mechanism)
         domain = mechanism.domain
         records = domain.records(name, host_array(name, data))
         records = records.astype(jnp.promote_types(records.dtype, jnp.float64))
@@ -172,21 +174,27 @@ def release_in(
         )
 
 
-def checked_again(mechanism):
-    """The mechanism made again, which refuses what was rebuilt without checks, as `jax.tree.map` does.
+def checked_again(mechanism: Any) -> None:
+    """Refuse what was rebuilt without checks, as `jax.tree.map` does, and is not what it would have been made.
 
     A mechanism is frozen, so that once is enough; what is rebuilt from its leaves is another object.
 
     Raises:
-        ValueError: see the mechanism's class.
+        ValueError: it is no frozen dataclass; or see the mechanism's class.
     """
-    known = vars(mechanism).get(_CHECKED)
-    if known is not None:
-        return known
-    fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism) if field.init}
+    name, parameters = type(mechanism).__name__, getattr(type(mechanism), "__dataclass_params__", None)
+    if not isinstance(mechanism, Mechanism) or parameters is None or not parameters.frozen:
+        raise InputError(f"{name}: a release needs a mechanism that is a frozen dataclass.")
+    if vars(mechanism).get(_CHECKED):
+        return
+    kind: Any = type(mechanism)
+    fields = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(kind) if field.init}
     ball = fields.get("ball")
     if ball is not None:
         fields["ball"] = GeodesicBall(ball.manifold, ball.center, ball.radius)
-    made = type(mechanism)(**fields)
-    object.__setattr__(mechanism, _CHECKED, made)
-    return made
+    made = kind(**fields)
+    if isinstance(mechanism, Pytree):
+        pairs = zip(jax.tree.leaves(mechanism), jax.tree.leaves(made), strict=True)
+        if not all(np.array_equal(own, other) for own, other in pairs):
+            raise InputError(f"{name}: it was rebuilt from other numbers without checks; make it anew.")
+    object.__setattr__(mechanism, _CHECKED, True)

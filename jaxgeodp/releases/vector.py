@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy.entropy import public_key, system_key
@@ -64,16 +65,28 @@ def at_home(ball: GeodesicBall, data):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "grid")):
-    """See the module docstring."""
+class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "on_grid")):
+    """See the module docstring.
+
+    Attributes:
+        summary, noise: see their classes.
+        ball: public.
+        scale, terms: see `Law`.
+        on_grid: of this law, how it is released in integers; None where it is not.
+    """
 
     summary: Summary
     noise: Noise
     ball: GeodesicBall
     scale: float
     terms: Terms
-    grid: Callable[[jax.ShapeDtypeStruct], Ready] | None = None
+    on_grid: Callable[["VectorLaw"], Callable[[jax.ShapeDtypeStruct], Ready]] | None = None
     support = None
+
+    @property
+    def grid(self):
+        """See `Law`."""
+        return None if self.on_grid is None else self.on_grid(self)
 
     def check(self):
         """Nothing to refuse."""
@@ -81,6 +94,12 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "g
     def ready(self, shape):
         """See `Law.ready`."""
         program = compiled_ahead(self.terms.mechanism, _simulate, self, public_key(), shape, num=1)
+        value, center = program.out_info.shape[1:], np.shape(self.ball.center)
+        if value != center:
+            raise InputError(
+                f"{self.terms.mechanism}: its values have shape {value}, but the public centre, which stands for what "
+                f"cannot be computed, has {center}; let them agree."
+            )
         return lambda records: np.asarray(program(self, system_key(), records))[0]
 
     def simulate(self, key, records, num):

@@ -18,7 +18,7 @@ def way_of(owner: str, delta: float, numerics: str) -> Way:
     Raises:
         ValueError: an unknown word, or two ways at once.
     """
-    if numerics not in _NUMERICS:
+    if not isinstance(numerics, str) or numerics not in _NUMERICS:
         raise InputError(f"{owner}: numerics must be 'idealized' or 'grid', got {numerics!r}.")
     if delta == 0.0:
         return _NUMERICS[numerics]

@@ -18,7 +18,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.entropy import public_key, system_key
-from jaxgeodp.privacy.guarantee import ApproximateDP, NotProven
+from jaxgeodp.privacy.guarantee import ApproximateDP, PureDP
 from jaxgeodp.privacy.release import idealized
 from jaxgeodp.releases.density import DensityLaw, PublicBounds
 from jaxgeodp.releases.law import Ready
@@ -47,9 +47,12 @@ class FixedTime(Way):
                 f"{terms.mechanism}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism), and for "
                 "the Frechet mean only: for others no fixed number of proposals is known to suffice, or none is needed."
             )
-        guarantee = ApproximateDP(terms.strength, self.delta)
-        if isinstance(terms.guarantee, NotProven):
-            raise InputError("delta > 0 needs calibration 'tight' or 'theorem'.")
+        if not isinstance(terms.guarantee, PureDP):
+            raise InputError(
+                f"{terms.mechanism}: delta is for what is proven to be pure epsilon-DP; where there are several "
+                "calibrations, choose 'tight' or 'theorem'."
+            )
+        guarantee = ApproximateDP(terms.guarantee.epsilon, self.delta)
         log_eta = math.log(guarantee.delta) - float(np.logaddexp(0.0, guarantee.epsilon))
         law.target.check(law)
         count = proposals_needed(law, log_eta)
@@ -110,7 +113,7 @@ def draw_in_fixed_time(law: DensityLaw, key, records, count: int):
 def _log_envelope_mass(law):
     """Log of the integral of what proposals are drawn from, over the area of the unit sphere."""
     growth = _bounds(law).growth
-    envelope = radial_envelope(law.ball.manifold, growth, law.scale, _reach(law))
+    envelope = radial_envelope(law.ball.manifold, growth, law.target.temperature(law.scale), _reach(law))
     return jnp.log(jnp.sum(envelope.masses)) + jnp.max(envelope.heights)
 
 
@@ -127,7 +130,8 @@ def _reach(law):
 
 def log_least_mass(law: DensityLaw) -> float:
     """Log of a lower bound of the integral of the density, over the area of the unit sphere; for any data."""
-    manifold, r, scale, support = law.ball.manifold, law.ball.radius, float(law.scale), law.support
+    manifold, r, support = law.ball.manifold, law.ball.radius, law.support
+    scale = float(law.target.temperature(law.scale))
     potential, degree = _bounds(law).upper, manifold.dim - 1
     room = support.radius - r if support is not None else min(manifold.injectivity_radius, manifold.diameter)
     half = support is not None and room < 0.1 * scale
