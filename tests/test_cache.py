@@ -72,7 +72,7 @@ def released(folder, seed, *options):
 def test_no_file_or_name_depends_on_a_record_or_on_a_release(tmp_path, options):
     one, private = released(tmp_path, 0, *options)
     other, _ = released(tmp_path, 1, *options)
-    assert len(one) > 3 and set(one) == set(other)
+    assert len(one) >= 2 and set(one) == set(other)  # where the centre lies, and the release
     assert not any(pattern in content for content in one.values() for pattern in private)
 
 

@@ -201,20 +201,20 @@ class PointsLaw(Law):
 
 
 def _law(mechanism, n, theorem, formula, bounded, bound):
+    with np.errstate(over="ignore"):  # refused when it is made ready
+        sensitivity, scale = mechanism.sensitivity(n), mechanism.scale(n)
     terms = Terms(
         mechanism=type(mechanism).__name__,
         statistic="mean",
         n=n,
         strength=mechanism.mu,
         guarantee=mechanism.guarantee,
-        sensitivity=mechanism.sensitivity(n),
+        sensitivity=sensitivity,
         formula=formula,
         theorem=theorem,
         sampler={"name": "normal", "exactness": "exact up to floating point"},
         timing=TIMING,
     )
-    with np.errstate(over="ignore"):
-        scale = mechanism.scale(n)
     return PointsLaw(bounded, mechanism.template, bound, scale, terms)
 
 
