@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from conftest import MEMORY_MAPS
+from test_attacks import OnlySensitivity
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -40,12 +41,10 @@ from jaxgeodp import (
     RiemannianGaussian,
     Rotations,
     Sphere,
-    Statistic,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
 )
-from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import release_by_chain
@@ -281,20 +280,6 @@ def test_an_exception_that_a_record_causes_is_caught():
 
 
 # What is refused is refused before the charge --------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class OnlySensitivity(Statistic):
-    """As docs/statistics.md says: a loss and its bounds, and no minimizer."""
-
-    def loss(self, manifold, x, datum):
-        return manifold.squared_dist(x, datum)
-
-    def gradient_sensitivity(self, ball, n, support_radius, calibration):
-        return Sensitivity(1.0 / n, "supposed")
-
-    def minimizer_sensitivity(self, ball, n, calibration):
-        return Sensitivity(1.0 / n, "supposed")
 
 
 @dataclasses.dataclass(frozen=True)
