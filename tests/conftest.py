@@ -1,5 +1,6 @@
 """Shared settings: float64 is on (tests of float32 pass float32 arrays), caches go to a temporary folder."""
 
+import gc
 import importlib.metadata
 import os
 import pathlib
@@ -26,6 +27,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
 import jax  # after its settings
 
 jax.config.update("jax_enable_x64", True)
+# Tracing makes many objects that stay: to look through them for cycles was a tenth of the time.
+gc.set_threshold(100_000, 50, 100)
 MEMORY_MAPS = 15_000
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (

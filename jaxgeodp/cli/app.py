@@ -3,6 +3,7 @@
 A command imports inside its function only what takes long and ``--help`` does not need: meshes, pictures, Parquet.
 """
 
+import gc
 from typing import Annotated
 
 import typer
@@ -35,6 +36,8 @@ app.add_typer(ledger_app, name="ledger")
 
 def main() -> None:
     """Entry point of the ``jaxgeodp`` command."""
+    # Tracing makes many objects that stay: to look through them for cycles was a tenth of a command's time.
+    gc.set_threshold(100_000, 50, 100)
     with robust_output():
         app()
 

@@ -1,6 +1,7 @@
 """Which mechanism? Expected errors before any data are touched, from public numbers alone."""
 
 import dataclasses
+import functools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,10 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism
+from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import frechet_mean
 
 # Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
@@ -75,56 +78,43 @@ def plan_mechanisms(
     if not 0 < spread <= 1:
         raise InputError(f"plan: spread must be in (0, 1], got {spread!r}.")
     with jax.enable_x64(True):
-        records = _reference_records(ball, spread)
+        # Errors on the manifold are the same wherever the centre lies, ambient ones are not.
+        balls = {True: ball.at_home, False: ball}
+        references = {
+            where: _reference_records(ball.manifold, jnp.asarray(own.center), 0.5 * spread * ball.radius)
+            for where, own in balls.items()
+        }
 
     def planned(applicable):
         with jax.enable_x64(True):  # a thread has a setting of its own
-            entry, mechanism = applicable
-            return _plan(entry, mechanism, records, n, draws)
+            name, entry, strength = applicable
+            return _plan(name, entry, balls[entry.on_manifold], strength, n, references[entry.on_manifold], draws)
 
     # Compiling takes the time, and keeps to one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        plans = list(pool.map(planned, _applicable(ball, epsilon, mu)))
+        plans = list(pool.map(planned, _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu})))
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
-def _applicable(ball, epsilon, mu) -> list[tuple[NamedMechanism, BallMechanism]]:
-    """The entries of the registry that suit the manifold and have a strength, and their mechanisms."""
-    strengths = {"epsilon": epsilon, "mu": mu}
+def _applicable(manifold, strengths) -> list[tuple[str, NamedMechanism, float]]:
+    """The entries of the registry that suit the manifold and have a strength, and it."""
     return [
-        (entry, entry.make(ball, strengths[entry.parameter]))
-        for entry in MECHANISMS.values()
-        if strengths[entry.parameter] is not None and entry.suits(ball.manifold)
+        (name, entry, strengths[entry.parameter])
+        for name, entry in MECHANISMS.items()
+        if strengths[entry.parameter] is not None and entry.suits(manifold)
     ]
 
 
-def _reference_records(ball, spread):
-    """Which stand for n of them: a law depends on how records lie and on n, not on how many are alike."""
-    manifold = ball.manifold
-    length = 0.5 * spread * ball.radius
-    origin = jnp.asarray(ball.center)
-    center = manifold.exp(origin, length * manifold.frame(origin)[0])
-    keys = jax.random.split(jax.random.key(0), _REFERENCES)
-
-    def record(key):
-        direction = manifold.random_tangent(key, center)
-        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
-
-    return jax.vmap(record)(keys)
-
-
-def _plan(entry, mechanism, records, n, draws) -> Plan:
-    manifold = mechanism.ball.manifold
-    flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
-    name = type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
-    guarantee = f"{entry.parameter} = {getattr(mechanism, entry.parameter):g}"
+def _plan(name, entry, ball, strength, n, reference, draws) -> Plan:
+    guarantee = f"{entry.parameter} = {strength:g}"
     try:
+        mechanism = entry.make(ball, strength)
+        name = _called(mechanism)
         law = mechanism.law(n)
-        values = law.simulate(jax.random.key(1), records, draws)
+        law.check()
+        errors = np.asarray(_errors(law, *reference, draws, entry.on_manifold))
     except InputError as refusal:
         return Plan(name, guarantee, refusal=str(refusal))
-    mean = frechet_mean(manifold, records)
-    errors = np.asarray(jax.vmap(lambda x: _distance(manifold, mean, x, entry.on_manifold))(values))
     return Plan(
         name,
         guarantee,
@@ -134,6 +124,32 @@ def _plan(entry, mechanism, records, n, draws) -> Plan:
         float(errors.mean()),
         float(errors.std(ddof=1) / np.sqrt(draws)),
     )
+
+
+def _called(mechanism):
+    flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
+    return type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _reference_records(manifold, origin, length):
+    """Which stand for n of them, as a law depends on how records lie and on n, not on how many are alike; their mean."""
+    center = manifold.exp(origin, length * manifold.frame(origin)[0])
+    keys = jax.random.split(jax.random.key(0), _REFERENCES)
+
+    def record(key):
+        direction = manifold.random_tangent(key, center)
+        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
+
+    records = jax.vmap(record)(keys)
+    return records, frechet_mean(manifold, records)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4), compiler_options=COMPILED_SOON)
+def _errors(law, records, mean, draws, on_manifold):
+    """Distances of draws from the mean of records in the ball."""
+    values = law.draws(jax.random.key(1), records, mean, draws, default_block(draws)).points
+    return jax.vmap(lambda x: _distance(law.ball.manifold, mean, x, on_manifold))(values)
 
 
 def _distance(manifold, mean, x, on_manifold):
