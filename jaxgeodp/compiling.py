@@ -9,9 +9,9 @@ from jaxgeodp.checks import InputError
 
 #: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: half the time to
 #: compile, up to twice the time to run. The emitters of loops can be chosen in JAX 0.8 and 0.9 only.
-COMPILED_SOON: dict[str, bool | int | str] = {"xla_backend_optimization_level": 0} | (
-    {"xla_cpu_use_fusion_emitters": False} if jaxlib.version.__version__.startswith(("0.8.", "0.9.")) else {}
-)
+COMPILED_SOON: dict[str, bool | int | str] = {"xla_backend_optimization_level": 0}
+if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
+    COMPILED_SOON["xla_cpu_use_fusion_emitters"] = False
 
 
 def compiled_ahead(owner: str, function, *arguments, **static):

@@ -386,8 +386,8 @@ def test_the_normaliser_moves_no_more_than_certified(manifold, radius, n):
 @pytest.mark.parametrize(
     "manifold",
     [
-        SPD(2),
-        *exhaustive(PlanarShapes(4), Sphere(3), Hyperbolic(3), SPD(3), Grassmann(4, 2), Product(Sphere(2), SPD(2))),
+        Sphere(3),
+        *exhaustive(PlanarShapes(4), SPD(2), Hyperbolic(3), SPD(3), Grassmann(4, 2), Product(Sphere(2), SPD(2))),
     ],
     ids=name,
 )
@@ -517,8 +517,8 @@ def _fixed_draw(law, key, data, block):
 
 def test_draws_of_both_samplers_have_one_law():
     ball = ball_on(Sphere(2), EIGHTH)
-    mechanism, data = KNGMechanism(ball, 1.0), data_on(Sphere(2), 60)
-    law = mechanism.law(60)
+    mechanism, data = KNGMechanism(ball, 1.0), data_on(Sphere(2), 20)
+    law = mechanism.law(20)
     keys = jax.random.split(jax.random.key(5), 2000)
     fixed = jax.lax.map(lambda key: draw_in_fixed_time(law, key, data, 64), keys)
     usual = mechanism.simulate(jax.random.key(6), data, 2000)

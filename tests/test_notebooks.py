@@ -6,7 +6,7 @@ from render import NOTEBOOKS, WITHOUT_PLOTLY, digest_of_code, execute, outputs_o
 from strategies import exhaustive
 
 # Those that take half a minute together.
-SHORT = ("curves", "quickstart")
+SHORT = ("quickstart",)
 
 
 def read(path):

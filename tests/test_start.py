@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from jaxgeodp import Euclidean, GeodesicBall
+from jaxgeodp import SPD, Euclidean, EuclideanLaplace, GeodesicBall, LaplaceMechanism, WrappedLaplace, frechet_mean
 from jaxgeodp.mechanisms import plan_mechanisms
 
 # Importable without any of them, each costs from a tenth of a second to several.
@@ -49,3 +51,28 @@ def test_a_plan_for_another_n_compiles_nothing():
     second = plan_mechanisms(ball, n=5000, epsilon=2.0, draws=50)
     assert compiled == []
     assert all(b.error < a.error for a in first for b in second if a.mechanism == b.mechanism and a.error == a.error)
+
+
+def test_planned_errors_are_those_of_releases_wherever_the_centre_lies():
+    manifold = SPD(2)
+    center, n, draws = np.diag([4.0, 0.25]), 64, 1000
+    ball = GeodesicBall(manifold, center, 1.0)
+    planned = {plan.mechanism: plan for plan in plan_mechanisms(ball, n, 1.0, draws=draws)}
+    away = manifold.exp(center, 0.25 * manifold.frame(center)[0])
+    tangents = jax.vmap(lambda key: manifold.random_tangent(key, away))(jax.random.split(jax.random.key(9), n))
+    tangents = jax.vmap(lambda v: 0.25 * v / manifold.norm(away, v))(tangents)
+    records = jax.vmap(lambda v: manifold.exp(away, v))(tangents)
+    mean = frechet_mean(manifold, records)
+    distances = {
+        LaplaceMechanism: lambda x: manifold.dist(mean, x),
+        WrappedLaplace: lambda x: manifold.dist(mean, x),
+        EuclideanLaplace: lambda x: jnp.linalg.norm(mean - x),
+    }
+    for kind, distance in distances.items():
+        errors = jax.vmap(distance)(kind(ball, 1.0).simulate(jax.random.key(4), records, draws))
+        row = planned[kind.__name__]
+        assert abs(float(errors.mean()) - row.error) < 6.0 * row.standard_error
+    # At another centre the ambient error is another.
+    home = {plan.mechanism: plan.error for plan in plan_mechanisms(ball.at_home, n, 1.0, draws=draws)}
+    assert home["LaplaceMechanism"] == planned["LaplaceMechanism"].error
+    assert home["EuclideanLaplace"] < 0.8 * planned["EuclideanLaplace"].error

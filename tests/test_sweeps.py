@@ -130,8 +130,8 @@ def test_resampled_data_are_the_clipped_records():
     ("mechanism", "data", "n"),
     [
         (KNGMechanism(S2, 1.0), PolarData(S2), 40),
-        (WrappedLaplace(P2, 1.0), WishartData(P2), 40),
         *exhaustive(
+            (WrappedLaplace(P2, 1.0), WishartData(P2), 40),
             (LaplaceMechanism(P2, 1.0), WishartData(P2), 40),
             (LandmarkLaplace(outlines(landmarks=6).ball, 1.0, align=False), outlines(landmarks=6), 30),
         ),

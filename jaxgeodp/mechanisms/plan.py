@@ -13,7 +13,6 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism
 from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import frechet_mean
@@ -64,7 +63,7 @@ def plan_mechanisms(
         draws: simulated releases per mechanism.
 
     Raises:
-        ValueError: a parameter is out of range, or the ball suits no mechanism.
+        ValueError: a parameter is out of range, or every mechanism refuses: the reason of the first.
 
     Example:
         >>> from jaxgeodp import Euclidean, GeodesicBall
@@ -93,6 +92,8 @@ def plan_mechanisms(
     # Compiling takes the time, and keeps to one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(planned, _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu})))
+    if all(plan.refusal for plan in plans):
+        raise InputError(plans[0].refusal)
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
@@ -133,7 +134,7 @@ def _called(mechanism):
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
 def _reference_records(manifold, origin, length):
-    """Which stand for n of them, as a law depends on how records lie and on n, not on how many are alike; their mean."""
+    """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
     keys = jax.random.split(jax.random.key(0), _REFERENCES)
 
