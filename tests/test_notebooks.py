@@ -54,6 +54,7 @@ def test_another_code_has_another_digest():
 )
 def test_notebook_runs(path, tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)  # else the kernel would inherit it and show no picture
+    monkeypatch.setenv("QUICK", "1")  # the saved outputs are those of full runs
     notebook = read(path)
     execute(notebook, tmp_path)
     assert shows_a_picture(notebook)
