@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from jaxgeodp import GeodesicBall, Sphere, TangentLaplace
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
+from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_records
 from jaxgeodp.meshes.files import read_mesh
 
@@ -61,6 +62,7 @@ def command(*arguments) -> Result:
 
 def release(folder, file="data.npy", *more, manifold="sphere", radius=0.5, epsilon=1, out="out.json") -> Result:
     options = ["--manifold", manifold, "--radius", radius, "--epsilon", epsilon, "--mechanism", "tangent"]
+    options += [] if "--center" in more else ["--center", "origin"]
     return command("release", folder / file, "--out", folder / out, *options, *more)
 
 
@@ -171,7 +173,7 @@ def reader_case(name, content, words="", file="data.npy", manifold="euclidean"):
         name,
         "reader",
         lambda folder: write(folder / file, content),
-        lambda folder: guarded(lambda: read_records(folder / file, manifold)[1]),
+        lambda folder: guarded(lambda: read_records(folder / file, manifold, Layout())[1]),
         2 if words else 0,
         words,
     )

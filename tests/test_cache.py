@@ -51,8 +51,10 @@ def released(folder, seed, *options):
     shutil.rmtree(folder / "caches", ignore_errors=True)
     data = records(seed)
     np.save(folder / "data.npy", data)
-    arguments = ["release", folder / "data.npy", "--out", folder / "out.json", "--manifold", "sphere", "--overwrite"]
-    answer = call([*arguments, "--radius", 0.7, "--epsilon", 1, *options], folder / "caches")
+    arguments = ["release", folder / "data.npy", "--out", folder / "out.json", "--manifold", "sphere"]
+    answer = call(
+        [*arguments, "--center", "origin", "--radius", 0.7, "--epsilon", 1, "--overwrite", *options], folder / "caches"
+    )
     assert answer.returncode == 0, answer.stderr
     value = json.loads((folder / "out.json").read_text())["value"]
     return kept(folder / "caches"), patterns(data) | patterns(value)

@@ -1,5 +1,6 @@
 """The command line, through its entry point."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -58,6 +59,9 @@ def save_csv(path, rows, header=None):
 
 
 def release_arguments(data, out, manifold, radius, *more):
+    """At the origin and by the Laplace mechanism unless the call says otherwise."""
+    for option, value in (("--center", "origin"), ("--mechanism", "laplace")):
+        more = more if option in more or "--ball" in more else (*more, option, value)
     return ["release", data, "--manifold", manifold, "--radius", radius, "--epsilon", 2, "--out", out, *more]
 
 
@@ -78,6 +82,8 @@ def test_installed_entry_point_answers():
             "nothing.npy",
             "--manifold",
             "spd",
+            "--center",
+            "origin",
             "--radius",
             "1",
             "--epsilon",
@@ -133,18 +139,20 @@ def test_the_median_is_released_by_kng_alone(tmp_path):
 
 
 def test_vech_rows_and_square_matrices_are_the_same_data(tmp_path):
+    from jaxgeodp.cli.layout import Layout
     from jaxgeodp.cli.reading import read_records
 
     full = matrices(5)
     np.save(tmp_path / "full.npy", full)
     save_csv(tmp_path / "vech.csv", full[:, *np.tril_indices(3)])
-    manifold, records = read_records(tmp_path / "vech.csv", "spd")
+    manifold, records = read_records(tmp_path / "vech.csv", "spd", Layout())
     assert manifold == SPD(3)
-    np.testing.assert_allclose(records, read_records(tmp_path / "full.npy", "spd")[1])
+    np.testing.assert_allclose(records, read_records(tmp_path / "full.npy", "spd", Layout())[1])
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
+    from jaxgeodp.cli.layout import Layout
     from jaxgeodp.cli.reading import read_records
 
     path = tmp_path / "cells.csv"
@@ -162,12 +170,12 @@ def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
     ]
     expected = np.full((10, 3), np.nan)
     expected[[0, 8, 9]] = [[0, 0, 1], [0.1, 0, 1], [1, 1, 1]]
-    expected[[1, 2, 4, 7]] = [[0, np.nan, 1], [np.nan, 0, 1], [np.nan, 0, 1], [0, np.nan, 1]]
+    expected[[1, 2, 7]] = [[0, np.nan, 1], [np.nan, 0, 1], [0, np.nan, 1]]
     for last in (b"", end):
         path.write_bytes(b"\xef\xbb\xbf" + end.join(lines) + last)
-        np.testing.assert_array_equal(read_records(path, "sphere")[1], expected)
+        np.testing.assert_array_equal(read_records(path, "sphere", Layout())[1], expected)
         # With a header the first line is no record, and alone gives the width.
-        np.testing.assert_array_equal(read_records(path, "sphere", header=True)[1], expected[1:])
+        np.testing.assert_array_equal(read_records(path, "sphere", Layout(header=True))[1], expected[1:])
 
 
 @pytest.mark.parametrize("manifold", ["sphere", "shapes"])
@@ -225,11 +233,12 @@ def test_a_center_file_has_a_header_only_if_the_call_says_so(tmp_path):
 
 @pytest.mark.parametrize("kind", ["longdouble", "float16", ">f8", ">i4", "uint8", "bool"])
 def test_any_type_of_real_number_is_read(tmp_path, kind):
+    from jaxgeodp.cli.layout import Layout
     from jaxgeodp.cli.reading import read_records
 
     rows = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0]])
     np.save(tmp_path / "data.npy", rows.astype(kind))
-    _, records = read_records(tmp_path / "data.npy", "sphere")
+    _, records = read_records(tmp_path / "data.npy", "sphere", Layout())
     assert records.dtype == np.float64
     np.testing.assert_array_equal(records, rows)
 
@@ -332,12 +341,10 @@ def test_existing_files_are_replaced_only_on_demand_and_inputs_never(tmp_path):
 
 @pytest.mark.parametrize("kind", [ValueError, TypeError, RuntimeError, MemoryError, FloatingPointError, KeyError])
 def test_only_our_own_words_are_printed(tmp_path, monkeypatch, kind):
-    from jaxgeodp.mechanisms import LaplaceMechanism
-
-    def fail(self, *_, **__):
+    def fail(*_, **__):
         raise kind("secret 3.14")
 
-    monkeypatch.setattr(LaplaceMechanism, "release", fail)
+    monkeypatch.setattr(importlib.import_module("jaxgeodp.cli.release"), "release_in", fail)
     np.save(tmp_path / "data.npy", directions())
     before = sorted(tmp_path.iterdir())
     result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5)
@@ -452,6 +459,8 @@ def test_release_by_addition(tmp_path, mechanism, parameter, kind):
         tmp_path / "data.npy",
         "--manifold",
         "sphere",
+        "--center",
+        "origin",
         "--radius",
         0.5,
         "--out",

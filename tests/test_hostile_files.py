@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_records
 from jaxgeodp.meshes.files import read_mesh
 
@@ -84,7 +85,7 @@ def changed(draw, valid):
 def read(path):
     if path.suffix in (".obj", ".off", ".stl", ".ply"):
         return read_mesh(path)[0].vertices
-    return read_records(path, "euclidean")[1]
+    return read_records(path, "euclidean", Layout())[1]
 
 
 def memory() -> int:

@@ -15,7 +15,7 @@ import pytest
 from hostile_cases import GOOD, command, release
 from hostile_table import CASES, page
 
-from jaxgeodp import Ledger, PureDP, TangentLaplace, files
+from jaxgeodp import Ledger, PureDP, files
 from jaxgeodp.checks import InputError
 from jaxgeodp.faces import folder as faces
 
@@ -104,11 +104,12 @@ def test_of_many_writers_one_wins(tmp_path):
 @pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
 def test_a_file_that_appears_meanwhile_stays(tmp_path, monkeypatch, links):
     np.save(tmp_path / "data.npy", GOOD)
-    original, out = TangentLaplace.release, tmp_path / "out.json"
+    command, out = sys.modules["jaxgeodp.cli.release"], tmp_path / "out.json"
+    original = command.release_in
 
-    def late(self, *arguments, **options):
+    def late(*arguments, **options):
         out.write_text("precious")
-        return original(self, *arguments, **options)
+        return original(*arguments, **options)
 
     def refuse(*_):
         raise OSError("no hard links here")
@@ -117,7 +118,7 @@ def test_a_file_that_appears_meanwhile_stays(tmp_path, monkeypatch, links):
         monkeypatch.setattr(files.os, "link", refuse)
         assert release(tmp_path, out="first.json").code == 0
         assert json.loads((tmp_path / "first.json").read_text())["n"] == 4
-    monkeypatch.setattr(TangentLaplace, "release", late)
+    monkeypatch.setattr(command, "release_in", late)
     before = set(tmp_path.iterdir())
     result = release(tmp_path)
     assert result.code == 1 and "was written meanwhile by another process" in " ".join(result.output.split())
@@ -136,8 +137,8 @@ def process(arguments, first="", **options):
 
 
 def release_call(folder, out):
-    return ["release", folder / "data.npy", "--manifold", "sphere", "--radius", 0.5, "--epsilon", 1,
-            "--mechanism", "tangent", "--overwrite", "--out", folder / out]  # fmt: skip
+    return ["release", folder / "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.5,
+            "--epsilon", 1, "--mechanism", "tangent", "--overwrite", "--out", folder / out]  # fmt: skip
 
 
 def test_of_two_commands_one_wins(tmp_path):

@@ -169,6 +169,7 @@ def test_subspaces_and_products_reach_the_command_line(tmp_path):
     for data, manifold, radius in (("bases.npy", "grassmann", 0.4), ("rows.npy", "sphere(2) * euclidean(1)", 0.5)):
         out = tmp_path / f"{data}.json"
         own = ("--manifold", manifold, "--radius", radius, "--epsilon", 5, "--mechanism", "tangent", "--out", out)
+        own += ("--center", "origin")
         run("release", tmp_path / data, *own)
         assert json.loads(out.read_text())["guarantee"]["epsilon"] == 5.0
 

@@ -11,6 +11,7 @@ import typer
 from jaxgeodp._version import __version__
 from jaxgeodp.cli.audit import audit
 from jaxgeodp.cli.cache import keep_compiled_programs
+from jaxgeodp.cli.check import check
 from jaxgeodp.cli.demo import demo
 from jaxgeodp.cli.face import face
 from jaxgeodp.cli.frame import one_sentence_errors, robust_output
@@ -29,7 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (reproduce, sweep, simulate, face, audit, demo, release, plan, info):
+for command in (reproduce, sweep, simulate, face, audit, demo, check, release, plan, info):
     app.command()(command)
 app.add_typer(ledger_app, name="ledger")
 

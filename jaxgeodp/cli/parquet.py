@@ -1,6 +1,7 @@
 """Tables in .parquet files: one row a record, one numeric column a number; read without trust."""
 
 import pathlib
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -10,11 +11,16 @@ from jaxgeodp.checks import InputError
 _ROWS_AT_ONCE = 65536
 
 
-def read_parquet(path: pathlib.Path) -> np.ndarray:
+def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> np.ndarray:
     """The numbers (rows, columns) as float64; what is missing is NaN, so that its record counts as the centre.
 
     Sizes are those that the metadata claim, and are checked before anything is decoded; a file that holds
-    other than it claims is refused. Columns are named by their position.
+    other than it claims is refused.
+
+    Args:
+        path: of the file.
+        choose: given the names of the columns, the places of those that are wanted, or None for all. Others are not
+            read, and may hold anything.
 
     Raises:
         ValueError: a column that holds no numbers, too many numbers, or a damaged file.
@@ -23,36 +29,40 @@ def read_parquet(path: pathlib.Path) -> np.ndarray:
 
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
         schema, metadata = file.schema_arrow, file.metadata
-        _check_columns(path, schema)
-        shape = (metadata.num_rows, len(schema))
+        places = choose(tuple(schema.names))
+        _check_columns(path, schema, range(len(schema)) if places is None else places)
+        names = schema.names if places is None else [schema.names[place] for place in places]
+        if len(set(names)) < len(names):
+            raise InputError(f"{path}: several of its columns have one name; give each its own.")
+        shape = (metadata.num_rows, len(names))
         check_size(path, shape)
         # No honest encoding is longer than that, whatever the numbers are.
         if min(shape) < 0 or _claimed_bytes(metadata) > 4 * MOST_BYTES:
             raise ValueError("sizes that disagree")
         table = np.empty(shape)
         start = 0
-        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, use_threads=False):
+        for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, use_threads=False, columns=names):
             if start + batch.num_rows > shape[0]:
                 raise ValueError("more rows than claimed")
-            for number, column in enumerate(batch.columns):
-                table[start : start + batch.num_rows, number] = _numbers(column)
+            for number, name in enumerate(names):
+                table[start : start + batch.num_rows, number] = _numbers(batch.column(name))
             start += batch.num_rows
     if start != shape[0]:
         raise ValueError("fewer rows than claimed")
     return table
 
 
-def _check_columns(path, schema):
+def _check_columns(path, schema, places: Iterable[int]):
     import pyarrow as pa
 
-    for number, field in enumerate(schema, 1):
-        kind = field.type
+    for number, kind in ((place + 1, schema.field(place).type) for place in places):
         # A column whose values are all missing may have the type "null".
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         if not numeric and not pa.types.is_null(kind):
             words = "lists or structures" if pa.types.is_nested(kind) else f"values of type {str(kind)[:40]}"
             raise InputError(
-                f"{path}: column {number} holds {words}, not numbers; write one numeric column for each number."
+                f"{path}: column {number} holds {words}, not numbers; choose others with --columns, or write one "
+                "numeric column for each number."
             )
     if any(isinstance(name, str) for name in (schema.pandas_metadata or {}).get("index_columns", [])):
         raise InputError(f"{path}: one of its columns is the index of a data frame; write it with index=False.")

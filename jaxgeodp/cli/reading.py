@@ -1,81 +1,143 @@
 """Reading records and centres from files.
 
 The *format* of a file is public and may be refused: its type, the number of records, the shape of a record (in a
-.csv file: the number of columns), whether there is a header. The *content* of a record is private, so that
-nothing here refuses, drops or reports one: a cell that is no number becomes NaN, a line of another width becomes
+.csv file: the number of columns), the names of its columns if it has them. The *content* of a record is private, so
+that nothing here refuses, drops or reports one: a cell that is no number becomes NaN, a line of another width becomes
 a record of NaN, and a record with a NaN is later replaced by the public centre (see `GeodesicBall.clip`).
-Whatever one line of a .csv file says, the file holds as many records as it has lines. What may be refused is refused
-before the file is decoded: docs/hostile_input.md.
+What may be refused is refused before the file is decoded: docs/hostile_input.md.
 """
 
-import collections
 import contextlib
-import math
-import os
+import dataclasses
 import pathlib
-import re
 
 import numpy as np
 
-from jaxgeodp.array_files import check_size, listed, read_npy, read_npz
+from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.csv_files import read_csv
+from jaxgeodp.cli.landmark_files import read_nts, read_tps
+from jaxgeodp.cli.layout import Layout, chosen_columns, directions_of
 from jaxgeodp.cli.parquet import read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import check_name, points_on, records_in
+from jaxgeodp.manifolds.tables import from_upper_triangles
 
-_SUFFIXES = (".npy", ".npz", ".csv", ".parquet")
-_LONGEST_CSV = 2**30
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")
+_SUFFIXES = (".npy", ".npz", ".csv", ".parquet", ".tps", ".nts")
 
 
-def read_records(
-    path: pathlib.Path, manifold_name: str, array: str | None = None, header: bool = False
-) -> tuple[Manifold, np.ndarray]:
+def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tuple[Manifold, np.ndarray]:
     """The manifold and the records (n, \\*shape) of a data file, as float64 or complex128.
 
     Args:
-        path: .npy, .npz, .csv (lines of numbers with commas between them, no quotes) or .parquet (numeric columns).
+        path: .npy, .npz, .csv, .parquet, .tps or .nts.
         manifold_name: a name of `manifolds.names.MANIFOLDS`, with sizes or without, or a product, whose records are
             its flat rows; `manifolds.tables` says which shapes the others have.
-        array: name of the array in an .npz file with several.
-        header: the first line of a .csv file holds the names of its columns. Never guessed: a guess would look
-            at the first record.
+        layout: how the numbers of the file are records.
 
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
     """
-    try:
-        check_name(manifold_name)
-    except InputError as error:
-        raise InputError(f"--{error}") from None
-    table = _read_array(path, array, header)
+    check_manifold_name(manifold_name)
+    table = read_table(path, manifold_name, layout)
+    said = layout.size is not None or layout.columns is not None or "(" in manifold_name
+    if path.suffix.lower() == ".csv" and table.shape[1:] == (1,) and not said:
+        raise InputError(
+            f"{path}: has one column: if its cells have another delimiter than '{layout.delimiter}', say it with "
+            "--delimiter; if a record is one number, say --size 1."
+        )
     if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
         raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
-    with _about(path):
-        return records_in(manifold_name, table)
+    if layout.expect_n not in (None, len(table)):
+        raise InputError(
+            f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a header without "
+            "--header, blank lines at the end, or lines that are missing."
+        )
+    with about(path):
+        return records_in(manifold_name, table, layout.size)
 
 
-def read_center(center: str, manifold: Manifold, header: bool = False) -> np.ndarray:
+def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
-    path = pathlib.Path(center)
-    table = _read_array(path, None, header)
-    points = None
-    for candidate in (table[None], table):
-        if candidate.ndim >= 2 and candidate.shape[0] == 1 and points is None:
-            with contextlib.suppress(InputError):
-                points = points_on(manifold, candidate)
-    if points is None:
-        raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {table.shape}.")
-    projected = np.asarray(manifold.project(points[0]))
+    numbers = _numbers(pathlib.Path(center), layout)
+    point = _one_point(manifold, numbers, layout)
+    if point is None:
+        raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {numbers.table.shape}.")
+    projected = np.asarray(manifold.project(point))
     if not np.all(np.isfinite(projected)):
         raise InputError(f"--center {center}: is not a point of {manifold}.")
     return projected
 
 
+def _one_point(manifold, numbers, layout):
+    """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
+    bare = dataclasses.replace(layout, columns=None)
+    names = numbers.names
+    for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
+        with contextlib.suppress(InputError):
+            table = _placed(dataclasses.replace(numbers, names=known), own)
+            for candidate in (table[None], table):
+                if candidate.ndim >= 2 and candidate.shape[0] == 1:
+                    with contextlib.suppress(InputError):
+                        return points_on(manifold, candidate)[0]
+    return None
+
+
+def check_manifold_name(name: str) -> None:
+    """Raise ValueError, with the option's name, unless it is a manifold's."""
+    try:
+        check_name(name)
+    except InputError as error:
+        raise InputError(f"--{error}") from None
+
+
+def read_table(path: pathlib.Path, manifold_name: str, layout: Layout) -> np.ndarray:
+    """The numbers of a file as its layout arranges them: the columns that make a record, angles as directions.
+
+    Raises:
+        ValueError: see `read_records`; or an option that is for another manifold.
+    """
+    kind = manifold_name.partition("(")[0].strip()
+    if layout.triangle is not None and kind != "spd":
+        raise InputError(f"--triangle is for --manifold spd, got {manifold_name}.")
+    if layout.angles is not None and kind != "sphere":
+        raise InputError(f"--degrees is for --manifold sphere, got {manifold_name}.")
+    return _placed(_numbers(path, layout), layout)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Numbers:
+    """What a file holds: numbers and, in some formats, names of columns; and whether columns have been chosen."""
+
+    path: pathlib.Path
+    table: np.ndarray
+    names: tuple[str, ...] | None = None
+    chosen: bool = False
+
+
+def _placed(numbers: _Numbers, layout: Layout) -> np.ndarray:
+    table = numbers.table
+    with about(numbers.path):
+        if table.ndim == 2 and not numbers.chosen:
+            places = chosen_columns(layout, numbers.names, table.shape[1])
+            table = table if places is None else table[:, places]
+        elif layout.columns is not None and table.ndim != 2:
+            raise InputError(f"--columns is for tables with a row a record, not for arrays of shape {table.shape}.")
+        if layout.angles is not None:
+            if table.ndim != 2 or table.shape[1] != 2:
+                raise InputError(
+                    f"--degrees {layout.degrees} needs two columns, got shape {table.shape}; choose with --columns."
+                )
+            table = directions_of(table, layout.angles)
+        if layout.triangle == "upper" and table.ndim == 2:
+            table = from_upper_triangles(table)
+    return table
+
+
 @contextlib.contextmanager
-def _about(path):
+def about(path):
     """Name the file in what is said of its table."""
     try:
         yield
@@ -83,14 +145,14 @@ def _about(path):
         raise InputError(f"{path}: {error}") from None
 
 
-def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarray:
+def _numbers(path: pathlib.Path, layout: Layout) -> _Numbers:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     try:
-        table = _read(path, suffix, array, header)
+        numbers = _read(path, suffix, layout)
     except InputError:
         raise
     except Exception:
@@ -98,58 +160,31 @@ def _read_array(path: pathlib.Path, array: str | None, header: bool) -> np.ndarr
         raise InputError(
             f"{path}: cannot be read as {suffix}; check that the file is complete and of that type."
         ) from None
+    table = numbers.table
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
-        return table.astype(np.complex128 if table.dtype.kind == "c" else np.float64)
+        return dataclasses.replace(
+            numbers, table=table.astype(np.complex128 if table.dtype.kind == "c" else np.float64)
+        )
 
 
-def _read(path, suffix, array, header):
+def _read(path, suffix, layout) -> _Numbers:
+    def wanted(names):
+        with about(path):
+            return chosen_columns(layout, names, len(names))
+
     if suffix == ".csv":
-        return _read_csv(path, header)
+        return _Numbers(path, *read_csv(path, layout.header, layout.delimiter))
     if suffix == ".parquet":
-        return read_parquet(path)
+        return _Numbers(path, read_parquet(path, wanted), chosen=True)
+    if suffix in (".tps", ".nts"):
+        return _Numbers(path, (read_tps if suffix == ".tps" else read_nts)(path))
     if suffix == ".npy":
-        return read_npy(path)
+        return _Numbers(path, read_npy(path))
 
     def choose(names: list[str]) -> str:
-        chosen = names[0] if array is None and len(names) == 1 else array
+        chosen = names[0] if layout.array is None and len(names) == 1 else layout.array
         if chosen is None or chosen not in names:
             raise InputError(f"{path}: choose one of its arrays with --array: {listed(names)}.")
         return chosen
 
-    return read_npz(path, choose)
-
-
-def _read_csv(path, header):
-    """One record per physical line; the width is that of the header, else of most lines."""
-    with open(path, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size > _LONGEST_CSV:
-            raise InputError(f"{path}: is larger than {_LONGEST_CSV >> 30} GiB; save the numbers as .npy.")
-        content = stream.read(size).removeprefix(b"\xef\xbb\xbf")
-    # One line at a time, twice: a list of short lines would be many times larger than the file.
-    widths = collections.Counter(map(_width, _lines(content)))
-    if not widths:
-        return np.empty((0, 0))
-    width = _width(next(_lines(content))) if header else widths.most_common(1)[0][0]
-    check_size(path, (widths.total(), width))
-    table = np.full((widths.total(), width), np.nan)
-    for record, line in zip(table, _lines(content), strict=True):
-        if _width(line) == width:
-            record[:] = [_number(cell) for cell in line.decode("utf-8", errors="replace").split(",")]
-    return table[1:] if header else table
-
-
-def _lines(content: bytes):
-    """Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode."""
-    return (match.group() for match in _LINE.finditer(content))
-
-
-def _width(line: bytes) -> int:
-    return line.count(b",") + 1
-
-
-def _number(cell: str) -> float:
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan
+    return _Numbers(path, read_npz(path, choose))

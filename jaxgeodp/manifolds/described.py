@@ -32,6 +32,20 @@ def to_lists(point: ArrayLike) -> list:
     return array.tolist()
 
 
+def from_lists(lists: list, dtype: str) -> np.ndarray:
+    """The array that `to_lists` wrote; ``dtype`` tells whether its numbers are complex.
+
+    Raises:
+        ValueError: no nested lists of numbers.
+    """
+    array = np.asarray(lists, float)
+    if not dtype.startswith("complex"):
+        return array
+    if array.ndim == 0 or array.shape[-1] != 2:
+        raise ValueError("complex numbers are pairs")
+    return array[..., 0] + 1j * array[..., 1]
+
+
 def plain_number(value):
     """A number, or an array of numbers as lists; "infinity", which JSON does not have, as a word."""
     if isinstance(value, np.ndarray):

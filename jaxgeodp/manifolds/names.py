@@ -29,16 +29,21 @@ class NamedManifold(NamedTuple):
     make: Callable[..., Manifold]  #: of the sizes
     sizes: tuple[str, ...]  #: what each size is
     arrange: Callable[[np.ndarray], tuple[tuple[int, ...], np.ndarray]]  #: see `tables`
+    doubtful: tuple[int, str] | None = None  #: a size that a table has by mistake more often than not, and why
+    natural_origin: bool = True  #: whether the origin is a centre that nobody who names none would regret
 
 
+_TWO_COLUMNS = "two columns are points of a circle, or angles, which need --degrees"
 MANIFOLDS: dict[str, NamedManifold] = {
     "euclidean": NamedManifold(Euclidean, ("its dimension",), tables.vectors),
-    "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions),
+    "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions, (1, _TWO_COLUMNS), natural_origin=False),
     "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
-    "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices),
-    "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks),
+    "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False),
+    "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
-    "grassmann": NamedManifold(Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases),
+    "grassmann": NamedManifold(
+        Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases, natural_origin=False
+    ),
 }
 # Frames have as many numbers as the square of the dimension.
 _LARGEST_DIM = 10_000
@@ -66,22 +71,40 @@ def check_name(name: str) -> None:
         _factor(part)
 
 
-def records_in(name: str, table: np.ndarray) -> tuple[Manifold, np.ndarray]:
+def has_natural_origin(name: str) -> bool:
+    """Whether the origin of the manifold of a name, or of a product, is a centre to take where none is named."""
+    return all(MANIFOLDS[_factor(part)[0]].natural_origin for part in name.split("*"))
+
+
+def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[Manifold, np.ndarray]:
     """The manifold of a name, and the points (n, \\*shape) in the rows of a table, which also tells sizes left out.
 
+    Args:
+        name: of `MANIFOLDS`, with sizes or without, or a product.
+        table: see `tables`.
+        size: what the name leaves out, if it is known.
+
     Raises:
-        ValueError: unknown name, or a table that does not fit.
+        ValueError: unknown name, a table that does not fit, or a doubtful size that nobody named.
     """
     factors = [_factor(part) for part in name.split("*")]
     if len(factors) > 1:
         manifold = manifold_named(name)
+        if size is not None:
+            raise InputError(f"size is for one factor; write the sizes of {name} in its name.")
         if table.shape[1:] != manifold.shape:
             raise InputError(f"records of {name} must have shape (n, {manifold.shape[0]}), got {table.shape}.")
         return manifold, table
     ((kind, sizes),) = factors
     found, points = MANIFOLDS[kind].arrange(table)
-    if sizes is not None and sizes != found:
-        raise InputError(f"records must be points of {name}, got {table.shape}.")
+    wanted = (size,) if sizes is None and size is not None else sizes
+    if wanted is not None and wanted != found:
+        raise InputError(
+            f"records must be points of {kind}({', '.join(map(str, wanted))}), but the table has shape {table.shape}."
+        )
+    doubtful = MANIFOLDS[kind].doubtful
+    if wanted is None and doubtful is not None and found == doubtful[:1]:
+        raise InputError(f"{doubtful[1]}; if it is meant, say {kind}({found[0]}) or --size {found[0]}.")
     return MANIFOLDS[kind].make(*found), points
 
 
@@ -93,10 +116,10 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
     """
     if table.shape[1:] == manifold.shape and (table.dtype.kind == "c") == (manifold.dtype_kind == "complex"):
         return table
-    for kind, entry in MANIFOLDS.items():
+    for entry in MANIFOLDS.values():
         if type(manifold) is entry.make:
-            found, points = records_in(kind, table)
-            if found == manifold:
+            sizes, points = entry.arrange(table)
+            if entry.make(*sizes) == manifold:
                 return points
     raise InputError(f"must hold points of {manifold}, but has shape {table.shape}.")
 

@@ -42,14 +42,27 @@ def symmetric_matrices(table):
     """(n, k, k), or rows of k(k+1)/2 numbers, the lower triangle by rows: x11, x21, x22, ..."""
     if table.ndim == 3 and table.shape[1] == table.shape[2]:
         return (table.shape[1],), table
-    size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
-    if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
-        raise InputError(f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}.")
+    size = _size_of_triangle(table)
     matrices = np.zeros((table.shape[0], size, size), table.dtype)
     rows, columns = np.tril_indices(size)
     matrices[:, rows, columns] = table
     matrices[:, columns, rows] = table
     return (size,), matrices
+
+
+def _size_of_triangle(table):
+    size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
+    if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
+        raise InputError(f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}.")
+    return size
+
+
+def from_upper_triangles(table):
+    """Rows of upper triangles by rows, x11, x12, x13, x22, ..., as rows of lower triangles by rows."""
+    size = _size_of_triangle(table)
+    places = np.zeros((size, size), int)
+    places[np.triu_indices(size)] = np.arange(table.shape[1])
+    return table[:, places.T[np.tril_indices(size)]]
 
 
 def landmarks(table):

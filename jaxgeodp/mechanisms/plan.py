@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -26,6 +27,7 @@ class Plan:
     """What to expect of one mechanism.
 
     Attributes:
+        name: in the registry (`mechanisms.names.MECHANISMS`).
         mechanism: how it is called.
         guarantee: what a release promises.
         sensitivity, scale: for n records.
@@ -35,6 +37,7 @@ class Plan:
         refusal: why it cannot be used here; the numbers are then NaN.
     """
 
+    name: str
     mechanism: str
     guarantee: str
     sensitivity: float = np.nan
@@ -46,7 +49,13 @@ class Plan:
 
 
 def plan_mechanisms(
-    ball: GeodesicBall, n: int, epsilon: float, mu: float | None = None, spread: float = 0.5, draws: int = 1000
+    ball: GeodesicBall,
+    n: int,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    spread: float = 0.5,
+    draws: int = 1000,
+    names: Collection[str] | None = None,
 ) -> list[Plan]:
     """The expected error of every mechanism that applies, the smallest first; no data are needed.
 
@@ -57,13 +66,15 @@ def plan_mechanisms(
     Args:
         ball: the public ball.
         n: number of records, at least 2.
-        epsilon: privacy parameter of the pure mechanisms.
+        epsilon: privacy parameter of the pure mechanisms, which are left out without it.
         mu: of the Gaussian mechanisms, which are left out without it (their guarantee is another one).
         spread: in (0, 1].
         draws: simulated releases per mechanism.
+        names: of the mechanisms to compare, of `mechanisms.names.MECHANISMS`; all that suit by default.
 
     Raises:
-        ValueError: a parameter is out of range, or every mechanism refuses: the reason of the first.
+        ValueError: a parameter is out of range, none of the mechanisms suits the manifold, or every mechanism
+            refuses: the reason of the first.
 
     Example:
         >>> from jaxgeodp import Euclidean, GeodesicBall
@@ -89,35 +100,40 @@ def plan_mechanisms(
             name, entry, strength = applicable
             return _plan(name, entry, balls[entry.on_manifold], strength, n, references[entry.on_manifold], draws)
 
+    chosen = _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu}, MECHANISMS if names is None else names)
+    if not chosen:
+        raise InputError("plan: no mechanism suits this manifold and these privacy parameters.")
     # Compiling takes the time, and keeps to one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        plans = list(pool.map(planned, _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu})))
+        plans = list(pool.map(planned, chosen))
     if all(plan.refusal for plan in plans):
         raise InputError(plans[0].refusal)
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
 
 
-def _applicable(manifold, strengths) -> list[tuple[str, NamedMechanism, float]]:
+def _applicable(manifold, strengths, names) -> list[tuple[str, NamedMechanism, float]]:
     """The entries of the registry that suit the manifold and have a strength, and it."""
     return [
         (name, entry, strengths[entry.parameter])
         for name, entry in MECHANISMS.items()
+        if name in names
         if strengths[entry.parameter] is not None and entry.suits(manifold)
     ]
 
 
 def _plan(name, entry, ball, strength, n, reference, draws) -> Plan:
-    guarantee = f"{entry.parameter} = {strength:g}"
+    guarantee, called = f"{entry.parameter} = {strength:g}", name
     try:
         mechanism = entry.make(ball, strength)
-        name = _called(mechanism)
+        called = _called(mechanism)
         law = mechanism.law(n)
         law.check()
         errors = np.asarray(_errors(law, *reference, draws, entry.on_manifold))
     except InputError as refusal:
-        return Plan(name, guarantee, refusal=str(refusal))
+        return Plan(name, called, guarantee, refusal=str(refusal))
     return Plan(
         name,
+        called,
         guarantee,
         law.terms.sensitivity,
         float(law.scale),

@@ -1,0 +1,100 @@
+"""The public ball, as the options ``--center``, ``--radius`` and ``--ball`` name it."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.layout import Layout
+from jaxgeodp.cli.reading import check_manifold_name, read_center
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import describe, from_lists
+from jaxgeodp.manifolds.names import has_natural_origin
+
+CENTER = Annotated[
+    str | None,
+    typer.Option(
+        help="Centre of the public ball: a file with one point, or 'origin' (the default on euclidean, hyperbolic and "
+        "rotations)."
+    ),
+]
+RADIUS = Annotated[
+    float | None, typer.Option(help="Radius of the public ball, chosen without looking at the private data.")
+]
+BALL = Annotated[
+    pathlib.Path | None,
+    typer.Option("--ball", help="The public ball in a file that 'jaxgeodp ball' wrote, in place of centre and radius."),
+]
+_LONGEST = 2**26
+
+
+@dataclasses.dataclass(frozen=True)
+class BallOptions:
+    """What the options above say."""
+
+    center: str | None
+    radius: float | None
+    file: pathlib.Path | None
+
+    def check(self, manifold_name: str) -> None:
+        """Refuse what is missing or said twice, before any file is read.
+
+        Raises:
+            ValueError: see above.
+        """
+        check_manifold_name(manifold_name)
+        if self.file is not None:
+            if self.center is not None or self.radius is not None:
+                raise InputError("--ball has centre and radius; leave out --center and --radius.")
+            return
+        if self.radius is None:
+            raise InputError("give the public ball: --radius (and --center), or --ball with a file of 'jaxgeodp ball'.")
+        if self.center is None and not has_natural_origin(manifold_name):
+            raise InputError(
+                f"--center is needed on {manifold_name}, whose origin is rarely near anybody's data: name a file with "
+                "one public point ('jaxgeodp ball' makes one from public data), or say --center origin."
+            )
+
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """The files that are read for it."""
+        center = [] if self.center in (None, "origin") else [pathlib.Path(self.center)]
+        return center if self.file is None else [self.file]
+
+    def ball(self, manifold: Manifold, layout: Layout) -> GeodesicBall:
+        """The ball, on the manifold of the records.
+
+        Raises:
+            ValueError: a file that holds no point or no ball of this manifold, or a radius that is none.
+        """
+        if self.file is not None:
+            return read_ball(self.file, manifold)
+        assert self.radius is not None  # see `check`
+        return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
+
+
+def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
+    """The ball in a file of ``jaxgeodp ball``.
+
+    Raises:
+        ValueError: there is no such file, it holds no ball, or one of another manifold.
+    """
+    if not path.is_file():
+        raise InputError(f"--ball {path}: there is no such file.")
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.loads(stream.read(_LONGEST))
+        name, radius = found["manifold"], float(found["radius"])
+        center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
+    except Exception:
+        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
+    if name != json.loads(json.dumps(describe(manifold))):
+        raise InputError(f"--ball {path}: is a ball of another manifold than {manifold}.")
+    if np.shape(center) != manifold.shape:
+        raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")
+    return GeodesicBall(manifold, center, radius)

@@ -1,0 +1,66 @@
+"""``jaxgeodp check``: what a custodian should see of the records before a release; private, for nobody else's eyes."""
+
+import pathlib
+from typing import Annotated
+
+import jax
+import typer
+
+from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.layout import (
+    ARRAY,
+    COLUMNS,
+    DEGREES,
+    DELIMITER,
+    EXPECT_N,
+    HEADER,
+    MANIFOLD,
+    SIZE,
+    TRIANGLE,
+    Layout,
+)
+from jaxgeodp.files import write_atomically
+
+
+def check(
+    data: Annotated[pathlib.Path, typer.Argument(help="Records, as for 'jaxgeodp release'.")],
+    manifold: MANIFOLD,
+    out: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="The private report to write (text; a picture beside it); default: DATA-private.txt."),
+    ] = None,
+    center: CENTER = None,
+    radius: RADIUS = None,
+    ball: BALL = None,
+    array: ARRAY = None,
+    header: HEADER = False,
+    delimiter: DELIMITER = ",",
+    columns: COLUMNS = None,
+    size: SIZE = None,
+    triangle: TRIANGLE = None,
+    degrees: DEGREES = None,
+    expect_n: EXPECT_N = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the report if it exists.")] = False,
+) -> None:
+    """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
+    with one_sentence_errors():
+        # Only here: what it needs takes long to import.
+        from jaxgeodp.cli.findings import findings
+        from jaxgeodp.cli.reading import check_manifold_name
+
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n)
+        public = BallOptions(center, radius, ball)
+        check_manifold_name(manifold)
+        report = data.with_name(f"{data.stem}-private.txt") if out is None else out
+        picture = report.with_suffix(".png")
+        for path in (report, picture):
+            check_writable(path, overwrite, [data, *public.files])
+        with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True):
+            text, drawn = findings(data, manifold, layout, public)
+        write_atomically(report, text, private=True, replace=overwrite)
+        if drawn is not None:
+            write_atomically(picture, drawn, private=True, replace=overwrite)
+    for line in text.splitlines():
+        say(shown(line))
+    say(f"PRIVATE: this was printed for you and written to {shown(report)}, which only you may read.")

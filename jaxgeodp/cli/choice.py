@@ -1,0 +1,126 @@
+"""Which mechanism a release takes: the one that the call names, or the one with the smallest expected error.
+
+Only public numbers decide: the manifold, the ball, the number of records, the budget.
+"""
+
+import dataclasses
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with
+from jaxgeodp.statistics import FrechetMean, FrechetMedian
+
+AUTO = "auto"
+_STATISTICS = {"mean": FrechetMean, "median": FrechetMedian}
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What the options of ``jaxgeodp release`` of these names say.
+
+    Raises:
+        ValueError: options that do not go together.
+    """
+
+    mechanism: str
+    epsilon: float | None
+    mu: float | None
+    statistic: str
+    calibration: str
+    delta: float
+    numerics: str
+
+    def __post_init__(self):
+        if self.mechanism != AUTO and self.mechanism not in _on_manifold():
+            known = ", ".join((AUTO, *_on_manifold()))
+            raise InputError(f"--mechanism must be one of {known}, got '{self.mechanism}'.")
+        if (self.epsilon is None) == (self.mu is None):
+            raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
+        if self.calibration == "paper":
+            raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
+        if self.numerics not in ("idealized", "grid"):
+            raise InputError(f"--numerics must be idealized or grid, got '{self.numerics}'.")
+        if self.statistic not in _STATISTICS:
+            raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{self.statistic}'.")
+        if self.mechanism != AUTO:
+            self._check_named(MECHANISMS[self.mechanism])
+        elif not self._candidates():
+            raise InputError("no mechanism does all that these options ask for; see 'jaxgeodp release --help'.")
+
+    @property
+    def parameter(self) -> str:
+        """Which privacy parameter is given: ``epsilon`` or ``mu``."""
+        return "epsilon" if self.mu is None else "mu"
+
+    @property
+    def strength(self) -> float:
+        """The privacy parameter."""
+        given = self.epsilon if self.mu is None else self.mu
+        assert given is not None  # as checked
+        return given
+
+    def made(self, ball: GeodesicBall, n: int) -> tuple[BallMechanism, dict]:
+        """The mechanism, and what the record says of its choice.
+
+        Raises:
+            ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
+        """
+        if self.mechanism != AUTO:
+            return self._named(self.mechanism, ball), {}
+        names = [name for name in self._candidates() if MECHANISMS[name].suits(ball.manifold)]
+        if len(names) == 1:
+            return self._named(names[0], ball), {}
+        best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names)
+        among = {plan.mechanism: plan.error for plan in (best, *others) if not plan.refusal}
+        return self._named(best.name, ball), {
+            "chosen": {"by": "smallest expected error for public reference records", "expected_errors": among}
+        }
+
+    def _named(self, name, ball):
+        more = {"statistic": _STATISTICS[self.statistic]()} if len(MECHANISMS[name].statistics) > 1 else {}
+        return mechanism_named(name, ball, self.strength, self.calibration, **more)
+
+    def _needed(self):
+        return "--epsilon or --mu" if self.mechanism == AUTO else f"--{MECHANISMS[self.mechanism].parameter}"
+
+    def _candidates(self) -> list[str]:
+        """All that can do what the options ask for."""
+        return [
+            name
+            for name, entry in _on_manifold().items()
+            if entry.parameter == self.parameter
+            and self.statistic in entry.statistics
+            and (self.calibration == "tight" or len(entry.calibrations) > 1)
+            and (self.delta == 0.0 or "delta" in entry.ways)
+            and (self.numerics != "grid" or "grid" in entry.ways)
+        ]
+
+    def _check_named(self, entry):
+        name = self.mechanism
+        if entry.parameter != self.parameter:
+            raise InputError(f"--mechanism {name} needs --{entry.parameter} and no other privacy parameter.")
+        if self.calibration != "tight" and len(entry.calibrations) == 1:
+            raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {name}.")
+        if self.delta != 0.0 and "delta" not in entry.ways:
+            raise InputError(
+                f"--delta is for {' and '.join(names_with('delta'))}, got --mechanism {name}, whose time tells "
+                "nothing anyway."
+            )
+        if self.numerics == "grid" and "grid" not in entry.ways:
+            raise InputError(f"--numerics grid is for {', '.join(names_with('grid'))}, got '{name}'.")
+        if self.statistic not in entry.statistics:
+            raise InputError(
+                f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."
+            )
+
+
+def _on_manifold() -> dict[str, NamedMechanism]:
+    """The entries of the registry whose values are points of the manifold, but for projected baselines."""
+    return {name: entry for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name}
+
+
+def _with(field):
+    """The names of the mechanisms that have several."""
+    return " and ".join(name for name, entry in MECHANISMS.items() if len(getattr(entry, field)) > 1)

@@ -1,0 +1,278 @@
+"""What a custodian is told of private records: mistakes of the file, records that are no points, where records lie.
+
+All of it is private. Nothing here may fail for any content of a file: what cannot be computed is left out.
+"""
+
+import io
+import itertools
+import pathlib
+from collections.abc import Iterable, Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.cli.ball_options import BallOptions
+from jaxgeodp.cli.csv_files import content_of, lines_of, number_in
+from jaxgeodp.cli.layout import Layout
+from jaxgeodp.cli.reading import read_records, read_table
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.names import has_natural_origin
+from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
+
+_SHOWN = 12
+_SINGULAR = 1e-10
+_NEARLY = 1e-7
+_HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
+of the public ball may be chosen by it: they would tell of the records. Choose them from public data ('jaxgeodp ball').
+"""
+
+
+def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: BallOptions) -> tuple[str, bytes | None]:
+    """The report as text, and a picture (PNG) of the distances from the centre if there is one.
+
+    Args:
+        path, manifold_name, layout: as for `reading.read_records`.
+        public: the ball; without a centre or a radius what needs them is left out.
+
+    Raises:
+        ValueError: what ``jaxgeodp release`` refuses of the file.
+    """
+    space, records = read_records(path, manifold_name, layout)
+    table = read_table(path, manifold_name, layout)
+    lines = [_HEAD, f"{path.name}: {len(records)} records on {space}."]
+    with np.errstate(all="ignore"):
+        if path.suffix.lower() == ".csv":
+            lines += _of_the_file(path, layout)
+        kind = manifold_name.partition("(")[0].strip()
+        lines += _of_columns(table, kind)
+        usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
+        lines += _of_no_points(records, usable)
+        lines += _OF_KIND.get(kind, _nothing)(records, table, layout)
+        lines += _of_copies(records)
+        ball = _ball(public, manifold_name, space, layout)
+        if ball is None or not usable.any():
+            return _text(lines), None
+        distances = _distances(ball, records[usable])
+        lines += _of_distances(distances, public, len(records) - len(distances))
+    return _text(lines), _picture(distances, public.radius or (ball.radius if public.file else None))
+
+
+def _text(lines):
+    if len(lines) == 2:
+        lines = [*lines, "Nothing looks wrong."]
+    return "\n".join(lines) + "\n"
+
+
+def _ball(public, manifold_name, space, layout) -> GeodesicBall | None:
+    """The ball, of radius 1 if none is given; None without a centre."""
+    if public.file is not None:
+        return public.ball(space, layout)
+    center = public.center or ("origin" if has_natural_origin(manifold_name) else None)
+    return None if center is None else BallOptions(center, public.radius or 1.0, None).ball(space, layout)
+
+
+def _of_the_file(path, layout) -> Iterator[str]:
+    """Mistakes in the lines of a .csv file."""
+    rows = list(lines_of(content_of(path), layout.delimiter))
+    body = rows[1:] if layout.header else rows
+    first = 2 if layout.header else 1
+    wanted = len(rows[0]) if layout.header else max(set(map(len, rows)), key=[len(r) for r in rows].count)
+    words = [all(np.isnan(number_in(cell)) for cell in row) for row in rows]
+    blank = [k for k, row in enumerate(body, first) if not any(cell.strip() for cell in row)]
+    other = [k for k, row in enumerate(body, first) if len(row) != wanted and k not in set(blank)]
+    if not layout.header and words[0] and not all(words):
+        yield "Line 1 holds no number: if it names the columns, say --header; now it counts as a record, the centre."
+    if layout.header and not words[0]:
+        yield "Line 1 holds numbers: if it is a record, leave out --header."
+    if blank:
+        yield f"{_lines(blank)} blank: each counts as a record, the centre; --expect-n refuses such a file."
+    if other:
+        whose = "header" if layout.header else "others"
+        yield f"{_lines(other)} not of {wanted} cells, the width of the {whose}: each counts as the centre."
+    if wanted == 1:
+        for word, mark in ((";", ";"), ("tab", "\t"), ("space", " "), (",", ",")):
+            if mark != layout.delimiter and sum(mark in row[0].strip() for row in body) > len(body) / 2:
+                yield f"Most lines hold '{word}' and one cell: if it stands between cells, say --delimiter '{word}'."
+                break
+    good = [row for row in body if len(row) == wanted]
+    for column in range(wanted):
+        odd = sum(np.isnan(number_in(row[column])) and bool(row[column].strip()) for row in good)
+        comma = sum("," in row[column] for row in good)
+        if comma > len(good) / 2:
+            yield f"Column {column + 1} has commas in its cells: decimal commas? Write decimal points."
+        elif odd:
+            yield f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre; "
+            yield "  if it is no coordinate, choose the others with --columns."
+
+
+def _of_columns(table, kind) -> Iterator[str]:
+    """Columns that look like something else than coordinates."""
+    if table.ndim != 2 or table.dtype.kind == "c":
+        return
+    for number, column in enumerate(table.T, 1):
+        known = column[np.isfinite(column)]
+        if len(known) < 3:
+            continue
+        if np.all(known == np.round(known)) and len(np.unique(known)) == len(known):
+            yield f"Column {number} holds {len(known)} distinct whole numbers: an id? Leave it out with --columns."
+        elif np.ptp(known) == 0.0 and known[0] not in (0.0, 1.0):
+            yield f"Column {number} holds the same number in all records; directions have no such coordinate."
+    if kind == "sphere" and table.shape[1] in (2, 3):
+        low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
+        for one, other in itertools.permutations(range(2)):
+            small = -90 <= low[one] and high[one] <= 90 and np.nanmax(np.abs(table[:, one])) > 1.5
+            if small and -180 <= low[other] and high[other] <= 360 and np.nanmax(np.abs(table[:, other])) > 1.5:
+                order = "lat,lon" if one == 0 else "lon,lat"
+                yield f"Columns 1 and 2 look like latitude and longitude in degrees: say --degrees {order}."
+                return
+
+
+def _of_no_points(records, usable) -> Iterator[str]:
+    """Records that become the centre, by cause."""
+    numbers = np.flatnonzero(~usable) + 1
+    if not len(numbers):
+        return
+    flat = records.reshape(len(records), -1)
+    missing = np.flatnonzero(~usable & np.isnan(flat).any(axis=1)) + 1
+    infinite = np.flatnonzero(~usable & np.isinf(flat).any(axis=1) & ~np.isnan(flat).any(axis=1)) + 1
+    rest = np.setdiff1d(numbers, np.concatenate([missing, infinite]))
+    yield f"{len(numbers)} of {len(records)} records are no points; each counts as the centre:"
+    for cause, found in (("missing or no numbers", missing), ("infinite", infinite), ("no point of it", rest)):
+        if len(found):
+            yield f"  {len(found)} {cause}: records {_numbers(found)}."
+
+
+def _of_matrices(records, table, layout) -> Iterator[str]:
+    """Symmetry, eigenvalues, conditions, ranks, units, and the other triangle."""
+    finite = records[np.isfinite(records).all(axis=(1, 2))]
+    if not len(finite):
+        return
+    sizes = np.abs(finite).max(axis=(1, 2))
+    skew = np.abs(finite - finite.swapaxes(1, 2)).max(axis=(1, 2)) > 1e-6 * sizes
+    if skew.any():
+        yield f"{skew.sum()} matrices are not symmetric; their symmetric part is taken."
+    values = _eigenvalues(finite)
+    definite = values[:, 0] > 0
+    conditions = np.sort(values[definite, -1] / values[definite, 0])
+    size = values.shape[1]
+    if len(conditions):
+        yield f"Condition numbers: {_quantiles(conditions)}."
+    typical = np.median(np.abs(values).mean(axis=1))
+    if typical > 0 and not 1e-5 < typical < 1e5:
+        yield f"Eigenvalues are near {typical:.1g}: units such as volts squared? The centre must have them, too."
+    ranks = (values > _SINGULAR * values[:, -1:]).sum(axis=1)
+    low = ranks < size
+    if low.any():
+        common = np.bincount(ranks[low]).argmax()
+        yield f"{low.sum()} matrices have rank {common} of {size}, or less: rounding decides what they become."
+        ones = np.ones(size) / np.sqrt(size)
+        if np.median(np.abs(finite[low] @ ones).max(axis=1) / sizes[low]) < 1e-6:
+            yield "  Their rows sum to zero: signals with an average reference? Take out a channel, or regularise all"
+            yield "  matrices by a public rule, such as adding a public multiple of the identity."
+        else:
+            yield "  Regularise all matrices by a public rule, such as adding a public multiple of the identity."
+    elif (close := values[:, 0] < _NEARLY * values[:, -1]).any():
+        yield f"{close.sum()} matrices are nearly singular (condition above {1 / _NEARLY:.0e})."
+    if table.ndim == 2 and table.dtype.kind != "c" and size > 2:
+        own = int((values[:, 0] > 0).sum())
+        other = _eigenvalues(np.nan_to_num(symmetric_matrices(from_upper_triangles(table))[1], posinf=0.0, neginf=0.0))
+        fits = int((other[:, 0] > 0).sum())
+        if fits > own:
+            now = layout.triangle or "lower"
+            yield f"As the {now} triangle by rows {own} matrices are positive definite, as the other {fits}:"
+            yield f"  say --triangle {'lower' if now == 'upper' else 'upper'}."
+
+
+def _eigenvalues(matrices) -> np.ndarray:
+    """Those of the symmetric parts (n, k), ascending; of numbers of any size."""
+    sizes = np.maximum(np.abs(matrices).max(axis=(1, 2), keepdims=True), np.finfo(float).tiny)
+    scaled = matrices / sizes
+    return np.linalg.eigvalsh(0.5 * (scaled + scaled.swapaxes(1, 2))) * sizes[:, 0]
+
+
+def _of_lengths(records, table, layout) -> Iterator[str]:
+    lengths = np.linalg.norm(records, axis=1)
+    lengths = lengths[np.isfinite(lengths)]
+    if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
+        yield f"Lengths of the vectors: {_quantiles(lengths)}; every record is scaled to length 1."
+
+
+def _nothing(records, table, layout) -> Iterator[str]:
+    return iter(())
+
+
+# By the names of `manifolds.names`.
+_OF_KIND = {"spd": _of_matrices, "sphere": _of_lengths}
+
+
+def _of_copies(records) -> Iterator[str]:
+    flat = np.ascontiguousarray(records).reshape(len(records), -1)
+    flat = flat[~np.isnan(flat).any(axis=1)]
+    copies = len(flat) - len(np.unique(flat, axis=0)) if len(flat) else 0
+    if copies:
+        yield f"{copies} records are copies of others."
+
+
+def _distances(ball, records) -> np.ndarray:
+    """From the centre, of records that are points."""
+
+    def distance(record):
+        point = ball.manifold.project(record)
+        return ball.manifold.dist(ball.manifold.home(jnp.asarray(ball.center, record.dtype)), ball.to_home(point))
+
+    found = np.asarray(jax.jit(jax.vmap(distance))(jnp.asarray(records)))
+    return found[np.isfinite(found)]
+
+
+def _of_distances(distances, public, lost) -> Iterator[str]:
+    if not len(distances):
+        return
+    yield f"Distances from the centre: {_quantiles(distances)}."
+    radius = public.radius
+    if radius is None:
+        return
+    outside = int((distances > radius).sum())
+    yield f"{outside} of {len(distances) + lost} records lie outside radius {radius:g} and are moved to its rim."
+    if outside > 0.1 * len(distances):
+        yield "  So many move the mean towards the centre: what is public may have told too little of such data."
+    farthest = float(np.quantile(distances, 0.95))
+    if radius > 3.0 * farthest:
+        yield f"  The radius is {radius / farthest:.1f} times what 95 % of the records need, and so is the noise."
+    if outside == len(distances):
+        yield "  All of them: the centre is not near these data. Is it in their units, and a point of their kind?"
+
+
+def _picture(distances, radius) -> bytes | None:
+    if not len(distances):
+        return None
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 3.2), layout="constrained")
+    axes = figure.subplots()
+    axes.hist(distances, bins=min(60, max(8, len(distances) // 5)), color="0.6", edgecolor="white", linewidth=0.4)
+    if radius is not None:
+        axes.axvline(radius, color="C3", label=f"radius {radius:g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel="distance from the public centre", ylabel="records", title="PRIVATE: not to be published")
+    axes.set_xlim(left=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()
+
+
+def _quantiles(values) -> str:
+    shares = (0, 5, 50, 95, 100)
+    return ", ".join(
+        f"{share} % {value:.3g}" for share, value in zip(shares, np.percentile(values, shares), strict=True)
+    )
+
+
+def _numbers(numbers: Iterable) -> str:
+    numbers = list(numbers)
+    return ", ".join(str(k) for k in numbers[:_SHOWN]) + (", ..." if len(numbers) > _SHOWN else "")
+
+
+def _lines(numbers):
+    return f"Line {numbers[0]} is" if len(numbers) == 1 else f"Lines {_numbers(numbers)} are"

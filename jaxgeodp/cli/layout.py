@@ -1,0 +1,186 @@
+"""How the numbers of a file are records, as the call says it: public, never guessed from the numbers."""
+
+import dataclasses
+import itertools
+import re
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from jaxgeodp.checks import InputError
+
+MANIFOLD = Annotated[
+    str,
+    typer.Option(
+        help="euclidean, sphere, hyperbolic, spd, rotations, shapes or grassmann; sizes are read off the file's "
+        "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'."
+    ),
+]
+ARRAY = Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")]
+HEADER = Annotated[
+    bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
+]
+DELIMITER = Annotated[
+    str, typer.Option(help="What stands between the cells of .csv files: a character, 'tab' or 'space'.")
+]
+COLUMNS = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns of a table that make a record, in this order: numbers from 1 and ranges, '3-18', or names, "
+        "'x1,y1,x2,y2'."
+    ),
+]
+SIZE = Annotated[
+    int | None,
+    typer.Option(help="The size that records must have: a dimension, matrix size or number of landmarks."),
+]
+TRIANGLE = Annotated[
+    str | None,
+    typer.Option(
+        help="Rows of symmetric matrices hold the lower triangle by rows, x11,x21,x22,... (default; DIPY), or the "
+        "upper, x11,x12,x13,x22,... (FSL): lower or upper."
+    ),
+]
+DEGREES = Annotated[
+    str | None,
+    typer.Option(help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns."),
+]
+EXPECT_N = Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")]
+
+# Of tables with names: what is no coordinate, unless the call says so with --columns.
+_NO_COORDINATE = re.compile(
+    r"|(row|rec|record|row[ _.]?)?(id|ids|no|nr|num|index|names?)|unnamed.*|.+[ _.-](id|name|index|label|date|time)"
+    r"|(patient|subject|person|participant|specimen|sample|case|individual|site|station|study|visit|session)s?(id)?"
+    r"|groups?|class|classes|labels?|species|genus|sex|gender|age|treatment|type|kind|category|date|time|year|month|day",
+    re.IGNORECASE,
+)
+_ANGLE = re.compile(r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?", re.IGNORECASE)
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_ANGLES = {"lat": "lon", "lon": "lat", "dec": "inc", "inc": "dec"}
+_WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What the options above say.
+
+    Raises:
+        ValueError: an option that no file could have.
+    """
+
+    array: str | None = None
+    header: bool = False
+    delimiter: str = ","
+    columns: str | None = None
+    size: int | None = None
+    triangle: str | None = None
+    degrees: str | None = None
+    expect_n: int | None = None
+
+    def __post_init__(self):
+        delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
+        if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '+-."\r\n\0':
+            raise InputError("--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'.")
+        object.__setattr__(self, "delimiter", delimiter)
+        if self.triangle not in (None, "lower", "upper"):
+            raise InputError("--triangle must be lower or upper.")
+        if self.degrees is not None and self.angles is None:
+            raise InputError("--degrees must be lat,lon or dec,inc, in the order of the two columns.")
+
+    @property
+    def angles(self) -> tuple[str, str] | None:
+        """Which angle each of the two columns is."""
+        words = tuple(word.strip().lower() for word in (self.degrees or "").split(","))
+        return (words[0], words[1]) if len(words) == 2 and _ANGLES.get(words[0]) == words[1] else None
+
+
+def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> list[int] | None:
+    """The places of the columns that make a record; None for all.
+
+    Args:
+        layout: of the call.
+        names: those of the columns, if the file has them.
+        width: how many columns there are.
+
+    Raises:
+        ValueError: a column that is not there or is named twice; or, without ``--columns``, a name that is no
+            coordinate's.
+    """
+    if layout.columns is not None:
+        words = [word.strip() for word in layout.columns.split(",")]
+        return _once(layout.columns, [place for word in words for place in _places(word, names, width)])
+    if names is None:
+        return None
+    if layout.angles is not None and width == 2:
+        return None
+    if names and ";" in "".join(names) and width == 1:
+        raise InputError("its header has ';' between names: say --delimiter ';'.")
+    odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip())]
+    angles = [name for name in names if _ANGLE.fullmatch(name.strip())]
+    if angles:
+        raise InputError(
+            f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(angles[0])} for "
+            "directions (and --columns, if there are more), or name them with --columns if they are coordinates."
+        )
+    if odd:
+        left = [str(k) for k, name in enumerate(names, 1) if name not in odd]
+        raise InputError(
+            f"its columns {_listed(odd)} have names that coordinates rarely have: say with --columns which columns "
+            f"make a record, such as --columns {_ranges(left)}."
+        )
+    return None
+
+
+def _listed(names):
+    return ", ".join(f"'{name}'" for name in names[:4]) + (", ..." if len(names) > 4 else "")
+
+
+def _order(name):
+    """What the columns are, the first of which has this name."""
+    first = next(word for word in ("lat", "lon", "dec", "inc") if name.strip().lower()[:2] == word[:2])
+    return f"{first},{_ANGLES[first]}"
+
+
+def _ranges(places):
+    """The first numbers that follow each other, as --columns takes them."""
+    if not places:
+        return "1-2"
+    numbers = [int(place) for place in places]
+    last = next((n for n, m in itertools.pairwise(numbers) if m != n + 1), numbers[-1])
+    return f"{numbers[0]}-{last}"
+
+
+def _places(word, names, width):
+    if names is not None and word in names:
+        if names.count(word) > 1:
+            raise InputError(f"--columns: several columns are called '{word}'; use their numbers.")
+        return [names.index(word)]
+    found = _RANGE.fullmatch(word)
+    if found is None:
+        known = "has no names" if names is None else "has no column of that name"
+        raise InputError(f"--columns: '{word}' is neither a number, nor a range such as 3-18, and the file {known}.")
+    first, last = int(found[1]), int(found[2] or found[1])
+    if not 1 <= first <= last <= width:
+        raise InputError(f"--columns: {word} must lie within 1-{width}, the columns of the file.")
+    return list(range(first - 1, last))
+
+
+def _once(text, places):
+    if len(set(places)) < len(places):
+        raise InputError(f"--columns {text} names a column twice.")
+    return places
+
+
+def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:
+    """Unit vectors (n, 3) of angles (n, 2) in degrees; a record that is no pair of angles becomes NaN.
+
+    Latitude and longitude: x to the meridian of Greenwich on the equator, z to the pole. Declination and inclination,
+    as in palaeomagnetism: x north, y east, z down.
+    """
+    turn, rise = names.index("lon" if "lon" in names else "dec"), names.index("lat" if "lat" in names else "inc")
+    with np.errstate(all="ignore"):
+        around, up = np.radians(angles[:, turn]), np.radians(angles[:, rise])
+        vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
+        right = (np.abs(angles[:, rise]) <= 90.0) & (np.abs(angles[:, turn]) <= 360.0)
+    return np.where(right[:, None], vectors, np.nan)
