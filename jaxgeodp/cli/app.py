@@ -10,6 +10,7 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.cli.audit import audit
+from jaxgeodp.cli.ball import ball
 from jaxgeodp.cli.cache import keep_compiled_programs
 from jaxgeodp.cli.check import check
 from jaxgeodp.cli.demo import demo
@@ -30,7 +31,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (reproduce, sweep, simulate, face, audit, demo, check, release, plan, info):
+for command in (reproduce, sweep, simulate, face, audit, demo, check, ball, release, plan, info):
     app.command()(command)
 app.add_typer(ledger_app, name="ledger")
 

@@ -8,6 +8,7 @@ from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
+from jaxgeodp.mechanisms.suggestion import Suggestion, suggest_ball
 from jaxgeodp.mechanisms.tangent import TangentLaplace
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.releases.mechanism import Mechanism
@@ -21,9 +22,11 @@ __all__ = [
     "Mechanism",
     "Plan",
     "RiemannianGaussian",
+    "Suggestion",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",
     "plan_mechanisms",
     "release_by_chain",
+    "suggest_ball",
 ]

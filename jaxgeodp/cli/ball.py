@@ -1,0 +1,95 @@
+"""``jaxgeodp ball``: a public ball from public data, in a file that other commands take."""
+
+import io
+import json
+import pathlib
+from typing import Annotated
+
+import jax
+import typer
+
+from jaxgeodp._version import __version__
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.layout import ARRAY, COLUMNS, DEGREES, DELIMITER, HEADER, MANIFOLD, SIZE, TRIANGLE, Layout
+from jaxgeodp.cli.reading import read_records
+from jaxgeodp.files import write_atomically
+from jaxgeodp.manifolds.described import describe, to_lists
+from jaxgeodp.mechanisms import Suggestion, suggest_ball
+
+
+def ball(
+    public: Annotated[pathlib.Path, typer.Argument(help="PUBLIC records, in the formats of 'jaxgeodp release'.")],
+    manifold: MANIFOLD,
+    n: Annotated[int, typer.Option("--n", help="Number of the private records that are to be released.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The file to write (JSON; a picture beside it).")],
+    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the release, or --mu.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Privacy parameter of a release by a Gaussian mechanism.")] = None,
+    array: ARRAY = None,
+    header: HEADER = False,
+    delimiter: DELIMITER = ",",
+    columns: COLUMNS = None,
+    size: SIZE = None,
+    triangle: TRIANGLE = None,
+    degrees: DEGREES = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
+) -> None:
+    """Centre and radius from PUBLIC data: the radius whose expected error is least for n private records."""
+    with one_sentence_errors():
+        if (epsilon is None) == (mu is None):
+            raise InputError("jaxgeodp ball needs --epsilon or --mu, and not both.")
+        picture = out.with_suffix(".png")
+        for path in (out, picture):
+            check_writable(path, overwrite, [public])
+        space, records = read_records(
+            public, manifold, Layout(array, header, delimiter, columns, size, triangle, degrees)
+        )
+        with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
+            found = suggest_ball(space, records, n, epsilon, mu)
+        write_atomically(out, _document(found, n, epsilon, mu, len(records)), replace=overwrite)
+        write_atomically(picture, _picture(found, n), replace=overwrite)
+    say("radius   noise    bias     error")
+    for radius, noise, bias, error in zip(found.radii, found.noise, found.bias, found.error, strict=True):
+        mark = "  <- suggested" if radius == found.ball.radius else ""
+        say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
+    say(
+        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the mean "
+        f"of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} expects "
+        f"the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
+    )
+
+
+def _document(found: Suggestion, n, epsilon, mu, count) -> str:
+    document = {
+        "manifold": describe(found.ball.manifold),
+        "center": to_lists(found.ball.center),
+        "radius": found.ball.radius,
+        "made": {
+            "from": f"{found.records} points of {count} records, supposed to be public",
+            "inside": found.inside,
+            "for": {"n": n} | ({"epsilon": epsilon} if mu is None else {"mu": mu}),
+            "mechanism": found.mechanism,
+            "radii": found.radii.tolist(),
+            "expected_error": [None if error == float("inf") else error for error in found.error.tolist()],
+            "library": {"name": "jaxgeodp", "version": __version__},
+        },
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _picture(found: Suggestion, n) -> bytes:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 3.6), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(found.radii, found.noise, color="C0", label="noise")
+    axes.plot(found.radii, found.bias, color="C1", label="bias of clipping")
+    axes.plot(found.radii, found.error, color="black", linewidth=2.0, label="both")
+    axes.axvline(found.ball.radius, color="0.6", linestyle="--", linewidth=1.0, label="suggested")
+    axes.set(xlabel="radius of the public ball", ylabel="expected error", title=f"n = {n} private records")
+    axes.set(ylim=(0.0, None))
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()

@@ -1,0 +1,160 @@
+"""A public ball from public data: its centre, and the radius with the smallest expected error.
+
+A large radius costs noise, which grows like 2 r/n; a small one moves far records to its rim and the mean with them.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import COMPILED_SOON
+from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.mechanisms.plan import plan_mechanisms
+from jaxgeodp.statistics import frechet_mean
+
+# Radii that are tried, evenly on a logarithmic scale from this share of the public records inside to this multiple of
+# the farthest.
+_RADII = 12
+_LEAST_INSIDE = 0.5
+_BEYOND = 1.5
+# Private people are not the public ones: their mean is supposed to lie this far from that of the public records, in
+# units of the root mean square distance of these, in this many directions.
+_SHIFT = 0.5
+_DIRECTIONS = 8
+_INSIDE = 0.999
+
+
+@dataclasses.dataclass(frozen=True)
+class Suggestion:
+    """A ball and why; all of it follows from public records and public numbers.
+
+    Attributes:
+        ball: with the suggested radius.
+        records: how many public records were points, of which the centre is the Frechet mean.
+        inside: share of these in the ball.
+        radii: that were tried, ascending.
+        noise: expected distance of a release from the mean, by the best mechanism, at each radius.
+        bias: how far clipping moves the mean, at each radius.
+        mechanism: the best one at the suggested radius.
+    """
+
+    ball: GeodesicBall
+    records: int
+    inside: float
+    radii: np.ndarray
+    noise: np.ndarray
+    bias: np.ndarray
+    mechanism: str
+
+    @property
+    def error(self) -> np.ndarray:
+        """The root of the sum of squares of noise and bias, at each radius."""
+        return np.hypot(self.noise, self.bias)
+
+
+def suggest_ball(
+    manifold: Manifold, public: ArrayLike, n: int, epsilon: float | None = None, mu: float | None = None
+) -> Suggestion:
+    """The ball around the mean of public records whose expected error is least for n private ones.
+
+    The noise is that of `plan_mechanisms`. The bias is that of the public records themselves, moved so that their mean
+    lies half their root mean square distance away from the centre, as private people may differ from public ones:
+    clipped to the ball, how far does their mean move? The error is the root of the sum of squares.
+
+    Args:
+        manifold: of the records.
+        public: (m, \\*shape), public records, m >= 2: from another study, or simulated. Those that are no points are
+            left out.
+        n: number of private records, at least 2.
+        epsilon: or
+        mu: the privacy parameter.
+
+    Raises:
+        ValueError: fewer than two public records are points; all of them are one point; not one privacy parameter; or
+            at every radius every mechanism refuses: the reason of the last.
+    """
+    if (epsilon is None) == (mu is None):
+        raise InputError("suggest_ball: needs epsilon or mu, and not both.")
+    with jax.enable_x64(True):
+        points = jnp.asarray(public)
+        points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))
+        if points.shape[1:] != manifold.shape or points.ndim != len(manifold.shape) + 1:
+            raise InputError(f"suggest_ball: records must have shape (m, *{manifold.shape}), got {points.shape}.")
+        points = points[np.asarray(jax.vmap(manifold.admissible)(points))]
+        if len(points) < 2:
+            raise InputError("suggest_ball: fewer than two of the public records are points of the manifold.")
+        points = jax.vmap(manifold.project)(points)
+        center = np.asarray(frechet_mean(manifold, points))
+        distances = np.sort(jax.vmap(lambda x: manifold.dist(jnp.asarray(center), x))(points))
+        if not (np.all(np.isfinite(distances)) and distances[-1] > 1e-12):
+            raise InputError(
+                "suggest_ball: the public records are all one point, or so far apart that they have no mean."
+            )
+        limit = _INSIDE * assumption_limit(manifold)
+        ends = [np.quantile(distances, _LEAST_INSIDE), _BEYOND * distances[-1]]
+        first, last = (min(max(end, 1e-3 * distances[-1]), limit) for end in ends)
+        radii = np.unique(np.geomspace(first, last, _RADII))
+        moved = _moved(manifold, jnp.asarray(center), points, _SHIFT * float(np.sqrt(np.mean(distances**2))))
+        noise, bias, best = [], [], []
+        refusal = None
+        for radius in radii:
+            ball = GeodesicBall(manifold, center, float(radius))
+            try:
+                plan = plan_mechanisms(ball, n, epsilon, mu, names=_on_manifold())[0]
+            except InputError as refused:
+                refusal = refused
+                plan = None
+            noise.append(np.inf if plan is None else plan.error)
+            best.append("" if plan is None else plan.mechanism)
+            bias.append(float(_bias(ball, *moved)))
+        chosen = int(np.argmin(np.hypot(noise, bias)))
+        if refusal is not None and not np.isfinite(noise[chosen]):
+            raise refusal
+        return Suggestion(
+            GeodesicBall(manifold, center, float(radii[chosen])),
+            len(points),
+            float(np.mean(distances <= radii[chosen])),
+            radii,
+            np.array(noise),
+            np.array(bias),
+            best[chosen],
+        )
+
+
+def _on_manifold() -> list[str]:
+    return [name for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name]
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _moved(manifold, center, points, length):
+    """The records carried along geodesics from the centre, a set for each direction, and their means."""
+
+    def along(key):
+        direction = manifold.random_tangent(key, center)
+        place = manifold.exp(center, length / manifold.norm(center, direction) * direction)
+
+        def carried(x):
+            return manifold.exp(place, manifold.transport(center, place, manifold.log(center, x)))
+
+        records = jax.vmap(carried)(points)
+        return records, frechet_mean(manifold, records)
+
+    return jax.lax.map(along, jax.random.split(jax.random.key(0), _DIRECTIONS))
+
+
+@functools.partial(jax.jit, compiler_options=COMPILED_SOON)
+def _bias(ball, records, means):
+    """How far clipping moves the mean, on average over the directions."""
+
+    def moved_by(pair):
+        points, mean = pair
+        return ball.manifold.dist(mean, frechet_mean(ball.manifold, ball.clip(points)))
+
+    return jnp.mean(jax.lax.map(moved_by, (records, means)))

@@ -1,0 +1,127 @@
+"""A public ball from public data: the radius is near the best one, and the file goes where a ball is asked for."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxgeodp import SPD, GeodesicBall, PlanarShapes, Sphere, TangentLaplace, frechet_mean
+from jaxgeodp.cli import app
+from jaxgeodp.mechanisms import suggest_ball
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def scattered(manifold, center, spread, n, seed):
+    """Records exp_center(v), v normal of standard deviation ``spread`` in each direction."""
+    tangents = jax.vmap(lambda key: manifold.random_tangent(key, center))(jax.random.split(jax.random.key(seed), n))
+    return jax.vmap(lambda v: manifold.exp(center, spread * v))(tangents)
+
+
+def test_the_suggested_radius_is_nearly_the_best_one():
+    """Private people whose mean lies half a spread away: the measured error over radii, and that at the suggestion."""
+    manifold, n = SPD(2), 100
+    origin = jnp.asarray(manifold.origin)
+    public = scattered(manifold, origin, 0.5, 300, 0)
+    found = suggest_ball(manifold, public, n, epsilon=1.0)
+    away = manifold.exp(origin, 0.5 * 0.5 * 3**0.5 * manifold.frame(origin)[0])
+    private = scattered(manifold, away, 0.5, n, 1)
+    mean = frechet_mean(manifold, private)
+
+    def error(radius):
+        draws = TangentLaplace(GeodesicBall(manifold, found.ball.center, radius), 1.0).simulate(
+            jax.random.key(2), private, 2000
+        )
+        return float(jnp.mean(jax.vmap(lambda x: manifold.dist(mean, x))(draws)))
+
+    errors = {radius: error(float(radius)) for radius in [*np.geomspace(0.2, 6.0, 12), found.ball.radius]}
+    assert errors[found.ball.radius] < 1.2 * min(errors.values())
+    # Radii that are too small or too large by a factor of three are worse by more than that.
+    assert error(found.ball.radius / 3) > 1.2 * errors[found.ball.radius] < error(found.ball.radius * 3)
+    assert float(manifold.dist(origin, jnp.asarray(found.ball.center))) < 0.15
+    assert 0.5 <= found.inside <= 1.0 and found.records == 300 and found.mechanism
+
+
+def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_larger_one():
+    public = scattered(Sphere(2), jnp.array([0.0, 0.6, 0.8]), 0.15, 200, 3)
+    few, many = (suggest_ball(Sphere(2), public, n, epsilon=1.0) for n in (50, 5000))
+    assert np.all(np.diff(few.noise) > 0) and np.all(np.diff(few.bias) <= 1e-12)
+    assert many.ball.radius > few.ball.radius
+    gaussian = suggest_ball(Sphere(2), public, 50, mu=1.0)
+    assert gaussian.mechanism in ("WrappedGaussian", "RiemannianGaussian")
+
+
+@pytest.mark.parametrize(
+    ("public", "options", "words"),
+    [
+        (np.ones((4, 3)), {}, "all one point"),
+        (np.full((4, 3), np.nan), {}, "fewer than two"),
+        (np.ones((4, 2)), {}, "must have shape"),
+        (np.eye(3), {"mu": 1.0}, "epsilon or mu"),
+    ],
+)
+def test_what_is_wrong_is_said(public, options, words):
+    with pytest.raises(ValueError, match=words):
+        suggest_ball(Sphere(2), public, 10, epsilon=1.0, **options)
+
+
+def test_a_ball_goes_from_public_landmarks_to_a_release(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outline = np.array([[0, 0], [2, 0.1], [2.1, 1], [0.2, 1.1]])
+    rng = np.random.default_rng(0)
+    np.save("public.npy", outline + 0.05 * rng.normal(size=(80, 4, 2)))
+    np.save("private.npy", outline + 0.05 * rng.normal(size=(60, 4, 2)))
+    result = run("ball", "public.npy", "--manifold", "shapes", "--n", 60, "--epsilon", 1, "--out", "ball.json")
+    assert result.exit_code == 0 and "<- suggested" in result.output, result.output
+    written = json.loads((tmp_path / "ball.json").read_text())
+    assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")
+    own = ("release", "private.npy", "--manifold", "shapes", "--epsilon", 1, "--mechanism", "tangent")
+    result = run(*own, "--ball", "ball.json", "--out", "out.json")
+    assert result.exit_code == 0, result.output
+    record = json.loads((tmp_path / "out.json").read_text())
+    assert record["ball"] == {"center": written["center"], "radius": written["radius"]}
+    shapes = PlanarShapes(4)
+    center = np.array(written["center"]) @ [1.0, 1j]
+    assert shapes.belongs(center, 1e-12)
+    for wrong, words in {
+        ("--ball", "nowhere.json"): "there is no such file",
+        ("--ball", "public.npy"): "is no file of 'jaxgeodp ball'",
+        ("--ball", "ball.json", "--radius", 0.2): "leave out --center and --radius",
+    }.items():
+        result = run(*own, *wrong, "--out", "other.json")
+        assert result.exit_code == 2 and words in " ".join(result.output.split()), result.output
+    np.save("directions.npy", np.eye(3))
+    result = run(
+        "release", "directions.npy", "--manifold", "sphere", "--epsilon", 1, "--ball", "ball.json", "--out", "o.json"
+    )
+    assert result.exit_code == 2 and "of another manifold" in " ".join(result.output.split())
+    assert run(*own, "--out", "other.json").exit_code == 2  # neither a radius nor a ball
+
+
+def test_auto_takes_the_best_of_the_plan_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", np.random.default_rng(0).normal(size=(40, 3)) * 0.1 + [0, 0, 1])
+    own = ("release", "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.7)
+    assert run(*own, "--epsilon", 1, "--out", "auto.json").exit_code == 0
+    record = json.loads((tmp_path / "auto.json").read_text())
+    errors = record["chosen"]["expected_errors"]
+    assert record["mechanism"] == min(errors, key=errors.get)
+    assert {"LaplaceMechanism", "KNGMechanism", "TangentLaplace", "WrappedLaplace"} == set(errors)
+    # What the options ask for leaves one.
+    assert run(*own, "--epsilon", 1, "--statistic", "median", "--out", "median.json").exit_code == 0
+    median = json.loads((tmp_path / "median.json").read_text())
+    assert median["mechanism"] == "KNGMechanism" and "chosen" not in median
+    assert run(*own, "--mu", 1, "--out", "mu.json").exit_code == 0
+    assert json.loads((tmp_path / "mu.json").read_text())["guarantee"]["kind"] == "gdp"
+    for wrong in (
+        ("--epsilon", 1, "--mu", 1),
+        (),
+        ("--epsilon", 1, "--statistic", "median", "--numerics", "grid"),
+        ("--mu", 1, "--delta", 1e-6),
+    ):
+        assert run(*own, *wrong, "--out", "wrong.json").exit_code == 2
