@@ -21,6 +21,7 @@ from jaxgeodp.cli.ledger import ledger_app
 from jaxgeodp.cli.plan import plan
 from jaxgeodp.cli.release import release
 from jaxgeodp.cli.reproduce import reproduce
+from jaxgeodp.cli.show import show
 from jaxgeodp.cli.simulate import simulate
 from jaxgeodp.cli.sweep import sweep
 
@@ -31,9 +32,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (reproduce, sweep, simulate, face, audit, demo, check, ball, release, plan, info):
-    app.command()(command)
-app.add_typer(ledger_app, name="ledger")
+# In the order of use.
+_START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research"
+for panel, commands in {
+    _START: (demo, info),
+    _CUSTODIAN: (check, ball, plan, release, show, face, audit),
+    _RESEARCH: (simulate, sweep, reproduce),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+app.add_typer(ledger_app, name="ledger", rich_help_panel=_CUSTODIAN)
 
 
 def main() -> None:

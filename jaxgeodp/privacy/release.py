@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import json
+import pathlib
 import re
 from collections.abc import Callable
 
@@ -11,7 +12,7 @@ import numpy as np
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.manifolds.described import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
@@ -28,6 +29,47 @@ class Release:
 
     value: np.ndarray
     record: dict
+
+    @classmethod
+    def load(cls, path) -> "Release":
+        """The release that `save` or ``jaxgeodp release`` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no release record.
+        """
+        text = pathlib.Path(path).read_bytes()
+        try:
+            record = json.loads(text)
+            value = from_lists(record["value"], record["numerics"]["dtype"])
+            if not (isinstance(record["guarantee"], dict) and isinstance(record["manifold"]["name"], str)):
+                raise ValueError("another document")
+        except (ValueError, KeyError, TypeError):
+            raise InputError(f"{path}: holds no release record.") from None
+        return cls(value.astype(record["numerics"]["dtype"]), record)
+
+    def as_array(self) -> np.ndarray:
+        """A copy of the value: complex for planar shapes, else real."""
+        return np.array(self.value)
+
+    def plot(self, path=None):
+        """Draw the value: an outline, a globe, an ellipsoid, axes, curves or numbers.
+
+        Args:
+            path: the picture to write (.png, .pdf, .svg); an existing one is replaced. None to write none.
+
+        Returns:
+            The Matplotlib figure.
+        """
+        from matplotlib.figure import Figure
+
+        from jaxgeodp.pictures import draw_record
+
+        figure = Figure(figsize=(5.0, 4.2), layout="constrained")
+        draw_record(self.record, figure)
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
 
     def to_json(self) -> str:
         """The record as JSON text."""

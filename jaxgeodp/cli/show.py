@@ -1,0 +1,52 @@
+"""``jaxgeodp show``: what a release record says, in words, and as one HTML page with a picture."""
+
+import pathlib
+from typing import Annotated
+
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say, shown
+from jaxgeodp.files import write_atomically
+from jaxgeodp.privacy.release import Release, record_digest
+
+
+def show(
+    record: Annotated[pathlib.Path, typer.Argument(help="A release record, such as release.json.")],
+    html: Annotated[pathlib.Path | None, typer.Option("--html", help="The page to write, complete in itself.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --html if it exists.")] = False,
+) -> None:
+    """What a release promises, what it cost and how it was made; with --html as a page with a picture."""
+    with one_sentence_errors():
+        found = Release.load(record)
+        digest = record_digest(found.record)
+        try:
+            lines = _words(found.record)
+            page = None if html is None else _page(found.record, digest)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            raise InputError(f"{record}: is no whole release record.") from None
+        if html is not None and page is not None:
+            check_writable(html, overwrite, [record])
+            write_atomically(html, page, replace=overwrite)
+    for line in (*lines, f"digest:  {digest}"):
+        say(shown(line))
+    if html is not None:
+        say(f"Wrote {shown(html)}.")
+
+
+def _words(record):
+    promised = record["guarantee"]
+    names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
+    return (
+        f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}, {record['created']}",
+        ", ".join(
+            (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
+        ),
+        f"because: {promised.get('theorem', '')}",
+    )
+
+
+def _page(record, digest):
+    from jaxgeodp.pictures import page_of  # Matplotlib
+
+    return page_of(record, digest)

@@ -1,0 +1,77 @@
+"""The picture of a released value, drawn with Matplotlib."""
+
+import io
+
+import numpy as np
+
+from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.plotting import draw_matrix, draw_outline
+
+_MOST_NUMBERS = 12
+_MOST_LANDMARKS = 24
+
+
+def picture_of(record: dict) -> bytes:
+    """A PNG of the value of a release record."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.0, 4.2), layout="constrained")
+    draw_record(record, figure)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()
+
+
+def draw_record(record: dict, figure) -> None:
+    """Draw the value of a release record on an empty Matplotlib figure.
+
+    An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
+    curves in space, numbers for other matrices and vectors; anything else as an array of colours.
+    """
+    name, value = record["manifold"]["name"], np.asarray(record["value"], float)
+    lines = lines_of(record)
+    if lines is not None:
+        _draw_lines(figure.add_subplot(projection="3d"), lines)
+    elif name == "PlanarShapes" and value.ndim == 2:
+        _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float))
+    elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
+        axes = figure.add_subplot()
+        figure.colorbar(draw_matrix(axes, value, [str(k) for k in range(1, len(value) + 1)]), ax=axes)
+    elif value.ndim <= 1:
+        axes = figure.add_subplot()
+        axes.bar(np.arange(1, value.size + 1), np.atleast_1d(value), color="0.5")
+        axes.set(xlabel="coordinate", ylabel="released value")
+    else:
+        axes = figure.add_subplot()
+        flat = value.reshape(len(value), -1)
+        limit = float(np.abs(flat).max()) or 1.0
+        figure.colorbar(axes.imshow(flat, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto"), ax=axes)
+
+
+def _draw_landmarks(axes, value, center):
+    """Landmarks in their order, numbered, over those of the public centre; outlines of many without numbers."""
+    if len(value) > _MOST_LANDMARKS:
+        draw_outline(axes, center, color="0.75")
+        draw_outline(axes, value, reference=center)
+        return
+    released, public = (shape @ [1.0, 1j] for shape in (value, center))
+    overlap = np.vdot(released, public)
+    released = released * overlap / (abs(overlap) or 1.0)
+    for points, color in ((public, "0.75"), (released, "black")):
+        around = np.append(points, points[0])
+        axes.plot(np.real(around), np.imag(around), "o-", color=color, markersize=4, linewidth=1.0)
+    for number, point in enumerate(released, 1):
+        axes.annotate(str(number), (point.real, point.imag), xytext=(4, 4), textcoords="offset points", fontsize=8)
+    axes.set_title("black: released; grey: public centre", fontsize=9)
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def _draw_lines(axes, lines):
+    for line in lines:
+        axes.plot(*line.points.T, color=line.color, linewidth=line.width)
+    reach = max(float(np.abs(line.points).max()) for line in lines)
+    middle = np.zeros(3)
+    axes.set(**{f"{axis}lim": (m - reach, m + reach) for axis, m in zip("xyz", middle, strict=True)})
+    axes.set_box_aspect((1, 1, 1))
+    axes.set_axis_off()

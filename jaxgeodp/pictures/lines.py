@@ -1,0 +1,83 @@
+"""Values in space as lines (k, 3), which any drawing can show: globes, ellipsoids, frames, sets of curves."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+_POINTS = 73
+
+
+class Line(NamedTuple):
+    """A line in space and how it is drawn."""
+
+    points: np.ndarray  #: (k, 3)
+    color: str
+    width: float = 1.0
+
+
+GREY, RED, BLUE, GREEN = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d"
+
+
+def lines_of(record: dict) -> list[Line] | None:
+    """The lines that show the value of a release record; None where it is nothing in space."""
+    value, ball = np.asarray(record["value"], float), record.get("ball") or {}
+    draw = {"Sphere": _direction, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
+    if draw is not None:
+        return draw(value, ball)
+    if value.ndim == 3 and value.shape[2] == 3:
+        return [Line(curve, BLUE) for curve in value]
+    return None
+
+
+def _direction(value, ball):
+    """A globe, the public ball on it, and the direction."""
+    if value.shape != (3,):
+        return None
+    value = value / np.linalg.norm(value)
+    lines = _globe(np.eye(3), GREY)
+    center, radius = ball.get("center"), ball.get("radius")
+    if np.shape(center) == (3,) and isinstance(radius, float | int):
+        lines.append(Line(_circle_about(np.asarray(center, float), radius), GREEN, 1.5))
+    return [*lines, Line(np.stack([np.zeros(3), 1.15 * value]), RED, 3.0)]
+
+
+def _ellipsoid(value, ball):
+    """The ellipsoid x' value^-1 x = 1, scaled to the window, and its axes."""
+    if value.shape != (3, 3):
+        return None
+    sizes, axes = np.linalg.eigh(value)
+    root = axes * np.sqrt(np.maximum(sizes, 0.0) / max(sizes[-1], 1e-300))
+    return [*_globe(root.T, BLUE), *(Line(np.stack([-axis, axis]), RED, 2.0) for axis in root.T)]
+
+
+def _frame(value, ball):
+    """The three axes that the rotation makes of the fixed ones, which are grey."""
+    if value.shape != (3, 3):
+        return None
+    fixed = [Line(np.stack([np.zeros(3), axis]), GREY, 1.5) for axis in np.eye(3)]
+    turned = [
+        Line(np.stack([np.zeros(3), axis]), color, 3.0) for axis, color in zip(value.T, (RED, GREEN, BLUE), strict=True)
+    ]
+    return [*fixed, *turned]
+
+
+def _globe(axes, color):
+    """Circles of latitude and longitude, mapped linearly: rows of ``axes`` are the images of the unit vectors."""
+    around = np.linspace(0.0, 2 * np.pi, _POINTS)
+    lines = []
+    for height in np.radians([-60, -30, 0, 30, 60]):
+        circle = np.stack([np.cos(around), np.sin(around), np.full_like(around, np.tan(height))], axis=1)
+        lines.append(Line(np.cos(height) * circle @ axes, color))
+    for turn in np.radians(range(0, 180, 30)):
+        circle = np.stack([np.cos(turn) * np.cos(around), np.sin(turn) * np.cos(around), np.sin(around)], axis=1)
+        lines.append(Line(circle @ axes, color))
+    return lines
+
+
+def _circle_about(center, radius):
+    center = center / np.linalg.norm(center)
+    first = np.cross(center, np.eye(3)[np.argmin(np.abs(center))])
+    first = first / np.linalg.norm(first)
+    around = np.linspace(0.0, 2 * np.pi, _POINTS)[:, None]
+    side = np.cos(around) * first + np.sin(around) * np.cross(center, first)
+    return np.cos(radius) * center + np.sin(radius) * side

@@ -1,0 +1,130 @@
+"""One HTML page about a release, complete in itself: the picture, what was promised, what it cost, how to verify it."""
+
+import base64
+import html
+import json
+
+import numpy as np
+
+from jaxgeodp.pictures.drawn import picture_of
+from jaxgeodp.pictures.lines import lines_of
+
+_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
+h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.6rem}table{border-collapse:collapse;width:100%}
+td{padding:.25rem .6rem .25rem 0;vertical-align:top;border-bottom:1px solid #e4e4e4}
+td:first-child{color:#666;width:11rem}
+canvas{width:100%;max-width:30rem;touch-action:none;cursor:grab;display:block}img{max-width:100%}
+pre{background:#f6f6f6;padding:.8rem;overflow:auto;font-size:.8rem;max-height:24rem}"""
+# Turns the lines with the mouse or a finger; orthographic, what is behind is paler.
+_TURN = """const L=LINES,c=document.getElementById("space"),g=c.getContext("2d");let a=.6,b=.35,d=null;
+const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1;
+function draw(){const w=c.width,s=.46*w/R;g.clearRect(0,0,w,w);const ca=Math.cos(a),sa=Math.sin(a),cb=Math.cos(b),
+sb=Math.sin(b);for(const l of L){g.strokeStyle=l.c;g.lineWidth=2*l.w;
+for(let k=1;k<l.p.length;k++){let z=0;g.beginPath();
+[l.p[k-1],l.p[k]].forEach((q,i)=>{const x=ca*q[0]-sa*q[1],y=sa*q[0]+ca*q[1];z+=cb*y-sb*q[2];
+g[i?"lineTo":"moveTo"](w/2+s*x,w/2-s*(sb*y+cb*q[2]))});g.globalAlpha=z>0?.35:1;g.stroke()}}}
+c.onpointerdown=e=>{d=[e.clientX,e.clientY];c.setPointerCapture(e.pointerId)};c.onpointerup=()=>d=null;
+c.onpointermove=e=>{if(d){a+=(e.clientX-d[0])/120;b=Math.max(-1.57,Math.min(1.57,b+(e.clientY-d[1])/120));
+d=[e.clientX,e.clientY];draw()}};draw()"""
+_PROMISES = {
+    "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
+    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when one record is "
+    "replaced by another",
+    "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
+    "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
+    "approx": "({epsilon:g}, {delta:g})-differential privacy: as pure with epsilon = {epsilon:g}, but for a "
+    "probability below {delta:g}",
+    "zcdp": "zero-concentrated differential privacy with rho = {rho:g}",
+}
+
+
+def page_of(record: dict, digest: str) -> str:
+    """The page, as HTML that needs no other file and loads nothing.
+
+    Args:
+        record: of a release.
+        digest: SHA-256 by which a ledger knows the record.
+    """
+    name = record["manifold"]["name"]
+    lines = lines_of(record)
+    if lines is None:
+        shown = f'<img alt="the released value" src="data:image/png;base64,{_encoded(picture_of(record))}">'
+    else:
+        shown = f'<canvas id="space" width="960" height="960"></canvas><p>Turn it by hand.</p>{_script(lines)}'
+    promise = _promise(record["guarantee"])
+    rows = {
+        "Statistic": _words(record["statistic"]),
+        "Of": f"{record['n']} records on {name}{_parameters(record['manifold'])}",
+        "Promise": promise,
+        "Neighbours": record["guarantee"].get("adjacency", ""),
+        "Because of": record["guarantee"].get("theorem", ""),
+    }
+    made = {
+        "Mechanism": record["mechanism"],
+        "Chosen by": record.get("chosen", {}).get("by", "the call"),
+        "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
+        "Public ball": _ball(record["ball"]),
+        "Sensitivity": _words(record["sensitivity"]),
+        "Scale of the noise": _words(record["scale"]),
+        "Support": _words(record["support"]),
+        "Sampler": _words(record["sampler"]),
+        "Numbers": _words(record["numerics"]),
+        "Made with": _words(record["library"]),
+        "Created": record["created"],
+    }
+    verify = (
+        "The record below is all that was published. Its digest stands in the ledger that was charged, if there was "
+        f"one: compare <code>{digest}</code> with what <code>jaxgeodp ledger export</code> writes. Scale and "
+        "sensitivity follow from n, the ball and the privacy parameter alone: make the mechanism in Python and compare "
+        "<code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
+    )
+    text = html.escape(json.dumps(record, indent=2))
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private {html.escape(name)} value</title>'
+        f"<style>{_STYLE}</style><h1>A private value on {html.escape(name)}</h1>{shown}"
+        f"<h2>What was promised</h2>{_table(rows)}<h2>How it was made</h2>{_table(made)}"
+        f"<h2>How to verify it</h2><p>{verify}</p><h2>The record</h2><pre>{text}</pre></html>\n"
+    )
+
+
+def _promise(guarantee):
+    kind = guarantee.get("kind")
+    numbers = {key: value for key, value in guarantee.items() if isinstance(value, float | int)}
+    if kind not in _PROMISES:
+        return f"{kind}: no promise is proven for this value"
+    return _PROMISES[kind].format(**numbers, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0))))
+
+
+def _script(lines):
+    parts = [{"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width} for line in lines]
+    return f"<script>{_TURN.replace('LINES', json.dumps(parts))}</script>"
+
+
+def _encoded(png):
+    return base64.b64encode(png).decode()
+
+
+def _table(rows):
+    cells = [f"<tr><td>{name}<td>{html.escape(str(text))}" for name, text in rows.items() if text not in ("", None)]
+    return f"<table>{''.join(cells)}</table>"
+
+
+def _words(value):
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {_words(part)}" for key, part in value.items() if part is not None)
+    if isinstance(value, list):
+        return f"{len(value)} numbers" if len(str(value)) > 80 else str(value)
+    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _parameters(manifold):
+    own = ", ".join(f"{key} = {value}" for key, value in manifold.items() if key != "name")
+    return f" ({own})" if own else ""
+
+
+def _ball(ball):
+    return _words({key: value for key, value in ball.items() if key != "center"}) + ", around a public centre"
+
+
+def _errors(errors):
+    return ", ".join(f"{name} {error:.3g}" for name, error in errors.items())

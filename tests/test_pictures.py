@@ -1,0 +1,131 @@
+"""Released values are loaded, drawn and shown from their records alone."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Grassmann,
+    LandmarkLaplace,
+    PlanarShapes,
+    Product,
+    Rotations,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+)
+from jaxgeodp.cli import app
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.pictures import page_of, picture_of
+from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.privacy.release import Release, record_digest
+
+
+def released(manifold, radius=0.3, n=500, make=TangentLaplace):
+    ball = GeodesicBall(manifold, manifold.origin, radius)
+    return make(ball, 1.0).release(np.stack([np.asarray(manifold.origin)] * n))
+
+
+def curves():
+    mechanism = FunctionalGaussianMechanism(PeriodicKernel(1.0), 1e-3, 1.0, 1.0)
+    return mechanism.release(np.random.default_rng(0).normal(size=(30, 4, 16)) * 0.01)
+
+
+RELEASES = {
+    "direction": lambda: released(Sphere(2)),
+    "direction in four dimensions": lambda: released(Sphere(3)),
+    "ellipsoid": lambda: released(SPD(3)),
+    "matrix": lambda: released(SPD(5)),
+    "axes": lambda: released(Rotations()),
+    "landmarks": lambda: released(PlanarShapes(6)),
+    "outline": lambda: released(PlanarShapes(40), n=5000),
+    "vector": lambda: released(Euclidean(4)),
+    "subspace": lambda: released(Grassmann(4, 2)),
+    "pair": lambda: released(Product(Sphere(2), SPD(2))),
+    "landmarks off the manifold": lambda: released(PlanarShapes(6), make=LandmarkLaplace),
+    "by a Gaussian mechanism": lambda: released(Sphere(2), make=WrappedGaussian),
+    "curves": curves,
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_is_saved_loaded_drawn_and_shown(name, tmp_path):
+    release = RELEASES[name]()
+    release.save(tmp_path / "release.json")
+    again = Release.load(tmp_path / "release.json")
+    assert again.record == json.loads(release.to_json())
+    assert again.value.dtype == release.value.dtype
+    np.testing.assert_array_equal(again.as_array(), release.value)
+    again.as_array()[:] = 0.0
+    np.testing.assert_array_equal(again.value, release.value)
+    again.plot(tmp_path / "value.png")
+    with Image.open(tmp_path / "value.png") as picture:
+        # Something is drawn: not all of it has one colour.
+        assert len(picture.convert("L").getcolors(256)) > 5
+    page = page_of(again.record, record_digest(again.record))
+    assert page.startswith("<!doctype html>") and record_digest(release.record) in page
+    assert ("<canvas" in page) == (name in ("direction", "ellipsoid", "axes", "by a Gaussian mechanism"))
+    # Complete in itself: nothing is loaded from elsewhere.
+    assert "http" not in page.replace("http://www.w3.org", "") and "src=" not in page.replace('src="data:', "")
+
+
+def test_the_lines_lie_where_the_value_is():
+    record = released(SPD(3)).record
+    value = np.array(record["value"])
+    ends = np.concatenate([line.points for line in lines_of(record)[-3:]])
+    sizes = np.linalg.norm(ends, axis=1)[::2]
+    expected = np.sqrt(np.linalg.eigvalsh(value) / np.linalg.eigvalsh(value)[-1])
+    np.testing.assert_allclose(np.sort(sizes), expected, rtol=1e-9)
+    record = released(Sphere(2)).record
+    rim, arrow = lines_of(record)[-2:]
+    np.testing.assert_allclose(np.cross(arrow.points[1], record["value"]), 0.0, atol=1e-12)
+    angles = np.arccos(rim.points @ np.array(record["ball"]["center"]))
+    np.testing.assert_allclose(angles, 0.3, atol=1e-9)
+
+
+def test_curves_in_space_are_lines():
+    record = curves().record | {"value": np.arange(60.0).reshape(2, 10, 3).tolist()}
+    assert [line.points.shape for line in lines_of(record)] == [(10, 3)] * 2
+    assert "<canvas" in page_of(record, "0")
+
+
+def test_a_page_shows_what_a_foreign_record_says_as_text(tmp_path):
+    record = released(Euclidean(3)).record
+    hostile = json.loads(json.dumps(record).replace("TangentLaplace", "<script>alert(1)</script>"))
+    hostile["manifold"]["name"] = "<b>Euclidean</b>"
+    page = page_of(hostile, "0")
+    assert "<script>alert" not in page and "<b>" not in page
+
+
+def test_the_command_shows_a_record(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    released(SPD(2)).save("release.json")
+
+    def run(*arguments):
+        return CliRunner().invoke(app, ["show", *arguments])
+
+    result = run("release.json", "--html", "page.html")
+    assert result.exit_code == 0 and "promise: pure, epsilon = 1, replace-one" in result.output
+    assert record_digest(json.loads((tmp_path / "release.json").read_text())) in result.output
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert run("release.json", "--html", "page.html").exit_code == 2
+    assert run("release.json", "--html", "page.html", "--overwrite").exit_code == 0
+    for content in ("", "{}", "[1]", '{"value": 1, "numerics": {"dtype": "float64"}, "guarantee": {}}'):
+        (tmp_path / "no.json").write_text(content)
+        result = run("no.json")
+        assert result.exit_code == 2 and "holds no release record" in " ".join(result.output.split())
+    half = released(SPD(2)).record | {"guarantee": {"kind": "pure", "epsilon": "x", "adjacency": "replace-one"}}
+    (tmp_path / "half.json").write_text(json.dumps(half))
+    result = run("half.json", "--html", "half.html")
+    assert result.exit_code == 2 and not (tmp_path / "half.html").exists()
+    assert run("nothing.json").exit_code == 1
+
+
+def test_a_picture_is_a_png():
+    assert picture_of(released(PlanarShapes(5)).record).startswith(b"\x89PNG")
