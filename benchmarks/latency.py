@@ -24,14 +24,17 @@ from timing import print_machine, print_table
 ROOT = pathlib.Path(__file__).parents[1]
 PROFILED = pathlib.Path(__file__).with_name("profiled.py")
 RELEASE = ["release", "--epsilon", "1", "--overwrite", "--out", "release.json"]
+LAPLACE = ["--mechanism", "laplace"]
+MATRICES = ["spd.npy", "--manifold", "spd", "--center", "origin", "--radius", "1.5"]
 PLAN = ["plan", "--manifold", "spd", "--size", "3", "--radius", "1.5", "--epsilon", "1", "--n"]
 IMPORT_JAX = ["-c", "import jax"]
 CHECK = "from jaxgeodp import Sphere; from jaxgeodp.testing import check_manifold; check_manifold(Sphere(2))"
 COMMANDS = {
     "jaxgeodp --help": ["--help"],
-    "jaxgeodp release, 1000 SPD(3)": [*RELEASE, "spd.npy", "--manifold", "spd", "--radius", "1.5"],
+    "jaxgeodp release, 1000 SPD(3)": [*RELEASE, *LAPLACE, *MATRICES],
+    "... and the choice of the mechanism": [*RELEASE, *MATRICES],
     "jaxgeodp release, 200 shapes, k = 16": [
-        *RELEASE, "shapes.npy", "--manifold", "shapes", "--radius", "0.3", "--center", "polygon.npy"
+        *RELEASE, *LAPLACE, "shapes.npy", "--manifold", "shapes", "--radius", "0.3", "--center", "polygon.npy"
     ],
     "jaxgeodp plan, SPD(3)": [*PLAN, "200"],
     "jaxgeodp demo": ["demo"],

@@ -57,6 +57,15 @@ def ball(
         f"of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} expects "
         f"the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
+    better = (
+        "The release is expected to be nearer."
+        if found.error.min() < found.without
+        else ("A RELEASE IS NOT EXPECTED TO BE NEARER: use the public centre, or more records or budget.")
+    )
+    say(
+        f"The public centre alone is supposed to lie {found.without:.3g} from the private mean, half the spread of the "
+        f"public records. {better}"
+    )
 
 
 def _document(found: Suggestion, n, epsilon, mu, count) -> str:

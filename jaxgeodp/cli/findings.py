@@ -54,8 +54,9 @@ def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: Bal
         if ball is None or not usable.any():
             return _text(lines), None
         distances = _distances(ball, records[usable])
-        lines += _of_distances(distances, public, len(records) - len(distances))
-    return _text(lines), _picture(distances, public.radius or (ball.radius if public.file else None))
+        radius = None if public.file is None and public.radius is None else ball.radius
+        lines += _of_distances(distances, radius, len(records))
+    return _text(lines), _picture(distances, radius)
 
 
 def _text(lines):
@@ -225,15 +226,14 @@ def _distances(ball, records) -> np.ndarray:
     return found[np.isfinite(found)]
 
 
-def _of_distances(distances, public, lost) -> Iterator[str]:
+def _of_distances(distances, radius, count) -> Iterator[str]:
     if not len(distances):
         return
     yield f"Distances from the centre: {_quantiles(distances)}."
-    radius = public.radius
     if radius is None:
         return
     outside = int((distances > radius).sum())
-    yield f"{outside} of {len(distances) + lost} records lie outside radius {radius:g} and are moved to its rim."
+    yield f"{outside} of {count} records lie outside radius {radius:g} and are moved to its rim."
     if outside > 0.1 * len(distances):
         yield "  So many move the mean towards the centre: what is public may have told too little of such data."
     farthest = float(np.quantile(distances, 0.95))

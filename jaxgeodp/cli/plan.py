@@ -8,6 +8,11 @@ from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.privacy.guarantee import GaussianDP
+
+# At which mu is compared with epsilon.
+_DELTA = 1e-6
 
 
 def plan(
@@ -39,12 +44,13 @@ def plan(
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
             plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
-    rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error")]
+    rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error", "/ radius")]
     for row in plans:
         support = "all" if row.support is None else f"{row.support:.4g}"
         error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
         if not row.refusal:
-            numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error)
+            share = f"{row.error / radius:.2g}" if MECHANISMS[row.name].on_manifold else "-"
+            numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error, share)
             rows.append((row.mechanism, row.guarantee, *numbers))
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
     for cells in rows:
@@ -64,4 +70,10 @@ def plan(
         say(
             f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
             f"radius {radius:g}, records up to {spread:g} radii from the centre)."
+        )
+    if mu is not None:
+        weaker = GaussianDP(mu).to_approximate(_DELTA)
+        say(
+            f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
+            f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )

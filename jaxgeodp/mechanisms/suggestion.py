@@ -42,6 +42,8 @@ class Suggestion:
         radii: that were tried, ascending.
         noise: expected distance of a release from the mean, by the best mechanism, at each radius.
         bias: how far clipping moves the mean, at each radius.
+        without: how far the mean of private people is supposed to lie from the centre: the error of taking the public
+            centre for it and releasing nothing.
         mechanism: the best one at the suggested radius.
     """
 
@@ -51,6 +53,7 @@ class Suggestion:
     radii: np.ndarray
     noise: np.ndarray
     bias: np.ndarray
+    without: float
     mechanism: str
 
     @property
@@ -101,7 +104,8 @@ def suggest_ball(
         ends = [np.quantile(distances, _LEAST_INSIDE), _BEYOND * distances[-1]]
         first, last = (min(max(end, 1e-3 * distances[-1]), limit) for end in ends)
         radii = np.unique(np.geomspace(first, last, _RADII))
-        moved = _moved(manifold, jnp.asarray(center), points, _SHIFT * float(np.sqrt(np.mean(distances**2))))
+        without = _SHIFT * float(np.sqrt(np.mean(distances**2)))
+        moved = _moved(manifold, jnp.asarray(center), points, without)
         noise, bias, best = [], [], []
         refusal = None
         for radius in radii:
@@ -124,6 +128,7 @@ def suggest_ball(
             radii,
             np.array(noise),
             np.array(bias),
+            without,
             best[chosen],
         )
 
