@@ -127,5 +127,28 @@ def test_the_command_shows_a_record(tmp_path, monkeypatch):
     assert run("nothing.json").exit_code == 1
 
 
+def test_a_release_with_a_picture(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", np.zeros((20, 2)))
+    own = (
+        "release",
+        "data.npy",
+        "--manifold",
+        "euclidean",
+        "--radius",
+        "1",
+        "--epsilon",
+        "1",
+        "--mechanism",
+        "tangent",
+    )
+    for plot, code in (("value.pdf", 2), ("release.json", 2), ("data.npy", 2), ("value.png", 0)):
+        result = CliRunner().invoke(app, [*own, "--out", "release.json", "--plot", plot])
+        assert result.exit_code == code, result.output
+        assert (tmp_path / "release.json").exists() == (code == 0)
+    assert (tmp_path / "value.png").stat().st_mtime == (tmp_path / "release.json").stat().st_mtime
+    assert CliRunner().invoke(app, [*own, "--out", "other.json", "--plot", "value.png"]).exit_code == 2
+
+
 def test_a_picture_is_a_png():
     assert picture_of(released(PlanarShapes(5)).record).startswith(b"\x89PNG")

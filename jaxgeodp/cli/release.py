@@ -7,6 +7,7 @@ from typing import Annotated
 import jax
 import typer
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.choice import AUTO, Choice
 from jaxgeodp.cli.frame import (
@@ -32,7 +33,7 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import read_records
-from jaxgeodp.files import reserved
+from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import way_of
@@ -82,7 +83,8 @@ def release(
     triangle: TRIANGLE = None,
     degrees: DEGREES = None,
     expect_n: EXPECT_N = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
+    plot: Annotated[pathlib.Path | None, typer.Option(help="Also a picture of the value (.png).")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --plot if they exist.")] = False,
     ledger: LEDGER = None,
     dataset: DATASET = None,
 ) -> None:
@@ -92,7 +94,12 @@ def release(
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n)
         public = BallOptions(center, radius, ball)
         public.check(manifold)
-        check_writable(out, overwrite, [data, *public.files, *([] if ledger is None else [ledger])])
+        inputs = [data, *public.files, *([] if ledger is None else [ledger])]
+        check_writable(out, overwrite, inputs)
+        if plot is not None:
+            if plot.suffix.lower() != ".png":
+                raise InputError(f"--plot {plot}: must end in .png.")
+            check_writable(plot, overwrite, [out, *inputs])
         book = opened_ledger(ledger, dataset)
         space, records = read_records(data, manifold, layout)
         # On the standard output: the error stream is closed while compiled code works.
@@ -104,6 +111,10 @@ def release(
             with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
                 result = release_in(chosen, way, records, book, more=why)
                 write(result.to_json())
+        if plot is not None:
+            from jaxgeodp.pictures import picture_of  # Matplotlib
+
+            write_atomically(plot, picture_of(result.record), replace=overwrite, changed=result.record["created"])
     say(
         f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {choice.parameter} = "
         f"{choice.strength!r}, n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
