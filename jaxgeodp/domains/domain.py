@@ -22,6 +22,20 @@ class Domain(abc.ABC):
         """
 
     @abc.abstractmethod
+    def of_persons(self, owner: str, records: jax.Array, places: np.ndarray, count: int) -> jax.Array:
+        """One record a person, which depends on that person's records alone: (count, \\*shape of a record).
+
+        Args:
+            owner: whom a refusal names.
+            records: what `records` gives.
+            places: (n,), the person of each record, from 0.
+            count: how many persons there are.
+
+        Raises:
+            ValueError: no such summary is known for these records.
+        """
+
+    @abc.abstractmethod
     def described(self, shape: tuple[int, ...]) -> dict[str, dict]:
         """The entries "manifold" and "ball" of a release record, for records of this shape."""
 

@@ -3,10 +3,13 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.persons import frechet_means
 from jaxgeodp.domains.records import host_array, records_of_shape
 from jaxgeodp.manifolds.described import describe, to_lists
 
@@ -30,6 +33,12 @@ class PointsInBall(Domain):
         if self.shape == manifold.shape:
             data = manifold.as_points(data)
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
+
+    def of_persons(self, owner, records, places, count):
+        """The Frechet means, for records that are points."""
+        if self.shape != self.ball.manifold.shape:
+            raise InputError(f"{owner}: persons is for records that are points of {self.ball.manifold}.")
+        return frechet_means(self.ball, records, jnp.asarray(places), count)
 
     def described(self, shape):
         """Manifold, centre and radius."""

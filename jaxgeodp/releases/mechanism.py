@@ -8,11 +8,13 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.persons import person_places
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.clock import work_begins
@@ -64,6 +66,7 @@ class Mechanism(abc.ABC):
         *,
         delta: float = 0.0,
         numerics: str = "idealized",
+        persons: ArrayLike | None = None,
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
@@ -80,13 +83,16 @@ class Mechanism(abc.ABC):
                 integer coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
                 (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
                 as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
+            persons: (n,), a label of the person for each record, numbers or words: what is protected then is all that
+                one person contributes. Each person's records become one, their Frechet mean, and the release is of
+                these N (docs/mathematics.md, section 14). N and the size of the data are public.
 
         Raises:
             ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
                 releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
                 about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
-        return release_in(self, way_of(type(self).__name__, delta, numerics), data, ledger)
+        return release_in(self, way_of(type(self).__name__, delta, numerics), data, ledger, persons=persons)
 
     @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
@@ -128,13 +134,14 @@ def release_in(
     data,
     ledger: Ledger | None = None,
     *,
+    persons: ArrayLike | None = None,
     finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
     more: dict | None = None,
 ) -> Release:
     """A release in any way; see `Mechanism.release`.
 
     Args:
-        mechanism, data, ledger: see there.
+        mechanism, data, ledger, persons: see there.
         way: see `releases.ways`.
         finish: a post-processing of the value, which then is the value; it fails for no value.
         more: further entries of the record, all of them public.
@@ -146,6 +153,9 @@ def release_in(
         domain = mechanism.domain
         records = domain.records(name, host_array(name, data))
         records = records.astype(jnp.promote_types(records.dtype, jnp.float64))
+        if persons is not None:
+            records = domain.of_persons(name, records, *person_places(name, persons, len(records)))
+            more = {"unit": "person"} | (more or {})
         n, *shape = records.shape
         law = mechanism.law(n, tuple(shape))
         ready = way.ready(law, like(records))

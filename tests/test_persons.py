@@ -1,0 +1,134 @@
+"""A person is protected: each one's records become one, which depends on nobody else's."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from strategies import name
+
+from jaxgeodp import (
+    SPD,
+    EmpiricalRisk,
+    Euclidean,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    PlanarShapes,
+    Rotations,
+    Sphere,
+    TangentLaplace,
+    frechet_mean,
+)
+from jaxgeodp.domains.persons import frechet_means, person_places
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+
+LABELS = np.array([2, 0, 1, 2, 1, 1, 0, 2, 3, 1])
+SPACES = [Euclidean(2), Sphere(2), Hyperbolic(2), SPD(2), PlanarShapes(4), Rotations()]
+
+
+def ball_on(manifold, radius=0.3):
+    return GeodesicBall(manifold, manifold.origin, radius)
+
+
+def points_in(ball, n, seed=0):
+    manifold, origin = ball.manifold, jnp.asarray(ball.center)
+    keys = jax.random.split(jax.random.key(seed), n)
+    tangents = jax.vmap(lambda key: manifold.random_tangent(key, origin))(keys)
+    reach = 0.9 * ball.radius
+    return jax.vmap(lambda v: manifold.exp(origin, reach * v / jnp.maximum(manifold.norm(origin, v), 1.0)))(tangents)
+
+
+@pytest.mark.parametrize("manifold", SPACES, ids=name)
+def test_a_person_becomes_the_mean_of_his_records_and_of_no_others(manifold):
+    ball = ball_on(manifold)
+    records = points_in(ball, len(LABELS))
+    found = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    for person in range(4):
+        own = records[LABELS == person]
+        np.testing.assert_allclose(manifold.dist(found[person], frechet_mean(manifold, own)), 0.0, atol=1e-9)
+    # All of one person's records replaced, some by what is no record: the others' stay what they were, to the last bit.
+    other = records.at[np.flatnonzero(LABELS == 1)].set(jnp.nan).at[2].set(1e300)
+    again = frechet_means(ball, other, jnp.asarray(LABELS), 4)
+    np.testing.assert_array_equal(np.delete(again, 1, axis=0), np.delete(found, 1, axis=0))
+    assert bool(jnp.all(jnp.isfinite(again))) and float(jnp.max(jnp.abs(again[1] - found[1]))) > 0
+
+
+def test_means_lie_in_large_balls_and_about_far_centres():
+    manifold = Hyperbolic(2)
+    center = manifold.exp(jnp.asarray(manifold.origin), jnp.array([0.0, 8.0, 0.0]))
+    ball = GeodesicBall(manifold, center, 6.0)
+    records = points_in(ball, len(LABELS), 3)
+    means = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    distances = jax.vmap(lambda x: manifold.dist(center, x))(means)
+    assert bool(jnp.all(distances <= 6.0))
+
+
+def test_the_release_is_of_persons():
+    ball = ball_on(SPD(2), 0.5)
+    records = points_in(ball, len(LABELS))
+    mechanism = TangentLaplace(ball, 1e9)
+    release = mechanism.release(records, persons=LABELS)
+    assert release.record["n"] == 4 and release.record["unit"] == "person"
+    assert release.record["scale"] == mechanism.scale(4) > mechanism.scale(10)
+    means = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    expected = mechanism.release(means)
+    np.testing.assert_allclose(release.value, expected.value, atol=1e-7)
+    assert "unit" not in expected.record
+    # Persons count once: not the mean of records.
+    assert float(jnp.max(jnp.abs(mechanism.release(records).value - release.value))) > 1e-3
+
+
+def test_a_person_moves_the_release_by_the_sensitivity_for_persons_at_most():
+    """Somebody with most of the records is replaced: a record-level scale would not cover it."""
+    ball = ball_on(Sphere(2), 0.4)
+    labels = np.array([0] * 30 + [1, 2, 3, 4, 5])
+    mechanism = TangentLaplace(ball, 1e9)
+    ends = [jnp.asarray(ball.manifold.exp(jnp.asarray(ball.center), sign * 0.4 * v)) for sign in (1, -1)
+            for v in [ball.manifold.frame(jnp.asarray(ball.center))[0]]]  # fmt: skip
+    rest = points_in(ball, 5)
+    values = [mechanism.release(jnp.concatenate([jnp.stack([end] * 30), rest]), persons=labels).value for end in ends]
+    moved = float(ball.manifold.dist(*map(jnp.asarray, values)))
+    assert 0.9 * mechanism.sensitivity(6) < moved <= mechanism.sensitivity(6) * 1.01
+    # A planted mistake, the scale for 35 records, would not: the person moves far more than that.
+    assert moved > 3.0 * mechanism.sensitivity(35)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        LABELS,
+        LABELS.astype(float),
+        [f"person {k}" for k in LABELS],
+        np.array([f"person {k}" for k in LABELS], dtype=object),
+        [None if k == 2 else k for k in LABELS],
+        np.where(LABELS == 2, np.nan, LABELS),
+    ],
+    ids=["integers", "floats", "words", "objects", "with None", "with NaN"],
+)
+def test_labels_of_every_kind(labels):
+    places, count = person_places("x", labels, len(LABELS))
+    assert count == 4
+    assert all((places[i] == places[j]) == (LABELS[i] == LABELS[j]) for i in range(10) for j in range(10))
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [(LABELS[:-1], "one label for each"), ([[1, 2], [3]], "one label for each"), ([7] * 10, "at least 2 persons")],
+)
+def test_labels_that_are_none_are_refused(labels, words):
+    ball = ball_on(Sphere(2))
+    with pytest.raises(ValueError, match=words):
+        TangentLaplace(ball, 1.0).release(points_in(ball, 10), persons=labels)
+
+
+def test_persons_are_for_points_and_curves():
+    risk = EmpiricalRisk(lambda x, z: jnp.sum((x - z[0]) ** 2), 1.0, shape=(1, 3))
+    ball = ball_on(Sphere(2))
+    with pytest.raises(ValueError, match="persons is for records that are points"):
+        KNGMechanism(ball, 1.0, statistic=risk).release(np.zeros((10, 1, 3)), persons=LABELS)
+    curves = np.random.default_rng(0).normal(size=(10, 2, 16)) * 0.05
+    mechanism = FunctionalGaussianMechanism(PeriodicKernel(1.0), 1e-3, 1.0, 1e6)
+    found = mechanism.release(curves, persons=LABELS)
+    means = np.stack([curves[LABELS == person].mean(axis=0) for person in range(4)])
+    np.testing.assert_allclose(found.value, mechanism.release(means).value, atol=1e-4)
+    assert found.record["n"] == 4
