@@ -1,10 +1,15 @@
 """A person is protected: each one's records become one, which depends on nobody else's."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from strategies import name
+from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
@@ -19,6 +24,7 @@ from jaxgeodp import (
     TangentLaplace,
     frechet_mean,
 )
+from jaxgeodp.cli import app
 from jaxgeodp.domains.persons import frechet_means, person_places
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 
@@ -132,3 +138,74 @@ def test_persons_are_for_points_and_curves():
     means = np.stack([curves[LABELS == person].mean(axis=0) for person in range(4)])
     np.testing.assert_allclose(found.value, mechanism.release(means).value, atol=1e-4)
     assert found.record["n"] == 4
+
+
+# The command -----------------------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """The same records and labels in every format that takes --person."""
+    monkeypatch.chdir(tmp_path)
+    rows = np.random.default_rng(0).normal(size=(10, 2)) * 0.1
+    words = [f"p{label}" for label in LABELS]
+    lines = [f"{word},{x!r},{y!r}" for word, (x, y) in zip(words, rows.tolist(), strict=True)]
+    (tmp_path / "named.csv").write_text("patient,x,y\n" + "\n".join(lines))
+    (tmp_path / "plain.csv").write_text("\n".join(lines))
+    np.save("table.npy", np.column_stack([LABELS, rows]))
+    np.savez("both.npz", x=rows, who=LABELS)
+    pq.write_table(pa.table({"patient": words, "x": rows[:, 0], "y": rows[:, 1]}), "table.parquet")
+    means = np.stack([rows[LABELS == person].mean(axis=0) for person in range(4)])
+    return tmp_path, means.mean(axis=0)
+
+
+OWN = ("--manifold", "euclidean", "--radius", 1, "--epsilon", 1e9, "--mechanism", "tangent", "--out", "out.json")
+
+
+@pytest.mark.parametrize(
+    ("file", "options"),
+    [
+        ("named.csv", ("--header", "--person", "patient")),
+        ("named.csv", ("--header", "--person", "1", "--columns", "x,y")),
+        ("plain.csv", ("--person", "1")),
+        ("table.npy", ("--person", "1")),
+        ("both.npz", ("--array", "x", "--person", "who")),
+        ("table.parquet", ("--person", "patient")),
+    ],
+)
+def test_the_command_protects_persons(files, file, options):
+    folder, expected = files
+    result = run("release", file, *OWN, *options)
+    assert result.exit_code == 0 and "n = 4 persons" in " ".join(result.output.split()), result.output
+    record = json.loads((folder / "out.json").read_text())
+    assert record["n"] == 4 and record["unit"] == "person"
+    np.testing.assert_allclose(record["value"], expected, atol=1e-7)
+
+
+def test_a_line_that_is_no_record_changes_no_word(files):
+    folder, _ = files
+    lines = (folder / "plain.csv").read_text().splitlines()
+    said = set()
+    for first in (lines[0], "p2", "p2,,,,", "p2,secret,9e999"):
+        (folder / "plain.csv").write_text("\n".join([first, *lines[1:]]))
+        result = run("release", "plain.csv", *OWN, "--person", "1", "--overwrite")
+        said.add((result.exit_code, result.output))
+    assert len(said) == 1 and said.pop()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "words"),
+    [
+        ("named.csv", ("--header",), "names that coordinates rarely have"),
+        ("named.csv", ("--header", "--person", "doctor"), "neither a number"),
+        ("plain.csv", ("--person", "4"), "must lie within 1-3"),
+        ("both.npz", ("--array", "x", "--person", "whom"), "choose one of its arrays with --person"),
+    ],
+)
+def test_wrong_columns_of_persons_are_refused(files, file, options, words):
+    result = run("release", file, *OWN, *options)
+    assert result.exit_code == 2 and words in " ".join(result.output.split()), result.output

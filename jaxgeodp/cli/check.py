@@ -16,6 +16,7 @@ from jaxgeodp.cli.layout import (
     EXPECT_N,
     HEADER,
     MANIFOLD,
+    PERSON,
     SIZE,
     TRIANGLE,
     Layout,
@@ -41,6 +42,7 @@ def check(
     triangle: TRIANGLE = None,
     degrees: DEGREES = None,
     expect_n: EXPECT_N = None,
+    person: PERSON = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the report if it exists.")] = False,
 ) -> None:
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
@@ -49,7 +51,7 @@ def check(
         from jaxgeodp.cli.findings import findings
         from jaxgeodp.cli.reading import check_manifold_name
 
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n)
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
         public = BallOptions(center, radius, ball)
         check_manifold_name(manifold)
         report = data.with_name(f"{data.stem}-private.txt") if out is None else out

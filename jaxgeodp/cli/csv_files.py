@@ -44,6 +44,13 @@ def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarr
     return (table[1:], tuple(cell.strip() for cell in first)) if header else (table, None)
 
 
+def words_in(path: pathlib.Path, place: int, header: bool, delimiter: str) -> list[str]:
+    """The cells of a column as words, one a line; nothing where a line has no such cell."""
+    lines = lines_of(content_of(path), delimiter)
+    cells = [line[place].strip() if place < len(line) else "" for line in lines]
+    return cells[1:] if header else cells
+
+
 def content_of(path: pathlib.Path) -> bytes:
     """The bytes of a .csv file, without the mark that some programs put first."""
     with open(path, "rb") as stream:

@@ -46,6 +46,13 @@ DEGREES = Annotated[
     str | None,
     typer.Option(help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns."),
 ]
+PERSON = Annotated[
+    str | None,
+    typer.Option(
+        help="The column (a number from 1, or a name) that says whose each record is: all that a person contributes is "
+        "protected, and each counts once. In a .npz file the name of an array of labels."
+    ),
+]
 EXPECT_N = Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")]
 
 # Of tables with names: what is no coordinate, unless the call says so with --columns.
@@ -77,6 +84,7 @@ class Layout:
     triangle: str | None = None
     degrees: str | None = None
     expect_n: int | None = None
+    person: str | None = None
 
     def __post_init__(self):
         delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
@@ -107,13 +115,16 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
         ValueError: a column that is not there or is named twice; or, without ``--columns``, a name that is no
             coordinate's.
     """
+    person = person_column(layout, names, width)
     if layout.columns is not None:
         words = [word.strip() for word in layout.columns.split(",")]
         return _once(layout.columns, [place for word in words for place in _places(word, names, width)])
+    left = None if person is None else [place for place in range(width) if place != person]
     if names is None:
-        return None
-    if layout.angles is not None and width == 2:
-        return None
+        return left
+    names = tuple("x" if place == person else name for place, name in enumerate(names))
+    if layout.angles is not None and len(left or names) == 2:
+        return left
     if names and ";" in "".join(names) and width == 1:
         raise InputError("its header has ';' between names: say --delimiter ';'.")
     odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip())]
@@ -124,12 +135,26 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
             "directions (and --columns, if there are more), or name them with --columns if they are coordinates."
         )
     if odd:
-        left = [str(k) for k, name in enumerate(names, 1) if name not in odd]
+        good = [str(k) for k, name in enumerate(names, 1) if name not in odd and k - 1 != person]
         raise InputError(
             f"its columns {_listed(odd)} have names that coordinates rarely have: say with --columns which columns "
-            f"make a record, such as --columns {_ranges(left)}."
+            f"make a record, such as --columns {_ranges(good)}."
         )
-    return None
+    return left
+
+
+def person_column(layout: Layout, names: tuple[str, ...] | None, width: int) -> int | None:
+    """The place of the column that says whose each record is; None without ``--person``.
+
+    Raises:
+        ValueError: there is no such column.
+    """
+    if layout.person is None:
+        return None
+    places = _places(layout.person, names, width)
+    if len(places) != 1:
+        raise InputError("--person must be one column.")
+    return places[0]
 
 
 def _listed(names):

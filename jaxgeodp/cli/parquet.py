@@ -52,6 +52,23 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
     return table
 
 
+def labels_in(path: pathlib.Path, place: int) -> list[str]:
+    """A column of any type as words, one a row."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
+        check_size(path, (file.metadata.num_rows, 1))
+        column = file.read(columns=[file.schema_arrow.names[place]], use_threads=False).column(0)
+    return [str(value) for value in column.to_pylist()]
+
+
+def names_in(path: pathlib.Path) -> tuple[str, ...]:
+    """The names of the columns."""
+    import pyarrow.parquet as pq
+
+    return tuple(pq.read_schema(path).names)
+
+
 def _check_columns(path, schema, places: Iterable[int]):
     import pyarrow as pa
 

@@ -9,16 +9,17 @@ What may be refused is refused before the file is decoded: docs/hostile_input.md
 
 import contextlib
 import dataclasses
+import functools
 import pathlib
 
 import numpy as np
 
 from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.csv_files import read_csv
+from jaxgeodp.cli.csv_files import read_csv, words_in
 from jaxgeodp.cli.landmark_files import read_nts, read_tps
-from jaxgeodp.cli.layout import Layout, chosen_columns, directions_of
-from jaxgeodp.cli.parquet import read_parquet
+from jaxgeodp.cli.layout import Layout, chosen_columns, directions_of, person_column
+from jaxgeodp.cli.parquet import labels_in, names_in, read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import check_name, points_on, records_in
 from jaxgeodp.manifolds.tables import from_upper_triangles
@@ -57,6 +58,48 @@ def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tupl
         return records_in(manifold_name, table, layout.size)
 
 
+def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | list[str] | None:
+    """Whose each of the n records is; None without ``--person``.
+
+    Raises:
+        ValueError: the file has no such column or array, or it is not one label a record.
+    """
+    if layout.person is None:
+        return None
+    with _readable(path), about(path):
+        labels = _labels(path, path.suffix.lower(), layout)
+    if len(labels) != n:
+        raise InputError(f"{path}: --person {layout.person} has {len(labels)} labels, but there are {n} records.")
+    return labels
+
+
+def _labels(path, suffix, layout):
+    if suffix == ".csv":
+        table, names = read_csv(path, layout.header, layout.delimiter)
+        place = person_column(layout, names, table.shape[1])
+        assert place is not None
+        return words_in(path, place, layout.header, layout.delimiter)
+    if suffix == ".parquet":
+        names = names_in(path)
+        place = person_column(layout, names, len(names))
+        assert place is not None
+        return labels_in(path, place)
+    if suffix == ".npz":
+        return np.ravel(read_npz(path, functools.partial(_named, layout.person)))
+    if suffix == ".npy":
+        table = read_npy(path)
+        if table.ndim == 2:
+            place = person_column(layout, None, table.shape[1])
+            return table[:, place]
+    raise InputError(f"--person needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
+
+
+def _named(wanted, names):
+    if wanted not in names:
+        raise InputError(f"choose one of its arrays with --person: {listed(names)}.")
+    return wanted
+
+
 def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
@@ -73,7 +116,7 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
 
 def _one_point(manifold, numbers, layout):
     """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
-    bare = dataclasses.replace(layout, columns=None)
+    bare = dataclasses.replace(layout, columns=None, person=None)
     names = numbers.names
     for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
         with contextlib.suppress(InputError):
@@ -119,6 +162,8 @@ class _Numbers:
 
 def _placed(numbers: _Numbers, layout: Layout) -> np.ndarray:
     table = numbers.table
+    if numbers.path.suffix.lower() == ".npz":  # there --person names an array
+        layout = dataclasses.replace(layout, person=None)
     with about(numbers.path):
         if table.ndim == 2 and not numbers.chosen:
             places = chosen_columns(layout, numbers.names, table.shape[1])
@@ -151,20 +196,26 @@ def _numbers(path: pathlib.Path, layout: Layout) -> _Numbers:
         raise InputError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    try:
+    with _readable(path):
         numbers = _read(path, suffix, layout)
-    except InputError:
-        raise
-    except Exception:
-        # The reader's own words could quote the content.
-        raise InputError(
-            f"{path}: cannot be read as {suffix}; check that the file is complete and of that type."
-        ) from None
     table = numbers.table
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
         return dataclasses.replace(
             numbers, table=table.astype(np.complex128 if table.dtype.kind == "c" else np.float64)
         )
+
+
+@contextlib.contextmanager
+def _readable(path):
+    """Whatever a reader raises becomes our sentence: its own words could quote the content."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception:
+        raise InputError(
+            f"{path}: cannot be read as {path.suffix.lower()}; check that the file is complete and of that type."
+        ) from None
 
 
 def _read(path, suffix, layout) -> _Numbers:

@@ -27,12 +27,14 @@ from jaxgeodp.cli.layout import (
     EXPECT_N,
     HEADER,
     MANIFOLD,
+    PERSON,
     SIZE,
     TRIANGLE,
     Layout,
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.reading import read_records
+from jaxgeodp.cli.reading import read_persons, read_records
+from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.mechanism import release_in
@@ -83,6 +85,7 @@ def release(
     triangle: TRIANGLE = None,
     degrees: DEGREES = None,
     expect_n: EXPECT_N = None,
+    person: PERSON = None,
     plot: Annotated[pathlib.Path | None, typer.Option(help="Also a picture of the value (.png).")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --plot if they exist.")] = False,
     ledger: LEDGER = None,
@@ -91,7 +94,7 @@ def release(
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n)
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
         public = BallOptions(center, radius, ball)
         public.check(manifold)
         inputs = [data, *public.files, *([] if ledger is None else [ledger])]
@@ -104,19 +107,23 @@ def release(
         space, records = read_records(data, manifold, layout)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
-            chosen, why = choice.made(public.ball(space, layout), len(records))
+            persons = read_persons(data, layout, len(records))
+            # The number of persons is public, as that of records is.
+            count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
+            chosen, why = choice.made(public.ball(space, layout), count)
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             way = way_of(type(chosen).__name__, delta, numerics)
             # Room on the disk before the charge: a value that cannot be written would be lost.
             with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
-                result = release_in(chosen, way, records, book, more=why)
+                result = release_in(chosen, way, records, book, persons=persons, more=why)
                 write(result.to_json())
         if plot is not None:
             from jaxgeodp.pictures import picture_of  # Matplotlib
 
             write_atomically(plot, picture_of(result.record), replace=overwrite, changed=result.record["created"])
+    whose = "" if persons is None else " persons"
     say(
         f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {choice.parameter} = "
-        f"{choice.strength!r}, n = {len(records)}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
+        f"{choice.strength!r}, n = {count}{whose}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
         f"{result.record['scale']:.4g}."
     )

@@ -5,6 +5,8 @@ theorem for neighbours in one record is one for neighbours in one person (docs/m
 """
 
 import functools
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +16,13 @@ from jaxgeodp.bounds.comparison import h_min
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 
+#: One for each record, numbers or words.
+Labels = Sequence[Any] | np.ndarray
 # Steps of steepest descent, for all persons at once: a public number.
 _STEPS = 100
 
 
-def person_places(owner: str, persons, n: int) -> tuple[np.ndarray, int]:
+def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]:
     """Which person each record is of, from 0, and how many persons there are.
 
     Args:

@@ -8,13 +8,12 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.persons import person_places
+from jaxgeodp.domains.persons import Labels, person_places
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.clock import work_begins
@@ -66,7 +65,7 @@ class Mechanism(abc.ABC):
         *,
         delta: float = 0.0,
         numerics: str = "idealized",
-        persons: ArrayLike | None = None,
+        persons: Labels | None = None,
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
@@ -134,7 +133,7 @@ def release_in(
     data,
     ledger: Ledger | None = None,
     *,
-    persons: ArrayLike | None = None,
+    persons: Labels | None = None,
     finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
     more: dict | None = None,
 ) -> Release:
