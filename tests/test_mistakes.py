@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jaxgeodp import Ledger, PureDP, Sphere
-from jaxgeodp.cli import app
+from jaxgeodp.cli import app, findings
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_records
 
@@ -77,6 +77,21 @@ TABLES = {
     "blank lines at the end": (rows(WINGS) + "\n\n\n", (*SHAPES, "--expect-n", N), "holds 62 records, not the 60"),
     "a header that is not said": (NAMES + "\n" + rows(WINGS), (*SHAPES, "--expect-n", N), "holds 61 records"),
     "angles of palaeomagnetism": (rows(PLACES), SPHERE, "--size 1"),
+    "a header without the row names": (
+        NAMES + "\n" + rows(WINGS, "{},"), (*SHAPES, "--header"), "header has 10 cells, but most lines have 11"
+    ),
+    "angles in the other order": (
+        "lon,lat\n" + rows(PLACES), (*SPHERE, "--header", "--degrees", "lat,lon"), "say --degrees lon,lat"
+    ),
+    "longitude by another name": ("lng,lat\n" + rows(PLACES), (*SPHERE, "--header"), "say --degrees lon,lat"),
+    "numbers for names": (
+        "0,1,2,3\n" + rows(WINGS[:, :4]), ("--manifold", "euclidean", "--radius", 9, "--header", "--columns", "1,2"),
+        "'1' is the name of one column and the number of another",
+    ),
+    "an option of one factor": (
+        rows(UPPER), ("--manifold", "spd(3) * sphere(3)", "--center", "origin", "--radius", 0.3, "--triangle", "upper"),
+        "--triangle is for --manifold spd",
+    ),
     "another size": (rows(WINGS), (*SHAPES, "--size", 4), "must be points of shapes(4)"),
 }  # fmt: skip
 
@@ -147,27 +162,66 @@ def test_upper_triangles_and_sizes(folder):
     assert not np.array_equal(lower, MATRICES)
 
 
-def test_landmark_files(folder):
-    blocks = [
-        f"LP=5\n{rows(wing.reshape(5, 2), mark=' ')}\nIMAGE=w{k}.png\nID={k}\nSCALE=0.1" for k, wing in enumerate(WINGS)
-    ]
-    blocks[3] = blocks[3].replace("LP=5", "LP=4")
-    blocks[4] = blocks[4].replace(" ", " oops ", 1)
-    (folder / "data.tps").write_text("\n".join(blocks))
+BLOCKS = [
+    f"LP=5\n{rows(wing.reshape(5, 2), mark=' ')}\nIMAGE=w{k}.png\nID={k}\nSCALE=0.1" for k, wing in enumerate(WINGS)
+]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BLOCKS[3].replace("LP=5", "LP=4"),
+        BLOCKS[3].replace("LP=5", "LP=x"),
+        BLOCKS[3].replace("LP=5", "LP3=5"),
+        BLOCKS[3].replace(" ", " oops ", 1),
+        BLOCKS[3].replace(" ", "\x0cLP=5\u2028 ", 1),
+        "LP=5\n1 2\n3 4",
+        "LP=5",
+    ],
+)
+def test_one_specimen_of_a_tps_file_changes_no_other(folder, other):
+    (folder / "data.tps").write_text("\n".join([*BLOCKS[:3], other, *BLOCKS[4:]]))
     _, points = read_records(folder / "data.tps", "shapes", Layout())
     expected = WINGS[:, ::2] + 1j * WINGS[:, 1::2]
-    assert np.isnan(points[3]).all() and np.isnan(points[4, 0])
-    np.testing.assert_array_equal(np.delete(points, [3, 4], axis=0), np.delete(expected, [3, 4], axis=0))
-    table = WINGS + 10.0
-    table[2, 4] = -999
-    labels = " ".join(f"w{k}" for k in range(N))
-    (folder / "data.nts").write_text(f'"wings\n1 {N}L 10 1 -999 DIM=2\n{labels}\n{rows(table, mark=" ")}\n')
+    assert np.isnan(points[3]).any()
+    np.testing.assert_array_equal(np.delete(points, 3, axis=0), np.delete(expected, 3, axis=0))
+
+
+@pytest.mark.parametrize("mark", ["", "L", "B", "E"])
+@pytest.mark.parametrize("other", [None, "1 2 3", "", "words and words", "9 " * 13])
+def test_one_line_of_an_nts_file_changes_no_other(folder, mark, other):
+    lines = rows(WINGS - 1.0, mark=" ").splitlines()
+    lines = [{"B": f"w{k} {line}", "E": f"{line} w{k}"}.get(mark, line) for k, line in enumerate(lines)]
+    if other is not None:
+        lines[3] = other
+    labels = [" ".join(f"w{k}" for k in range(N))] if mark == "L" else []
+    (folder / "data.nts").write_text("\n".join(['"wings', f"1 {N}{mark} 10 0 DIM=2", *labels, *lines]) + "\n")
     _, points = read_records(folder / "data.nts", "shapes", Layout())
-    assert np.isnan(points[2, 2]) and np.isfinite(np.delete(points, 2, axis=0)).all()
-    for bad, words in (("LP3=5\n1 2 3", "landmarks in space"), ("x y", "has no line 'LP=...'")):
-        (folder / "bad.tps").write_text(bad)
+    expected = (WINGS - 1.0)[:, ::2] + 1j * (WINGS - 1.0)[:, 1::2]
+    assert len(points) == N and np.isnan(points[3]).all() == (other is not None)
+    np.testing.assert_array_equal(np.delete(points, 3, axis=0), np.delete(expected, 3, axis=0))
+
+
+@pytest.mark.parametrize(("code", "missing"), [("1 -999", [-999.0]), ("1", [-999.0, -1.0]), ("0", [])])
+def test_missing_landmarks_of_an_nts_file_are_those_that_it_says(folder, code, missing):
+    table = WINGS + 10.0
+    table[2, 4], table[5, 5] = -999, -1
+    (folder / "data.nts").write_text(f"1 {N} 10 {code} DIM=2\n{rows(table, mark=' ')}")
+    _, points = read_records(folder / "data.nts", "shapes", Layout())
+    assert [bool(np.isnan(points[2, 2])), bool(np.isnan(points[5, 2]))] == [-999.0 in missing, -1.0 in missing]
+
+
+def test_landmark_files_of_another_form_are_refused(folder):
+    for name, text, words in (
+        ("bad.tps", "LP3=5\n1 2 3", "landmarks in space"),
+        ("bad.tps", "x y", "has no line 'LP=...'"),
+        ("bad.nts", "2 60 10 0 DIM=2", "must begin with a line such as"),
+        ("bad.nts", "1 60 10 0 DIM=3\n", "in 3 dimensions"),
+        ("bad.nts", "1 3 10 0 DIM=2\n1 2\n", "does not hold 3 lines of 10 numbers"),
+    ):
+        (folder / name).write_text(text)
         with pytest.raises(ValueError, match=words):
-            read_records(folder / "bad.tps", "shapes", Layout())
+            read_records(folder / name, "shapes", Layout())
 
 
 # What only the records show --------------------------------------------------------------------------------
@@ -225,9 +279,84 @@ def test_check_finds_nothing_in_good_data_and_draws_distances(folder):
     assert run("check", "data.npy", *SPD, "--overwrite").exit_code == 0
 
 
-@pytest.mark.parametrize("content", ["nan", "words", "inf", "0", "1e308", "-1e-320"])
-def test_check_ends_alike_for_any_records(folder, content):
+ODD = [
+    0.0,
+    -0.0,
+    1.0,
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e308,
+    -1e308,
+    1e17,
+    5e-324,
+    1e-320,
+    1e-160,
+    90.0,
+    6371.0,
+    0.1 + 0.2,
+    0.3,
+]
+KINDS = {
+    "euclidean": (3,),
+    "sphere": (3,),
+    "hyperbolic": (3,),
+    "spd": (3, 3),
+    "rotations": (3, 3),
+    "shapes": (4, 2),
+    "grassmann": (4, 2),
+    "spd(2) * sphere(2)": (7,),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_check_ends_alike_for_any_records(folder, kind):
+    rng = np.random.default_rng(0)
+    permuted = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.3, 0.1]])
+    for trial in range(12):
+        data = rng.choice(ODD, size=(int(rng.integers(2, 6)), *KINDS[kind]))
+        if trial == 0 and KINDS[kind] == (3,):
+            data = permuted
+        if trial == 1:
+            data = np.broadcast_to(np.resize(np.eye(3), KINDS[kind]), (4, *KINDS[kind]))
+        if trial == 2:
+            data = rng.normal(size=(5, *KINDS[kind])) * 1e17
+        np.save("data.npy", data)
+        result = run("check", "data.npy", "--manifold", kind, "--center", "origin", "--radius", 0.3, "--overwrite")
+        assert result.exit_code == 0 and result.stderr == "", result.output
+        assert "could not be computed" not in result.output
+
+
+def test_check_ends_whatever_a_finder_does(folder, monkeypatch):
+    def broken(*_):
+        yield "one"
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(findings, "_of_copies", broken)
+    monkeypatch.setattr(findings, "_picture", broken_picture)
+    np.save("data.npy", MATRICES)
+    result = run("check", "data.npy", *SPD)
+    assert result.exit_code == 0 and result.stderr == "" and "look at them yourself" in said(result)
+
+
+def broken_picture(*_):
+    raise ValueError
+
+
+@pytest.mark.parametrize("content", ["nan", "words", "inf", "0", "1e308", "-1e-320", '"', "1_0", "\u0661"])
+def test_check_ends_alike_for_any_cells(folder, content):
     for name, options, width in (("a.csv", SHAPES, 10), ("b.csv", SPHERE, 3), ("c.csv", SPD, 10)):
         (folder / name).write_text("\n".join([",".join([content] * width)] * 4))
         result = run("check", name, *options)
-        assert result.exit_code == 0 and result.stderr == "", result.output
+        # A quote that nothing closes makes a cell of a line: the number of columns is public.
+        assert result.exit_code == (2 if content == '"' else 0), result.output
+        assert result.stderr == "" or content == '"'
+
+
+def test_a_picture_has_another_name_than_the_report(folder):
+    np.save("data.npy", MATRICES)
+    result = run("check", "data.npy", *SPD, "--out", "report.png")
+    assert result.exit_code == 2 and "must not end in .png" in said(result)
+    own = ("--manifold", "spd", "--n", 60, "--epsilon", 1, "--out", "ball.png")
+    assert run("ball", "data.npy", *own).exit_code == 2
+    assert not list(folder.glob("*.png"))

@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from jaxgeodp import SPD, GeodesicBall, PlanarShapes, Sphere, TangentLaplace, frechet_mean
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    PlanarShapes,
+    Sphere,
+    TangentLaplace,
+    WrappedLaplace,
+    frechet_mean,
+)
 from jaxgeodp.cli import app
 from jaxgeodp.mechanisms import suggest_ball
 
@@ -45,6 +57,33 @@ def test_the_suggested_radius_is_nearly_the_best_one():
     assert error(found.ball.radius / 3) > 1.2 * errors[found.ball.radius] < error(found.ball.radius * 3)
     assert float(manifold.dist(origin, jnp.asarray(found.ball.center))) < 0.15
     assert 0.5 <= found.inside <= 1.0 and found.records == 300 and found.mechanism
+
+
+def test_a_few_far_records_decide_nothing():
+    public = np.asarray(scattered(Euclidean(2), jnp.zeros(2), 1.0, 80, 0))
+    usual = suggest_ball(Euclidean(2), public, 200, epsilon=1.0)
+    wild = suggest_ball(Euclidean(2), np.concatenate([public, [[1000.0, 0.0]]]), 200, epsilon=1.0)
+    assert wild.outliers == 1 and usual.outliers == 0
+    assert abs(wild.ball.radius / usual.ball.radius - 1.0) < 0.3
+    assert np.linalg.norm(wild.ball.center - usual.ball.center) < 0.1
+
+
+def test_no_ball_is_suggested_that_a_release_refuses():
+    """Far in the hyperbolic plane: radii above 10 are too large for a release."""
+    manifold = Hyperbolic(2)
+    tangents = np.random.default_rng(0).normal(size=(80, 2))
+    tangents *= 11.0 / np.linalg.norm(tangents, axis=1, keepdims=True)
+    public = jax.vmap(lambda v: manifold.exp(jnp.asarray(manifold.origin), v))(
+        jnp.pad(jnp.asarray(tangents), ((0, 0), (1, 0)))
+    )
+    try:
+        found = suggest_ball(manifold, public, 200, epsilon=1.0)
+    except ValueError:
+        return
+    assert np.isfinite(found.error[np.searchsorted(found.radii, found.ball.radius)])
+    assert found.mechanism
+    mechanism = {kind.__name__: kind for kind in (LaplaceMechanism, KNGMechanism, TangentLaplace, WrappedLaplace)}
+    mechanism[found.mechanism](found.ball, 1.0).release(np.asarray(public))
 
 
 def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_larger_one():
@@ -112,6 +151,11 @@ def test_auto_takes_the_best_of_the_plan_and_says_so(tmp_path, monkeypatch):
     errors = record["chosen"]["expected_errors"]
     assert record["mechanism"] == min(errors, key=errors.get)
     assert {"LaplaceMechanism", "KNGMechanism", "TangentLaplace", "WrappedLaplace"} == set(errors)
+    # The errors are those of the calibration that is released.
+    assert run(*own, "--epsilon", 1, "--calibration", "theorem", "--out", "theorem.json").exit_code == 0
+    theorem = json.loads((tmp_path / "theorem.json").read_text())["chosen"]["expected_errors"]
+    assert set(theorem) == {"LaplaceMechanism", "KNGMechanism"}
+    assert theorem["LaplaceMechanism"] > 1.5 * errors["LaplaceMechanism"]
     # What the options ask for leaves one.
     assert run(*own, "--epsilon", 1, "--statistic", "median", "--out", "median.json").exit_code == 0
     median = json.loads((tmp_path / "median.json").read_text())

@@ -9,7 +9,7 @@ import jax
 import typer
 
 from jaxgeodp._version import __version__
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.cli.layout import ARRAY, COLUMNS, DEGREES, DELIMITER, HEADER, MANIFOLD, SIZE, TRIANGLE, Layout
 from jaxgeodp.cli.reading import read_records
@@ -39,6 +39,9 @@ def ball(
         if (epsilon is None) == (mu is None):
             raise InputError("jaxgeodp ball needs --epsilon or --mu, and not both.")
         picture = out.with_suffix(".png")
+        if picture == out:
+            raise InputError(f"--out {out}: must not end in .png, as the picture beside it does; name a .json file.")
+        positive_integer("ball", "n", n, 2)
         for path in (out, picture):
             check_writable(path, overwrite, [public])
         space, records = read_records(
@@ -53,10 +56,12 @@ def ball(
         mark = "  <- suggested" if radius == found.ball.radius else ""
         say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
     say(
-        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the mean "
+        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the median "
         f"of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} expects "
         f"the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
+    if found.outliers:
+        say(f"{found.outliers} public records lie so far from the others that the radius leaves them out.")
     better = (
         "The release is expected to be nearer."
         if found.error.min() < found.without

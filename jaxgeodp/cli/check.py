@@ -6,6 +6,7 @@ from typing import Annotated
 import jax
 import typer
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.cli.layout import (
@@ -56,12 +57,16 @@ def check(
         check_manifold_name(manifold)
         report = data.with_name(f"{data.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
+        if picture == report:
+            raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         for path in (report, picture):
             check_writable(path, overwrite, [data, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True):
             text, drawn = findings(data, manifold, layout, public)
         write_atomically(report, text, private=True, replace=overwrite)
-        if drawn is not None:
+        if drawn is None:
+            picture.unlink(missing_ok=True)  # of an earlier report, which this one replaces
+        else:
             write_atomically(picture, drawn, private=True, replace=overwrite)
     for line in text.splitlines():
         say(shown(line))

@@ -72,7 +72,7 @@ class Choice:
         names = [name for name in self._candidates() if MECHANISMS[name].suits(ball.manifold)]
         if len(names) == 1:
             return self._named(names[0], ball), {}
-        best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names)
+        best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)
         among = {plan.mechanism: plan.error for plan in (best, *others) if not plan.refusal}
         return self._named(best.name, ball), {
             "chosen": {"by": "smallest expected error for public reference records", "expected_errors": among}

@@ -35,7 +35,12 @@ def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarr
     if not widths:
         return np.empty((0, 0)), None
     first = next(lines_of(content, delimiter))
-    width = len(first) if header else widths.most_common(1)[0][0]
+    width = len(first) if header else usual_width(widths)
+    if header and widths[width] - 1 < widths.total() / 2 < max(widths.values()):
+        raise InputError(
+            f"{path}: its header has {width} cells, but most lines have {usual_width(widths)}: write a name for each "
+            "column (R's write.table leaves out that of row names: col.names=NA adds it)."
+        )
     check_size(path, (widths.total(), width))
     table = np.full((widths.total(), width), np.nan)
     for record, cells in zip(table, lines_of(content, delimiter), strict=True):
@@ -44,11 +49,25 @@ def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarr
     return (table[1:], tuple(cell.strip() for cell in first)) if header else (table, None)
 
 
+def usual_width(widths: collections.Counter[int]) -> int:
+    """That of most lines; of equally many the larger."""
+    return max(widths, key=lambda width: (widths[width], width))
+
+
 def words_in(path: pathlib.Path, place: int, header: bool, delimiter: str) -> list[str]:
     """The cells of a column as words, one a line; nothing where a line has no such cell."""
     lines = lines_of(content_of(path), delimiter)
     cells = [line[place].strip() if place < len(line) else "" for line in lines]
     return cells[1:] if header else cells
+
+
+def physical_lines(content: bytes) -> Iterator[str]:
+    """The lines of a text, without their ends.
+
+    Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode.
+    """
+    for match in _LINE.finditer(content):
+        yield match.group().rstrip(b"\r\n").decode("utf-8", errors="replace")
 
 
 def content_of(path: pathlib.Path) -> bytes:
@@ -61,16 +80,15 @@ def content_of(path: pathlib.Path) -> bytes:
 
 
 def lines_of(content: bytes, delimiter: str) -> Iterator[list[str]]:
-    """The cells of each physical line.
-
-    Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode.
-    """
-    for match in _LINE.finditer(content):
-        yield _cells(match.group().rstrip(b"\r\n").decode("utf-8", errors="replace"), delimiter)
+    """The cells of each physical line."""
+    for line in physical_lines(content):
+        yield _cells(line, delimiter)
 
 
 def number_in(cell: str) -> float:
-    """The number that a cell holds, NaN if none."""
+    """The number that a cell holds, NaN if none: digits of other scripts and digits in groups are none."""
+    if "_" in cell or not cell.isascii():
+        return math.nan
     try:
         return float(cell)
     except ValueError:

@@ -3,6 +3,7 @@
 All of it is private. Nothing here may fail for any content of a file: what cannot be computed is left out.
 """
 
+import collections
 import io
 import itertools
 import pathlib
@@ -12,15 +13,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BallOptions
-from jaxgeodp.cli.csv_files import content_of, lines_of, number_in
+from jaxgeodp.cli.csv_files import content_of, lines_of, number_in, usual_width
 from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import read_records, read_table
+from jaxgeodp.cli.reading import kind_of, read_records, read_table
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.names import has_natural_origin
 from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
 
 _SHOWN = 12
+_NO_MORE = "(Something about these records could not be computed; look at them yourself.)"
 _SINGULAR = 1e-10
 _NEARLY = 1e-7
 _HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
@@ -39,24 +42,39 @@ def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: Bal
         ValueError: what ``jaxgeodp release`` refuses of the file.
     """
     space, records = read_records(path, manifold_name, layout)
+    if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
+        raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
     table = read_table(path, manifold_name, layout)
     lines = [_HEAD, f"{path.name}: {len(records)} records on {space}."]
+    kind = kind_of(manifold_name)
     with np.errstate(all="ignore"):
         if path.suffix.lower() == ".csv":
-            lines += _of_the_file(path, layout)
-        kind = manifold_name.partition("(")[0].strip()
-        lines += _of_columns(table, kind)
+            lines += _told(_of_the_file, path, layout)
+        lines += _told(_of_columns, table, kind)
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
-        lines += _of_no_points(records, usable)
-        lines += _OF_KIND.get(kind, _nothing)(records, table, layout)
-        lines += _of_copies(records)
+        lines += _told(_of_no_points, records, usable)
+        lines += _told(_OF_KIND.get(kind, _nothing), records, table, layout)
+        lines += _told(_of_copies, records)
         ball = _ball(public, manifold_name, space, layout)
         if ball is None or not usable.any():
             return _text(lines), None
         distances = _distances(ball, records[usable])
         radius = None if public.file is None and public.radius is None else ball.radius
-        lines += _of_distances(distances, radius, len(records))
-    return _text(lines), _picture(distances, radius)
+        lines += _told(_of_distances, distances, radius, len(records))
+    try:
+        return _text(lines), _picture(distances, radius)
+    except Exception:
+        return _text([*lines, _NO_MORE]), None
+
+
+def _told(finder, *arguments) -> list[str]:
+    """What a finder says; for no content of a file may it stop the report."""
+    said = []
+    try:
+        said.extend(finder(*arguments))
+    except Exception:
+        said.append(_NO_MORE)
+    return said
 
 
 def _text(lines):
@@ -78,7 +96,7 @@ def _of_the_file(path, layout) -> Iterator[str]:
     rows = list(lines_of(content_of(path), layout.delimiter))
     body = rows[1:] if layout.header else rows
     first = 2 if layout.header else 1
-    wanted = len(rows[0]) if layout.header else max(set(map(len, rows)), key=[len(r) for r in rows].count)
+    wanted = len(rows[0]) if layout.header else usual_width(collections.Counter(map(len, rows)))
     words = [all(np.isnan(number_in(cell)) for cell in row) for row in rows]
     blank = [k for k, row in enumerate(body, first) if not any(cell.strip() for cell in row)]
     other = [k for k, row in enumerate(body, first) if len(row) != wanted and k not in set(blank)]
@@ -237,7 +255,7 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
     if outside > 0.1 * len(distances):
         yield "  So many move the mean towards the centre: what is public may have told too little of such data."
     farthest = float(np.quantile(distances, 0.95))
-    if radius > 3.0 * farthest:
+    if radius > 3.0 * farthest > 0.0:
         yield f"  The radius is {radius / farthest:.1f} times what 95 % of the records need, and so is the noise."
     if outside == len(distances):
         yield "  All of them: the centre is not near these data. Is it in their units, and a point of their kind?"
@@ -250,7 +268,7 @@ def _picture(distances, radius) -> bytes | None:
 
     figure = Figure(figsize=(6.0, 3.2), layout="constrained")
     axes = figure.subplots()
-    axes.hist(distances, bins=min(60, max(8, len(distances) // 5)), color="0.6", edgecolor="white", linewidth=0.4)
+    axes.hist(distances, bins=_bins(distances), color="0.6", edgecolor="white", linewidth=0.4)
     if radius is not None:
         axes.axvline(radius, color="C3", label=f"radius {radius:g}")
         axes.legend(frameon=False)
@@ -260,6 +278,12 @@ def _picture(distances, radius) -> bytes | None:
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=150)
     return file.getvalue()
+
+
+def _bins(distances) -> list[float]:
+    """Edges from 0 on; a hair more than the largest, so that equal ones have a bar."""
+    count = min(60, max(8, len(distances) // 5))
+    return np.linspace(0.0, max(1.001 * float(distances.max()), 1e-300), count + 1).tolist()
 
 
 def _quantiles(values) -> str:

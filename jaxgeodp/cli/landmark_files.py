@@ -13,9 +13,10 @@ import numpy as np
 
 from jaxgeodp.array_files import check_size
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.csv_files import content_of, number_in
+from jaxgeodp.cli.csv_files import content_of, number_in, physical_lines
 
-_START = re.compile(r"\s*LP(3?)\s*=\s*(\d{1,9})\s*", re.IGNORECASE)
+_START = re.compile(r"\s*LP(3?)\s*=\s*(.*)", re.IGNORECASE)
+_COUNT = re.compile(r"\d{1,6}\s*")
 _NTS = re.compile(
     r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([01])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
     re.IGNORECASE,
@@ -25,32 +26,38 @@ _NTS = re.compile(
 def read_tps(path: pathlib.Path) -> np.ndarray:
     """The landmarks (n, k, 2) of a .tps file: after each line ``LP=k``, k lines ``x y``. Scales are of no account.
 
+    The lines ``LP=`` are the format: there are as many records as such lines, and k is what most of them say.
+
     Raises:
-        ValueError: no line ``LP=``, or landmarks in space.
+        ValueError: no line ``LP=``, or most of them are ``LP3=``, landmarks in space.
     """
-    lines = content_of(path).decode("utf-8", errors="replace").splitlines()
+    lines = list(physical_lines(content_of(path)))
     starts = [(row, found) for row, line in enumerate(lines) if (found := _START.fullmatch(line))]
     if not starts:
         raise InputError(f"{path}: has no line 'LP=...', with which every specimen of a .tps file begins.")
-    if any(found[1] for _, found in starts):
+    kinds = collections.Counter((found[1], _count(found[2])) for _, found in starts)
+    kind = max(kinds, key=lambda one: (kinds[one], *one))
+    if kind[0]:
         raise InputError(f"{path}: holds landmarks in space (LP3=); planar shapes need LP=.")
-    count = collections.Counter(int(found[2]) for _, found in starts).most_common(1)[0][0]
-    check_size(path, (len(starts), count, 2))
-    points = np.full((len(starts), count, 2), np.nan)
-    for specimen, (row, found) in zip(points, starts, strict=True):
-        if int(found[2]) == count:
-            for point, line in zip(specimen, lines[row + 1 : row + 1 + count], strict=False):
+    check_size(path, (len(starts), kind[1], 2))
+    points = np.full((len(starts), kind[1], 2), np.nan)
+    ends = [row for row, _ in starts[1:]] + [len(lines)]
+    for specimen, (row, found), end in zip(points, starts, ends, strict=True):
+        if (found[1], _count(found[2])) == kind:
+            for point, line in zip(specimen, lines[row + 1 : min(row + 1 + kind[1], end)], strict=False):
                 point[:] = _pair(line)
     return points
 
 
 def read_nts(path: pathlib.Path) -> np.ndarray:
-    """The landmarks (n, k, 2) of an .nts file of NTSYS, a specimen per row; negative numbers are missing.
+    """The landmarks (n, k, 2) of an .nts file of NTSYS: its last n lines, n being in its first line.
+
+    Where the first line says that values are missing, these are what it names, or negative numbers if it names nothing.
 
     Raises:
-        ValueError: no rectangular matrix of planar landmarks, or another number of numbers than its first line says.
+        ValueError: no matrix of planar landmarks, or another number of lines than the first one says.
     """
-    lines = content_of(path).decode("utf-8", errors="replace").splitlines()
+    lines = list(physical_lines(content_of(path)))
     # Comments stand first, each in a line that begins with a quote.
     lines = list(itertools.dropwhile(lambda line: not line.strip() or line.lstrip().startswith(('"', "'")), lines))
     found = _NTS.fullmatch(lines[0]) if lines else None
@@ -59,16 +66,24 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
     if found[8] not in (None, "2"):
         raise InputError(f"{path}: holds landmarks in {found[8]} dimensions; planar shapes need DIM=2.")
     rows, width = int(found[2]), int(found[4])
+    labelled = "L" in (found[3] + found[5]).upper()
+    if width % 2 or (len(lines) <= rows + 1 if labelled else len(lines) != rows + 1):
+        raise InputError(f"{path}: does not hold {rows} lines of {width} numbers, a specimen each, as it says first.")
     check_size(path, (rows, width))
-    words = [word for line in lines[1:] for word in line.split()]
-    labels = (rows if found[3] else 0) + (width if found[5] else 0)
-    if len(words) != labels + rows * width or width % 2:
-        raise InputError(f"{path}: does not hold the {rows} rows of {width} numbers that its first line promises.")
-    table = np.array([number_in(word) for word in words[labels:]]).reshape(rows, width)
-    missing = table < 0.0
-    if found[6] == "1" and found[7] is not None:
-        missing |= table == number_in(found[7])
-    return np.where(missing, np.nan, table).reshape(rows, -1, 2)
+    table = np.full((rows, width), np.nan)
+    for specimen, line in zip(table, lines[len(lines) - rows :], strict=True):
+        words = line.split()
+        if found[3] and found[3] in "BbEe" and words:  # a label at the beginning or the end of each
+            words = words[1:] if found[3] in "Bb" else words[:-1]
+        if len(words) == width:
+            specimen[:] = [number_in(word) for word in words]
+    if found[6] == "1":
+        table[table < 0.0 if found[7] is None else table == number_in(found[7])] = np.nan
+    return table.reshape(rows, -1, 2)
+
+
+def _count(text):
+    return int(text) if _COUNT.fullmatch(text) else 0
 
 
 def _pair(line):

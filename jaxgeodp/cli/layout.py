@@ -157,14 +157,33 @@ def person_column(layout: Layout, names: tuple[str, ...] | None, width: int) -> 
     return places[0]
 
 
+def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
+    """Refuse ``--degrees`` that the names of the two columns contradict.
+
+    Raises:
+        ValueError: see above.
+    """
+    angles = tuple(_angle(name) for name in names if _ANGLE.fullmatch(name.strip()))
+    if layout.angles is not None and len(angles) == 2 and angles != layout.angles:
+        raise InputError(
+            f"--degrees {layout.degrees} does not agree with the names of the columns, {_listed(names)}: say --degrees "
+            f"{','.join(angles)}."
+        )
+
+
 def _listed(names):
     return ", ".join(f"'{name}'" for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 
 def _order(name):
     """What the columns are, the first of which has this name."""
-    first = next(word for word in ("lat", "lon", "dec", "inc") if name.strip().lower()[:2] == word[:2])
+    first = _angle(name)
     return f"{first},{_ANGLES[first]}"
+
+
+def _angle(name):
+    """Which angle a name is that `_ANGLE` matches."""
+    return {"la": "lat", "lo": "lon", "ln": "lon", "de": "dec", "in": "inc"}[name.strip().lower()[:2]]
 
 
 def _ranges(places):
@@ -180,6 +199,8 @@ def _places(word, names, width):
     if names is not None and word in names:
         if names.count(word) > 1:
             raise InputError(f"--columns: several columns are called '{word}'; use their numbers.")
+        if word.isdigit() and names.index(word) != int(word) - 1:
+            raise InputError(f"--columns: '{word}' is the name of one column and the number of another; use ranges.")
         return [names.index(word)]
     found = _RANGE.fullmatch(word)
     if found is None:

@@ -1,7 +1,7 @@
 """Tables in .parquet files: one row a record, one numeric column a number; read without trust."""
 
 import pathlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,7 +30,7 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
         schema, metadata = file.schema_arrow, file.metadata
         places = choose(tuple(schema.names))
-        _check_columns(path, schema, range(len(schema)) if places is None else places)
+        _check_columns(path, schema, places)
         names = schema.names if places is None else [schema.names[place] for place in places]
         if len(set(names)) < len(names):
             raise InputError(f"{path}: several of its columns have one name; give each its own.")
@@ -69,10 +69,11 @@ def names_in(path: pathlib.Path) -> tuple[str, ...]:
     return tuple(pq.read_schema(path).names)
 
 
-def _check_columns(path, schema, places: Iterable[int]):
+def _check_columns(path, schema, places: list[int] | None):
     import pyarrow as pa
 
-    for number, kind in ((place + 1, schema.field(place).type) for place in places):
+    wanted = range(len(schema)) if places is None else places
+    for number, kind in ((place + 1, schema.field(place).type) for place in wanted):
         # A column whose values are all missing may have the type "null".
         numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         if not numeric and not pa.types.is_null(kind):
@@ -81,7 +82,8 @@ def _check_columns(path, schema, places: Iterable[int]):
                 f"{path}: column {number} holds {words}, not numbers; choose others with --columns, or write one "
                 "numeric column for each number."
             )
-    if any(isinstance(name, str) for name in (schema.pandas_metadata or {}).get("index_columns", [])):
+    index = [name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)]
+    if any(places is None or name in [schema.names[place] for place in places] for name in index):
         raise InputError(f"{path}: one of its columns is the index of a data frame; write it with index=False.")
 
 

@@ -18,7 +18,7 @@ from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.csv_files import read_csv, words_in
 from jaxgeodp.cli.landmark_files import read_nts, read_tps
-from jaxgeodp.cli.layout import Layout, chosen_columns, directions_of, person_column
+from jaxgeodp.cli.layout import Layout, check_angles, chosen_columns, directions_of, person_column
 from jaxgeodp.cli.parquet import labels_in, names_in, read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import check_name, points_on, records_in
@@ -121,6 +121,8 @@ def _one_point(manifold, numbers, layout):
     for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
         with contextlib.suppress(InputError):
             table = _placed(dataclasses.replace(numbers, names=known), own)
+            if own.columns is not None and known is None and table.shape == numbers.table.shape:
+                continue  # only the columns of a record, in their order
             for candidate in (table[None], table):
                 if candidate.ndim >= 2 and candidate.shape[0] == 1:
                     with contextlib.suppress(InputError):
@@ -142,12 +144,17 @@ def read_table(path: pathlib.Path, manifold_name: str, layout: Layout) -> np.nda
     Raises:
         ValueError: see `read_records`; or an option that is for another manifold.
     """
-    kind = manifold_name.partition("(")[0].strip()
+    kind = kind_of(manifold_name)
     if layout.triangle is not None and kind != "spd":
         raise InputError(f"--triangle is for --manifold spd, got {manifold_name}.")
     if layout.angles is not None and kind != "sphere":
         raise InputError(f"--degrees is for --manifold sphere, got {manifold_name}.")
     return _placed(_numbers(path, layout), layout)
+
+
+def kind_of(manifold_name: str) -> str:
+    """The name of a manifold without its sizes; nothing for a product."""
+    return "" if "*" in manifold_name else manifold_name.partition("(")[0].strip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,6 +174,8 @@ def _placed(numbers: _Numbers, layout: Layout) -> np.ndarray:
     with about(numbers.path):
         if table.ndim == 2 and not numbers.chosen:
             places = chosen_columns(layout, numbers.names, table.shape[1])
+            if numbers.names is not None:
+                check_angles(layout, numbers.names if places is None else tuple(numbers.names[k] for k in places))
             table = table if places is None else table[:, places]
         elif layout.columns is not None and table.ndim != 2:
             raise InputError(f"--columns is for tables with a row a record, not for arrays of shape {table.shape}.")

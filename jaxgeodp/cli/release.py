@@ -121,9 +121,11 @@ def release(
             from jaxgeodp.pictures import picture_of  # Matplotlib
 
             write_atomically(plot, picture_of(result.record), replace=overwrite, changed=result.record["created"])
+    own = result.record["statistic"]  # TangentLaplace has another mean, which auto may take
+    what = own if isinstance(own, str) and own.startswith("mean of") else statistic
     whose = "" if persons is None else " persons"
     say(
-        f"Wrote {shown(out)}: {statistic} by {type(chosen).__name__} on {space}, {choice.parameter} = "
+        f"Wrote {shown(out)}: {what} by {type(chosen).__name__} on {space}, {choice.parameter} = "
         f"{choice.strength!r}, n = {count}{whose}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
         f"{result.record['scale']:.4g}."
     )

@@ -18,11 +18,13 @@ def show(
 ) -> None:
     """What a release promises, what it cost and how it was made; with --html as a page with a picture."""
     with one_sentence_errors():
-        found = Release.load(record)
-        digest = record_digest(found.record)
         try:
+            found = Release.load(record)
+            digest = record_digest(found.record)
             lines = _words(found.record)
             page = None if html is None else _page(found.record, digest)
+        except InputError:
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, IndexError):
             raise InputError(f"{record}: is no whole release record.") from None
         if html is not None and page is not None:

@@ -14,7 +14,8 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
-from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism
+from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named
+from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import frechet_mean
 
@@ -56,6 +57,7 @@ def plan_mechanisms(
     spread: float = 0.5,
     draws: int = 1000,
     names: Collection[str] | None = None,
+    calibration: str = "tight",
 ) -> list[Plan]:
     """The expected error of every mechanism that applies, the smallest first; no data are needed.
 
@@ -71,6 +73,7 @@ def plan_mechanisms(
         spread: in (0, 1].
         draws: simulated releases per mechanism.
         names: of the mechanisms to compare, of `mechanisms.names.MECHANISMS`; all that suit by default.
+        calibration: of those that have several.
 
     Raises:
         ValueError: a parameter is out of range, none of the mechanisms suits the manifold, or every mechanism
@@ -98,7 +101,9 @@ def plan_mechanisms(
     def planned(applicable):
         with jax.enable_x64(True):  # a thread has a setting of its own
             name, entry, strength = applicable
-            return _plan(name, entry, balls[entry.on_manifold], strength, n, references[entry.on_manifold], draws)
+            own = calibration if len(entry.calibrations) > 1 else "tight"
+            make = functools.partial(mechanism_named, name, balls[entry.on_manifold], strength, own)
+            return _plan(name, entry, make, strength, n, references[entry.on_manifold], draws)
 
     chosen = _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu}, MECHANISMS if names is None else names)
     if not chosen:
@@ -121,13 +126,15 @@ def _applicable(manifold, strengths, names) -> list[tuple[str, NamedMechanism, f
     ]
 
 
-def _plan(name, entry, ball, strength, n, reference, draws) -> Plan:
+def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
     guarantee, called = f"{entry.parameter} = {strength:g}", name
     try:
-        mechanism = entry.make(ball, strength)
+        mechanism = make()
         called = _called(mechanism)
         law = mechanism.law(n)
         law.check()
+        if isinstance(law, DensityLaw):
+            law.target.check(law)  # what a release of it refuses
         errors = np.asarray(_errors(law, *reference, draws, entry.on_manifold))
     except InputError as refusal:
         return Plan(name, called, guarantee, refusal=str(refusal))

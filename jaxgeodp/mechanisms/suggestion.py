@@ -17,7 +17,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.mechanisms.plan import plan_mechanisms
-from jaxgeodp.statistics import frechet_mean
+from jaxgeodp.statistics import frechet_mean, frechet_median
 
 # Radii that are tried, evenly on a logarithmic scale from this share of the public records inside to this multiple of
 # the farthest.
@@ -29,6 +29,7 @@ _BEYOND = 1.5
 _SHIFT = 0.5
 _DIRECTIONS = 8
 _INSIDE = 0.999
+_FAR = 3.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,13 +38,15 @@ class Suggestion:
 
     Attributes:
         ball: with the suggested radius.
-        records: how many public records were points, of which the centre is the Frechet mean.
+        records: how many public records were points, of which the centre is the Frechet median.
         inside: share of these in the ball.
         radii: that were tried, ascending.
         noise: expected distance of a release from the mean, by the best mechanism, at each radius.
         bias: how far clipping moves the mean, at each radius.
         without: how far the mean of private people is supposed to lie from the centre: the error of taking the public
             centre for it and releasing nothing.
+        outliers: how many public records lie so far away, beyond three times the distance that holds nine in ten, that
+            radius and bias leave them out.
         mechanism: the best one at the suggested radius.
     """
 
@@ -54,6 +57,7 @@ class Suggestion:
     noise: np.ndarray
     bias: np.ndarray
     without: float
+    outliers: int
     mechanism: str
 
     @property
@@ -65,7 +69,7 @@ class Suggestion:
 def suggest_ball(
     manifold: Manifold, public: ArrayLike, n: int, epsilon: float | None = None, mu: float | None = None
 ) -> Suggestion:
-    """The ball around the mean of public records whose expected error is least for n private ones.
+    """The ball around the median of public records whose expected error is least for n private ones.
 
     The noise is that of `plan_mechanisms`. The bias is that of the public records themselves, moved so that their mean
     lies half their root mean square distance away from the centre, as private people may differ from public ones:
@@ -94,18 +98,21 @@ def suggest_ball(
         if len(points) < 2:
             raise InputError("suggest_ball: fewer than two of the public records are points of the manifold.")
         points = jax.vmap(manifold.project)(points)
-        center = np.asarray(frechet_mean(manifold, points))
+        center = np.asarray(frechet_median(manifold, points))
         distances = np.sort(jax.vmap(lambda x: manifold.dist(jnp.asarray(center), x))(points))
         if not (np.all(np.isfinite(distances)) and distances[-1] > 1e-12):
-            raise InputError(
-                "suggest_ball: the public records are all one point, or so far apart that they have no mean."
-            )
+            raise InputError("suggest_ball: the public records are all one point, or have no median.")
+        # A few far away would decide over all: the radius is for the others.
+        far = _FAR * np.quantile(distances, 0.9)
+        outliers = int((distances > far).sum()) if far > 0 else 0
+        near = distances[: len(distances) - outliers]
+        kept = jax.vmap(lambda x: manifold.dist(jnp.asarray(center), x))(points) <= near[-1]
         limit = _INSIDE * assumption_limit(manifold)
-        ends = [np.quantile(distances, _LEAST_INSIDE), _BEYOND * distances[-1]]
-        first, last = (min(max(end, 1e-3 * distances[-1]), limit) for end in ends)
+        ends = [np.quantile(distances, _LEAST_INSIDE), _BEYOND * near[-1]]
+        first, last = (min(max(end, 1e-3 * near[-1]), limit) for end in ends)
         radii = np.unique(np.geomspace(first, last, _RADII))
-        without = _SHIFT * float(np.sqrt(np.mean(distances**2)))
-        moved = _moved(manifold, jnp.asarray(center), points, without)
+        without = _SHIFT * float(np.sqrt(np.mean(near**2)))
+        moved = _moved(manifold, jnp.asarray(center), points[np.asarray(kept)], without)
         noise, bias, best = [], [], []
         refusal = None
         for radius in radii:
@@ -117,10 +124,10 @@ def suggest_ball(
                 plan = None
             noise.append(np.inf if plan is None else plan.error)
             best.append("" if plan is None else plan.mechanism)
-            bias.append(float(_bias(ball, *moved)))
+            bias.append(float(np.nan_to_num(_bias(ball, *moved), nan=np.inf)))
         chosen = int(np.argmin(np.hypot(noise, bias)))
-        if refusal is not None and not np.isfinite(noise[chosen]):
-            raise refusal
+        if not np.isfinite(noise[chosen] + bias[chosen]):
+            raise refusal or InputError("suggest_ball: at no radius double precision can tell what clipping does.")
         return Suggestion(
             GeodesicBall(manifold, center, float(radii[chosen])),
             len(points),
@@ -129,6 +136,7 @@ def suggest_ball(
             np.array(noise),
             np.array(bias),
             without,
+            outliers,
             best[chosen],
         )
 

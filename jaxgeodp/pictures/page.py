@@ -32,8 +32,8 @@ _PROMISES = {
     "replaced by another",
     "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
     "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
-    "approx": "({epsilon:g}, {delta:g})-differential privacy: as pure with epsilon = {epsilon:g}, but for a "
-    "probability below {delta:g}",
+    "approx": "({epsilon:g}, {delta:g})-differential privacy: no probability of any conclusion exceeds "
+    "e^{epsilon:g} times what it is for a neighbouring data set by more than {delta:g}",
     "zcdp": "zero-concentrated differential privacy with rho = {rho:g}",
 }
 
@@ -75,7 +75,7 @@ def page_of(record: dict, digest: str) -> str:
     verify = (
         "The record below is all that was published. Its digest stands in the ledger that was charged, if there was "
         f"one: compare <code>{digest}</code> with what <code>jaxgeodp ledger export</code> writes. Scale and "
-        "sensitivity follow from n, the ball and the privacy parameter alone: make the mechanism in Python and compare "
+        "sensitivity follow from n, the ball, the privacy parameter and the calibration alone: make the mechanism in Python and compare "
         "<code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
     )
     text = html.escape(json.dumps(record, indent=2))
