@@ -56,9 +56,9 @@ def ball(
         mark = "  <- suggested" if radius == found.ball.radius else ""
         say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
     say(
-        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the median "
-        f"of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} expects "
-        f"the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
+        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the "
+        f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
+        f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
     if found.outliers:
         say(f"{found.outliers} public records lie so far from the others that the radius leaves them out.")

@@ -75,8 +75,8 @@ def page_of(record: dict, digest: str) -> str:
     verify = (
         "The record below is all that was published. Its digest stands in the ledger that was charged, if there was "
         f"one: compare <code>{digest}</code> with what <code>jaxgeodp ledger export</code> writes. Scale and "
-        "sensitivity follow from n, the ball, the privacy parameter and the calibration alone: make the mechanism in Python and compare "
-        "<code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
+        "sensitivity follow from n, the ball, the privacy parameter and the calibration alone: make the mechanism in "
+        "Python and compare <code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
     )
     text = html.escape(json.dumps(record, indent=2))
     return (
