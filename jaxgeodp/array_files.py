@@ -71,7 +71,9 @@ def _array(path, stream, available):
     if any(type(size) is not int or size < 0 for size in shape):
         raise ValueError("a negative size")
     if dtype.kind not in "iufcb":
-        raise InputError(f"{path}: must hold numbers, but its type is {_short(dtype)}.")
+        # How wide a text is would tell of the longest.
+        kind = "text" if dtype.kind in "US" else "objects" if dtype.kind == "O" else _short(dtype)
+        raise InputError(f"{path}: must hold numbers, but its type is {kind}.")
     check_size(path, shape, 16 if dtype.kind == "c" else 8)
     size = math.prod(shape) * dtype.itemsize
     content = stream.read(size) if size <= available else b""

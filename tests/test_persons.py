@@ -18,15 +18,20 @@ from jaxgeodp import (
     GeodesicBall,
     Hyperbolic,
     KNGMechanism,
+    Ledger,
     PlanarShapes,
+    PureDP,
     Rotations,
     Sphere,
     TangentLaplace,
     frechet_mean,
 )
 from jaxgeodp.cli import app
+from jaxgeodp.domains import persons
 from jaxgeodp.domains.persons import frechet_means, person_places
+from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.pictures import page_of
 
 LABELS = np.array([2, 0, 1, 2, 1, 1, 0, 2, 3, 1])
 SPACES = [Euclidean(2), Sphere(2), Hyperbolic(2), SPD(2), PlanarShapes(4), Rotations()]
@@ -75,6 +80,8 @@ def test_the_release_is_of_persons():
     mechanism = TangentLaplace(ball, 1e9)
     release = mechanism.release(records, persons=LABELS)
     assert release.record["n"] == 4 and release.record["unit"] == "person"
+    assert release.record["guarantee"]["adjacency"] == "replace-one (all of a person)"
+    assert "when one person is replaced" in page_of(release.record, "0")
     assert release.record["scale"] == mechanism.scale(4) > mechanism.scale(10)
     means = frechet_means(ball, records, jnp.asarray(LABELS), 4)
     expected = mechanism.release(means)
@@ -99,6 +106,26 @@ def test_a_person_moves_the_release_by_the_sensitivity_for_persons_at_most():
     assert moved > 3.0 * mechanism.sensitivity(35)
 
 
+def test_records_are_summarised_after_the_charge_and_what_is_refused_is_refused_before(tmp_path, monkeypatch):
+    order = []
+    ball = ball_on(Sphere(2))
+    mechanism, records = TangentLaplace(ball, 1.0), points_in(ball, 10)
+    original, charge = PointsInBall.of_persons, Ledger.charge
+
+    def watched(self, *arguments):
+        summaries = original(self, *arguments)
+        return lambda *given: (order.append("records"), summaries(*given))[1]
+
+    monkeypatch.setattr(PointsInBall, "of_persons", watched)
+    monkeypatch.setattr(Ledger, "charge", lambda *given: (order.append("charge"), charge(*given))[1])
+    book = Ledger(tmp_path / "book.db", PureDP(1.5))
+    mechanism.release(records, book, persons=LABELS)
+    assert order == ["charge", "records"]
+    with pytest.raises(ValueError, match="left"):
+        mechanism.release(records, book, persons=LABELS)
+    assert order == ["charge", "records", "charge"]
+
+
 @pytest.mark.parametrize(
     "labels",
     [
@@ -108,8 +135,17 @@ def test_a_person_moves_the_release_by_the_sensitivity_for_persons_at_most():
         np.array([f"person {k}" for k in LABELS], dtype=object),
         [None if k == 2 else k for k in LABELS],
         np.where(LABELS == 2, np.nan, LABELS),
+        [[None, np.nan, np.float64("nan")][j % 3] if k == 2 else k for j, k in enumerate(LABELS)],
+        np.ma.MaskedArray(LABELS * 1.0, mask=LABELS == 2),
+        [10**5000 + int(k) for k in LABELS],
+        ["x" * 10**6 if k == 2 else str(k) for k in LABELS],
+        [b"\xff" * int(k) for k in LABELS],
+        [[int(k)] if k == 2 else k for k in LABELS],
     ],
-    ids=["integers", "floats", "words", "objects", "with None", "with NaN"],
+    ids=[
+        *("integers", "floats", "words", "objects", "with None", "with NaN", "missing in several ways", "masked"),
+        *("huge", "a long one", "bytes", "a list among them"),
+    ],
 )
 def test_labels_of_every_kind(labels):
     places, count = person_places("x", labels, len(LABELS))
@@ -127,11 +163,38 @@ def test_labels_that_are_none_are_refused(labels, words):
         TangentLaplace(ball, 1.0).release(points_in(ball, 10), persons=labels)
 
 
+def test_a_curve_that_is_no_curve_counts_as_the_template():
+    template = np.full((2, 16), 0.3)
+    curves = template + np.random.default_rng(0).normal(size=(10, 2, 16)) * 0.01
+    mechanism = FunctionalGaussianMechanism(PeriodicKernel(1.0), 1e-3, 1.0, 1e6, template=template)
+    bad = curves.copy()
+    bad[1, 0, 3], bad[6, 1, 1] = np.nan, np.inf  # both of person 0
+    like_template = curves.copy()
+    like_template[[1, 6]] = template
+    found, expected = (mechanism.release(x, persons=LABELS).value for x in (bad, like_template))
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    bad[1], bad[6] = 1e308, 1e308  # their sum is not finite
+    assert np.all(np.isfinite(mechanism.release(bad, persons=LABELS).value))
+
+
+def test_many_records_are_worked_on_in_blocks(monkeypatch):
+    ball = ball_on(Sphere(2))
+    records, labels = points_in(ball, 2500), np.arange(2500) % 7
+    whole = frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7)
+    monkeypatch.setattr(persons, "_BLOCK", 1)  # 1024 records at a time
+    np.testing.assert_allclose(frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7), whole, atol=1e-12)
+    own = frechet_mean(Sphere(2), records[labels == 3])
+    np.testing.assert_allclose(whole[3], own, atol=1e-9)
+
+
 def test_persons_are_for_points_and_curves():
     risk = EmpiricalRisk(lambda x, z: jnp.sum((x - z[0]) ** 2), 1.0, shape=(1, 3))
     ball = ball_on(Sphere(2))
     with pytest.raises(ValueError, match="persons is for records that are points"):
         KNGMechanism(ball, 1.0, statistic=risk).release(np.zeros((10, 1, 3)), persons=LABELS)
+    point_like = EmpiricalRisk(lambda x, z: jnp.sum((x - z) ** 2), 1.0, shape=(3,))
+    with pytest.raises(ValueError, match="persons is for records that are points"):
+        KNGMechanism(ball, 1.0, statistic=point_like).release(np.zeros((10, 3)), persons=LABELS)
     curves = np.random.default_rng(0).normal(size=(10, 2, 16)) * 0.05
     mechanism = FunctionalGaussianMechanism(PeriodicKernel(1.0), 1e-3, 1.0, 1e6)
     found = mechanism.release(curves, persons=LABELS)
@@ -159,6 +222,14 @@ def files(tmp_path, monkeypatch):
     np.save("table.npy", np.column_stack([LABELS, rows]))
     np.savez("both.npz", x=rows, who=LABELS)
     pq.write_table(pa.table({"patient": words, "x": rows[:, 0], "y": rows[:, 1]}), "table.parquet")
+    columns = [pa.array(range(10)), pa.array(words), pa.array(rows[:, 0]), pa.array(rows[:, 1])]
+    pq.write_table(pa.table(columns, names=["id", "id", "x", "y"]), "twice.parquet")
+    pq.write_table(
+        pa.table([pa.array(range(10), pa.timestamp("ns")), *columns[2:]], names=["when", "x", "y"]), "when.parquet"
+    )
+    pq.write_table(
+        pa.table([pa.array(words).dictionary_encode(), *columns[2:]], names=["patient", "x", "y"]), "coded.parquet"
+    )
     means = np.stack([rows[LABELS == person].mean(axis=0) for person in range(4)])
     return tmp_path, means.mean(axis=0)
 
@@ -175,6 +246,7 @@ OWN = ("--manifold", "euclidean", "--radius", 1, "--epsilon", 1e9, "--mechanism"
         ("table.npy", ("--person", "1")),
         ("both.npz", ("--array", "x", "--person", "who")),
         ("table.parquet", ("--person", "patient")),
+        ("coded.parquet", ("--person", "patient")),
     ],
 )
 def test_the_command_protects_persons(files, file, options):
@@ -204,8 +276,19 @@ def test_a_line_that_is_no_record_changes_no_word(files):
         ("named.csv", ("--header", "--person", "doctor"), "neither a number"),
         ("plain.csv", ("--person", "4"), "must lie within 1-3"),
         ("both.npz", ("--array", "x", "--person", "whom"), "choose one of its arrays with --person"),
+        ("named.csv", ("--header", "--person", "patient", "--columns", "1-3"), "holds the column of --person"),
+        ("twice.parquet", ("--person", "2", "--columns", "3-4"), "several of its columns have the name"),
+        ("when.parquet", ("--person", "when"), "must hold whole numbers or words"),
     ],
 )
 def test_wrong_columns_of_persons_are_refused(files, file, options, words):
     result = run("release", file, *OWN, *options)
     assert result.exit_code == 2 and words in " ".join(result.output.split()), result.output
+
+
+def test_check_tells_of_persons_and_not_of_their_labels(files):
+    result = run("check", "named.csv", "--manifold", "euclidean", "--header", "--person", "patient")
+    text = " ".join(result.output.split())
+    assert result.exit_code == 0 and "4 persons, with 1 to 4 records each" in text
+    assert "hold words" not in text
+    assert run("check", "both.npz", "--manifold", "euclidean", "--array", "x", "--person", "whom").exit_code == 2

@@ -36,12 +36,12 @@ def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarr
         return np.empty((0, 0)), None
     first = next(lines_of(content, delimiter))
     width = len(first) if header else usual_width(widths)
+    check_size(path, (widths.total(), width))
     if header and widths[width] - 1 < widths.total() / 2 < max(widths.values()):
         raise InputError(
             f"{path}: its header has {width} cells, but most lines have {usual_width(widths)}: write a name for each "
             "column (R's write.table leaves out that of row names: col.names=NA adds it)."
         )
-    check_size(path, (widths.total(), width))
     table = np.full((widths.total(), width), np.nan)
     for record, cells in zip(table, lines_of(content, delimiter), strict=True):
         if len(cells) == width:

@@ -16,9 +16,10 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BallOptions
 from jaxgeodp.cli.csv_files import content_of, lines_of, number_in, usual_width
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import kind_of, read_records, read_table
+from jaxgeodp.cli.layout import Layout, chosen_columns
+from jaxgeodp.cli.reading import kind_of, read_persons, read_records, read_table
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.persons import person_places
 from jaxgeodp.manifolds.names import has_natural_origin
 from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
 
@@ -45,11 +46,14 @@ def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: Bal
     if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
         raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
     table = read_table(path, manifold_name, layout)
+    persons = read_persons(path, layout, len(records))
     lines = [_HEAD, f"{path.name}: {len(records)} records on {space}."]
     kind = kind_of(manifold_name)
     with np.errstate(all="ignore"):
         if path.suffix.lower() == ".csv":
             lines += _told(_of_the_file, path, layout)
+        if persons is not None:
+            lines += _told(_of_persons, *person_places("--person", persons, len(records)))
         lines += _told(_of_columns, table, kind)
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         lines += _told(_of_no_points, records, usable)
@@ -99,7 +103,7 @@ def _of_the_file(path, layout) -> Iterator[str]:
     wanted = len(rows[0]) if layout.header else usual_width(collections.Counter(map(len, rows)))
     words = [all(np.isnan(number_in(cell)) for cell in row) for row in rows]
     blank = [k for k, row in enumerate(body, first) if not any(cell.strip() for cell in row)]
-    other = [k for k, row in enumerate(body, first) if len(row) != wanted and k not in set(blank)]
+    other = [k for k, row in enumerate(body, first) if len(row) != wanted and any(cell.strip() for cell in row)]
     if not layout.header and words[0] and not all(words):
         yield "Line 1 holds no number: if it names the columns, say --header; now it counts as a record, the centre."
     if layout.header and not words[0]:
@@ -115,7 +119,8 @@ def _of_the_file(path, layout) -> Iterator[str]:
                 yield f"Most lines hold '{word}' and one cell: if it stands between cells, say --delimiter '{word}'."
                 break
     good = [row for row in body if len(row) == wanted]
-    for column in range(wanted):
+    names = tuple(cell.strip() for cell in rows[0]) if layout.header else None
+    for column in chosen_columns(layout, names, wanted) or range(wanted):
         odd = sum(np.isnan(number_in(row[column])) and bool(row[column].strip()) for row in good)
         comma = sum("," in row[column] for row in good)
         if comma > len(good) / 2:
@@ -123,6 +128,11 @@ def _of_the_file(path, layout) -> Iterator[str]:
         elif odd:
             yield f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre; "
             yield "  if it is no coordinate, choose the others with --columns."
+
+
+def _of_persons(places, count) -> Iterator[str]:
+    sizes = np.bincount(places, minlength=count)
+    yield f"{count} persons, with {sizes.min()} to {sizes.max()} records each; labels are compared as they are written."
 
 
 def _of_columns(table, kind) -> Iterator[str]:

@@ -118,7 +118,10 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     person = person_column(layout, names, width)
     if layout.columns is not None:
         words = [word.strip() for word in layout.columns.split(",")]
-        return _once(layout.columns, [place for word in words for place in _places(word, names, width)])
+        chosen = _once(layout.columns, [place for word in words for place in _places(word, names, width)])
+        if person in chosen:
+            raise InputError(f"--columns {layout.columns} holds the column of --person, which is no coordinate.")
+        return chosen
     left = None if person is None else [place for place in range(width) if place != person]
     if names is None:
         return left
@@ -151,7 +154,10 @@ def person_column(layout: Layout, names: tuple[str, ...] | None, width: int) -> 
     """
     if layout.person is None:
         return None
-    places = _places(layout.person, names, width)
+    try:
+        places = _places(layout.person, names, width)
+    except InputError as error:
+        raise InputError(str(error).replace("--columns", "--person", 1)) from None
     if len(places) != 1:
         raise InputError("--person must be one column.")
     return places[0]

@@ -52,14 +52,31 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
     return table
 
 
-def labels_in(path: pathlib.Path, place: int) -> list[str]:
-    """A column of any type as words, one a row."""
+def labels_in(path: pathlib.Path, place: int) -> list:
+    """A column of whole numbers, numbers, truth values or words, as one label a row; None where it has none.
+
+    Raises:
+        ValueError: a column of another type, or several columns of its name.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
         check_size(path, (file.metadata.num_rows, 1))
-        column = file.read(columns=[file.schema_arrow.names[place]], use_threads=False).column(0)
-    return [str(value) for value in column.to_pylist()]
+        field = file.schema_arrow.field(place)
+        kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        words = any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
+        numeric = any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))
+        if not (words or numeric):
+            raise InputError(f"{path}: the column of --person must hold whole numbers or words.")
+        if file.schema_arrow.names.count(field.name) > 1:
+            raise InputError(f"{path}: several of its columns have the name of that of --person; give each its own.")
+        column = file.read(columns=[field.name], use_threads=False).column(0)
+    if pa.types.is_dictionary(field.type):
+        column = column.cast(kind)
+    if words:  # as bytes: they need not decode
+        column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
+    return column.to_pylist()
 
 
 def names_in(path: pathlib.Path) -> tuple[str, ...]:

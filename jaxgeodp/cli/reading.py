@@ -58,7 +58,7 @@ def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tupl
         return records_in(manifold_name, table, layout.size)
 
 
-def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | list[str] | None:
+def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | list | None:
     """Whose each of the n records is; None without ``--person``.
 
     Raises:
@@ -66,7 +66,7 @@ def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | lis
     """
     if layout.person is None:
         return None
-    with _readable(path), about(path):
+    with _readable(path):
         labels = _labels(path, path.suffix.lower(), layout)
     if len(labels) != n:
         raise InputError(f"{path}: --person {layout.person} has {len(labels)} labels, but there are {n} records.")
@@ -78,20 +78,26 @@ def _labels(path, suffix, layout):
         table, names = read_csv(path, layout.header, layout.delimiter)
         place = person_column(layout, names, table.shape[1])
         assert place is not None
-        return words_in(path, place, layout.header, layout.delimiter)
+        return [word or None for word in words_in(path, place, layout.header, layout.delimiter)]
     if suffix == ".parquet":
         names = names_in(path)
         place = person_column(layout, names, len(names))
         assert place is not None
         return labels_in(path, place)
     if suffix == ".npz":
-        return np.ravel(read_npz(path, functools.partial(_named, layout.person)))
+        return _flat(path, read_npz(path, functools.partial(_named, layout.person)))
     if suffix == ".npy":
         table = read_npy(path)
         if table.ndim == 2:
             place = person_column(layout, None, table.shape[1])
             return table[:, place]
     raise InputError(f"--person needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
+
+
+def _flat(path, labels):
+    if labels.shape not in ((len(labels),), (len(labels), 1)):
+        raise InputError(f"{path}: labels of --person must have shape (n,), got {labels.shape}.")
+    return labels.reshape(len(labels))
 
 
 def _named(wanted, names):
@@ -104,7 +110,11 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
-    numbers = _numbers(pathlib.Path(center), layout)
+    try:
+        numbers = _numbers(pathlib.Path(center), layout)
+    except InputError:  # without the column of persons, which a centre need not have
+        layout = dataclasses.replace(layout, person=None)
+        numbers = _numbers(pathlib.Path(center), layout)
     point = _one_point(manifold, numbers, layout)
     if point is None:
         raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {numbers.table.shape}.")

@@ -38,9 +38,10 @@ def show(
 
 def _words(record):
     promised = record["guarantee"]
+    whose = " persons" if record.get("unit") == "person" else ""
     names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
     return (
-        f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}, {record['created']}",
+        f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}",
         ", ".join(
             (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
         ),

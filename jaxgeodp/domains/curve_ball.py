@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.persons import averages
+from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.manifolds.described import plain_number, to_lists
 
@@ -44,9 +44,9 @@ class CurveBall(Domain):
         data = jnp.asarray(data)
         return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
 
-    def of_persons(self, owner, records, places, count):
-        """The mean curves."""
-        return averages(records, jnp.asarray(places), count)
+    def of_persons(self, owner, shape, count):
+        """The mean curves; see `averages`."""
+        return averages_ahead(owner, shape, self.fallback(shape.shape[1:]), count)
 
     def described(self, shape):
         """How many curves and samples, template and norm bound."""

@@ -1,9 +1,13 @@
 """What is public about where records lie; chosen without looking at them."""
 
 import abc
+from collections.abc import Callable
 
 import jax
 import numpy as np
+
+#: Of the records (n, \\*shape) and the person of each, from 0, (n,): one record a person (count, \\*shape).
+Summaries = Callable[[jax.Array, np.ndarray], jax.Array]
 
 
 class Domain(abc.ABC):
@@ -22,13 +26,14 @@ class Domain(abc.ABC):
         """
 
     @abc.abstractmethod
-    def of_persons(self, owner: str, records: jax.Array, places: np.ndarray, count: int) -> jax.Array:
-        """One record a person, which depends on that person's records alone: (count, \\*shape of a record).
+    def of_persons(self, owner: str, shape: jax.ShapeDtypeStruct, count: int) -> Summaries:
+        """What makes one record a person, each of that person's records alone; it fails for no records.
+
+        All that can be refused is refused here, and all is compiled; no record is seen.
 
         Args:
             owner: whom a refusal names.
-            records: what `records` gives.
-            places: (n,), the person of each record, from 0.
+            shape: of the records.
             count: how many persons there are.
 
         Raises:

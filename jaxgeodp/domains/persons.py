@@ -14,12 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 
 #: One for each record, numbers or words.
 Labels = Sequence[Any] | np.ndarray
 # Steps of steepest descent, for all persons at once: a public number.
 _STEPS = 100
+# Numbers that a block of records holds.
+_BLOCK = 2**20
 
 
 def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]:
@@ -33,27 +36,55 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
     Raises:
         ValueError: not one label a record, or fewer than two persons.
     """
-    try:
-        labels = np.asarray(persons)
-    except ValueError:  # lists of different lengths
-        labels = np.empty((0, 0))
-    if labels.shape != (n,):
+    if isinstance(persons, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(persons)
+        persons = np.array(persons, object)
+        persons[hidden] = None
+    shape = getattr(persons, "shape", (len(persons),) if isinstance(persons, Sequence) else ())
+    if shape != (n,):
         raise InputError(f"{owner}: persons must hold one label for each of the {n} records.")
-    if labels.dtype.kind not in "iufbUS":
-        labels = np.array([str(label) for label in labels])
-    _, places = np.unique(labels, return_inverse=True)
-    count = int(places.max()) + 1
-    if count < 2:
-        raise InputError(f"{owner}: needs at least 2 persons, got {count}.")
-    return places.reshape(n), count
+    # One by one: what a label is must decide neither how much memory is needed nor whether there is an answer.
+    numbers: dict[Any, int] = {}
+    places = np.fromiter((numbers.setdefault(_key(label), len(numbers)) for label in persons), np.int64, n)
+    if len(numbers) < 2:
+        raise InputError(f"{owner}: needs at least 2 persons, got {len(numbers)}.")
+    return places, len(numbers)
+
+
+def _key(label):
+    """What equal labels share; all that are missing share None."""
+    try:
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or not label == label:
+            return None
+        hash(label)
+        return label
+    except Exception:  # a label that cannot be compared is one of those that are missing
+        return None
 
 
 @functools.partial(jax.jit, static_argnames="count")
-def averages(records: jax.Array, places: jax.Array, count: int) -> jax.Array:
-    """The arithmetic mean of each person's records, (count, \\*shape of a record)."""
-    sizes = jax.ops.segment_sum(jnp.ones(len(places)), places, count)
-    sums = jax.ops.segment_sum(records, places, count)
-    return sums / sizes.reshape(-1, *(1,) * (records.ndim - 1))
+def averages(records: jax.Array, places: jax.Array, fallback: jax.Array, count: int) -> jax.Array:
+    """The arithmetic mean of each person's records, (count, \\*shape of a record).
+
+    The public ``fallback`` stands for a record with a number that is not finite, and for a mean that is too large.
+    """
+    axes = tuple(range(1, records.ndim))
+    finite = jnp.all(jnp.isfinite(records), axis=axes, keepdims=True)
+    sizes = jax.ops.segment_sum(jnp.ones(len(places)), places, count).reshape(-1, *(1,) * len(axes))
+    means = jax.ops.segment_sum(jnp.where(finite, records, fallback), places, count) / sizes
+    return jnp.where(jnp.all(jnp.isfinite(means), axis=axes, keepdims=True), means, fallback)
+
+
+def averages_ahead(owner: str, shape: jax.ShapeDtypeStruct, fallback, count: int):
+    """`averages`, compiled for records of this shape; a function of records and places."""
+    public = jnp.asarray(fallback, shape.dtype)
+    program = compiled_ahead(owner, averages, shape, places_like(shape), public, count=count)
+    return lambda records, places: program(records, places, public)
+
+
+def places_like(shape: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    """The type of the places of records of this shape."""
+    return jax.ShapeDtypeStruct(shape.shape[:1], np.int64)
 
 
 @functools.partial(jax.jit, static_argnames="count")
@@ -63,15 +94,27 @@ def frechet_means(ball: GeodesicBall, records: jax.Array, places: jax.Array, cou
     Steepest descent from the public centre, in a public number of steps. Privacy does not depend on how near it comes.
     """
     home, points = ball.at_home, ball.clip_to_home(records)
+    size = min(len(points), max(1024, _BLOCK // math.prod(points.shape[1:])))
     manifold = home.manifold
     origin = jnp.asarray(home.center, points.dtype)
     sizes = jax.ops.segment_sum(jnp.ones(len(places)), places, count).reshape(-1, *(1,) * len(manifold.shape))
     # Hessians of half squared distances within the ball are at most this: x coth x <= 1 + x.
     steepest = 1.0 + 2.0 * home.radius * math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
 
+    def sums(means):
+        """Of the logarithms of each person's records, block by block; the last block overlaps the one before."""
+
+        def part(j, total):
+            start = jnp.minimum(j * size, len(points) - size)
+            own = jax.lax.dynamic_slice_in_dim(places, start, size)
+            logs = jax.vmap(manifold.log)(means[own], jax.lax.dynamic_slice_in_dim(points, start, size))
+            new = (start + jnp.arange(size) >= j * size).reshape(-1, *(1,) * len(manifold.shape))
+            return total + jax.ops.segment_sum(jnp.where(new, logs, 0.0), own, count)
+
+        return jax.lax.fori_loop(0, math.ceil(len(points) / size), part, jnp.zeros_like(means))
+
     def step(_, means):
-        logs = jax.vmap(manifold.log)(means[places], points)
-        directions = jax.ops.segment_sum(logs, places, count) / (sizes * steepest)
+        directions = sums(means) / (sizes * steepest)
         moved = jax.vmap(lambda p, v: manifold.project(manifold.exp(p, v)))(means, directions.astype(means.dtype))
         return jnp.where(jnp.isfinite(moved), moved, means)
 

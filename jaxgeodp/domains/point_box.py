@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.persons import averages
+from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.manifolds.described import to_lists
 
@@ -36,9 +36,9 @@ class PointBox(Domain):
         record_count(len(data))
         return jnp.asarray(data, jnp.result_type(data.dtype, float))
 
-    def of_persons(self, owner, records, places, count):
-        """The mean points."""
-        return averages(records, jnp.asarray(places), count)
+    def of_persons(self, owner, shape, count):
+        """The mean points; see `averages`."""
+        return averages_ahead(owner, shape, self.fallback(shape.shape[1:]), count)
 
     def described(self, shape):
         """How many points, template and bounds."""

@@ -3,13 +3,13 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.persons import frechet_means
+from jaxgeodp.domains.persons import frechet_means, places_like
 from jaxgeodp.domains.records import host_array, records_of_shape
 from jaxgeodp.manifolds.described import describe, to_lists
 
@@ -21,10 +21,12 @@ class PointsInBall(Domain):
     Args:
         ball: public.
         shape: of one record; that of a point unless a statistic takes other data.
+        points: whether records are points, not other data that may have their shape.
     """
 
     ball: GeodesicBall
     shape: tuple[int, ...]
+    points: bool = True
 
     def records(self, owner, data):
         """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
@@ -34,11 +36,12 @@ class PointsInBall(Domain):
             data = manifold.as_points(data)
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
-    def of_persons(self, owner, records, places, count):
+    def of_persons(self, owner, shape, count):
         """The Frechet means, for records that are points."""
-        if self.shape != self.ball.manifold.shape:
+        if not self.points or self.shape != self.ball.manifold.shape:
             raise InputError(f"{owner}: persons is for records that are points of {self.ball.manifold}.")
-        return frechet_means(self.ball, records, jnp.asarray(places), count)
+        program = compiled_ahead(owner, frechet_means, self.ball, shape, places_like(shape), count=count)
+        return lambda records, places: program(self.ball, records, places)
 
     def described(self, shape):
         """Manifold, centre and radius."""

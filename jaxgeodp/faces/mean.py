@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.persons import averages
+from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.gaussian_process import CurveLaw
@@ -120,9 +120,9 @@ class _FaceDomain(Domain):
             raise InputError(f"{owner}: data must have shape (n, {expected}), got {data.shape}.")
         return _face(self.flat.records(owner, flat_curves(data)))
 
-    def of_persons(self, owner, records, places, count):
-        """The mean curves."""
-        return averages(records, jnp.asarray(places), count)
+    def of_persons(self, owner, shape, count):
+        """The mean curves; see `averages`."""
+        return averages_ahead(owner, shape, self.fallback(self.shape), count)
 
     def described(self, shape):
         return self.flat.described((3 * shape[0], shape[1]))

@@ -56,7 +56,10 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     def domain(self) -> PointsInBall:
         """Points, (n, \\*shape of a point); where a mechanism has a statistic, what that takes."""
         manifold, statistic = self.ball.manifold, getattr(self, "statistic", None)
-        return PointsInBall(self.ball, manifold.shape if statistic is None else statistic.datum_shape(manifold))
+        if statistic is None:
+            return PointsInBall(self.ball, manifold.shape)
+        own = getattr(statistic, "shape", None)  # of data that are no points
+        return PointsInBall(self.ball, statistic.datum_shape(manifold), points=own is None)
 
     def sensitivity(self, n: int) -> float:
         """The global sensitivity for n records (replace-one)."""

@@ -28,7 +28,7 @@ c.onpointermove=e=>{if(d){a+=(e.clientX-d[0])/120;b=Math.max(-1.57,Math.min(1.57
 d=[e.clientX,e.clientY];draw()}};draw()"""
 _PROMISES = {
     "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
-    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when one record is "
+    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when one {unit} is "
     "replaced by another",
     "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
     "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
@@ -51,10 +51,11 @@ def page_of(record: dict, digest: str) -> str:
         shown = f'<img alt="the released value" src="data:image/png;base64,{_encoded(picture_of(record))}">'
     else:
         shown = f'<canvas id="space" width="960" height="960"></canvas><p>Turn it by hand.</p>{_script(lines)}'
-    promise = _promise(record["guarantee"])
+    unit = "person" if record.get("unit") == "person" else "record"
+    promise = _promise(record["guarantee"], unit)
     rows = {
         "Statistic": _words(record["statistic"]),
-        "Of": f"{record['n']} records on {name}{_parameters(record['manifold'])}",
+        "Of": f"{record['n']} {unit}s on {name}{_parameters(record['manifold'])}",
         "Promise": promise,
         "Neighbours": record["guarantee"].get("adjacency", ""),
         "Because of": record["guarantee"].get("theorem", ""),
@@ -87,12 +88,12 @@ def page_of(record: dict, digest: str) -> str:
     )
 
 
-def _promise(guarantee):
+def _promise(guarantee, unit):
     kind = guarantee.get("kind")
     numbers = {key: value for key, value in guarantee.items() if isinstance(value, float | int)}
     if kind not in _PROMISES:
         return f"{kind}: no promise is proven for this value"
-    return _PROMISES[kind].format(**numbers, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0))))
+    return _PROMISES[kind].format(**numbers, unit=unit, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0))))
 
 
 def _script(lines):

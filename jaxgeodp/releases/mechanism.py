@@ -17,7 +17,7 @@ from jaxgeodp.domains.persons import Labels, person_places
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.clock import work_begins
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
@@ -152,20 +152,23 @@ def release_in(
         domain = mechanism.domain
         records = domain.records(name, host_array(name, data))
         records = records.astype(jnp.promote_types(records.dtype, jnp.float64))
-        if persons is not None:
-            records = domain.of_persons(name, records, *person_places(name, persons, len(records)))
-            more = {"unit": "person"} | (more or {})
         n, *shape = records.shape
+        given, read, whose = like(records), lambda: records, {}
+        if persons is not None:
+            places, n = person_places(name, persons, n)
+            summaries = domain.of_persons(name, given, n)
+            given, read = jax.ShapeDtypeStruct((n, *shape), records.dtype), lambda: summaries(records, places)
+            more, whose = (more or {}) | {"unit": "person"}, {"adjacency": f"{ADJACENCY} (all of a person)"}
         law = mechanism.law(n, tuple(shape))
-        ready = way.ready(law, like(records))
+        ready = way.ready(law, given)
         terms = ready.terms
         return make_release(
-            lambda: finish(np.asarray(ready.draw(records))),
+            lambda: finish(np.asarray(ready.draw(read()))),
             fallback=finish(np.asarray(domain.fallback(tuple(shape)))),
             ledger=ledger,
             guarantee=terms.guarantee,
             theorem=terms.theorem,
-            promises=terms.promises,
+            promises=(terms.promises or {}) | whose,
             mechanism=name,
             statistic=terms.statistic,
             **domain.described(tuple(shape)),
