@@ -95,6 +95,7 @@ def test_python_of_pages(page):
     names = {"__name__": "__main__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * (line - 1) + code, name_of(page), "exec"), names)
+    assert names.keys() > {"__name__", "__builtins__"}, "the page's own names are there: its blocks have run"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if command_lines(page)], ids=name_of)
