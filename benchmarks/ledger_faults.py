@@ -34,7 +34,7 @@ from jaxgeodp import Euclidean, GeodesicBall, TangentLaplace
 from jaxgeodp.privacy import Ledger, PureDP, record_digest
 from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.privacy.ledger_file import APPLICATION
-from jaxgeodp.privacy.release import make_release
+from jaxgeodp.privacy.release import Draft, make_release
 
 EPSILON = 0.1
 PLENTY = PureDP(1e6)
@@ -69,25 +69,10 @@ def plain_release(ledger):
     """The path of every mechanism, around noise that needs no compiler."""
 
     def draw():
-        return np.frombuffer(os.urandom(32), dtype=np.uint32) / 2.0**32
+        return np.frombuffer(os.urandom(32), dtype=np.uint32) / 2.0**32, draft
 
-    return make_release(
-        draw,
-        fallback=0.0,
-        ledger=ledger,
-        guarantee=PureDP(EPSILON),
-        theorem="none",
-        mechanism="noise",
-        statistic="none",
-        manifold={},
-        ball={},
-        n=2,
-        sensitivity={},
-        scale=1.0,
-        support=None,
-        sampler={},
-        note="",
-    )
+    draft = Draft(draw, 0.0, PureDP(EPSILON), "none", {"mechanism": "noise", "n": 2}, "")
+    return make_release(draft, ledger)
 
 
 def tangent_release():

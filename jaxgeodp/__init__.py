@@ -42,6 +42,7 @@ from jaxgeodp.privacy import (
     compose,
     delta_of_epsilon,
 )
+from jaxgeodp.releases import release_groups
 from jaxgeodp.statistics import (
     EmpiricalRisk,
     FrechetMean,
@@ -94,6 +95,7 @@ __all__ = [
     "frechet_median",
     "minimize",
     "power_mean",
+    "release_groups",
     "riemannian_gradient",
     "riemannian_hessian",
 ]

@@ -382,10 +382,10 @@ class Watch:
 
 def stated_times(tmp_path, monkeypatch, ledger=None):
     """The record's and the ledger's time of a release whose records take ten minutes to be read."""
-    from jaxgeodp.releases import mechanism
+    from jaxgeodp.releases import drafts
 
     watch = Watch(monkeypatch)
-    monkeypatch.setattr(mechanism, "host_array", watch.advance(mechanism.host_array))
+    monkeypatch.setattr(drafts, "host_array", watch.advance(drafts.host_array))
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
     result = TangentLaplace(BALLS["line"], 1.0).release(np.full((N, 1), 1e12), ledger)
     return {result.record["created"], contents(tmp_path / "budget.db")[1][0]["time"]}
@@ -438,23 +438,11 @@ def test_times_are_those_of_the_start_of_a_command():
 
 
 def test_a_value_that_is_not_finite_is_replaced_by_something_public():
-    result = release.make_release(
-        lambda: np.array([math.nan, 1.0]),
-        fallback=[5.0, 6.0],
-        ledger=None,
-        guarantee=GaussianDP(1.0),
-        theorem="none",
-        mechanism="test",
-        statistic="mean",
-        manifold={},
-        ball={},
-        n=2,
-        sensitivity={},
-        scale=1.0,
-        support=None,
-        sampler={},
-        note="",
+    entries = {"mechanism": "test", "n": 2}
+    draft = release.Draft(
+        lambda: (np.array([math.nan, 1.0]), draft), [5.0, 6.0], GaussianDP(1.0), "none", entries, "a note"
     )
+    result = release.make_release(draft, None)
     assert result.value.tolist() == [5.0, 6.0]
 
 

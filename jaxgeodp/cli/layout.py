@@ -85,6 +85,7 @@ class Layout:
     degrees: str | None = None
     expect_n: int | None = None
     person: str | None = None
+    group: str | None = None
 
     def __post_init__(self):
         delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
@@ -115,17 +116,19 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
         ValueError: a column that is not there or is named twice; or, without ``--columns``, a name that is no
             coordinate's.
     """
-    person = person_column(layout, names, width)
+    labels = label_columns(layout, names, width)
     if layout.columns is not None:
         words = [word.strip() for word in layout.columns.split(",")]
         chosen = _once(layout.columns, [place for word in words for place in _places(word, names, width)])
-        if person in chosen:
-            raise InputError(f"--columns {layout.columns} holds the column of --person, which is no coordinate.")
+        for option, place in labels.items():
+            if place in chosen:
+                raise InputError(f"--columns {layout.columns} holds the column of --{option}, which is no coordinate.")
         return chosen
-    left = None if person is None else [place for place in range(width) if place != person]
+    taken = set(labels.values())
+    left = [place for place in range(width) if place not in taken] if taken else None
     if names is None:
         return left
-    names = tuple("x" if place == person else name for place, name in enumerate(names))
+    names = tuple("x" if place in taken else name for place, name in enumerate(names))
     if layout.angles is not None and len(left or names) == 2:
         return left
     if names and ";" in "".join(names) and width == 1:
@@ -138,7 +141,7 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
             "directions (and --columns, if there are more), or name them with --columns if they are coordinates."
         )
     if odd:
-        good = [str(k) for k, name in enumerate(names, 1) if name not in odd and k - 1 != person]
+        good = [str(k) for k, name in enumerate(names, 1) if name not in odd and k - 1 not in taken]
         raise InputError(
             f"its columns {_listed(odd)} have names that coordinates rarely have: say with --columns which columns "
             f"make a record, such as --columns {_ranges(good)}."
@@ -146,21 +149,25 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     return left
 
 
-def person_column(layout: Layout, names: tuple[str, ...] | None, width: int) -> int | None:
-    """The place of the column that says whose each record is; None without ``--person``.
+def label_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> dict[str, int]:
+    """The places of the columns that ``--person`` and ``--group`` name, by these words.
 
     Raises:
         ValueError: there is no such column.
     """
-    if layout.person is None:
-        return None
-    try:
-        places = _places(layout.person, names, width)
-    except InputError as error:
-        raise InputError(str(error).replace("--columns", "--person", 1)) from None
-    if len(places) != 1:
-        raise InputError("--person must be one column.")
-    return places[0]
+    places = {}
+    for option in ("person", "group"):
+        wanted = getattr(layout, option)
+        if wanted is None:
+            continue
+        try:
+            found = _places(wanted, names, width)
+        except InputError as error:
+            raise InputError(str(error).replace("--columns", f"--{option}", 1)) from None
+        if len(found) != 1:
+            raise InputError(f"--{option} must be one column.")
+        places[option] = found[0]
+    return places
 
 
 def check_angles(layout: Layout, names: tuple[str, ...]) -> None:

@@ -13,7 +13,6 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say, shown
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
-from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger, add_budget, contents
 
 ledger_app = typer.Typer(
@@ -27,7 +26,10 @@ LEDGER = Annotated[
 DATASET = Annotated[str | None, typer.Option("--dataset", help="Id of the data set in the ledger ('default').")]
 _PATH = Annotated[pathlib.Path, typer.Argument(help="The ledger's file.")]
 _DEFAULT = "default"
-_COLUMNS = ("entry", "dataset", "time", "mechanism", "kind", "epsilon", "delta", "mu", "rho", "state", "record")
+_COLUMNS = (
+    *("entry", "dataset", "time", "mechanism", "kind", "epsilon", "delta", "mu", "rho"),
+    *("adjacency", "state", "record"),
+)
 
 
 def opened_ledger(path: pathlib.Path | None, dataset: str | None) -> Ledger | None:
@@ -116,7 +118,7 @@ def _document(accounts, rows):
         }
         for account in accounts
     ]
-    return json.dumps({"adjacency": ADJACENCY, "budgets": budgets, "releases": rows}, indent=2) + "\n"
+    return json.dumps({"budgets": budgets, "releases": rows}, indent=2) + "\n"
 
 
 def _parameters(guarantee):

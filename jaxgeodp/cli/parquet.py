@@ -68,9 +68,9 @@ def labels_in(path: pathlib.Path, place: int) -> list:
         words = any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
         numeric = any(test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))
         if not (words or numeric):
-            raise InputError(f"{path}: the column of --person must hold whole numbers or words.")
+            raise InputError(f"{path}: a column of labels must hold whole numbers or words.")
         if file.schema_arrow.names.count(field.name) > 1:
-            raise InputError(f"{path}: several of its columns have the name of that of --person; give each its own.")
+            raise InputError(f"{path}: several of its columns have the name of one of labels; give each its own.")
         column = file.read(columns=[field.name], use_threads=False).column(0)
     if pa.types.is_dictionary(field.type):
         column = column.cast(kind)

@@ -18,7 +18,7 @@ from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.csv_files import read_csv, words_in
 from jaxgeodp.cli.landmark_files import read_nts, read_tps
-from jaxgeodp.cli.layout import Layout, check_angles, chosen_columns, directions_of, person_column
+from jaxgeodp.cli.layout import Layout, check_angles, chosen_columns, directions_of, label_columns
 from jaxgeodp.cli.parquet import labels_in, names_in, read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import check_name, points_on, records_in
@@ -62,47 +62,55 @@ def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | lis
     """Whose each of the n records is; None without ``--person``.
 
     Raises:
+        ValueError: see `read_labels`.
+    """
+    return None if layout.person is None else read_labels(path, layout, "person", n)
+
+
+def read_labels(path: pathlib.Path, layout: Layout, option: str, n: int) -> np.ndarray | list:
+    """The labels of the n records in the column that the layout names for ``option``.
+
+    Args:
+        path, layout: of the file.
+        option: person or group.
+        n: number of records.
+
+    Raises:
         ValueError: the file has no such column or array, or it is not one label a record.
     """
-    if layout.person is None:
-        return None
     with _readable(path):
-        labels = _labels(path, path.suffix.lower(), layout)
+        labels = _labels(path, path.suffix.lower(), layout, option)
     if len(labels) != n:
-        raise InputError(f"{path}: --person {layout.person} has {len(labels)} labels, but there are {n} records.")
+        raise InputError(f"{path}: --{option} {getattr(layout, option)} does not have a label for each record.")
     return labels
 
 
-def _labels(path, suffix, layout):
+def _labels(path, suffix, layout, option):
     if suffix == ".csv":
         table, names = read_csv(path, layout.header, layout.delimiter)
-        place = person_column(layout, names, table.shape[1])
-        assert place is not None
+        place = label_columns(layout, names, table.shape[1])[option]
         return [word or None for word in words_in(path, place, layout.header, layout.delimiter)]
     if suffix == ".parquet":
         names = names_in(path)
-        place = person_column(layout, names, len(names))
-        assert place is not None
-        return labels_in(path, place)
+        return labels_in(path, label_columns(layout, names, len(names))[option])
     if suffix == ".npz":
-        return _flat(path, read_npz(path, functools.partial(_named, layout.person)))
+        return _flat(path, read_npz(path, functools.partial(_named, getattr(layout, option), option)), option)
     if suffix == ".npy":
         table = read_npy(path)
         if table.ndim == 2:
-            place = person_column(layout, None, table.shape[1])
-            return table[:, place]
-    raise InputError(f"--person needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
+            return table[:, label_columns(layout, None, table.shape[1])[option]]
+    raise InputError(f"--{option} needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
 
 
-def _flat(path, labels):
+def _flat(path, labels, option):
     if labels.shape not in ((len(labels),), (len(labels), 1)):
-        raise InputError(f"{path}: labels of --person must have shape (n,), got {labels.shape}.")
+        raise InputError(f"{path}: labels of --{option} must have shape (n,), got another.")
     return labels.reshape(len(labels))
 
 
-def _named(wanted, names):
+def _named(wanted, option, names):
     if wanted not in names:
-        raise InputError(f"choose one of its arrays with --person: {listed(names)}.")
+        raise InputError(f"choose one of its arrays with --{option}: {listed(names)}.")
     return wanted
 
 
@@ -113,7 +121,7 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     try:
         numbers = _numbers(pathlib.Path(center), layout)
     except InputError:  # without the column of persons, which a centre need not have
-        layout = dataclasses.replace(layout, person=None)
+        layout = dataclasses.replace(layout, person=None, group=None)
         numbers = _numbers(pathlib.Path(center), layout)
     point = _one_point(manifold, numbers, layout)
     if point is None:
@@ -126,7 +134,7 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
 
 def _one_point(manifold, numbers, layout):
     """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
-    bare = dataclasses.replace(layout, columns=None, person=None)
+    bare = dataclasses.replace(layout, columns=None, person=None, group=None)
     names = numbers.names
     for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
         with contextlib.suppress(InputError):
@@ -180,7 +188,7 @@ class _Numbers:
 def _placed(numbers: _Numbers, layout: Layout) -> np.ndarray:
     table = numbers.table
     if numbers.path.suffix.lower() == ".npz":  # there --person names an array
-        layout = dataclasses.replace(layout, person=None)
+        layout = dataclasses.replace(layout, person=None, group=None)
     with about(numbers.path):
         if table.ndim == 2 and not numbers.chosen:
             places = chosen_columns(layout, numbers.names, table.shape[1])

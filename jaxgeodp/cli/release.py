@@ -19,6 +19,7 @@ from jaxgeodp.cli.frame import (
     say,
     shown,
 )
+from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GroupOptions
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -86,6 +87,9 @@ def release(
     degrees: DEGREES = None,
     expect_n: EXPECT_N = None,
     person: PERSON = None,
+    group: GROUP = None,
+    groups: GROUPS = None,
+    adjacency: ADJACENCY_OPTION = None,
     plot: Annotated[pathlib.Path | None, typer.Option(help="Also a picture of the value (.png).")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --plot if they exist.")] = False,
     ledger: LEDGER = None,
@@ -94,11 +98,18 @@ def release(
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
+        parted = GroupOptions(group, groups, adjacency)
+        parted.check(mechanism, layout)
         public = BallOptions(center, radius, ball)
         public.check(manifold)
         inputs = [data, *public.files, *([] if ledger is None else [ledger])]
-        check_writable(out, overwrite, inputs)
+        if parted.names:
+            parted.check_files(out, overwrite, inputs)
+        else:
+            check_writable(out, overwrite, inputs)
+        if plot is not None and parted.names:
+            raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
         if plot is not None:
             if plot.suffix.lower() != ".png":
                 raise InputError(f"--plot {plot}: must end in .png.")
@@ -108,24 +119,48 @@ def release(
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             persons = read_persons(data, layout, len(records))
-            # The number of persons is public, as that of records is.
+            numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
+            # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
             chosen, why = choice.made(public.ball(space, layout), count)
-            numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
-            way = way_of(type(chosen).__name__, delta, numerics)
-            # Room on the disk before the charge: a value that cannot be written would be lost.
-            with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
-                result = release_in(chosen, way, records, book, persons=persons, more=why)
-                write(result.to_json())
+            if parted.names:
+                done = parted.release(
+                    chosen,
+                    data,
+                    records,
+                    layout,
+                    out,
+                    overwrite=overwrite,
+                    numbers=numbers,
+                    ledger=book,
+                    delta=delta,
+                    numerics=numerics,
+                )
+            else:
+                way = way_of(type(chosen).__name__, delta, numerics)
+                # Room on the disk before the charge: a value that cannot be written would be lost.
+                with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
+                    result = release_in(
+                        chosen, way, records, book, persons=persons, adjacency=parted.adjacency, more=why
+                    )
+                    write(result.to_json())
+                done = {"": result}
         if plot is not None:
             from jaxgeodp.pictures import picture_of  # Matplotlib
 
-            write_atomically(plot, picture_of(result.record), replace=overwrite, changed=result.record["created"])
-    own = result.record["statistic"]  # TangentLaplace has another mean, which auto may take
+            record = done[""].record
+            write_atomically(plot, picture_of(record), replace=overwrite, changed=record["created"])
+    for name, result in done.items():
+        _tell(parted.files(out).get(name, out), result.record, chosen, choice, space, statistic)
+
+
+def _tell(path, record, mechanism, choice, space, statistic):
+    own = record["statistic"]  # TangentLaplace has another mean, which auto may take
     what = own if isinstance(own, str) and own.startswith("mean of") else statistic
-    whose = "" if persons is None else " persons"
+    whose = " persons" if record.get("unit") == "person" else ""
+    places = " places" if "count" in record else ""
     say(
-        f"Wrote {shown(out)}: {what} by {type(chosen).__name__} on {space}, {choice.parameter} = "
-        f"{choice.strength!r}, n = {count}{whose}, sensitivity {result.record['sensitivity']['value']:.4g}, scale "
-        f"{result.record['scale']:.4g}."
+        f"Wrote {shown(path)}: {what} by {type(mechanism).__name__} on {space}, {choice.parameter} = "
+        f"{choice.strength!r}, n = {record['n']}{whose}{places}, sensitivity {record['sensitivity']['value']:.4g}, "
+        f"scale {record['scale']:.4g}."
     )

@@ -9,7 +9,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
-from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.manifolds.described import plain_number, to_lists
 
 
@@ -34,7 +34,6 @@ class CurveBall(Domain):
             raise InputError(f"{owner}: data must be real numbers, got {kind_of_data(data)}.")
         if data.ndim != 3:
             raise InputError(f"{owner}: data must have shape (n, J, m), got {data.shape}.")
-        record_count(data.shape[0])
         if self.curves not in (None, data.shape[1]) or data.shape[1] == 0:
             raise InputError(f"{owner}: is for J={self.curves} curves, got data of shape {data.shape}.")
         if self.template is not None and data.shape[2] != self.template.shape[1]:

@@ -22,7 +22,7 @@ class Domain(abc.ABC):
             data: anything array-like.
 
         Raises:
-            ValueError: another shape or kind of data, or fewer than two records.
+            ValueError: another shape or kind of data.
         """
 
     @abc.abstractmethod

@@ -6,19 +6,16 @@ theorem for neighbours in one record is one for neighbours in one person (docs/m
 
 import functools
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.labels import Labels, label_keys
 
-#: One for each record, numbers or words.
-Labels = Sequence[Any] | np.ndarray
 # Steps of steepest descent, for all persons at once: a public number.
 _STEPS = 100
 # Numbers that a block of records holds.
@@ -34,32 +31,12 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
         n: number of records.
 
     Raises:
-        ValueError: not one label a record, or fewer than two persons.
+        ValueError: not one label a record.
     """
-    if isinstance(persons, np.ma.MaskedArray):
-        hidden = np.ma.getmaskarray(persons)
-        persons = np.array(persons, object)
-        persons[hidden] = None
-    shape = getattr(persons, "shape", (len(persons),) if isinstance(persons, Sequence) else ())
-    if shape != (n,):
-        raise InputError(f"{owner}: persons must hold one label for each of the {n} records.")
-    # One by one: what a label is must decide neither how much memory is needed nor whether there is an answer.
     numbers: dict[Any, int] = {}
-    places = np.fromiter((numbers.setdefault(_key(label), len(numbers)) for label in persons), np.int64, n)
-    if len(numbers) < 2:
-        raise InputError(f"{owner}: needs at least 2 persons, got {len(numbers)}.")
+    keys = label_keys(owner, "persons", persons, n)
+    places = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, n)
     return places, len(numbers)
-
-
-def _key(label):
-    """What equal labels share; all that are missing share None."""
-    try:
-        if label is None or type(label).__name__ in ("NAType", "NaTType") or not label == label:
-            return None
-        hash(label)
-        return label
-    except Exception:  # a label that cannot be compared is one of those that are missing
-        return None
 
 
 @functools.partial(jax.jit, static_argnames="count")

@@ -9,7 +9,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
-from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.manifolds.described import to_lists
 
 
@@ -33,7 +33,6 @@ class PointBox(Domain):
                 f"{owner}: data must be real numbers of shape (n, {len(self.template)}, 3), got {kind_of_data(data)} "
                 f"of shape {data.shape}."
             )
-        record_count(len(data))
         return jnp.asarray(data, jnp.result_type(data.dtype, float))
 
     def of_persons(self, owner, shape, count):

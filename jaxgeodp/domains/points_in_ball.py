@@ -32,6 +32,8 @@ class PointsInBall(Domain):
         """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
         manifold = self.ball.manifold
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        if data.shape == (0,):
+            data = data.reshape(0, *self.shape)
         if self.shape == manifold.shape:
             data = manifold.as_points(data)
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")

@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
-    """Data as an inexact array (n, \\*shape), n >= 2.
+    """Data as an inexact array (n, \\*shape).
 
     Args:
         owner: whom a refusal names.
@@ -22,14 +22,13 @@ def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where:
         where: for messages, such as "on Sphere(2)".
 
     Raises:
-        ValueError: another shape or kind of data, or fewer than two records.
+        ValueError: another shape or kind of data.
     """
     if not is_numeric(data.dtype, "fiuc" if kind == "complex" else "fiu"):
         raise InputError(f"{owner}: data must be {kind} numbers, got {kind_of_data(data)}.")
     if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)])
         raise InputError(f"{owner}: data must have shape ({expected}) {where}, got {data.shape}.")
-    record_count(data.shape[0])
     data = jnp.asarray(data)
     return data.astype(jnp.result_type(data.dtype, complex if kind == "complex" else float))
 

@@ -60,7 +60,9 @@ def _next(exact, power, outwards):
         return value >= exact if outwards > 0 else value <= exact
 
     with decimal.localcontext(prec=40):
-        number = float(exact.sqrt() if power == 2 else exact)
+        number = float(exact)
+        if power == 2:
+            number = math.sqrt(number) if isinstance(exact, Fraction) else float(exact.sqrt())
     while not fits(number):
         number = math.nextafter(number, outwards)
     while (closer := math.nextafter(number, -outwards)) >= 0 and fits(closer):

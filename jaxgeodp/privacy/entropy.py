@@ -21,3 +21,8 @@ def system_key() -> jax.Array:
     """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
     words = np.frombuffer(os.urandom(32), dtype=np.uint32)
     return jax.random.wrap_key_data(jnp.asarray(np.array(words)), impl=CHACHA20)
+
+
+def random_words(count: int) -> np.ndarray:
+    """Independent uniform integers of 64 bits from the operating system, (count,)."""
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

@@ -23,7 +23,11 @@ _LEAST = math.nextafter(0.0, 1.0)
 _MARGIN = 1e-12
 # sqrt(pi/2), rounded up.
 _ROOT_ABOVE = Decimal("1.2533141373155002512078826424056")
+#: Neighbouring data sets differ in what one of equally many records is, or one has a record more.
 ADJACENCY = "replace-one"
+ADD_REMOVE = "add-remove"
+#: What holds for neighbours of both kinds.
+EITHER = "either"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,10 +21,11 @@ from jaxgeodp.privacy.accounts import (
     total,
 )
 from jaxgeodp.privacy.clock import now
-from jaxgeodp.privacy.guarantee import KINDS, Guarantee, NotProven, kind_of
+from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, KINDS, Guarantee, NotProven, kind_of
 from jaxgeodp.privacy.ledger_file import check_pages, create, read, write
 
 _DATASET = re.compile(r"\w[\w .:/-]{0,99}")
+_ADJACENCIES = (ADJACENCY, ADD_REMOVE, EITHER)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -105,22 +106,29 @@ class Ledger:
         cost = charge_of(self.budget, guarantee)
         self._refuse_excess(guarantee, cost, read(self.path, self._left))
 
-    def charge(self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None) -> int:
+    def charge(
+        self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None, adjacency: str = ADJACENCY
+    ) -> int:
         """Take a release from the budget, now and for good; releases call this before they draw.
 
         Args:
             guarantee: of the release.
             mechanism: its name.
             time: of the charge; now by default.
+            adjacency: for which neighbouring data sets the guarantee holds: "replace-one", "add-remove" or "either".
+                Those of replace-one and of add-remove do not add up, so that a data set has releases of one of them.
 
         Returns:
             The number of the entry.
 
         Raises:
-            ValueError: not enough is left, nothing is promised, no conversion is declared, or the file is damaged.
+            ValueError: not enough is left, nothing is promised, no conversion is declared, earlier releases have
+                another adjacency, or the file is damaged.
             OSError: the system cannot write the file; nothing must be released.
         """
         cost = charge_of(self.budget, guarantee)
+        if adjacency not in _ADJACENCIES:
+            raise InputError(f"Ledger: adjacency must be one of {', '.join(_ADJACENCIES)}, got {short(adjacency)}.")
         time = now() if time is None else time
         for name, text in (("mechanism", mechanism), ("time", time)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= 200:
@@ -128,7 +136,8 @@ class Ledger:
 
         def work(connection):
             self._refuse_excess(guarantee, cost, self._left(connection))
-            row = (self.dataset, *_stored(guarantee), mechanism, time)
+            self._refuse_mixture(connection, adjacency)
+            row = (self.dataset, *_stored(guarantee, adjacency), mechanism, time)
             query = (
                 "INSERT INTO releases (dataset, kind, parameters, mechanism, time, record) VALUES (?, ?, ?, ?, ?, ?)"
             )
@@ -174,6 +183,19 @@ class Ledger:
         if _budgets(connection).get(self.dataset) != self.budget:
             raise InputError(f"{self.path} is another ledger than the one that was opened; open it again.")
         return remainder(self.budget, _spent(connection, self.dataset, self.budget))
+
+    def _refuse_mixture(self, connection, adjacency):
+        query = "SELECT DISTINCT parameters FROM releases WHERE dataset = ?"
+        other = ({_adjacency_in(stored) for (stored,) in connection.execute(query, (self.dataset,))}) - {
+            adjacency,
+            EITHER,
+        }
+        if other and adjacency != EITHER:
+            raise InputError(
+                f"{self.path}: the promises of earlier releases of data set '{self.dataset}' are for {other.pop()} "
+                f"neighbours, and one for {adjacency} neighbours does not add up with them; ask for the same, or for a "
+                "release without groups under --adjacency add-remove, which holds for both."
+            )
 
     def _refuse_excess(self, guarantee, cost, left):
         if fits(cost, left):
@@ -242,6 +264,7 @@ def _entry(budgets, number, dataset, time, mechanism, kind, stored, record):
         "time": time,
         "mechanism": mechanism,
         "guarantee": {"kind": kind, **dataclasses.asdict(guarantee)},
+        "adjacency": _adjacency_in(stored),
         "charged": parameters(type(budget), charge_of(budget, guarantee), up=True),
         "state": "charged" if record is None else "released",
         "record": record,
@@ -270,13 +293,22 @@ def _budgets(connection):
     return {dataset: _restored(kind, stored) for dataset, kind, stored in rows}
 
 
-def _stored(guarantee):
-    return kind_of(guarantee), json.dumps(dataclasses.asdict(guarantee), sort_keys=True)
+def _stored(guarantee, adjacency=ADJACENCY):
+    """Another adjacency stands beside the parameters, where programs that do not know it take it for damage."""
+    own = {} if adjacency == ADJACENCY else {"adjacency": adjacency}
+    return kind_of(guarantee), json.dumps(dataclasses.asdict(guarantee) | own, sort_keys=True)
+
+
+def _adjacency_in(stored):
+    return json.loads(stored).get("adjacency", ADJACENCY)
 
 
 def _restored(kind, stored):
     try:
-        return KINDS[kind](**json.loads(stored))
+        found = json.loads(stored)
+        if found.pop("adjacency", ADJACENCY) not in _ADJACENCIES:
+            raise ValueError("another adjacency")
+        return KINDS[kind](**found)
     except (KeyError, TypeError, ValueError):
         raise sqlite3.DatabaseError("damaged") from None
 

@@ -5,7 +5,8 @@ import hashlib
 import json
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.described import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 
 
@@ -86,73 +87,80 @@ class Release:
         write_atomically(path, self.to_json(), replace=overwrite, changed=self.record["created"])
 
 
-def make_release(
-    draw: Callable[[], np.ndarray],
-    *,
-    fallback,
-    ledger: Ledger | None,
-    guarantee: Guarantee | NotProven,
-    theorem: str,
-    mechanism: str,
-    statistic: str | dict,
-    manifold: dict,
-    ball: dict,
-    n: int,
-    sensitivity: dict,
-    scale,
-    support: dict | None,
-    sampler: dict,
-    note: str,
-    promises: dict | None = None,
-    more: dict | None = None,
-) -> Release:
-    """Charge a release to the ledger, draw it, and assemble it: the one way in which anything is released.
+@dataclasses.dataclass(frozen=True)
+class Draft:
+    """A release that nothing can refuse any more but the ledger: what is drawn, and what its record says.
+
+    Attributes:
+        draw: a value, with entropy from the operating system, and the draft whose entries are the record's: this one,
+            or one that says what an earlier part of the draw has made public. Whatever the records are, it returns.
+        fallback: released in place of a value that is not finite; an array of its shape, or a number.
+        guarantee: what is promised.
+        theorem: why it holds.
+        entries: of the record, but for its value, guarantee and circumstances; all of them public.
+        note: on floating point.
+        promises: further entries of the record's guarantee.
+        more: further entries of the record, all of them public.
+    """
+
+    draw: Callable[[], tuple[np.ndarray, "Draft"]]
+    fallback: Any
+    guarantee: Guarantee | NotProven
+    theorem: str
+    entries: dict
+    note: str
+    promises: dict | None = None
+    more: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def mechanism(self) -> str:
+        """Its name."""
+        return self.entries["mechanism"]
+
+    def record(self, value: np.ndarray, created: str) -> dict:
+        """The record of a value."""
+        what = {
+            "value": to_lists(value),
+            "guarantee": self.guarantee.record(self.theorem) | (self.promises or {}),
+        }
+        circumstances = {
+            "numerics": {"dtype": str(value.dtype), "note": self.note},
+            "library": {"name": "jaxgeodp", "version": __version__},
+            "created": created,
+        }
+        return what | self.entries | circumstances | self.more
+
+
+def make_release(draft: Draft, ledger: Ledger | None, adjacency: str = ADJACENCY) -> Release:
+    """Charge a release to the ledger, draw it, and assemble it; see `make_releases`."""
+    return make_releases([draft], ledger, draft.guarantee, adjacency)[0]
+
+
+def make_releases(
+    drafts: Sequence[Draft], ledger: Ledger | None, guarantee: Guarantee | NotProven, adjacency: str = ADJACENCY
+) -> list[Release]:
+    """Charge releases to the ledger, once for all of them, draw and assemble them: the one way of releasing anything.
 
     Whatever can be refused has been refused before, without a look at the records: an exception or a message after
     the charge would tell of them.
 
     Args:
-        draw: the value, with entropy from the operating system; all other arguments are public. Whatever the records
-            are, it returns.
-        fallback: released in place of a value that is not finite; an array of its shape, or a number.
+        drafts: at least one, of one mechanism.
         ledger: None to keep no account.
-        guarantee: what is charged.
-        theorem: why it holds.
-        note: on floating point.
-        promises: further entries of the record's guarantee.
-        more: further entries of the record.
+        guarantee: what all promise together; it is charged.
+        adjacency: for which neighbours it holds; see `Ledger.charge`.
 
     Raises:
-        ValueError: the record cannot be written, or the ledger refuses the charge; nothing has been drawn then.
-        OSError: the ledger cannot be written; nothing has been drawn, or the release is lost.
+        ValueError: a record cannot be written, or the ledger refuses the charge; nothing has been drawn then.
+        OSError: the ledger cannot be written; nothing has been drawn, or the releases are lost.
     """
+    mechanism = drafts[0].mechanism
     if not isinstance(ledger, Ledger | None):
         raise InputError(f"{mechanism}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
     created = now()  # before the draw, whose duration may depend on the data
-
-    def recorded(value):
-        own = {
-            "value": to_lists(value),
-            "guarantee": guarantee.record(theorem) | (promises or {}),
-            "mechanism": mechanism,
-            "statistic": statistic,
-            "manifold": manifold,
-            "ball": ball,
-            "n": n,
-            "sensitivity": sensitivity,
-            "scale": scale,
-            "support": support,
-            "sampler": sampler,
-            "numerics": {"dtype": str(value.dtype), "note": note},
-            "library": {"name": "jaxgeodp", "version": __version__},
-            "created": created,
-        }
-        if taken := own.keys() & (more or {}).keys():
-            raise InputError(f"{mechanism}: more must not replace {', '.join(sorted(taken))} of the record.")
-        return own | (more or {})
-
     try:
-        record_digest(recorded(np.asarray(fallback)))
+        for draft in drafts:
+            record_digest(draft.record(np.asarray(draft.fallback), created))
     except InputError:
         raise
     except (TypeError, ValueError) as error:
@@ -160,18 +168,27 @@ def make_release(
             f"{mechanism}: its record cannot be written as JSON ({error}); let the fields of manifold, statistic and "
             "mechanism be finite numbers, words or lists of them."
         ) from None
-    entry = None if ledger is None else ledger.charge(guarantee, mechanism, created)
-    value = draw()
-    value = np.where(np.all(np.isfinite(value)), value, np.asarray(fallback, value.dtype))
-    record = recorded(value)
+    entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency)
+    releases = []
+    for draft in drafts:
+        value, drawn = draft.draw()
+        value = np.where(np.all(np.isfinite(value)), value, np.asarray(draft.fallback, value.dtype))
+        releases.append(Release(value, drawn.record(value, created)))
     if ledger is not None and entry is not None:
-        ledger.settle(entry, record_digest(record))
-    return Release(value, record)
+        ledger.settle(entry, digest_of([release.record for release in releases]))
+    return releases
 
 
 def idealized(timing: str) -> str:
     """The note of a release whose theorem is about exact arithmetic; ``timing`` says what the running time tells."""
     return f"the guarantee is for exact arithmetic; {NOTE}; {timing}"
+
+
+def digest_of(records: Sequence[dict]) -> str:
+    """What a ledger keeps of records that were charged together: of one its `record_digest`, of several the SHA-256 of
+    theirs, one after the other."""
+    digests = [record_digest(record) for record in records]
+    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def record_digest(record: dict) -> str:

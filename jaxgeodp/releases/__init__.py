@@ -1,10 +1,12 @@
 """A release is a domain, a law and a way: where records lie, what is drawn, and how.
 
-`mechanism` walks from data to a record; `law` is what a new mechanism writes, with `density` and `vector` as kinds of
+`mechanism` walks from data to a record by `drafts`, `add_remove` hides how many records there are, and `groups` makes a
+release of each of several; `law` is what a new mechanism writes, with `density` and `vector` as kinds of
 laws and `noise`; `ways` holds how a law is released.
 """
 
+from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.law import Law, PointLaw, Terms
 from jaxgeodp.releases.mechanism import Mechanism, release_in
 
-__all__ = ["Law", "Mechanism", "PointLaw", "Terms", "release_in"]
+__all__ = ["Law", "Mechanism", "PointLaw", "Terms", "release_groups", "release_in"]

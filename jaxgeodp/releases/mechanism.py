@@ -1,26 +1,26 @@
 """What all mechanisms share: a public domain, a public law for n records, private release, reproducible simulation."""
 
 import abc
+import contextlib
 import dataclasses
-from collections.abc import Callable
 from typing import Any, final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.persons import Labels, person_places
-from jaxgeodp.domains.records import host_array
-from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.domains.labels import Labels
+from jaxgeodp.domains.persons import person_places
 from jaxgeodp.privacy.clock import work_begins
-from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.add_remove import hidden_count
+from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_records
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way, way_of
 
@@ -66,6 +66,7 @@ class Mechanism(abc.ABC):
         delta: float = 0.0,
         numerics: str = "idealized",
         persons: Labels | None = None,
+        adjacency: str = ADJACENCY,
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
@@ -85,13 +86,19 @@ class Mechanism(abc.ABC):
             persons: (n,), a label of the person for each record, numbers or words: what is protected then is all that
                 one person contributes. Each person's records become one, their Frechet mean, and the release is of
                 these N (docs/mathematics.md, section 14). N and the size of the data are public.
+            adjacency: "replace-one", for which the number of records is public; or "add-remove", which hides it, too:
+                a tenth of the privacy parameter (of mu^2) buys a count with noise, n of the record is a number of
+                places that follows from it, and a few records are left out at random
+                (docs/mathematics.md, section 15). Then there may be any number of records. What is promised holds
+                for "replace-one", too. The running time still depends on the number.
 
         Raises:
             ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
                 releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
                 about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
-        return release_in(self, way_of(type(self).__name__, delta, numerics), data, ledger, persons=persons)
+        way = way_of(type(self).__name__, delta, numerics)
+        return release_in(self, way, data, ledger, persons=persons, adjacency=adjacency)
 
     @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
@@ -134,56 +141,67 @@ def release_in(
     ledger: Ledger | None = None,
     *,
     persons: Labels | None = None,
-    finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    adjacency: str = ADJACENCY,
+    finish: Finish = np.asarray,
     more: dict | None = None,
 ) -> Release:
     """A release in any way; see `Mechanism.release`.
 
     Args:
-        mechanism, data, ledger, persons: see there.
+        mechanism, data, ledger, persons, adjacency: see there.
         way: see `releases.ways`.
         finish: a post-processing of the value, which then is the value; it fails for no value.
         more: further entries of the record, all of them public.
     """
     name = type(mechanism).__name__
+    if adjacency not in (ADJACENCY, ADD_REMOVE):
+        raise InputError(f"{name}: adjacency must be '{ADJACENCY}' or '{ADD_REMOVE}', got {adjacency!r}.")
+    more, whose = more or {}, adjacency
+    if persons is not None:
+        more, whose = more | {"unit": "person"}, f"{adjacency} (all of a person)"
+    wanted = Wanted(way, whose, finish, more)
+    with releasing():
+        checked_again(mechanism)
+        records = raw_records(mechanism, data)
+        record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
+        if adjacency == ADD_REMOVE:
+            hidden = hidden_count(mechanism, wanted, record)
+            return make_release(hidden.draft(_any_units(mechanism, records, persons)), ledger, EITHER)
+        n, read = _units(mechanism, records, persons)
+        return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
+
+
+@contextlib.contextmanager
+def releasing():
+    """The setting in which all releases are made: double precision, programs compiled ahead, the time of the start."""
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
-        checked_again(mechanism)
-        domain = mechanism.domain
-        records = domain.records(name, host_array(name, data))
-        records = records.astype(jnp.promote_types(records.dtype, jnp.float64))
-        n, *shape = records.shape
-        given, read, whose = like(records), lambda: records, {}
-        if persons is not None:
-            places, n = person_places(name, persons, n)
-            summaries = domain.of_persons(name, given, n)
-            given, read = jax.ShapeDtypeStruct((n, *shape), records.dtype), lambda: summaries(records, places)
-            more, whose = (more or {}) | {"unit": "person"}, {"adjacency": f"{ADJACENCY} (all of a person)"}
-        law = mechanism.law(n, tuple(shape))
-        ready = way.ready(law, given)
-        terms = ready.terms
-        return make_release(
-            lambda: finish(np.asarray(ready.draw(read()))),
-            fallback=finish(np.asarray(domain.fallback(tuple(shape)))),
-            ledger=ledger,
-            guarantee=terms.guarantee,
-            theorem=terms.theorem,
-            promises=(terms.promises or {}) | whose,
-            mechanism=name,
-            statistic=terms.statistic,
-            **domain.described(tuple(shape)),
-            n=n,
-            sensitivity={
-                "value": plain_number(terms.sensitivity),
-                "formula": terms.formula,
-                "calibration": terms.calibration,
-            },
-            scale=plain_number(ready.scale),
-            support=law.support and {"center": "as ball", "radius": law.support.radius},
-            sampler=terms.sampler,
-            note=ready.note,
-            more=(terms.more or {}) | (more or {}),
-        )
+        yield
+
+
+def _units(mechanism, records, persons):
+    """How many records are released from, and what gives them: one a person, if there are persons."""
+    if persons is None:
+        return len(records), lambda: records
+    name = type(mechanism).__name__
+    places, count = person_places(name, persons, len(records))
+    if count < 2:
+        raise InputError(f"{name}: needs at least 2 persons, got {count}.")
+    summaries = mechanism.domain.of_persons(name, like(records), count)
+    return count, lambda: summaries(records, places)
+
+
+def _any_units(mechanism, records, persons):
+    """What gives them, however many there are."""
+    records = np.asarray(records)
+    if persons is None:
+        return lambda: records
+    name = type(mechanism).__name__
+    places, count = person_places(name, persons, len(records))
+    # One more, of nobody, as there may be none.
+    padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
+    summaries = mechanism.domain.of_persons(name, like(padded), count + 1)
+    return lambda: np.asarray(summaries(padded, np.append(places, count)))[:-1]
 
 
 def checked_again(mechanism: Any) -> None:

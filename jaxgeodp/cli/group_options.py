@@ -1,0 +1,156 @@
+"""Groups of records, as the options ``--group`` and ``--groups`` name them, and the file of each group's release."""
+
+import contextlib
+import dataclasses
+import pathlib
+import re
+from typing import Annotated
+
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import check_writable, record_room
+from jaxgeodp.cli.layout import Layout
+from jaxgeodp.cli.reading import read_labels
+from jaxgeodp.files import reserved
+from jaxgeodp.privacy.clock import now
+from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.releases.mechanism import Mechanism
+
+GROUP = Annotated[
+    str | None,
+    typer.Option(help="The column that says which group each record is in: one release a group, charged once."),
+]
+GROUPS = Annotated[
+    str | None,
+    typer.Option(help="The public names of the groups, 'a,b,c'; records of others are in none."),
+]
+ADJACENCY_OPTION = Annotated[
+    str | None,
+    typer.Option(
+        "--adjacency",
+        help="What is hidden: replace-one (which record one of n is; n is public) or add-remove (also whether it is "
+        "there, and n; the default with --group).",
+    ),
+]
+_NAME = re.compile(r"\w[\w .+-]{0,60}")
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupOptions:
+    """What the options above say.
+
+    Raises:
+        ValueError: one without the other, names that cannot be names of files, or options that do not go together.
+    """
+
+    column: str | None
+    listed: str | None
+    said: str | None
+
+    def __post_init__(self):
+        if self.said not in (None, ADJACENCY, ADD_REMOVE):
+            raise InputError(f"--adjacency must be {ADJACENCY} or {ADD_REMOVE}, got '{self.said}'.")
+        if (self.column is None) != (self.listed is None):
+            raise InputError("--group names a column and --groups the public names of groups in it; give both.")
+        for name in self.names:
+            if not _NAME.fullmatch(name):
+                raise InputError(f"--groups: '{name}' must be letters, digits, spaces and .+-_, as files are named so.")
+        if len({name.casefold() for name in self.names}) < len(self.names):
+            raise InputError("--groups names a group twice, or two that differ in capitals only.")
+
+    @property
+    def names(self) -> list[str]:
+        """The groups; none without ``--group``."""
+        return [] if self.listed is None else [word.strip() for word in self.listed.split(",")]
+
+    @property
+    def adjacency(self) -> str:
+        """Of the releases."""
+        return self.said or (ADJACENCY if self.column is None else ADD_REMOVE)
+
+    def check(self, mechanism: str, layout: Layout) -> None:
+        """Refuse what contradicts a private number of records.
+
+        Raises:
+            ValueError: an option that needs that number, or persons who may be in several groups.
+        """
+        if self.column is not None and layout.person is not None:
+            raise InputError("--person and --group: a person could be in several groups; release them one by one.")
+        if self.adjacency == ADJACENCY and self.column is None:
+            return
+        what = f"--adjacency {ADD_REMOVE}" if self.column is None else "--group"
+        if layout.expect_n is not None:
+            raise InputError(f"--expect-n tells a number of records that {what} keeps private; leave it out.")
+        if mechanism == "auto":
+            raise InputError(
+                f"--mechanism auto needs the number of records, which {what} keeps private: name a mechanism, such as "
+                "the best that 'jaxgeodp plan' finds for a number that you suppose."
+            )
+
+    def files(self, out: pathlib.Path) -> dict[str, pathlib.Path]:
+        """The file of each group's record: its name stands before the suffix."""
+        return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names}
+
+    def check_files(self, out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
+        """Raise ValueError if one of the files cannot be written; see `check_writable`."""
+        for path in self.files(out).values():
+            check_writable(path, overwrite, inputs)
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        data: pathlib.Path,
+        records,
+        layout: Layout,
+        out: pathlib.Path,
+        *,
+        overwrite: bool,
+        numbers: int,
+        ledger: Ledger | None,
+        delta: float,
+        numerics: str,
+    ) -> dict:
+        """Release all groups and write their records; what `release_groups` gives.
+
+        Args:
+            mechanism, records: what is released.
+            data, layout: where the labels stand.
+            out, overwrite: see `files`.
+            numbers: in a value.
+            ledger, delta, numerics: see `release_groups`.
+        """
+        words = [as_word(label) for label in read_labels(data, layout, "group", len(records))]
+        with contextlib.ExitStack() as room:
+            write = {
+                name: room.enter_context(reserved(path, record_room(numbers), replace=overwrite, changed=now()))
+                for name, path in self.files(out).items()
+            }
+            releases = release_groups(
+                mechanism,
+                records,
+                words,
+                self.names,
+                ledger,
+                adjacency=self.adjacency,
+                delta=delta,
+                numerics=numerics,
+            )
+            for name, release in releases.items():
+                write[str(name)](release.to_json())
+        return releases
+
+
+def as_word(label) -> str | None:
+    """A label as it is written: whole numbers without a point."""
+    if label is None:
+        return None
+    if isinstance(label, bytes):
+        return label.decode("utf-8", errors="replace").strip()
+    try:
+        whole = int(label)
+        return str(whole) if whole == label else str(label)
+    except (TypeError, ValueError, OverflowError):
+        return str(label).strip()

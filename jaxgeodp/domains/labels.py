@@ -1,0 +1,46 @@
+"""Labels of records, one each: whose a record is, or which group's."""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+
+#: One for each record, numbers or words.
+Labels = Sequence[Any] | np.ndarray
+
+
+def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashable]:
+    """For each record what equal labels share; None for one that is missing.
+
+    One by one: what a label is must decide neither how much memory is needed nor whether there is an answer.
+
+    Args:
+        owner: whom a refusal names.
+        what: the argument's name.
+        labels: (n,), numbers or words.
+        n: number of records.
+
+    Raises:
+        ValueError: not one label a record.
+    """
+    if isinstance(labels, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(labels)
+        labels = np.array(labels, object)
+        labels[hidden] = None
+    shape = getattr(labels, "shape", (len(labels),) if isinstance(labels, Sequence) else ())
+    if shape != (n,):
+        raise InputError(f"{owner}: {what} must hold one label for each record.")
+    return map(label_key, labels)
+
+
+def label_key(label) -> Hashable:
+    """What equal labels share; all that are missing share None."""
+    try:
+        if label is None or type(label).__name__ in ("NAType", "NaTType") or not label == label:
+            return None
+        hash(label)
+        return label
+    except Exception:  # a label that cannot be compared is one of those that are missing
+        return None

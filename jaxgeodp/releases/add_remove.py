@@ -1,0 +1,208 @@
+"""Releases that do not tell how many records there are: neighbours have one record more, or one less.
+
+A count with noise says how many places there are; records that are more than the places are left out at random, and
+places that are left get the public centre. One record more then changes what stands in one place, so that every
+theorem for a replaced record holds (docs/mathematics.md, section 15).
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.decimals import add, float_above, float_below, square, written
+from jaxgeodp.privacy.entropy import random_words
+from jaxgeodp.privacy.grid import with_noise
+from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.release import Draft
+from jaxgeodp.releases.drafts import Lawful, Wanted, drafted
+from jaxgeodp.samplers.discrete import discrete_laplace
+
+# Of epsilon, or of mu^2, for the count.
+_SHARE = Fraction(1, 10)
+# How likely it may be that there are more places than records.
+_BEYOND = 0.05
+# Places that there are at least are sought in steps of this ratio, and at most this many.
+_STEP = 1.25
+_MOST = 2**24
+
+
+@dataclasses.dataclass(frozen=True)
+class Counting:
+    """How the number of places is made; public.
+
+    Attributes:
+        scale: of the discrete Laplace noise on the number of records.
+        below: how much is taken off, so that places are seldom more than records.
+        least: number of places that there are at least.
+    """
+
+    scale: int
+    below: int
+    least: int
+
+    @property
+    def guarantee(self) -> PureDP:
+        """One record more changes the count by one."""
+        return PureDP(float_above(Fraction(1, self.scale)))
+
+    def places(self, noisy: int) -> int:
+        """How many, for a count with noise."""
+        return max(self.least, noisy - self.below)
+
+
+@dataclasses.dataclass(frozen=True)
+class HiddenCount:
+    """A mechanism whose number of records is private.
+
+    Attributes:
+        mechanism: with what the count leaves of the privacy parameter.
+        counting: see `Counting`.
+        wanted: by the call.
+        record: the shape and type of one.
+        smallest: its draft for the least number of places.
+        guarantee: of the counts and values of all such releases together.
+    """
+
+    mechanism: Lawful
+    counting: Counting
+    wanted: Wanted
+    record: jax.ShapeDtypeStruct
+    smallest: Callable[[Callable[[], Any]], Draft]
+    guarantee: Guarantee
+
+    def draft(self, read: Callable[[], np.ndarray], more: dict | None = None) -> Draft:
+        """The release of some records, (n, \\*shape) for any n.
+
+        Args:
+            read: gives the records.
+            more: further entries of the record, all of them public.
+        """
+        own = more or {}
+
+        def draw():
+            records = read()
+            noisy = int(with_noise(discrete_laplace, np.array([len(records)]), self.counting.scale)[0])
+            places = self.counting.places(noisy)
+            try:
+                draft_of = drafted(self.mechanism, places, self.record, self.wanted)
+            except InputError:  # so many places that double precision cannot tell apart what they do
+                places, draft_of = self.counting.least, self.smallest
+            drawn = draft_of(lambda: in_places(records, places, random_words(len(records))))
+            return drawn.draw()[0], self._said(drawn, noisy, own)
+
+        return dataclasses.replace(self._said(self.smallest(read), 0, own), draw=draw)
+
+    def _said(self, draft, noisy, more):
+        counting = self.counting
+        count = {
+            "value": noisy,
+            "scale": counting.scale,
+            "places": f"max({counting.least}, value - {counting.below})",
+            "sampler": "discrete Laplace noise, exact, in integers (Canonne, Kamath & Steinke 2020)",
+            "guarantee": counting.guarantee.record("one record more changes the count by 1")
+            | {"adjacency": self.wanted.adjacency},
+        }
+        return dataclasses.replace(
+            draft,
+            guarantee=self.guarantee,
+            theorem=f"{draft.theorem}; for n places, with a private count: docs/mathematics.md, Theorem O",
+            more=draft.more | {"count": count} | more,
+            note=f"{draft.note}; the running time depends on the number of records",
+        )
+
+
+def in_places(records: np.ndarray, places: int, priorities: np.ndarray) -> np.ndarray:
+    """As many records as there are places: those of least priority, in their order, and records of NaN if they are few.
+
+    A record of NaN counts as the public centre. One record more changes one place at most, but for the order.
+
+    Args:
+        records: (n, \\*shape).
+        places: their number.
+        priorities: (n,), independent of the records.
+    """
+    kept = np.sort(np.argsort(priorities, kind="stable")[:places])
+    result = np.full((places, *records.shape[1:]), np.nan, records.dtype)
+    result[: len(kept)] = records[kept]
+    return result
+
+
+def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, times: int = 1) -> HiddenCount:
+    """A release whose number of records is private, and which promises what the mechanism does.
+
+    Args:
+        mechanism: with one privacy parameter, epsilon or mu, that is proven.
+        wanted: by the call.
+        record: the shape and type of one.
+        times: how many such releases together promise that.
+
+    Raises:
+        ValueError: a mechanism without such a parameter, or one that refuses every number of records.
+    """
+    name = type(mechanism).__name__
+    parameter = next((word for word in ("epsilon", "mu") if hasattr(mechanism, word)), "")
+    strength = getattr(mechanism, parameter, None)
+    promised = {"epsilon": PureDP, "mu": GaussianDP}.get(parameter)
+    if promised is None or not isinstance(strength, float) or mechanism.guarantee != promised(strength):
+        raise InputError(
+            f"{name}: a private number of records is for mechanisms with one privacy parameter, epsilon or mu, whose "
+            "guarantee is proven for all records."
+        )
+    scale, rest = _split(parameter, _part(parameter, strength, times))
+    inner = dataclasses.replace(mechanism, **{parameter: rest})
+    least, smallest = _smallest(inner, record, wanted)
+    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least)
+    of_value = smallest(lambda: None).guarantee
+    if isinstance(of_value, NotProven):
+        raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
+    one = _together(counting.guarantee, of_value, inner.guarantee)
+    return HiddenCount(inner, counting, wanted, record, smallest, compose([one] * times))
+
+
+def _part(parameter, strength, times):
+    """The parameter of each of several releases that together have this one."""
+    if parameter == "epsilon":
+        return float_below(Fraction(written(strength)) / times)
+    return float_below(Fraction(square(written(strength))) / times, 2)
+
+
+def _split(parameter, strength):
+    """The scale of a count's noise, and what is left of the parameter."""
+    if parameter == "epsilon":
+        scale = math.ceil(1 / (_SHARE * Fraction(written(strength))))
+        return scale, float_below(add(written(strength), written(float_above(Fraction(1, scale))), -1))
+    whole = square(written(strength))
+    scale = 1
+    while Fraction(square(written(_mu(scale)))) > _SHARE * Fraction(whole):
+        scale += max(1, scale // 100)
+    return scale, float_below(add(whole, square(written(_mu(scale))), -1), 2)
+
+
+def _mu(scale):
+    return PureDP(float_above(Fraction(1, scale))).to_gdp().mu
+
+
+def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarantee:
+    """What count and value promise, for any number of places."""
+    if isinstance(value, ZeroConcentratedDP) and isinstance(idealized, GaussianDP):
+        return compose([count, idealized.to_zcdp()])  # of integers, whose scales are rounded up
+    return compose([count.to_gdp() if isinstance(value, GaussianDP) else count, value])
+
+
+def _smallest(mechanism, record, wanted):
+    """A number of records for which nothing is refused, near the least one, and what makes drafts of so many."""
+    number = 2
+    while True:
+        try:
+            return number, drafted(mechanism, number, record, wanted)
+        except InputError:
+            if number > _MOST:
+                raise
+        number = math.ceil(_STEP * number)

@@ -1,0 +1,124 @@
+"""From a mechanism and data to a release that only the ledger can still refuse."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.records import host_array
+from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.release import Draft
+from jaxgeodp.releases.law import Law
+from jaxgeodp.releases.ways import Way
+
+#: A post-processing of the value, which then is the value; it fails for no value.
+Finish = Callable[[np.ndarray], np.ndarray]
+
+
+class Lawful(Protocol):
+    """What a draft needs of a mechanism; see `Mechanism`."""
+
+    @property
+    def domain(self) -> Domain:
+        """Where records lie."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee | NotProven:
+        """What one release promises."""
+        ...
+
+    def law(self, n: int, shape: tuple[int, ...] = ()) -> Law:
+        """All that is public about a release of n records."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a call asks for, beside mechanism and data.
+
+    Attributes:
+        way: see `releases.ways`.
+        finish: see `Finish`.
+        more: further entries of the record, all of them public.
+        adjacency: of the record's guarantee, in words.
+    """
+
+    way: Way
+    adjacency: str
+    finish: Finish = np.asarray
+    more: dict = dataclasses.field(default_factory=dict)
+
+
+def raw_records(mechanism: Lawful, data) -> jax.Array:
+    """The data as an array in double precision, of which only shape and type have been looked at.
+
+    Raises:
+        ValueError: see `Domain.records`.
+    """
+    name = type(mechanism).__name__
+    records = mechanism.domain.records(name, host_array(name, data))
+    return records.astype(jnp.promote_types(records.dtype, jnp.float64))
+
+
+def drafted(
+    mechanism: Lawful, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted
+) -> Callable[[Callable[[], Any]], Draft]:
+    """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
+
+    Args:
+        mechanism: what is released.
+        n: number of records.
+        record: the shape and type of one.
+        wanted: by the call.
+
+    Raises:
+        ValueError: there is no such law, the way refuses it, or an entry of the record is given twice.
+    """
+    name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
+    law = mechanism.law(n, shape)
+    ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n, *shape), record.dtype))
+    terms = ready.terms
+    entries = {
+        "mechanism": name,
+        "statistic": terms.statistic,
+        **domain.described(shape),
+        "n": n,
+        "sensitivity": {
+            "value": plain_number(terms.sensitivity),
+            "formula": terms.formula,
+            "calibration": terms.calibration,
+        },
+        "scale": plain_number(ready.scale),
+        "support": law.support and {"center": "as ball", "radius": law.support.radius},
+        "sampler": terms.sampler,
+    }
+    more = (terms.more or {}) | wanted.more
+    if taken := more.keys() & (entries.keys() | {"value", "guarantee", "numerics", "library", "created"}):
+        raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
+
+    fallback = wanted.finish(np.asarray(domain.fallback(shape)))
+
+    def draft_of(read):
+        def draw():
+            return wanted.finish(np.asarray(ready.draw(read()))), draft
+
+        draft = Draft(
+            draw,
+            fallback=fallback,
+            guarantee=terms.guarantee,
+            theorem=terms.theorem,
+            entries=entries,
+            note=ready.note,
+            promises=(terms.promises or {}) | {"adjacency": wanted.adjacency},
+            more=more,
+        )
+        return draft
+
+    return draft_of

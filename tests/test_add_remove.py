@@ -1,0 +1,390 @@
+"""Releases that hide how many records there are, and groups: what adding, removing or moving a record may change."""
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    KNGMechanism,
+    LaplaceMechanism,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+)
+from jaxgeodp.cli.app import app
+from jaxgeodp.cli.group_options import as_word
+from jaxgeodp.privacy import ApproximateDP, GaussianDP, Ledger, PureDP, compose
+from jaxgeodp.privacy.decimals import written
+from jaxgeodp.privacy.ledger import contents
+from jaxgeodp.privacy.release import record_digest
+from jaxgeodp.releases.add_remove import Counting, hidden_count, in_places
+from jaxgeodp.releases.drafts import Wanted, raw_records
+from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.releases.ways import way_of
+from jaxgeodp.statistics import frechet_mean
+
+LINE = GeodesicBall(Euclidean(1), [0.0], 1.0)
+MECHANISM = TangentLaplace(LINE, 1.0)
+
+
+def hidden(mechanism=MECHANISM, times=1, delta=0.0, numerics="idealized"):
+    import jax
+
+    way = way_of("test", delta, numerics)
+    with jax.enable_x64(True):
+        record = jax.ShapeDtypeStruct(mechanism.ball.manifold.shape, np.float64)
+        return hidden_count(mechanism, Wanted(way, "add-remove"), record, times)
+
+
+# The law of a release, exactly ----------------------------------------------------------------------------
+
+
+def joint_log_density(release, records, values, most, count_scale=None):
+    """Log of the density of (places, value), (most, len(values)), averaged over the orders of the priorities.
+
+    All records but one are equal, so that the orders matter in which each record comes first once.
+    """
+    counting, n = release.counting, len(records)
+    scale = counting.scale if count_scale is None else count_scale
+    noise = range(-400 * scale, 400 * scale + 1)
+    mass = {z: math.exp(-abs(z) / scale) for z in noise} if scale else {0: 1.0}
+    total, places = sum(mass.values()), {}
+    for z, weight in mass.items():
+        m = counting.places(n + z)
+        places[m] = places.get(m, 0.0) + weight / total
+    orders = [np.roll(np.arange(n), shift) for shift in range(max(n, 1))]
+    result = np.full((most, len(values)), -np.inf)
+    for m in range(counting.least, most):
+        scale_m = release.mechanism.law(m).scale
+        chosen = np.array([in_places(np.asarray(records, float)[:, None], m, order)[:, 0] for order in orders])
+        means = np.nan_to_num(chosen).mean(axis=1)  # a record of NaN counts as the centre
+        density = np.mean(np.exp(-np.abs(values - means[:, None]) / scale_m) / (2 * scale_m), axis=0)
+        with np.errstate(divide="ignore"):
+            result[m] = np.log(places.get(m, 0.0)) + np.log(density)
+    return result
+
+
+def largest_ratio(release, fewer, more, **planted):
+    """The largest log ratio of two neighbours' laws, both ways."""
+    values, most = np.linspace(-3.0, 3.0, 61), 130
+    one, other = (joint_log_density(release, records, values, most, **planted) for records in (fewer, more))
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(one - other)
+    return np.max(difference[~np.isnan(difference)])
+
+
+NEIGHBOURS = [([-1.0] * 60, [-1.0] * 60 + [1.0]), ([1.0] * 3, [1.0] * 3 + [-1.0]), ([], [1.0])]
+
+
+def with_short_count(release):
+    """Nothing is taken off the count, so that few records make several numbers of places likely."""
+    import dataclasses
+
+    return dataclasses.replace(release, counting=dataclasses.replace(release.counting, below=0))
+
+
+@pytest.mark.parametrize("fewer, more", NEIGHBOURS)
+def test_one_record_more_changes_the_law_by_epsilon_at_most(fewer, more):
+    for release in (hidden(), with_short_count(hidden())):
+        assert largest_ratio(release, fewer, more) <= 1.0 + 1e-9
+    assert largest_ratio(with_short_count(hidden()), *NEIGHBOURS[0]) > 0.95, "the bound is nearly reached"
+
+
+def test_the_same_number_of_records_costs_no_count():
+    ratio = largest_ratio(with_short_count(hidden()), [-1.0] * 59 + [1.0], [-1.0] * 60)
+    assert 0.7 < ratio <= 0.9 + 1e-9
+
+
+def test_a_count_with_too_little_noise_is_found():
+    release = with_short_count(hidden())
+    assert release.counting.scale == 10
+    assert largest_ratio(release, *NEIGHBOURS[0], count_scale=3) > 1.1
+    assert largest_ratio(release, *NEIGHBOURS[0], count_scale=0) == np.inf, "n without noise"
+
+
+def test_groups_charged_once_under_replace_one_are_found():
+    """A record moves from one group to the other; noise and counts of the groups are independent."""
+
+    def moved(times):
+        release = with_short_count(hidden(times=times))
+        one, other = ([-1.0] * 60, [-1.0] * 60 + [1.0]), ([1.0] * 60, [1.0] * 60 + [-1.0])
+        return largest_ratio(release, *one) + largest_ratio(release, *other)
+
+    assert 0.9 < moved(times=2) <= 1.0 + 1e-9
+    assert moved(times=1) > 1.8, "planted: charged once"
+
+
+# Places ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 12), st.randoms())
+def test_one_record_more_changes_one_place_at_most(n, at, places, random):
+    at = min(at, n)
+    records, priorities = np.arange(1.0, n + 1.0)[:, None], np.array([random.random() for _ in range(n)])
+    more = np.insert(records, at, 99.0, axis=0)
+    one = in_places(records, places, priorities)[:, 0]
+    other = in_places(more, places, np.insert(priorities, at, random.random()))[:, 0]
+    assert len(one) == len(other) == places
+    one, other = (sorted(np.nan_to_num(values).tolist()) for values in (one, other))
+    gone, come = list(one), []
+    for value in other:
+        gone.remove(value) if value in gone else come.append(value)
+    assert len(gone) == len(come) <= 1
+
+
+def test_places_are_seldom_more_than_records():
+    for scale in (1, 4, 10, 100):
+        counting = hidden().counting
+        counting = Counting(scale, math.ceil(scale * math.log(10.0)), 2)
+        beyond = sum(math.exp(-abs(z) / scale) for z in range(counting.below + 1, 200 * scale))
+        total = sum(math.exp(-abs(z) / scale) for z in range(-200 * scale, 200 * scale + 1))
+        assert beyond / total < 0.05
+        assert counting.places(-(10**6)) == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(1e-4, 50.0), st.integers(1, 2))
+def test_the_parts_are_never_more_than_the_whole(strength, times):
+    from jaxgeodp.releases.add_remove import _part, _split
+
+    own = _part("epsilon", strength, times)
+    scale, rest = _split("epsilon", own)
+    assert times * (Fraction(written(rest)) + Fraction(1, scale)) <= Fraction(written(strength))
+    own = _part("mu", strength, times)
+    scale, rest = _split("mu", own)
+    together = compose([GaussianDP(rest), PureDP(math.nextafter(1 / scale, 1.0)).to_gdp()] * times)
+    assert together.mu <= strength * (1 + 1e-12)
+    assert rest > 0.9 * own
+
+
+# Releases -------------------------------------------------------------------------------------------------
+
+
+def points(n, seed=0):
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, size=(n, 1))
+
+
+def test_any_number_of_records_is_released():
+    for data in ([], points(0), points(1), points(2), points(200)):
+        record = MECHANISM.release(data, adjacency="add-remove").record
+        assert record["n"] >= 2 and record["guarantee"]["epsilon"] == 1.0
+        assert record["guarantee"]["adjacency"] == "add-remove"
+        count = record["count"]
+        assert record["n"] == max(int(count["places"][4:].split(",")[0]), count["value"] - 24)
+        assert record["sensitivity"]["value"] == pytest.approx(2.0 / record["n"])
+        assert "Theorem O" in record["guarantee"]["theorem"]
+
+
+def test_the_value_is_about_the_mean_of_the_records():
+    data = 0.5 + 0.01 * points(2000)
+    values = [MECHANISM.release(data, adjacency="add-remove").value[0] for _ in range(3)]
+    np.testing.assert_allclose(values, 0.5, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), 1.0),
+        KNGMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 2.0),
+        WrappedGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_few_places_are_never_refused(mechanism):
+    """Laws that do not exist for small n have a least number of places, found before the charge."""
+    release = mechanism.release(np.empty((0, *mechanism.ball.manifold.shape)), adjacency="add-remove")
+    assert release.value.shape == mechanism.ball.manifold.shape
+    assert release.record["guarantee"] | {"theorem": ""} == mechanism.guarantee.record("") | {"adjacency": "add-remove"}
+
+
+def test_ways_add_up():
+    assert hidden(delta=1e-6, mechanism=LaplaceMechanism(LINE, 1.0)).guarantee == ApproximateDP(1.0, 1e-6)
+    rho = hidden(WrappedGaussian(LINE, 1.0), numerics="grid").guarantee.rho
+    assert rho == pytest.approx(0.5 * (1 / 16 + WRAPPED_REST**2), abs=1e-12) and rho <= 0.5
+
+
+WRAPPED_REST = hidden(WrappedGaussian(LINE, 1.0)).mechanism.mu
+
+
+def test_persons_may_be_any_number():
+    data, whose = points(9), list("aaabbbccc")
+    record = MECHANISM.release(data, persons=whose, adjacency="add-remove").record
+    assert record["unit"] == "person" and record["guarantee"]["adjacency"] == "add-remove (all of a person)"
+    assert MECHANISM.release([], persons=[], adjacency="add-remove").record["n"] >= 2
+    assert MECHANISM.release(data, persons=["a"] * 9, adjacency="add-remove").record["n"] >= 2
+
+
+def test_each_persons_record_is_their_mean():
+    """Far more noise-free persons than places matter not: all persons are alike here."""
+    data = np.tile([[0.2], [0.6]], (500, 1))
+    record = MECHANISM.release(data, persons=np.arange(1000) // 2, adjacency="add-remove").record
+    assert abs(record["value"][0] - 0.4) < 0.1 and record["n"] < 650
+
+
+def test_calls_are_refused_before_the_charge(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", PureDP(1.0))
+    for call, words in (
+        (lambda: MECHANISM.release(points(5), ledger, adjacency="substitution"), "adjacency must be"),
+        (lambda: KNGMechanism(LINE, 1.0, calibration="paper").release(points(5), adjacency="add-remove"), "is proven"),
+        (lambda: MECHANISM.release(np.zeros((5, 2)), ledger, adjacency="add-remove"), "must have shape"),
+        (lambda: MECHANISM.release(points(5), ledger, persons=[1], adjacency="add-remove"), "one label for each"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, [], ledger), "public names"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, "ab", ledger), "public names"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a", "a"], ledger), "twice"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, [None], ledger), "words or numbers"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 4, ["a"], ledger), "labels must hold one label"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, adjacency="x"), "adjacency must be"),
+        (lambda: LaplaceMechanism(LINE, 1.0).release(points(5), numerics="grid", adjacency="add-remove"), "grid"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert ledger.account().releases == 0
+
+
+# Groups ---------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_released_each_from_its_own_records(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", PureDP(1.0))
+    data = np.concatenate([np.full((800, 1), -0.5), np.full((900, 1), 0.5), np.full((500, 1), 0.9)])
+    labels = np.array(["low"] * 800 + ["high"] * 900 + ["other"] * 500)
+    releases = release_groups(MECHANISM, data, labels, ["low", "high", "empty"], ledger)
+    assert list(releases) == ["low", "high", "empty"]
+    for name, mean, n in (("low", -0.5, 800), ("high", 0.5, 900)):
+        record = releases[name].record
+        assert abs(record["value"][0] - mean) < 0.05 and abs(record["n"] - n) < 250
+        assert record["group"] == {"name": name, "of": ["low", "high", "empty"]}
+        assert record["guarantee"]["adjacency"] == "add-remove (all groups together)"
+    (account,), (entry,) = contents(ledger.path)
+    assert account.spent == {"epsilon": 1.0} and entry["adjacency"] == "add-remove"
+    import hashlib
+
+    digests = "".join(record_digest(release.record) for release in releases.values())
+    assert entry["record"] == hashlib.sha256(digests.encode()).hexdigest()
+
+
+def test_groups_under_replace_one_have_half_each():
+    releases = release_groups(MECHANISM, points(50), [1, 2] * 25, [1, 2], adjacency="replace-one")
+    for release in releases.values():
+        assert release.record["guarantee"]["epsilon"] == 1.0
+        assert release.record["scale"] == pytest.approx(2.0 / release.record["n"] / 0.45)
+        assert release.record["count"]["scale"] == 20
+    whole = release_groups(WrappedGaussian(LINE, 1.0), points(50), [1, 2] * 25, [1, 2], adjacency="replace-one")
+    assert whole[1].record["guarantee"]["mu"] <= 1.0
+    parts = release_groups(
+        LaplaceMechanism(LINE, 1.0), points(8), [1, 2] * 4, [1, 2], adjacency="replace-one", delta=1e-6
+    )
+    assert parts[1].record["guarantee"]["delta"] == 1e-6
+
+
+def test_a_ledger_does_not_add_what_does_not_add_up(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", PureDP(10.0))
+    MECHANISM.release(points(20), ledger, adjacency="add-remove")  # holds for both
+    release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], ledger)
+    with pytest.raises(ValueError, match="does not add up"):
+        MECHANISM.release(points(20), ledger)
+    MECHANISM.release(points(20), ledger, adjacency="add-remove")
+    release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], ledger, adjacency="replace-one")
+    assert ledger.account().releases == 4
+    other = Ledger(tmp_path / "budget.db", PureDP(10.0), "other")
+    MECHANISM.release(points(20), other)
+    with pytest.raises(ValueError, match="does not add up"):
+        release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], other)
+    with pytest.raises(ValueError, match="adjacency must be"):
+        other.charge(PureDP(0.1), "x", adjacency="neither")
+    assert other.account().releases == 1
+
+
+# Command line ---------------------------------------------------------------------------------------------
+
+
+def run(*words):
+    return CliRunner().invoke(app, list(map(str, words)))
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(1)
+    lines = [f"{x:.3f},{y:.3f},{'ab'[k % 2]},{k // 3}" for k, (x, y) in enumerate(rng.uniform(-0.3, 0.3, (90, 2)))]
+    (tmp_path / "data.csv").write_text("x,y,sort,who\n" + "\n".join(lines) + "\n")
+    return tmp_path / "data.csv"
+
+
+USUAL = (
+    "--header",
+    "--manifold",
+    "euclidean",
+    "--radius",
+    1,
+    "--epsilon",
+    1,
+    "--mechanism",
+    "tangent",
+    "--columns",
+    "x,y",
+)
+
+
+def test_release_of_groups(table, tmp_path):
+    out = tmp_path / "release.json"
+    done = run("release", table, *USUAL, "--group", "sort", "--groups", "a,b", "--out", out)
+    assert done.exit_code == 0, done.output
+    records = [json.loads((tmp_path / f"release-{name}.json").read_text()) for name in "ab"]
+    assert [record["group"]["name"] for record in records] == ["a", "b"] and not out.exists()
+    again = run("release", table, *USUAL, "--group", "sort", "--groups", "a,c", "--out", out)
+    assert again.exit_code == 2 and "exists" in again.output and not (tmp_path / "release-c.json").exists()
+
+
+def test_release_with_a_private_number(table, tmp_path):
+    done = run("release", table, *USUAL, "--adjacency", "add-remove", "--person", "who", "--out", tmp_path / "r.json")
+    assert done.exit_code == 0, done.output
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert record["unit"] == "person" and f"n = {record['n']} persons places" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (["--group", "sort"], "give both"),
+        (["--groups", "a"], "give both"),
+        (["--group", "sort", "--groups", "a,../b"], "files are named so"),
+        (["--group", "sort", "--groups", "a,A"], "differ in capitals"),
+        (["--group", "sort", "--groups", "a", "--person", "who"], "several groups"),
+        (["--group", "sort", "--groups", "a", "--expect-n", "90"], "keeps private"),
+        (["--adjacency", "add-remove", "--expect-n", "90"], "keeps private"),
+        (["--adjacency", "add-remove", "--mechanism", "auto"], "name a mechanism"),
+        (["--adjacency", "swap"], "must be replace-one or add-remove"),
+        (["--group", "size", "--groups", "a"], "no column of that name"),
+        (["--group", "sort", "--groups", "a", "--plot", "x.png"], "--plot is for one release"),
+        (["--group", "x", "--groups", "a"], "no coordinate"),
+    ],
+)
+def test_what_contradicts_is_refused(table, tmp_path, more, words):
+    done = run("release", table, *USUAL, "--out", tmp_path / "r.json", *more)
+    assert done.exit_code == 2 and words in " ".join(done.output.split()), done.output
+    assert not list(tmp_path.glob("*.json"))
+
+
+def test_labels_are_words_as_written():
+    assert [as_word(label) for label in (None, b"a", " a", 7, 7.0, 7.5, np.int64(3), math.nan, math.inf)] == [
+        *(None, "a", "a", "7", "7", "7.5", "3", "nan", "inf")
+    ]
+
+
+def test_a_record_that_is_none_counts_as_the_centre():
+    data = np.full((400, 1), 0.5)
+    data[::2] = np.nan
+    value = MECHANISM.release(data, adjacency="add-remove").value
+    assert abs(float(value[0]) - 0.25) < 0.1
+    assert raw_records(MECHANISM, data).shape == (400, 1)
+    assert frechet_mean(Euclidean(1), np.array([[0.0], [0.5]])) == 0.25
