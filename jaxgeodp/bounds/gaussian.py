@@ -16,6 +16,8 @@ _ROUNDING = 1e-8
 _ROUNDS = 24
 # Of the distances of draws on hyperbolic space, in units of 1/sqrt|curvature|.
 _LARGEST_SPREAD = 8.0
+# At a time: arrays that stay in a cache.
+_CELLS = 60_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
@@ -167,7 +169,7 @@ def _log_profile(space, lower, upper, sigma, epsilons, step):
     angles, log_shares = _angles(space, step)
     losses = np.full(epsilons.size + 1, -np.inf)
     losses[-1] = log_lost
-    for rows in np.array_split(np.arange(edges.size - 1), max(1, edges.size * angles.size // 1_000_000)):
+    for rows in np.array_split(np.arange(edges.size - 1), max(1, edges.size * angles.size // _CELLS)):
         t, width = edges[rows, None], np.diff(edges)[rows, None]
         square = space.half_square(t, angles[1:], lower, upper)
         distance = np.sqrt(2.0 * square)

@@ -74,24 +74,31 @@ def say(text) -> None:
     OUTPUT.print(text, soft_wrap=True, highlight=False)
 
 
-def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
-    """Refuse a file that cannot be written, that exists, or that is one of the inputs."""
+def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path], option: str = "--out") -> None:
+    """Refuse a file that cannot be written, that exists, or that is one of the inputs; ``option`` names it."""
     folder = out.parent
     if not folder.is_dir():
-        raise InputError(f"--out {out}: the folder {folder} does not exist; create it first.")
+        raise InputError(f"{option} {out}: the folder {folder} does not exist; create it first.")
     if out.is_dir():
-        raise InputError(f"--out {out} is a folder; name a file.")
+        raise InputError(f"{option} {out} is a folder; name a file.")
     if out.exists() and not out.is_file():
-        raise InputError(f"--out {out} is no regular file; name another.")
+        raise InputError(f"{option} {out} is no regular file; name another.")
     names = {name for path in inputs for name in (path, os.path.realpath(path))}
     own = [pathlib.Path(f"{name}{suffix}") for name in names for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
     if any(_same(out, path) for path in own):
-        raise InputError(f"--out {out} is an input of this call; name another file.")
+        raise InputError(f"{option} {out} is an input of this call; name another file.")
     if os.path.lexists(out) and not overwrite:
         # Perhaps the only trace of epsilon that has been spent.
-        raise InputError(f"--out {out} exists; name another file, or replace it with --overwrite.")
+        raise InputError(f"{option} {out} exists; name another file, or replace it with --overwrite.")
     if not os.access(folder, os.W_OK):
-        raise InputError(f"--out {out}: the folder {folder} is not writable.")
+        raise InputError(f"{option} {out}: the folder {folder} is not writable.")
+
+
+def check_picture(plot: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
+    """Refuse a file of ``--plot`` that is no .png; and see `check_writable`."""
+    if plot.suffix.lower() != ".png":
+        raise InputError(f"--plot {plot}: must end in .png.")
+    check_writable(plot, overwrite, inputs, "--plot")
 
 
 def record_room(numbers: int) -> int:

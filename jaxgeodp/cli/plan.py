@@ -1,13 +1,18 @@
 """``jaxgeodp plan``: the expected error of every mechanism, before any data are touched."""
 
+import pathlib
 from typing import Annotated
 
 import typer
 
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.ball_options import BALL, RADIUS, read_ball
+from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.names import manifold_named
-from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.mechanisms import plan_curves, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.privacy.guarantee import GaussianDP
 
@@ -23,9 +28,10 @@ def plan(
             "sphere(2) * spd(3)."
         ),
     ],
-    radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
+    radius: RADIUS = None,
+    ball: BALL = None,
     size: Annotated[
         int | None,
         typer.Option(
@@ -38,18 +44,34 @@ def plan(
         float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
     ] = 0.5,
     draws: Annotated[int, typer.Option(help="Simulated releases per mechanism.")] = 1000,
+    plot: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="Also a picture (.png): errors against the radius, n and epsilon around the given ones."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --plot if it exists.")] = False,
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
+        if (radius is None) == (ball is None):
+            raise InputError("jaxgeodp plan needs --radius or --ball, and not both.")
+        if plot is not None:
+            check_picture(plot, overwrite, [] if ball is None else [ball])
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
-            plans = plan_mechanisms(GeodesicBall(space, space.origin, radius), n, epsilon, mu, spread, draws)
+            public = GeodesicBall(space, space.origin, radius) if ball is None else read_ball(ball, space)
+            plans = plan_mechanisms(public, n, epsilon, mu, spread, draws)
+        if plot is not None:
+            from jaxgeodp.pictures import picture_of_plan  # Matplotlib
+
+            with progress_bar("Other radii, n and budgets", None) as report, quiet_libraries():
+                curves = plan_curves(public, n, epsilon, mu, spread, draws, report)
+            write_atomically(plot, picture_of_plan(curves), replace=overwrite)
     rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error", "/ radius")]
     for row in plans:
         support = "all" if row.support is None else f"{row.support:.4g}"
         error = f"{row.error:.4g} +- {2 * row.standard_error:.1g}"
         if not row.refusal:
-            share = f"{row.error / radius:.2g}" if MECHANISMS[row.name].on_manifold else "-"
+            share = f"{row.error / public.radius:.2g}" if MECHANISMS[row.name].on_manifold else "-"
             numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error, share)
             rows.append((row.mechanism, row.guarantee, *numbers))
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
@@ -69,7 +91,7 @@ def plan(
         tie = f"; within the simulation's error of it: {', '.join(equal)}" if equal else ""
         say(
             f"Smallest expected error at epsilon = {epsilon:g}: {best.mechanism}{tie} (n = {n}, {space}, "
-            f"radius {radius:g}, records up to {spread:g} radii from the centre)."
+            f"radius {public.radius:g}, records up to {spread:g} radii from the centre)."
         )
     if mu is not None:
         weaker = GaussianDP(mu).to_approximate(_DELTA)
@@ -77,3 +99,5 @@ def plan(
             f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
+    if plot is not None:
+        say(f"Wrote {shown(plot)}: the same errors for other radii, n and budgets.")

@@ -20,13 +20,13 @@ from jaxgeodp.cli.frame import OUTPUT, shown
 
 @contextlib.contextmanager
 def progress_bar(what, total):
-    """A bar on the terminal; yields what tells it the number done."""
+    """A bar on the terminal; yields what tells it the number done, and of how many where ``total`` was None."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal
     ) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda done, total=total: bar.update(task, completed=done, total=total)
 
 
 @contextlib.contextmanager

@@ -7,11 +7,11 @@ from typing import Annotated
 import jax
 import typer
 
-from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.choice import AUTO, Choice
 from jaxgeodp.cli.frame import (
     OUTPUT,
+    check_picture,
     check_writable,
     one_sentence_errors,
     quiet_libraries,
@@ -111,9 +111,7 @@ def release(
         if plot is not None and parted.names:
             raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
         if plot is not None:
-            if plot.suffix.lower() != ".png":
-                raise InputError(f"--plot {plot}: must end in .png.")
-            check_writable(plot, overwrite, [out, *inputs])
+            check_picture(plot, overwrite, [out, *inputs])
         book = opened_ledger(ledger, dataset)
         space, records = read_records(data, manifold, layout)
         # On the standard output: the error stream is closed while compiled code works.

@@ -2,6 +2,7 @@
 
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.chain import release_by_chain
+from jaxgeodp.mechanisms.curves import Curves, PlanCurves, plan_curves
 from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
 from jaxgeodp.mechanisms.kng import KNGMechanism
@@ -15,17 +16,20 @@ from jaxgeodp.releases.mechanism import Mechanism
 
 __all__ = [
     "BallMechanism",
+    "Curves",
     "EuclideanLaplace",
     "KNGMechanism",
     "LandmarkLaplace",
     "LaplaceMechanism",
     "Mechanism",
     "Plan",
+    "PlanCurves",
     "RiemannianGaussian",
     "Suggestion",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",
+    "plan_curves",
     "plan_mechanisms",
     "release_by_chain",
     "suggest_ball",

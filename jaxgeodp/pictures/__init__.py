@@ -1,6 +1,7 @@
-"""Pictures of released values, from their records alone: for Matplotlib, and to be turned by hand in a browser."""
+"""Pictures of released values, from their records alone, for Matplotlib and to be turned in a browser; and of plans."""
 
 from jaxgeodp.pictures.drawn import draw_record, picture_of
 from jaxgeodp.pictures.page import page_of
+from jaxgeodp.pictures.plan import draw_plan, picture_of_plan
 
-__all__ = ["draw_record", "page_of", "picture_of"]
+__all__ = ["draw_plan", "draw_record", "page_of", "picture_of", "picture_of_plan"]
