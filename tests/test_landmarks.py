@@ -1,12 +1,19 @@
 """Landmarks and a public template: superimposition, and landmarks that are missing; each record on its own."""
 
+import json
 import warnings
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.spatial.transform import Rotation
+from typer.testing import CliRunner
 
+from jaxgeodp import Ledger, PlanarShapes, PureDP
+from jaxgeodp.cli import app
 from jaxgeodp.domains import align_landmarks, impute_landmarks
+from jaxgeodp.pictures import page_of
+from jaxgeodp.privacy.release import Release
 
 RNG = np.random.default_rng(0)
 TEMPLATES = {2: RNG.normal(size=(5, 2)), 3: RNG.normal(size=(6, 3))}
@@ -191,3 +198,169 @@ def test_what_is_wrong_in_public_is_refused(function, template, records, words):
     with pytest.raises(ValueError) as refused:
         function(records, template)
     assert words in str(refused.value)
+
+
+# The command line ------------------------------------------------------------------------------------------
+
+SKULLS = records_like(TEMPLATES[3], 40, noise=0.02)
+WINGS = records_like(TEMPLATES[2], 40, noise=0.02)
+SPACE = ("--manifold", "euclidean", "--template", "skull.npy", "--radius", 1.0)
+PLANE = ("--manifold", "shapes", "--template", "wing.npy", "--radius", 0.3)
+SHARP = ("--mechanism", "tangent", "--epsilon", 1e9, "--overwrite", "--out", "out.json")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def released(*arguments):
+    result = run("release", *arguments, *SHARP)
+    assert result.exit_code == 0, result.output
+    return Release.load("out.json"), result
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("skull.npy", TEMPLATES[3])
+    np.save("wing.npy", TEMPLATES[2])
+    np.save("skulls.npy", SKULLS)
+    np.save("wings.npy", WINGS)
+    Ledger("book.db", PureDP(1e12))
+    return tmp_path
+
+
+def rows(table, mark=","):
+    return "\n".join(mark.join(map(repr, row)) for row in np.asarray(table).tolist())
+
+
+def written(name, records):
+    """The records in the format of a name."""
+    if name.endswith("npy"):
+        np.save(name, records if name == "data.npy" else records.reshape(len(records), -1))
+        return
+    flat = records.reshape(len(records), -1)
+    texts = {
+        "data.csv": rows(flat),
+        "data.nts": f"1 {len(flat)} {flat.shape[1]} 0 DIM=3\n{rows(flat, ' ')}",
+        "data.tps": "\n".join(f"LP3={len(one)}\n{rows(one, ' ')}" for one in records),
+    }
+    with open(name, "w") as stream:
+        stream.write(texts[name])
+
+
+@pytest.mark.parametrize("name", ["data.npy", "rows.npy", "data.csv", "data.tps", "data.nts"])
+def test_skulls_are_superimposed_and_the_template_is_the_centre(folder, name):
+    written(name, SKULLS)
+    release, _ = released(name, *SPACE)
+    expected = align_landmarks(SKULLS, TEMPLATES[3]).mean(axis=0)
+    np.testing.assert_allclose(release.as_array().reshape(6, 3), expected, rtol=0, atol=1e-6)
+    record = release.record
+    assert record["manifold"] == {"name": "Euclidean", "dim": 18} and record["n"] == 40
+    np.testing.assert_array_equal(record["ball"]["center"], TEMPLATES[3].ravel())
+    assert record["prepared"] == {
+        "by": "Procrustes superimposition to a public template",
+        "size": "the template's centroid size",
+        "template": TEMPLATES[3].tolist(),
+    }
+    assert "Procrustes superimposition" in page_of(record, "0")
+    release.plot("value.png")
+    with Image.open("value.png") as picture:
+        assert len(picture.convert("L").getcolors(256)) > 5
+
+
+def test_a_centre_or_a_ball_may_be_another_than_the_template(folder):
+    np.save("center.npy", TEMPLATES[3].ravel() + 0.25)
+    release, _ = released("skulls.npy", *SPACE, "--center", "center.npy")
+    np.testing.assert_array_equal(release.record["ball"]["center"], TEMPLATES[3].ravel() + 0.25)
+    result = run("ball", "skulls.npy", *SPACE[:4], "--n", 500, "--epsilon", 9, "--out", "ball.json")
+    assert result.exit_code == 0, result.output
+    ball = json.loads((folder / "ball.json").read_text())
+    np.testing.assert_allclose(np.reshape(ball["center"], (6, 3)), TEMPLATES[3], rtol=0, atol=0.05)
+    assert ball["made"]["prepared"]["template"] == TEMPLATES[3].tolist() and ball["radius"] < 0.5
+    release, _ = released("skulls.npy", *SPACE[:4], "--ball", "ball.json")
+    assert release.record["ball"]["radius"] == ball["radius"]
+
+
+@pytest.mark.parametrize("missing", ["center", "template"])
+def test_missing_landmarks_of_wings_make_the_centre_or_come_from_the_template(folder, missing):
+    lacking = WINGS.copy()
+    lacking[::2, 1] = np.nan
+    np.save("wings.npy", lacking)
+    release, _ = released("wings.npy", *PLANE, "--missing", missing)
+    center = np.asarray(PlanarShapes(5).from_landmarks(TEMPLATES[2]))
+    np.testing.assert_allclose(np.array(release.record["ball"]["center"]) @ [1.0, 1j], center, rtol=0, atol=1e-6)
+    meant = impute_landmarks(lacking, TEMPLATES[2]) if missing == "template" else np.where(
+        np.isnan(lacking).any(axis=(1, 2), keepdims=True), TEMPLATES[2], WINGS
+    )  # fmt: skip
+    np.save("wings.npy", meant)
+    np.testing.assert_allclose(released("wings.npy", *PLANE)[0].value, release.value, rtol=0, atol=1e-6)
+    prepared = release.record.get("prepared", {})
+    assert prepared.get("template") == (TEMPLATES[2].tolist() if missing == "template" else None)
+    assert ("missing landmarks from a public template" in prepared.get("by", "")) == (missing == "template")
+
+
+def test_complex_wings_may_miss_landmarks_too(folder):
+    lacking = WINGS.copy()
+    lacking[3, 1] = np.nan
+    value = []
+    for data in (lacking, lacking @ [1.0, 1j]):
+        np.save("wings.npy", data)
+        value.append(released("wings.npy", *PLANE, "--missing", "template")[0].value)
+    np.testing.assert_allclose(*value, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["nothing", *BAD, *HUGE])
+def test_one_record_changes_no_word(folder, kind):
+    data = SKULLS.copy()
+    data[2] = (BAD | HUGE | {"nothing": np.copy})[kind](data[2])
+    np.save("skulls.npy", data)
+    release, result = released("skulls.npy", *SPACE, "--missing", "template")
+    assert np.isfinite(release.value).all() and result.stderr == ""
+    np.save("skulls.npy", SKULLS)
+    good, other = released("skulls.npy", *SPACE, "--missing", "template")
+    assert other.output == result.output
+    assert {**good.record, "value": 0, "created": 0} == {**release.record, "value": 0, "created": 0}
+
+
+def test_check_tells_the_custodian_which_records_miss_landmarks(folder):
+    data = SKULLS.copy()
+    data[[1, 4], 2] = np.nan
+    np.save("skulls.npy", data)
+    result = run("check", "skulls.npy", *SPACE, "--missing", "template")
+    assert result.exit_code == 0 and "2 records miss landmarks" in result.output and "2, 5" in result.output
+    assert "0 of 40 records lie outside" in result.output and "no points" not in result.output
+    result = run("check", "skulls.npy", *SPACE, "--overwrite")
+    assert "2 of 40 records are no points" in result.output and "from the centre" in result.output
+
+
+REFUSED = {
+    "another number of landmarks": ("wings.npy", ("--manifold", "shapes", "--template", "skull2.npy"), "(n, 6, 2)"),
+    "rows of another length": ("rows.npy", SPACE[:4], "rows of 18 numbers"),
+    "not finite": ("skulls.npy", ("--manifold", "euclidean", "--template", "nan.npy"), "must hold finite numbers"),
+    "degenerate": ("skulls.npy", ("--manifold", "euclidean", "--template", "line.npy"), "degenerate"),
+    "many templates": ("skulls.npy", ("--manifold", "euclidean", "--template", "skulls.npy"), "of shape (k, 2) or"),
+    "no file": ("skulls.npy", ("--manifold", "euclidean", "--template", "no.npy"), "no.npy: there is no such file"),
+    "no template": ("wings.npy", ("--manifold", "shapes", "--center", "wing.npy", "--missing", "template"),
+                    "--missing template needs --template"),
+    "another word": ("skulls.npy", (*SPACE[:4], "--missing", "mean"), "--missing must be center or template"),
+    "another manifold": ("skulls.npy", ("--manifold", "rotations", "--template", "skull.npy"),
+                         "--template is for --manifold euclidean or shapes"),
+    "space for planar shapes": ("wings.npy", ("--manifold", "shapes", "--template", "skull.npy"),
+                                "landmarks in space, which need --manifold euclidean"),
+    "landmarks without a template": ("skulls.npy", ("--manifold", "euclidean"), "landmarks need --template"),
+    "an unknown manifold": ("skulls.npy", ("--manifold", "skulls", "--template", "skull.npy"), "--manifold must be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_mistake_about_the_template_is_refused_and_charges_nothing(folder, mistake):
+    np.save("skull2.npy", TEMPLATES[3][:, :2])
+    np.save("nan.npy", np.where(TEMPLATES[3] > 0, np.nan, TEMPLATES[3]))
+    np.save("line.npy", TEMPLATES[3][:, :1] * [1.0, 2.0, 3.0])
+    np.save("rows.npy", SKULLS[:, 1:].reshape(40, -1))
+    file, options, words = REFUSED[mistake]
+    result = run("release", file, *options, "--radius", 0.3, *SHARP, "--ledger", "book.db")
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2 and words in said and said.count("Error") == 1, said
+    assert not (folder / "out.json").exists() and Ledger("book.db").account().releases == 0

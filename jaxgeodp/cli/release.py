@@ -33,7 +33,8 @@ from jaxgeodp.cli.layout import (
     Layout,
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.reading import read_persons, read_records
+from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
+from jaxgeodp.cli.reading import check_manifold_name, read_persons, read_records
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
@@ -45,8 +46,8 @@ def release(
     data: Annotated[
         pathlib.Path,
         typer.Argument(
-            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), SPD "
-            "as (n,k,k) or vech rows."
+            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), "
+            "with --template also (n,k,3); SPD as (n,k,k) or vech rows."
         ),
     ],
     manifold: MANIFOLD,
@@ -58,6 +59,8 @@ def release(
     center: CENTER = None,
     radius: RADIUS = None,
     ball: BALL = None,
+    template: TEMPLATE = None,
+    missing: MISSING = "center",
     statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
     mechanism: Annotated[
         str,
@@ -95,18 +98,20 @@ def release(
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
-        public = BallOptions(center, radius, ball)
+        check_manifold_name(manifold)
+        prepare = preparation(template, missing, manifold, layout)
+        public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
         public.check(manifold)
-        inputs = [data, *public.files, *([] if ledger is None else [ledger])]
+        inputs = [data, *public.files, *(path for path in (template, ledger) if path is not None)]
         check_writable(out, overwrite, inputs)
         if plot is not None:
             if plot.suffix.lower() != ".png":
                 raise InputError(f"--plot {plot}: must end in .png.")
             check_writable(plot, overwrite, [out, *inputs])
         book = opened_ledger(ledger, dataset)
-        space, records = read_records(data, manifold, layout)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
+            space, records = read_records(data, manifold, layout, prepare)
             persons = read_persons(data, layout, len(records))
             # The number of persons is public, as that of records is.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
@@ -115,7 +120,8 @@ def release(
             way = way_of(type(chosen).__name__, delta, numerics)
             # Room on the disk before the charge: a value that cannot be written would be lost.
             with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
-                result = release_in(chosen, way, records, book, persons=persons, more=why)
+                more = why | ({} if prepare is None else prepare.described)
+                result = release_in(chosen, way, records, book, persons=persons, more=more)
                 write(result.to_json())
         if plot is not None:
             from jaxgeodp.pictures import picture_of  # Matplotlib
