@@ -125,7 +125,7 @@ def _all_imputed(records, template):
     return map_in_blocks(lambda record: _imputed(record, template), records)
 
 
-def _aligned(record, template, scale):
+def _aligned(record: jax.Array, template: jax.Array, scale: bool) -> jax.Array:
     finite = jnp.all(jnp.isfinite(record))
     everywhere = jnp.ones(len(record), bool)
     own, public = (_standard(x, everywhere) for x in (jnp.where(finite, record, template), template))
@@ -134,7 +134,7 @@ def _aligned(record, template, scale):
     return jnp.where(finite & unique & jnp.all(jnp.isfinite(aligned)), aligned, jnp.nan)
 
 
-def _imputed(record, template):
+def _imputed(record: jax.Array, template: jax.Array) -> jax.Array:
     there = ~jnp.any(jnp.isnan(record), axis=1)
     usable = jnp.all(jnp.isfinite(record) | ~there[:, None])
     own, public = (_standard(x, there) for x in (jnp.where(there[:, None] & usable, record, 0.0), template))
@@ -153,7 +153,7 @@ class _Standard(NamedTuple):
     size: jax.Array  #: the centroid size before
 
 
-def _standard(landmarks, there):
+def _standard(landmarks: jax.Array, there: jax.Array) -> _Standard:
     """The configuration in standard position by the landmarks that are there; finite for finite ones."""
     quarters = 0.25 * landmarks  # whose differences are finite
     first = quarters[jnp.argmax(there)]
@@ -166,7 +166,7 @@ def _standard(landmarks, there):
     return _Standard(centred / size, 4.0 * (first + reach * middle), 4.0 * reach * size)
 
 
-def _or_one(size):
+def _or_one(size: jax.Array) -> jax.Array:
     return jnp.where(size > 0, size, 1.0)
 
 
