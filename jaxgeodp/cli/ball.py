@@ -12,7 +12,8 @@ from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.cli.layout import ARRAY, COLUMNS, DEGREES, DELIMITER, HEADER, MANIFOLD, SIZE, TRIANGLE, Layout
-from jaxgeodp.cli.reading import read_records
+from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
+from jaxgeodp.cli.reading import check_manifold_name, read_records
 from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.described import describe, to_lists
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
@@ -25,6 +26,8 @@ def ball(
     out: Annotated[pathlib.Path, typer.Option(help="The file to write (JSON; a picture beside it).")],
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the release, or --mu.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of a release by a Gaussian mechanism.")] = None,
+    template: TEMPLATE = None,
+    missing: MISSING = "center",
     array: ARRAY = None,
     header: HEADER = False,
     delimiter: DELIMITER = ",",
@@ -43,13 +46,14 @@ def ball(
             raise InputError(f"--out {out}: must not end in .png, as the picture beside it does; name a .json file.")
         positive_integer("ball", "n", n, 2)
         for path in (out, picture):
-            check_writable(path, overwrite, [public])
-        space, records = read_records(
-            public, manifold, Layout(array, header, delimiter, columns, size, triangle, degrees)
-        )
+            check_writable(path, overwrite, [public, *([] if template is None else [template])])
+        check_manifold_name(manifold)
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees)
+        prepare = preparation(template, missing, manifold, layout)
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
+            space, records = read_records(public, manifold, layout, prepare)
             found = suggest_ball(space, records, n, epsilon, mu)
-        write_atomically(out, _document(found, n, epsilon, mu, len(records)), replace=overwrite)
+        write_atomically(out, _document(found, n, epsilon, mu, len(records), prepare), replace=overwrite)
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
     for radius, noise, bias, error in zip(found.radii, found.noise, found.bias, found.error, strict=True):
@@ -73,7 +77,7 @@ def ball(
     )
 
 
-def _document(found: Suggestion, n, epsilon, mu, count) -> str:
+def _document(found: Suggestion, n, epsilon, mu, count, prepare) -> str:
     document = {
         "manifold": describe(found.ball.manifold),
         "center": to_lists(found.ball.center),
@@ -86,7 +90,8 @@ def _document(found: Suggestion, n, epsilon, mu, count) -> str:
             "radii": found.radii.tolist(),
             "expected_error": [None if error == float("inf") else error for error in found.error.tolist()],
             "library": {"name": "jaxgeodp", "version": __version__},
-        },
+        }
+        | ({} if prepare is None else prepare.described),
     }
     return json.dumps(document, indent=2) + "\n"
 

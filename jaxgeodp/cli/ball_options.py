@@ -19,8 +19,8 @@ from jaxgeodp.manifolds.names import has_natural_origin
 CENTER = Annotated[
     str | None,
     typer.Option(
-        help="Centre of the public ball: a file with one point, or 'origin' (the default on euclidean, hyperbolic and "
-        "rotations)."
+        help="Centre of the public ball: a file with one point, or 'origin'; by default the --template, or, on "
+        "euclidean, hyperbolic and rotations, the origin."
     ),
 ]
 RADIUS = Annotated[
@@ -35,11 +35,16 @@ _LONGEST = 2**26
 
 @dataclasses.dataclass(frozen=True)
 class BallOptions:
-    """What the options above say."""
+    """What the options above say.
+
+    Args:
+        default: the centre if none is named; None for the origin, where that is natural.
+    """
 
     center: str | None
     radius: float | None
     file: pathlib.Path | None
+    default: np.ndarray | None = None
 
     def check(self, manifold_name: str) -> None:
         """Refuse what is missing or said twice, before any file is read.
@@ -54,11 +59,16 @@ class BallOptions:
             return
         if self.radius is None:
             raise InputError("give the public ball: --radius (and --center), or --ball with a file of 'jaxgeodp ball'.")
-        if self.center is None and not has_natural_origin(manifold_name):
+        if not self.has_center(manifold_name):
             raise InputError(
                 f"--center is needed on {manifold_name}, whose origin is rarely near anybody's data: name a file with "
                 "one public point ('jaxgeodp ball' makes one from public data), or say --center origin."
             )
+
+    def has_center(self, manifold_name: str) -> bool:
+        """Whether one is named, or there is one to take where none is named."""
+        named = self.center is not None or self.default is not None or self.file is not None
+        return named or has_natural_origin(manifold_name)
 
     @property
     def files(self) -> list[pathlib.Path]:
@@ -75,6 +85,8 @@ class BallOptions:
         if self.file is not None:
             return read_ball(self.file, manifold)
         assert self.radius is not None  # see `check`
+        if self.center is None and self.default is not None:
+            return GeodesicBall(manifold, self.default, self.radius)
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
 
 

@@ -22,6 +22,7 @@ from jaxgeodp.cli.layout import (
     TRIANGLE,
     Layout,
 )
+from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
 from jaxgeodp.files import write_atomically
 
 
@@ -35,6 +36,8 @@ def check(
     center: CENTER = None,
     radius: RADIUS = None,
     ball: BALL = None,
+    template: TEMPLATE = None,
+    missing: MISSING = "center",
     array: ARRAY = None,
     header: HEADER = False,
     delimiter: DELIMITER = ",",
@@ -53,16 +56,17 @@ def check(
         from jaxgeodp.cli.reading import check_manifold_name
 
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
-        public = BallOptions(center, radius, ball)
         check_manifold_name(manifold)
+        prepare = preparation(template, missing, manifold, layout)
+        public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
         report = data.with_name(f"{data.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         for path in (report, picture):
-            check_writable(path, overwrite, [data, *public.files])
+            check_writable(path, overwrite, [data, *public.files, *([] if template is None else [template])])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True):
-            text, drawn = findings(data, manifold, layout, public)
+            text, drawn = findings(data, manifold, layout, public, prepare)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:
             picture.unlink(missing_ok=True)  # of an earlier report, which this one replaces

@@ -4,6 +4,7 @@ All of it is private. Nothing here may fail for any content of a file: what cann
 """
 
 import collections
+import dataclasses
 import io
 import itertools
 import pathlib
@@ -17,10 +18,10 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BallOptions
 from jaxgeodp.cli.csv_files import content_of, lines_of, number_in, usual_width
 from jaxgeodp.cli.layout import Layout, chosen_columns
+from jaxgeodp.cli.preparing import Preparation
 from jaxgeodp.cli.reading import kind_of, read_persons, read_records, read_table
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
-from jaxgeodp.manifolds.names import has_natural_origin
 from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
 
 _SHOWN = 12
@@ -32,17 +33,24 @@ of the public ball may be chosen by it: they would tell of the records. Choose t
 """
 
 
-def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: BallOptions) -> tuple[str, bytes | None]:
+def findings(
+    path: pathlib.Path,
+    manifold_name: str,
+    layout: Layout,
+    public: BallOptions,
+    prepare: Preparation | None = None,
+) -> tuple[str, bytes | None]:
     """The report as text, and a picture (PNG) of the distances from the centre if there is one.
 
     Args:
         path, manifold_name, layout: as for `reading.read_records`.
         public: the ball; without a centre or a radius what needs them is left out.
+        prepare: how records are made ready; None to take them as they are.
 
     Raises:
         ValueError: what ``jaxgeodp release`` refuses of the file.
     """
-    space, records = read_records(path, manifold_name, layout)
+    space, records = read_records(path, manifold_name, layout, prepare)
     if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
         raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
     table = read_table(path, manifold_name, layout)
@@ -55,6 +63,8 @@ def findings(path: pathlib.Path, manifold_name: str, layout: Layout, public: Bal
         if persons is not None:
             lines += _told(_of_persons, *person_places("--person", persons, len(records)))
         lines += _told(_of_columns, table, kind)
+        if prepare is not None and prepare.impute:
+            lines += _told(_of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         lines += _told(_of_no_points, records, usable)
         lines += _told(_OF_KIND.get(kind, _nothing), records, table, layout)
@@ -91,8 +101,9 @@ def _ball(public, manifold_name, space, layout) -> GeodesicBall | None:
     """The ball, of radius 1 if none is given; None without a centre."""
     if public.file is not None:
         return public.ball(space, layout)
-    center = public.center or ("origin" if has_natural_origin(manifold_name) else None)
-    return None if center is None else BallOptions(center, public.radius or 1.0, None).ball(space, layout)
+    if not public.has_center(manifold_name):
+        return None
+    return dataclasses.replace(public, radius=public.radius or 1.0).ball(space, layout)
 
 
 def _of_the_file(path, layout) -> Iterator[str]:
@@ -155,6 +166,12 @@ def _of_columns(table, kind) -> Iterator[str]:
                 order = "lat,lon" if one == 0 else "lon,lat"
                 yield f"Columns 1 and 2 look like latitude and longitude in degrees: say --degrees {order}."
                 return
+
+
+def _of_landmarks(landmarks) -> Iterator[str]:
+    lacking = np.flatnonzero(np.isnan(landmarks).any(axis=(1, 2))) + 1
+    if len(lacking):
+        yield f"{len(lacking)} records miss landmarks, which the template stands for: records {_numbers(lacking)}."
 
 
 def _of_no_points(records, usable) -> Iterator[str]:

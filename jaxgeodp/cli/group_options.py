@@ -1,6 +1,5 @@
 """Groups of records, as the options ``--group`` and ``--groups`` name them, and the file of each group's release."""
 
-import contextlib
 import dataclasses
 import pathlib
 import re
@@ -9,15 +8,9 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import check_writable, record_room
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_labels
-from jaxgeodp.files import reserved
-from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.releases.groups import release_groups
-from jaxgeodp.releases.mechanism import Mechanism
 
 GROUP = Annotated[
     str | None,
@@ -91,56 +84,16 @@ class GroupOptions:
             )
 
     def files(self, out: pathlib.Path) -> dict[str, pathlib.Path]:
-        """The file of each group's record: its name stands before the suffix."""
-        return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names}
+        """The file of each group's record, whose name stands before the suffix; of all, without groups."""
+        return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names} or {"": out}
 
-    def check_files(self, out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path]) -> None:
-        """Raise ValueError if one of the files cannot be written; see `check_writable`."""
-        for path in self.files(out).values():
-            check_writable(path, overwrite, inputs)
+    def labels(self, data: pathlib.Path, layout: Layout, n: int) -> list[str | None]:
+        """The group of each of the n records of a file.
 
-    def release(
-        self,
-        mechanism: Mechanism,
-        data: pathlib.Path,
-        records,
-        layout: Layout,
-        out: pathlib.Path,
-        *,
-        overwrite: bool,
-        numbers: int,
-        ledger: Ledger | None,
-        delta: float,
-        numerics: str,
-    ) -> dict:
-        """Release all groups and write their records; what `release_groups` gives.
-
-        Args:
-            mechanism, records: what is released.
-            data, layout: where the labels stand.
-            out, overwrite: see `files`.
-            numbers: in a value.
-            ledger, delta, numerics: see `release_groups`.
+        Raises:
+            ValueError: see `read_labels`.
         """
-        words = [as_word(label) for label in read_labels(data, layout, "group", len(records))]
-        with contextlib.ExitStack() as room:
-            write = {
-                name: room.enter_context(reserved(path, record_room(numbers), replace=overwrite, changed=now()))
-                for name, path in self.files(out).items()
-            }
-            releases = release_groups(
-                mechanism,
-                records,
-                words,
-                self.names,
-                ledger,
-                adjacency=self.adjacency,
-                delta=delta,
-                numerics=numerics,
-            )
-            for name, release in releases.items():
-                write[str(name)](release.to_json())
-        return releases
+        return [as_word(label) for label in read_labels(data, layout, "group", n)]
 
 
 def as_word(label) -> str | None:

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -27,7 +28,12 @@ from jaxgeodp.manifolds.tables import from_upper_triangles
 _SUFFIXES = (".npy", ".npz", ".csv", ".parquet", ".tps", ".nts")
 
 
-def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tuple[Manifold, np.ndarray]:
+def read_records(
+    path: pathlib.Path,
+    manifold_name: str,
+    layout: Layout,
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None,
+) -> tuple[Manifold, np.ndarray]:
     """The manifold and the records (n, \\*shape) of a data file, as float64 or complex128.
 
     Args:
@@ -35,6 +41,7 @@ def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tupl
         manifold_name: a name of `manifolds.names.MANIFOLDS`, with sizes or without, or a product, whose records are
             its flat rows; `manifolds.tables` says which shapes the others have.
         layout: how the numbers of the file are records.
+        prepare: what the rows of the table become, each on its own, before they are points.
 
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
@@ -54,8 +61,12 @@ def read_records(path: pathlib.Path, manifold_name: str, layout: Layout) -> tupl
             f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a header without "
             "--header, blank lines at the end, or lines that are missing."
         )
+    if kind_of(manifold_name) == "euclidean" and table.ndim == 3 and prepare is None:
+        raise InputError(
+            f"{path}: holds an array of shape {table.shape}: landmarks need --template, on which they are superimposed."
+        )
     with about(path):
-        return records_in(manifold_name, table, layout.size)
+        return records_in(manifold_name, table if prepare is None else prepare(table), layout.size)
 
 
 def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | list | None:
@@ -146,6 +157,12 @@ def _one_point(manifold, numbers, layout):
                     with contextlib.suppress(InputError):
                         return points_on(manifold, candidate)[0]
     return None
+
+
+def read_template(path: pathlib.Path, layout: Layout) -> np.ndarray:
+    """The numbers of a file with one configuration of landmarks, (k, m) or (1, k, m)."""
+    table = _numbers(path, dataclasses.replace(layout, columns=None, person=None)).table
+    return table[0] if table.ndim == 3 and len(table) == 1 else table
 
 
 def check_manifold_name(name: str) -> None:

@@ -1,5 +1,6 @@
 """``jaxgeodp release``: a data file in, a private mean or median and its record out."""
 
+import contextlib
 import math
 import pathlib
 from typing import Annotated
@@ -7,6 +8,7 @@ from typing import Annotated
 import jax
 import typer
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.choice import AUTO, Choice
 from jaxgeodp.cli.frame import (
@@ -34,10 +36,12 @@ from jaxgeodp.cli.layout import (
     Layout,
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.reading import read_persons, read_records
+from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
+from jaxgeodp.cli.reading import check_manifold_name, read_persons, read_records
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
+from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import way_of
 
@@ -46,8 +50,8 @@ def release(
     data: Annotated[
         pathlib.Path,
         typer.Argument(
-            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), SPD "
-            "as (n,k,k) or vech rows."
+            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), "
+            "with --template also (n,k,3); SPD as (n,k,k) or vech rows."
         ),
     ],
     manifold: MANIFOLD,
@@ -59,6 +63,8 @@ def release(
     center: CENTER = None,
     radius: RADIUS = None,
     ball: BALL = None,
+    template: TEMPLATE = None,
+    missing: MISSING = "center",
     statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
     mechanism: Annotated[
         str,
@@ -101,55 +107,62 @@ def release(
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
         parted = GroupOptions(group, groups, adjacency)
         parted.check(mechanism, layout)
-        public = BallOptions(center, radius, ball)
+        check_manifold_name(manifold)
+        prepare = preparation(template, missing, manifold, layout)
+        public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
         public.check(manifold)
-        inputs = [data, *public.files, *([] if ledger is None else [ledger])]
-        if parted.names:
-            parted.check_files(out, overwrite, inputs)
-        else:
-            check_writable(out, overwrite, inputs)
+        inputs = [data, *public.files, *(path for path in (template, ledger) if path is not None)]
+        for path in parted.files(out).values():
+            check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
             raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
         if plot is not None:
             check_picture(plot, overwrite, [out, *inputs])
         book = opened_ledger(ledger, dataset)
-        space, records = read_records(data, manifold, layout)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
+            space, records = read_records(data, manifold, layout, prepare)
             persons = read_persons(data, layout, len(records))
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
             chosen, why = choice.made(public.ball(space, layout), count)
-            if parted.names:
-                done = parted.release(
-                    chosen,
-                    data,
-                    records,
-                    layout,
-                    out,
-                    overwrite=overwrite,
-                    numbers=numbers,
-                    ledger=book,
-                    delta=delta,
-                    numerics=numerics,
-                )
-            else:
-                way = way_of(type(chosen).__name__, delta, numerics)
+            more = why | ({} if prepare is None else prepare.described)
+            way = way_of(type(chosen).__name__, delta, numerics)
+            with contextlib.ExitStack() as room:
                 # Room on the disk before the charge: a value that cannot be written would be lost.
-                with reserved(out, record_room(numbers), replace=overwrite, changed=now()) as write:
-                    result = release_in(
-                        chosen, way, records, book, persons=persons, adjacency=parted.adjacency, more=why
+                write = {
+                    name: room.enter_context(reserved(path, record_room(numbers), replace=overwrite, changed=now()))
+                    for name, path in parted.files(out).items()
+                }
+                if parted.names:
+                    words = parted.labels(data, layout, len(records))
+                    done = release_groups(
+                        chosen,
+                        records,
+                        words,
+                        parted.names,
+                        book,
+                        adjacency=parted.adjacency,
+                        delta=delta,
+                        numerics=numerics,
+                        more=more,
                     )
-                    write(result.to_json())
-                done = {"": result}
+                else:
+                    done = {
+                        "": release_in(
+                            chosen, way, records, book, persons=persons, adjacency=parted.adjacency, more=more
+                        )
+                    }
+                for name, result in done.items():
+                    write[name](result.to_json())
         if plot is not None:
             from jaxgeodp.pictures import picture_of  # Matplotlib
 
             record = done[""].record
             write_atomically(plot, picture_of(record), replace=overwrite, changed=record["created"])
     for name, result in done.items():
-        _tell(parted.files(out).get(name, out), result.record, chosen, choice, space, statistic)
+        _tell(parted.files(out)[name], result.record, chosen, choice, space, statistic)
 
 
 def _tell(path, record, mechanism, choice, space, statistic):

@@ -1,6 +1,10 @@
-"""The public sets that records are brought into: geodesic balls, balls of curves, boxes of points."""
+"""The public sets that records are brought into: geodesic balls, balls of curves, boxes of points.
+
+And what brings landmarks there, each record on its own: superimposition on a public template.
+"""
 
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
+from jaxgeodp.domains.landmarks import align_landmarks, impute_landmarks
 
-__all__ = ["Domain", "GeodesicBall", "assumption_limit"]
+__all__ = ["Domain", "GeodesicBall", "align_landmarks", "assumption_limit", "impute_landmarks"]

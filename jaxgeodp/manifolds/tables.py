@@ -73,7 +73,8 @@ def landmarks(table):
         table = table.reshape(table.shape[0], -1, 2)
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
         raise InputError(
-            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape}."
+            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} "
+            "(in space they are vectors of Euclidean space)."
         )
     # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
     return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]

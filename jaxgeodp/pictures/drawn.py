@@ -26,9 +26,11 @@ def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
     An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
-    curves in space, numbers for other matrices and vectors; anything else as an array of colours.
+    curves in space, landmarks that were superimposed on a template, numbers for other matrices and vectors; anything
+    else as an array of colours.
     """
     name, value = record["manifold"]["name"], np.asarray(record["value"], float)
+    template = np.asarray(record.get("prepared", {}).get("template", ()), float)
     lines = lines_of(record)
     if lines is not None:
         _draw_lines(figure.add_subplot(projection="3d"), lines)
@@ -37,6 +39,9 @@ def draw_record(record: dict, figure) -> None:
     elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         axes = figure.add_subplot()
         figure.colorbar(draw_matrix(axes, value, [str(k) for k in range(1, len(value) + 1)]), ax=axes)
+    elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
+        axes = figure.add_subplot(projection="3d" if template.shape[1] == 3 else None)
+        _draw_configuration(axes, value.reshape(template.shape), template)
     elif value.ndim <= 1:
         axes = figure.add_subplot()
         axes.bar(np.arange(1, value.size + 1), np.atleast_1d(value), color="0.5")
@@ -63,6 +68,14 @@ def _draw_landmarks(axes, value, center):
     for number, point in enumerate(released, 1):
         axes.annotate(str(number), (point.real, point.imag), xytext=(4, 4), textcoords="offset points", fontsize=8)
     axes.set_title("black: released; grey: public centre", fontsize=9)
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def _draw_configuration(axes, value, template):
+    for points, color in ((template, "0.75"), (value, "black")):
+        axes.plot(*points.T, "o", color=color, markersize=4)
+    axes.set_title("black: released; grey: public template", fontsize=9)
     axes.set_aspect("equal")
     axes.axis("off")
 

@@ -63,6 +63,7 @@ def page_of(record: dict, digest: str) -> str:
     made = {
         "Mechanism": record["mechanism"],
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
+        "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
         "Public ball": _ball(record["ball"]),
         "Sensitivity": _words(record["sensitivity"]),

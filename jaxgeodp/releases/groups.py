@@ -1,6 +1,7 @@
 """One release for each of several groups of records, charged once; their sizes stay private."""
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,7 +27,8 @@ def release_groups(
     adjacency: str = ADD_REMOVE,
     delta: float = 0.0,
     numerics: str = "idealized",
-) -> dict[Hashable, Release]:
+    more: dict | None = None,
+) -> dict[Any, Release]:
     """A private release for each group of records; together they promise what the mechanism does.
 
     A record is in the group that its label names, and in none if that is no group. How many are in a group is private:
@@ -43,6 +45,7 @@ def release_groups(
         ledger: charged once, before anything is drawn.
         adjacency: "add-remove" or "replace-one"; with a ledger, that of the data set's other releases.
         delta, numerics: see `Mechanism.release`.
+        more: further entries of the records, all of them public.
 
     Returns:
         The release of each group.
@@ -65,7 +68,7 @@ def release_groups(
         times = 1 if adjacency == ADD_REMOVE or len(numbers) == 1 else 2
         if isinstance(way, FixedTime):
             way = FixedTime(way.delta / times)
-        wanted = Wanted(way, f"{adjacency} (all groups together)")
+        wanted = Wanted(way, f"{adjacency} (all groups together)", more=more or {})
         hidden = hidden_count(mechanism, wanted, jax.ShapeDtypeStruct(records.shape[1:], records.dtype), times)
         names = [group.item() if isinstance(group, np.generic) else group for group in numbers]
         drafts = [

@@ -1,0 +1,111 @@
+"""How records are made ready by public landmarks, as ``--template`` and ``--missing`` say, each record on its own."""
+
+import dataclasses
+import pathlib
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.layout import Layout
+from jaxgeodp.cli.reading import kind_of, read_template
+from jaxgeodp.domains.landmarks import align_landmarks, checked_template, impute_landmarks
+
+TEMPLATE = Annotated[
+    pathlib.Path | None,
+    typer.Option(
+        help="A file with PUBLIC landmarks (k,2) or (k,3), the centre unless --center or --ball names one. On "
+        "euclidean every record is first superimposed on them (Procrustes) and scaled to their centroid size."
+    ),
+]
+MISSING = Annotated[
+    str,
+    typer.Option(
+        help="A record that misses landmarks counts as the public center, or takes them from the --template, laid over "
+        "those that are there: center or template."
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Preparation:
+    """What these options say; public.
+
+    Args:
+        kind: "euclidean" or "shapes".
+        template: (k, m).
+        impute: whether missing landmarks are taken from it.
+    """
+
+    kind: str
+    template: np.ndarray
+    impute: bool
+
+    @property
+    def center(self) -> np.ndarray:
+        """The template as a record."""
+        return self._as_records(self.template[None])[0]
+
+    def __call__(self, table: np.ndarray) -> np.ndarray:
+        """The records of a table as they are released from; only its shape is refused.
+
+        Raises:
+            ValueError: records have other landmarks than the template.
+        """
+        landmarks = self.landmarks(table)
+        if self.impute:
+            landmarks = impute_landmarks(landmarks, self.template)
+        if self.kind == "euclidean":
+            landmarks = align_landmarks(landmarks, self.template)
+        return self._as_records(landmarks)
+
+    def landmarks(self, table: np.ndarray) -> np.ndarray:
+        """A table as landmarks (n, k, m), as they are in the file.
+
+        Raises:
+            ValueError: see `__call__`.
+        """
+        k, m = self.template.shape
+        if table.dtype.kind == "c" and table.shape[1:] == (k,) and m == 2:
+            table = np.ascontiguousarray(table).view(np.float64)
+        if table.dtype.kind == "c" or table.shape[1:] not in ((k, m), (k * m,)):
+            raise InputError(
+                f"landmarks must be those of --template, of shape (n, {k}, {m}) or rows of {k * m} numbers, got "
+                f"{table.shape}."
+            )
+        return table.reshape(-1, k, m)
+
+    @property
+    def described(self) -> dict:
+        """The entry "prepared" of a release record; nothing if records are taken as they are."""
+        by = [
+            *(["missing landmarks from a public template, laid over those that are there"] if self.impute else []),
+            *(["Procrustes superimposition to a public template"] if self.kind == "euclidean" else []),
+        ]
+        size = {"size": "the template's centroid size"} if self.kind == "euclidean" else {}
+        return {"prepared": {"by": ", then ".join(by), **size, "template": self.template.tolist()}} if by else {}
+
+    def _as_records(self, landmarks):
+        return landmarks.reshape(len(landmarks), -1) if self.kind == "euclidean" else landmarks
+
+
+def preparation(template: pathlib.Path | None, missing: str, manifold_name: str, layout: Layout) -> Preparation | None:
+    """What the options say; None without a template.
+
+    Raises:
+        ValueError: options that do not go together, or a file that holds no landmarks of use.
+    """
+    if missing not in ("center", "template"):
+        raise InputError(f"--missing must be center or template, got '{missing}'.")
+    if template is None:
+        if missing == "template":
+            raise InputError("--missing template needs --template, a file with public landmarks.")
+        return None
+    kind = kind_of(manifold_name)
+    if kind not in ("euclidean", "shapes"):
+        raise InputError(f"--template is for --manifold euclidean or shapes, got {manifold_name}.")
+    found = checked_template(f"--template {template}", read_template(template, layout))
+    if kind == "shapes" and found.shape[1] != 2:
+        raise InputError(f"--template {template}: holds landmarks in space, which need --manifold euclidean.")
+    return Preparation(kind, found, missing == "template")
