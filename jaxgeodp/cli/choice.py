@@ -10,6 +10,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with
+from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
 AUTO = "auto"
@@ -114,6 +115,14 @@ class Choice:
             raise InputError(
                 f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."
             )
+
+
+def stated_error(mechanism: BallMechanism, n: int) -> dict:
+    """What a record says of the expected error; nothing where it is not known."""
+    try:
+        return {"expected_error": expected_error(mechanism, n)._asdict()}
+    except InputError:
+        return {}
 
 
 def _on_manifold() -> dict[str, NamedMechanism]:

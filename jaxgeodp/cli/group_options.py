@@ -64,6 +64,11 @@ class GroupOptions:
         """Of the releases."""
         return self.said or (ADJACENCY if self.column is None else ADD_REMOVE)
 
+    @property
+    def hides_number(self) -> bool:
+        """Whether the number of records is private."""
+        return self.column is not None or self.adjacency == ADD_REMOVE
+
     def check(self, mechanism: str, layout: Layout) -> None:
         """Refuse what contradicts a private number of records.
 
@@ -72,7 +77,7 @@ class GroupOptions:
         """
         if self.column is not None and layout.person is not None:
             raise InputError("--person and --group: a person could be in several groups; release them one by one.")
-        if self.adjacency == ADJACENCY and self.column is None:
+        if not self.hides_number:
             return
         what = f"--adjacency {ADD_REMOVE}" if self.column is None else "--group"
         if layout.expect_n is not None:

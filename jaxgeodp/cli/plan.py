@@ -58,7 +58,7 @@ def plan(
             check_picture(plot, overwrite, [] if ball is None else [ball])
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
-            public = GeodesicBall(space, space.origin, radius) if ball is None else read_ball(ball, space)
+            public = _public_ball(space, radius, ball)
             plans = plan_mechanisms(public, n, epsilon, mu, spread, draws)
         if plot is not None:
             from jaxgeodp.pictures import picture_of_plan  # Matplotlib
@@ -101,3 +101,9 @@ def plan(
         )
     if plot is not None:
         say(f"Wrote {shown(plot)}: the same errors for other radii, n and budgets.")
+
+
+def _public_ball(space, radius, file):
+    if file is not None:
+        return read_ball(file, space)
+    return GeodesicBall(space, space.origin, radius)

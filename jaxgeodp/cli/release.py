@@ -10,7 +10,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
-from jaxgeodp.cli.choice import AUTO, Choice
+from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_picture,
@@ -128,6 +128,8 @@ def release(
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
             chosen, why = choice.made(public.ball(space, layout), count)
             more = why | ({} if prepare is None else prepare.described)
+            if not parted.hides_number:
+                more |= stated_error(chosen, count)
             way = way_of(type(chosen).__name__, delta, numerics)
             with contextlib.ExitStack() as room:
                 # Room on the disk before the charge: a value that cannot be written would be lost.

@@ -46,7 +46,15 @@ def _words(record):
             (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
         ),
         f"because: {promised.get('theorem', '')}",
+        *_how_far(record.get("expected_error")),
     )
+
+
+def _how_far(stated):
+    if stated is None:
+        return ()
+    line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
+    return (f"{line} (public numbers)",)
 
 
 def _page(record, digest):

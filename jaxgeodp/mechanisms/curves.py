@@ -106,8 +106,8 @@ def plan_curves(
 
     def plans_at(point):
         own = dataclasses.replace(ball, radius=point.radius)
-        strengths = (None if strength is None else point.factor * strength for strength in (epsilon, mu))
-        return plan_mechanisms(own, point.n, *strengths, spread, draws)
+        own_epsilon, own_mu = (None if strength is None else point.factor * strength for strength in (epsilon, mu))
+        return plan_mechanisms(own, point.n, own_epsilon, own_mu, spread, draws)
 
     def plans_or_none(point):
         try:
@@ -135,6 +135,7 @@ def plan_curves(
         return np.array(rows)
 
     strength = mu if epsilon is None else epsilon
+    assert strength is not None  # one is given, or the plan would have refused
     return PlanCurves(
         ball,
         tuple(named.values()),

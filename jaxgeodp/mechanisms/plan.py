@@ -7,20 +7,13 @@ from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named
 from jaxgeodp.releases.density import DensityLaw
-from jaxgeodp.samplers.rejection import default_block
-from jaxgeodp.statistics import frechet_mean
-
-# Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
-_REFERENCES = 64
+from jaxgeodp.releases.expected import DRAWS, SPREAD, errors_of, reference_records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,15 +47,14 @@ def plan_mechanisms(
     n: int,
     epsilon: float | None = None,
     mu: float | None = None,
-    spread: float = 0.5,
-    draws: int = 1000,
+    spread: float = SPREAD,
+    draws: int = DRAWS,
     names: Collection[str] | None = None,
     calibration: str = "tight",
 ) -> list[Plan]:
     """The expected error of every mechanism that applies, the smallest first; no data are needed.
 
-    Errors are simulated with public reference records, in random directions with a fixed seed around a point half of
-    ``spread`` times the radius away from the centre, as far as that from it: means are rarely at the centre. For values
+    Errors are simulated with public reference records (`releases.expected.reference_records`). For values
     off the manifold (Euclidean and landmark-wise baselines) distances are those of the ambient space.
 
     Args:
@@ -93,10 +85,7 @@ def plan_mechanisms(
     with jax.enable_x64(True):
         # Errors on the manifold are the same wherever the centre lies, ambient ones are not.
         balls = {True: ball.at_home, False: ball}
-        references = {
-            where: _reference_records(ball.manifold, jnp.asarray(own.center), 0.5 * spread * ball.radius)
-            for where, own in balls.items()
-        }
+        references = {where: reference_records(own, spread) for where, own in balls.items()}
 
     def planned(applicable):
         with jax.enable_x64(True):  # a thread has a setting of its own
@@ -135,7 +124,7 @@ def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
         law.check()
         if isinstance(law, DensityLaw):
             law.target.check(law)  # what a release of it refuses
-        errors = np.asarray(_errors(law, *reference, draws, entry.on_manifold))
+        errors = np.asarray(errors_of(law, *reference, draws, entry.on_manifold))
     except InputError as refusal:
         return Plan(name, called, guarantee, refusal=str(refusal))
     return Plan(
@@ -153,30 +142,3 @@ def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
 def _called(mechanism):
     flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
     return type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
-
-
-@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
-def _reference_records(manifold, origin, length):
-    """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
-    center = manifold.exp(origin, length * manifold.frame(origin)[0])
-    keys = jax.random.split(jax.random.key(0), _REFERENCES)
-
-    def record(key):
-        direction = manifold.random_tangent(key, center)
-        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
-
-    records = jax.vmap(record)(keys)
-    return records, frechet_mean(manifold, records)
-
-
-@functools.partial(jax.jit, static_argnums=(3, 4), compiler_options=COMPILED_SOON)
-def _errors(law, records, mean, draws, on_manifold):
-    """Distances of draws from the mean of records in the ball."""
-    values = law.draws(jax.random.key(1), records, mean, draws, default_block(draws)).points
-    return jax.vmap(lambda x: _distance(law.ball.manifold, mean, x, on_manifold))(values)
-
-
-def _distance(manifold, mean, x, on_manifold):
-    if on_manifold:
-        return manifold.dist(mean, x)
-    return jnp.linalg.norm((manifold.aligned(x, mean) - x).reshape(-1)).astype(real_dtype(x))

@@ -57,6 +57,7 @@ def page_of(record: dict, digest: str) -> str:
         "Statistic": _words(record["statistic"]),
         "Of": f"{record['n']} {unit}s on {name}{_parameters(record['manifold'])}",
         "Promise": promise,
+        "How far off": _how_far(record),
         "Neighbours": record["guarantee"].get("adjacency", ""),
         "Because of": record["guarantee"].get("theorem", ""),
     }
@@ -126,6 +127,17 @@ def _parameters(manifold):
 
 def _ball(ball):
     return _words({key: value for key, value in ball.items() if key != "center"}) + ", around a public centre"
+
+
+def _how_far(record):
+    stated = record.get("expected_error")
+    if stated is None:
+        return ""
+    return (
+        f"{stated['mean']:.3g} on average, and less than {stated['radius']:.3g} with probability {stated['level']:g}, "
+        "from the statistic of the records in the ball: a distance on the manifold, simulated from public numbers. What"
+        " records outside the ball would have moved is not in it."
+    )
 
 
 def _errors(errors):

@@ -6,7 +6,7 @@ import json
 import pathlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,14 @@ from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 
 
+class ExpectedError(NamedTuple):
+    """How far a released value is expected to be from the statistic of the clipped records; of public numbers alone."""
+
+    mean: float  #: distance
+    radius: float  #: of the ball around the value that holds the statistic with probability ``level``
+    level: float
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Release:
     """A private value with its record.
@@ -30,6 +38,7 @@ class Release:
 
     value: np.ndarray
     record: dict
+    _expected: Callable[[], ExpectedError] | None = dataclasses.field(default=None, repr=False)
 
     @classmethod
     def load(cls, path) -> "Release":
@@ -52,6 +61,27 @@ class Release:
     def as_array(self) -> np.ndarray:
         """A copy of the value: complex for planar shapes, else real."""
         return np.array(self.value)
+
+    @property
+    def expected_error(self) -> ExpectedError:
+        """How far the value is expected to be from the statistic of the clipped records.
+
+        Simulated for public reference records with n, ball, mechanism and privacy parameter of the release, which takes
+        a second; it is the noise, and the bias of a mean of logarithms. What clipping moved is not in it, and neither
+        is how far n people are from their population. Records that ``jaxgeodp release`` writes state it.
+
+        Raises:
+            ValueError: it is not known for such values, or a release that was loaded does not state it.
+        """
+        if "expected_error" in self.record:
+            stated = self.record["expected_error"]
+            return ExpectedError(stated["mean"], stated["radius"], stated["level"])
+        if self._expected is None:
+            raise InputError(
+                f"{self.record['mechanism']}: the expected error is not in the record; ask the release before it is "
+                "saved, or 'jaxgeodp plan' for its numbers."
+            )
+        return self._expected()
 
     def plot(self, path=None):
         """Draw the value: an outline, a globe, an ellipsoid, axes, curves or numbers.
@@ -101,6 +131,7 @@ class Draft:
         note: on floating point.
         promises: further entries of the record's guarantee.
         more: further entries of the record, all of them public.
+        expected: see `Release.expected_error`.
     """
 
     draw: Callable[[], tuple[np.ndarray, "Draft"]]
@@ -111,6 +142,7 @@ class Draft:
     note: str
     promises: dict | None = None
     more: dict = dataclasses.field(default_factory=dict)
+    expected: Callable[[], ExpectedError] | None = None
 
     @property
     def mechanism(self) -> str:
@@ -173,7 +205,7 @@ def make_releases(
     for draft in drafts:
         value, drawn = draft.draw()
         value = np.where(np.all(np.isfinite(value)), value, np.asarray(draft.fallback, value.dtype))
-        releases.append(Release(value, drawn.record(value, created)))
+        releases.append(Release(value, drawn.record(value, created), drawn.expected))
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases

@@ -1,6 +1,7 @@
 """From a mechanism and data to a release that only the ledger can still refuse."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
+from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way
 
@@ -118,6 +120,7 @@ def drafted(
             note=ready.note,
             promises=(terms.promises or {}) | {"adjacency": wanted.adjacency},
             more=more,
+            expected=functools.partial(expected_error, mechanism, n),
         )
         return draft
 

@@ -1,0 +1,102 @@
+"""How far off a release may be, from public numbers alone: draws around reference records that everybody knows."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import COMPILED_SOON
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.privacy.release import ExpectedError
+from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.samplers.rejection import default_block
+from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean, frechet_mean
+
+#: Simulated releases, and how far reference records reach, in units of the radius.
+DRAWS, SPREAD = 1000, 0.5
+# Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
+_REFERENCES = 64
+_LEVEL = 0.95
+
+
+def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax.Array]:
+    """Public records that stand for n, and their Frechet mean.
+
+    In random directions with a fixed seed around a point half of ``spread`` times the radius away from the centre, as
+    far as that from it: means are rarely at the centre.
+    """
+    return _reference_records(ball.manifold, jnp.asarray(ball.center), 0.5 * spread * ball.radius)
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _reference_records(manifold, origin, length):
+    """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
+    center = manifold.exp(origin, length * manifold.frame(origin)[0])
+    keys = jax.random.split(jax.random.key(0), _REFERENCES)
+
+    def record(key):
+        direction = manifold.random_tangent(key, center)
+        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
+
+    records = jax.vmap(record)(keys)
+    return records, frechet_mean(manifold, records)
+
+
+@functools.partial(jax.jit, static_argnums=(3, 4), compiler_options=COMPILED_SOON)
+def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, on_manifold: bool) -> jax.Array:
+    """Distances of draws from the statistic of records in the ball.
+
+    Args:
+        law: of the release.
+        records, center: reference records, and their statistic.
+        draws: how many.
+        on_manifold: whether distances are those of the manifold; else of the ambient space.
+    """
+    values = law.draws(jax.random.key(1), records, center, draws, default_block(draws)).points
+    return jax.vmap(functools.partial(_distance, law, center, on_manifold))(values)
+
+
+def _distance(law, center, on_manifold, x) -> Any:
+    manifold = law.ball.manifold
+    if on_manifold:
+        point, is_one = law.as_point(x)
+        return jnp.where(is_one, manifold.dist(center, point), jnp.nan)
+    return jnp.linalg.norm((manifold.aligned(x, center) - x).reshape(-1)).astype(real_dtype(x))
+
+
+@functools.partial(jax.jit, compiler_options=COMPILED_SOON)
+def _center(law, records):
+    return law.center(records)
+
+
+def expected_error(mechanism: Any, n: int) -> ExpectedError:
+    """How far a release of n records is expected to be from their statistic; of public numbers alone.
+
+    Noise, and the bias of a mean of logarithms, for `reference_records`; not what clipping moves, which private records
+    decide, nor how far n people are from their population.
+
+    Args:
+        mechanism: with a ball.
+        n: number of records.
+
+    Raises:
+        ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
+    """
+    ball, statistic = getattr(mechanism, "ball", None), getattr(mechanism, "statistic", FrechetMean())
+    if not isinstance(ball, GeodesicBall) or not isinstance(statistic, FrechetMean | FrechetMedian | PowerMean):
+        raise InputError(f"{type(mechanism).__name__}: the expected error is known for means and medians in a ball.")
+    with jax.enable_x64(True):
+        home = dataclasses.replace(mechanism, ball=ball.at_home)
+        law = home.law(n)
+        law.check()
+        records, mean = reference_records(home.ball, SPREAD)
+        center = mean if isinstance(statistic, FrechetMean) else _center(law, records)
+        errors = np.asarray(errors_of(law, records, center, DRAWS, True))
+    if not np.all(np.isfinite(errors)):
+        raise InputError(f"{type(mechanism).__name__}: its values are not all points of {ball.manifold}.")
+    return ExpectedError(float(errors.mean()), float(np.quantile(errors, _LEVEL)), _LEVEL)

@@ -1,0 +1,98 @@
+"""How far off a release may be, as its record says it: public numbers, and those of simulated releases."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    EmpiricalRisk,
+    Euclidean,
+    EuclideanLaplace,
+    FrechetMedian,
+    GeodesicBall,
+    KNGMechanism,
+    LaplaceMechanism,
+    Release,
+    Sphere,
+    TangentLaplace,
+    WrappedGaussian,
+)
+from jaxgeodp.cli.app import app
+from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.releases.expected import expected_error, reference_records
+
+N = 300
+CAP = GeodesicBall(Sphere(2), Sphere(2).exp(Sphere(2).origin, np.array([0.3, 0.2, 0.0])), 0.5)
+
+
+@pytest.mark.parametrize("mechanism", [TangentLaplace(CAP, 1.0), WrappedGaussian(CAP, 1.0), KNGMechanism(CAP, 1.0)])
+def test_it_is_that_of_simulated_releases(mechanism):
+    """Of n records that lie as the reference records do."""
+    with jax.enable_x64(True):
+        records, mean = reference_records(CAP, 0.5)
+        many = np.tile(records, (8, 1))
+        stated = expected_error(mechanism, len(many))
+        draws = mechanism.simulate(jax.random.key(5), many, 4000)
+        distances = np.asarray(jax.vmap(lambda x: CAP.manifold.dist(mean, x))(draws))
+    assert stated.mean == pytest.approx(distances.mean(), rel=0.08)
+    assert stated.level == 0.95
+    assert 0.93 < np.mean(distances <= stated.radius) < 0.97
+    assert np.mean(distances <= 0.8 * stated.radius) < 0.93, "planted: a smaller radius is told apart"
+
+
+def test_it_is_that_of_the_plan():
+    planned = {plan.name: plan.error for plan in plan_mechanisms(CAP, N, 1.0)}
+    assert expected_error(LaplaceMechanism(CAP, 1.0), N).mean == planned["laplace"]
+    assert expected_error(KNGMechanism(CAP, 1.0), N).mean == planned["kng"]
+
+
+def test_it_does_not_depend_on_the_records():
+    mechanism = TangentLaplace(CAP, 1.0)
+    center = np.tile(CAP.center, (N, 1))
+    releases = [mechanism.release(data) for data in (center, -center, np.full((N, 3), np.nan))]
+    assert len({release.expected_error for release in releases}) == 1
+    fewer = mechanism.release(center[: N // 4]).expected_error
+    assert fewer.mean == pytest.approx(4 * releases[0].expected_error.mean, rel=0.1)
+
+
+def test_medians_are_compared_with_medians():
+    line = GeodesicBall(Euclidean(1), [3.0], 1.0)
+    found = expected_error(KNGMechanism(line, 1.0, statistic=FrechetMedian()), N)
+    assert 0.0 < found.mean < found.radius < 1.0
+
+
+def test_what_is_not_known_is_said():
+    line = GeodesicBall(Euclidean(1), [0.0], 1.0)
+    with pytest.raises(ValueError, match="known for means"):
+        expected_error(KNGMechanism(line, 1.0, statistic=EmpiricalRisk(lambda x, y: (x - y) @ (x - y), 4.0)), N)
+    with pytest.raises(ValueError, match="not all points"):
+        expected_error(EuclideanLaplace(CAP, 1.0), N)
+
+
+def test_a_private_number_of_records_gives_the_error_of_its_places():
+    release = TangentLaplace(CAP, 1.0).release(np.tile(CAP.center, (N, 1)), adjacency="add-remove")
+    own = expected_error(TangentLaplace(CAP, 0.9), release.record["n"])
+    assert release.expected_error == own
+
+
+def test_records_of_the_command_line_state_it(tmp_path):
+    np.save(tmp_path / "data.npy", np.tile(np.eye(2), (50, 1, 1)))
+    common = f"release {tmp_path}/data.npy --manifold spd --center origin --radius 1 --epsilon 1 --mechanism tangent"
+    done = CliRunner().invoke(app, [*common.split(), "--out", f"{tmp_path}/release.json"])
+    assert done.exit_code == 0, done.output
+    release = Release.load(tmp_path / "release.json")
+    assert release.expected_error == expected_error(TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0), 50)
+    shown = CliRunner().invoke(app, ["show", f"{tmp_path}/release.json", "--html", f"{tmp_path}/page.html"])
+    assert f"95% below {release.expected_error.radius:.3g}" in " ".join(shown.output.split())
+    assert (
+        f"less than {release.expected_error.radius:.3g} with probability 0.95" in (tmp_path / "page.html").read_text()
+    )
+    record = json.loads((tmp_path / "release.json").read_text())
+    del record["expected_error"]
+    (tmp_path / "without.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match="not in the record"):
+        _ = Release.load(tmp_path / "without.json").expected_error
