@@ -319,7 +319,7 @@ def test_a_release_is_random_through_the_operating_system_alone(monkeypatch):
 @pytest.mark.parametrize("build", BUILDS)
 def test_nobody_can_seed_a_release(build):
     assert list(inspect.signature(build.release).parameters) == [
-        *("self", "data", "ledger", "delta", "numerics", "persons", "adjacency")
+        *("self", "data", "ledger", "delta", "numerics", "persons", "adjacency", "weights")
     ]
 
 

@@ -125,6 +125,18 @@ def _named(wanted, option, names):
     return wanted
 
 
+def read_weights(path: pathlib.Path) -> np.ndarray:
+    """The numbers of a file with one column, or one array of one axis; all of them public.
+
+    Raises:
+        ValueError: unreadable file, or another shape.
+    """
+    table = _numbers(path, Layout()).table
+    if table.shape not in ((len(table),), (len(table), 1)):
+        raise InputError(f"--weights {path}: must hold one number for each record, but has shape {table.shape}.")
+    return table.reshape(-1)
+
+
 def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":

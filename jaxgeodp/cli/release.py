@@ -37,7 +37,7 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
-from jaxgeodp.cli.reading import check_manifold_name, read_persons, read_records
+from jaxgeodp.cli.reading import check_manifold_name, read_persons, read_records, read_weights
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
@@ -96,6 +96,10 @@ def release(
     group: GROUP = None,
     groups: GROUPS = None,
     adjacency: ADJACENCY_OPTION = None,
+    weights: Annotated[
+        pathlib.Path | None,
+        typer.Option(help="A file with a public, positive number for each record: the mean is weighted by them."),
+    ] = None,
     plot: Annotated[pathlib.Path | None, typer.Option(help="Also a picture of the value (.png).")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --plot if they exist.")] = False,
     ledger: LEDGER = None,
@@ -111,14 +115,17 @@ def release(
         prepare = preparation(template, missing, manifold, layout)
         public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
         public.check(manifold)
-        inputs = [data, *public.files, *(path for path in (template, ledger) if path is not None)]
+        inputs = [data, *public.files, *(path for path in (template, weights, ledger) if path is not None)]
         for path in parted.files(out).values():
             check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
             raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
         if plot is not None:
             check_picture(plot, overwrite, [out, *inputs])
+        if weights is not None and parted.names:
+            raise InputError("--weights and --group: weights tell how many records there are; leave one of them out.")
         book = opened_ledger(ledger, dataset)
+        heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = read_records(data, manifold, layout, prepare)
@@ -151,11 +158,17 @@ def release(
                         more=more,
                     )
                 else:
-                    done = {
-                        "": release_in(
-                            chosen, way, records, book, persons=persons, adjacency=parted.adjacency, more=more
-                        )
-                    }
+                    result = release_in(
+                        chosen,
+                        way,
+                        records,
+                        book,
+                        persons=persons,
+                        adjacency=parted.adjacency,
+                        weights=heavy,
+                        more=more,
+                    )
+                    done = {"": result}
                 for name, result in done.items():
                     write[name](result.to_json())
         if plot is not None:

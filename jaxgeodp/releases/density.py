@@ -25,6 +25,7 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import Home, PointLaw, Terms
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
+from jaxgeodp.statistics.records import with_weights
 from jaxgeodp.statistics.statistic import Statistic
 
 #: For `Terms`.
@@ -89,7 +90,7 @@ class Target(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support"), outside=("terms",)):
+class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"), outside=("terms",)):
     """See the module docstring."""
 
     target: Target
@@ -97,6 +98,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support"), outside=
     scale: float
     support: GeodesicBall | None
     terms: Terms
+    weights: Any = None
     grid = None
 
     def check(self):
@@ -145,7 +147,8 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support"), outside=
             ball=self.ball.at_home,
             support=None if self.support is None else self.support.at_home,
         )
-        return Home(law, self.target.statistic.clip_to_home(self.ball, data), self.ball.from_home)
+        points = with_weights(self.target.statistic.clip_to_home(self.ball, data), self.weights)
+        return Home(law, points, self.ball.from_home)
 
     def center(self, points):
         """See `Target.center`; whatever the records are, a point of the ball."""

@@ -18,6 +18,7 @@ from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way
+from jaxgeodp.releases.weights import Weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -50,12 +51,14 @@ class Wanted:
         finish: see `Finish`.
         more: further entries of the record, all of them public.
         adjacency: of the record's guarantee, in words.
+        weights: of the records.
     """
 
     way: Way
     adjacency: str
     finish: Finish = np.asarray
     more: dict = dataclasses.field(default_factory=dict)
+    weights: Weights | None = None
 
 
 def raw_records(mechanism: Lawful, data) -> jax.Array:
@@ -84,7 +87,10 @@ def drafted(
         ValueError: there is no such law, the way refuses it, or an entry of the record is given twice.
     """
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
-    law = mechanism.law(n, shape)
+    weights = wanted.weights
+    number = n if weights is None else weights.count
+    law = mechanism.law(number, shape)
+    law = law if weights is None else weights.of(law)
     ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n, *shape), record.dtype))
     terms = ready.terms
     entries = {
@@ -101,7 +107,7 @@ def drafted(
         "support": law.support and {"center": "as ball", "radius": law.support.radius},
         "sampler": terms.sampler,
     }
-    more = (terms.more or {}) | wanted.more
+    more = (terms.more or {}) | ({} if weights is None else weights.described) | wanted.more
     if taken := more.keys() & (entries.keys() | {"value", "guarantee", "numerics", "library", "created"}):
         raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
 
@@ -120,7 +126,7 @@ def drafted(
             note=ready.note,
             promises=(terms.promises or {}) | {"adjacency": wanted.adjacency},
             more=more,
-            expected=functools.partial(expected_error, mechanism, n),
+            expected=functools.partial(expected_error, mechanism, number),
         )
         return draft
 

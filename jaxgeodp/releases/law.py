@@ -97,6 +97,7 @@ class PointLaw(Law):
     """A law of values near points of a ball, which replicates can share: they clip and average records themselves."""
 
     ball: GeodesicBall
+    weights: Any  #: public, of the records, (n,), with sum 1; None for equal ones
 
     @abc.abstractmethod
     def check(self) -> None:

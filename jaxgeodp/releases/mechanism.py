@@ -7,6 +7,7 @@ from typing import Any, final
 
 import jax
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
@@ -23,6 +24,7 @@ from jaxgeodp.releases.add_remove import hidden_count
 from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_records
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.ways import Way, way_of
+from jaxgeodp.releases.weights import public_weights
 
 # The attribute that marks what `checked_again` has passed.
 _CHECKED = "_checked"
@@ -67,6 +69,7 @@ class Mechanism(abc.ABC):
         numerics: str = "idealized",
         persons: Labels | None = None,
         adjacency: str = ADJACENCY,
+        weights: ArrayLike | None = None,
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
@@ -91,6 +94,10 @@ class Mechanism(abc.ABC):
                 places that follows from it, and a few records are left out at random
                 (docs/mathematics.md, section 15). Then there may be any number of records. What is promised holds
                 for "replace-one", too. The running time still depends on the number.
+            weights: (n,), positive, public: chosen without looking at what the records are, such as how many people
+                each of n regions has. The weighted Frechet mean is released, with the sensitivity for as many records
+                as the largest weight goes into the sum. Not with ``persons``, a private number of records or
+                ``numerics="grid"``.
 
         Raises:
             ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
@@ -98,7 +105,7 @@ class Mechanism(abc.ABC):
                 about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
         way = way_of(type(self).__name__, delta, numerics)
-        return release_in(self, way, data, ledger, persons=persons, adjacency=adjacency)
+        return release_in(self, way, data, ledger, persons=persons, adjacency=adjacency, weights=weights)
 
     @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
@@ -142,13 +149,14 @@ def release_in(
     *,
     persons: Labels | None = None,
     adjacency: str = ADJACENCY,
+    weights: ArrayLike | None = None,
     finish: Finish = np.asarray,
     more: dict | None = None,
 ) -> Release:
     """A release in any way; see `Mechanism.release`.
 
     Args:
-        mechanism, data, ledger, persons, adjacency: see there.
+        mechanism, data, ledger, persons, adjacency, weights: see there.
         way: see `releases.ways`.
         finish: a post-processing of the value, which then is the value; it fails for no value.
         more: further entries of the record, all of them public.
@@ -159,6 +167,10 @@ def release_in(
     more, whose = more or {}, adjacency
     if persons is not None:
         more, whose = more | {"unit": "person"}, f"{adjacency} (all of a person)"
+    if weights is not None and (persons is not None or adjacency == ADD_REMOVE):
+        raise InputError(
+            f"{name}: weights are for records whose number is public, and not for persons; leave them out."
+        )
     wanted = Wanted(way, whose, finish, more)
     with releasing():
         checked_again(mechanism)
@@ -168,6 +180,8 @@ def release_in(
             hidden = hidden_count(mechanism, wanted, record)
             return make_release(hidden.draft(_any_units(mechanism, records, persons)), ledger, EITHER)
         n, read = _units(mechanism, records, persons)
+        if weights is not None:
+            wanted = dataclasses.replace(wanted, weights=public_weights(mechanism, way, weights, n))
         return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
 
 

@@ -22,6 +22,7 @@ from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import Home, PointLaw, Ready, Terms
 from jaxgeodp.releases.noise import Noise
 from jaxgeodp.samplers.rejection import Draws
+from jaxgeodp.statistics.records import with_weights
 
 #: For `Terms`.
 TIMING = "the number of steps does not depend on the data"
@@ -65,13 +66,14 @@ def at_home(ball: GeodesicBall, data):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "on_grid")):
+class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=("terms", "on_grid")):
     """See the module docstring.
 
     Attributes:
         summary, noise: see their classes.
         ball: public.
         scale, terms: see `Law`.
+        weights: see `PointLaw`.
         on_grid: of this law, how it is released in integers; None where it is not.
     """
 
@@ -81,12 +83,13 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "o
     scale: float
     terms: Terms
     on_grid: Callable[["VectorLaw"], Callable[[jax.ShapeDtypeStruct], Ready]] | None = None
+    weights: Any = None
     support = None
 
     @property
     def grid(self):
         """See `Law`."""
-        return None if self.on_grid is None else self.on_grid(self)
+        return None if self.on_grid is None or self.weights is not None else self.on_grid(self)
 
     def check(self):
         """Nothing to refuse."""
@@ -114,6 +117,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "o
         """
         ball, points, there, _ = self.summary.carried(self.ball, records)
         law = dataclasses.replace(self, ball=ball)
+        points = with_weights(points, self.weights)
         vector, log_volume = self.summary.to_vector(ball, there(x))
         return self.noise.log_density((vector - law.location(points, law.center(points))) / self.scale) - log_volume
 
@@ -124,7 +128,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale"), outside=("terms", "o
     def at_home(self, data):
         """See `PointLaw.at_home`."""
         ball, points, _, back = self.summary.carried(self.ball, data)
-        return Home(dataclasses.replace(self, ball=ball), points, back)
+        return Home(dataclasses.replace(self, ball=ball), with_weights(points, self.weights), back)
 
     def center(self, points):
         """See `Summary.center`."""

@@ -23,6 +23,11 @@ def points_and_weights(records):
     return records, equal_weights(records)
 
 
+def with_weights(points, weights):
+    """Points with weights, if there are any."""
+    return points if weights is None else WeightedRecords(points, weights)
+
+
 def equal_weights(points):
     """1/n for each of n points."""
     return jnp.full(points.shape[:1], 1.0 / points.shape[0], real_dtype(points))

@@ -1,0 +1,66 @@
+"""Public weights of records: every theorem for n records holds with the largest weight in place of 1/n."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.releases.law import Law, PointLaw
+from jaxgeodp.releases.ways import OnGrid, Way
+from jaxgeodp.statistics import FrechetMean
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Weights:
+    """Public weights of n records.
+
+    Attributes:
+        values: (n,), with sum 1.
+        count: for how many records with equal weights the sensitivity is at least as large
+            (docs/mathematics.md, section 14).
+    """
+
+    values: np.ndarray
+    count: int
+
+    @property
+    def largest(self) -> float:
+        """The largest of them."""
+        return float(np.max(self.values))
+
+    @property
+    def described(self) -> dict:
+        """For a record."""
+        return {"weights": {"largest": self.largest, "sensitivity_of": self.count}}
+
+    def of(self, law: Law) -> Law:
+        """The law, with these weights."""
+        assert isinstance(law, PointLaw) and dataclasses.is_dataclass(law)
+        return dataclasses.replace(law, weights=self.values)
+
+
+def public_weights(mechanism: Any, way: Way, weights: Any, n: int) -> Weights:
+    """Weights, as they are checked before anything is charged.
+
+    Raises:
+        ValueError: not n positive numbers, one of which is more than half of all; or a mechanism or a way that weighs
+            records equally.
+    """
+    name = type(mechanism).__name__
+    if not isinstance(getattr(mechanism, "statistic", FrechetMean()), FrechetMean) or not hasattr(mechanism, "ball"):
+        raise InputError(f"{name}: weights are for Frechet means of points in a ball.")
+    if isinstance(way, OnGrid):
+        raise InputError(f"{name}: numerics='grid' adds integers, which all count alike; leave out weights.")
+    try:
+        values = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (n,) or not np.all(np.isfinite(values) & (values > 0.0)):
+        raise InputError(f"{name}: weights must be one finite positive number for each record.")
+    shares = values / np.max(values)  # the sum of which is not too large
+    total = math.fsum(shares)
+    if total < 2.0:
+        raise InputError(f"{name}: one of the weights is more than half of their sum; a mean of such hides nobody.")
+    return Weights(shares / total, math.floor(total))
