@@ -56,3 +56,8 @@ def _as_float(value) -> float:
 
 def _is_numeric_scalar(value) -> bool:
     return getattr(value, "shape", None) == () and getattr(value.dtype, "kind", "") in "fiu"
+
+
+def many(shape: tuple[int, ...]) -> str:
+    """The shape of records, for messages: how many there are may be private."""
+    return f"({', '.join(['n', *map(str, shape[1:])])}{',' if len(shape) == 1 else ''})" if shape else "()"

@@ -293,6 +293,9 @@ def test_a_ledger_does_not_add_what_does_not_add_up(tmp_path):
     release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], ledger)
     with pytest.raises(ValueError, match="does not add up"):
         MECHANISM.release(points(20), ledger)
+    with pytest.raises(ValueError, match="does not add up"):
+        ledger.check(PureDP(0.1))
+    assert ledger.account().adjacency == "add-remove"
     MECHANISM.release(points(20), ledger, adjacency="add-remove")
     release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], ledger, adjacency="replace-one")
     assert ledger.account().releases == 4
@@ -376,9 +379,9 @@ def test_what_contradicts_is_refused(table, tmp_path, more, words):
 
 
 def test_labels_are_words_as_written():
-    assert [as_word(label) for label in (None, b"a", " a", 7, 7.0, 7.5, np.int64(3), math.nan, math.inf)] == [
-        *(None, "a", "a", "7", "7", "7.5", "3", "nan", "inf")
-    ]
+    assert [
+        as_word(label) for label in (None, b"a ", " a", 7, 7.0, 7.5, np.int64(3), math.nan, math.inf, True, np.False_)
+    ] == [*(None, "a", "a", "7", "7", "7.5", "3", None, "inf", "True", "False")]
 
 
 def test_a_record_that_is_none_counts_as_the_centre():
@@ -388,3 +391,117 @@ def test_a_record_that_is_none_counts_as_the_centre():
     assert abs(float(value[0]) - 0.25) < 0.1
     assert raw_records(MECHANISM, data).shape == (400, 1)
     assert frechet_mean(Euclidean(1), np.array([[0.0], [0.5]])) == 0.25
+
+
+# What the release itself does ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The scales that the count's noise is drawn with, and which records stand in places; the noise is 0."""
+    from jaxgeodp.releases import add_remove
+
+    calls = {"scales": [], "placed": [], "priorities": [], "noise": 0}
+
+    def noise(draw, steps, scale):
+        calls["scales"].append((draw.__name__, scale))
+        return np.asarray(steps, float) + calls["noise"]
+
+    def placed(records, places, priorities):
+        calls["priorities"].append(np.array(priorities))
+        result = in_places(records, places, priorities)
+        calls["placed"].append(result)
+        return result
+
+    monkeypatch.setattr(add_remove, "with_noise", noise)
+    monkeypatch.setattr(add_remove, "in_places", placed)
+    return calls
+
+
+def test_the_count_has_the_noise_that_is_paid_for(seen):
+    MECHANISM.release(points(60), adjacency="add-remove")
+    TangentLaplace(LINE, 0.5).release(points(60), adjacency="add-remove")
+    assert seen["scales"] == [("discrete_laplace", 10), ("discrete_laplace", 20)]
+
+
+def test_priorities_are_new_and_know_nothing_of_the_records(seen):
+    data = np.sort(points(60), axis=0)
+    for _ in range(40):
+        MECHANISM.release(data, adjacency="add-remove")
+    kept = np.array([np.isin(data[:, 0], placed[:, 0]) for placed in seen["placed"]])
+    assert kept.sum(axis=1).tolist() == [36] * 40
+    # Each record is kept in .6 of all releases: neither the first ones of the file nor the smallest always.
+    assert np.all((kept.mean(axis=0) > 0.2) & (kept.mean(axis=0) < 0.95))
+    assert all(len(np.unique(own)) == 60 for own in seen["priorities"])
+    ranks = np.array([np.argsort(np.argsort(own)) for own in seen["priorities"]])
+    assert np.all(np.abs(ranks.mean(axis=0) - 29.5) < 15), "no place of the file is preferred"
+
+
+def test_records_of_different_numbers_make_the_same_record(seen):
+    """N + 7 records and a noise that is 7 less: nothing but the value may differ."""
+    one = MECHANISM.release(points(60), adjacency="add-remove").record
+    seen["noise"] = -7
+    other = MECHANISM.release(points(67), adjacency="add-remove").record
+    value, created = one.pop("value"), one.pop("created")
+    assert value != other.pop("value") and created <= other.pop("created")
+    assert one == other
+
+
+def test_nobody_is_no_person(seen):
+    record = MECHANISM.release(points(90), persons=np.arange(90) // 2, adjacency="add-remove").record
+    assert record["count"]["value"] == 45
+
+
+def test_what_is_refused_after_the_charge_is_released_with_the_least(seen, monkeypatch):
+    law = TangentLaplace.law
+
+    def refusing(self, n, shape=()):
+        if n > 30:
+            raise MemoryError if n > 60 else ValueError("too many")
+        return law(self, n, shape)
+
+    monkeypatch.setattr(TangentLaplace, "law", refusing)
+    for n in (40, 60, 95):
+        record = MECHANISM.release(points(n), adjacency="add-remove").record
+        assert record["n"] == (n - 24 if n - 24 <= 30 else record["count"]["least"])
+
+
+def test_a_budget_whose_count_needs_the_memory_of_a_machine_is_refused(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", PureDP(1.0))
+    with pytest.raises(ValueError, match="raise the privacy parameter"):
+        TangentLaplace(LINE, 1e-9).release(points(20), ledger, adjacency="add-remove")
+    assert ledger.account().releases == 0
+
+
+def test_labels_that_no_group_can_have_are_refused():
+    for labels, groups in ((np.arange(6), ["1", "2"]), (np.array(["1"] * 6), [1, 2]), (np.array([b"a"] * 6), ["a"])):
+        with pytest.raises(ValueError, match="make them alike"):
+            release_groups(MECHANISM, points(6), labels, groups)
+
+    class Odd(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            raise RuntimeError("odd")
+
+    releases = release_groups(MECHANISM, points(6), ["x", Odd("x"), "y", "y", "y", "y"], np.array(["x", "y"]))
+    assert list(releases) == ["x", "y"]
+
+
+def test_the_page_says_what_is_promised(tmp_path):
+    pages = {}
+    for name, release in {
+        "group": release_groups(MECHANISM, points(60), [1, 2] * 30, [1, 2])[1],
+        "both": release_groups(MECHANISM, points(60), [1, 2] * 30, [1, 2], adjacency="replace-one")[1],
+        "one": MECHANISM.release(points(60), adjacency="add-remove"),
+    }.items():
+        release.save(tmp_path / f"{name}.json")
+        done = run("show", tmp_path / f"{name}.json", "--html", tmp_path / f"{name}.html")
+        assert done.exit_code == 0 and "places" in done.output
+        assert ("SHA-256" in done.output) == (name != "one")
+        pages[name] = " ".join((tmp_path / f"{name}.html").read_text().split())
+    together = "for the releases of all groups together"
+    assert f"one record is added or taken out, {together}" in pages["group"]
+    assert f"one record is replaced by another, {together}" in pages["both"]
+    assert "when one record is added or taken out<" in pages["one"]
+    assert "epsilon: 0.9" in pages["one"] and "epsilon: 0.45" in pages["both"] and "places for records" in pages["one"]

@@ -24,8 +24,10 @@ from jaxgeodp import (
 from jaxgeodp.cli.app import app
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.releases.expected import expected_error, reference_records
+from jaxgeodp.releases.ways import Idealized
 
 N = 300
+IDEALIZED = Idealized()
 CAP = GeodesicBall(Sphere(2), Sphere(2).exp(Sphere(2).origin, np.array([0.3, 0.2, 0.0])), 0.5)
 
 
@@ -35,7 +37,7 @@ def test_it_is_that_of_simulated_releases(mechanism):
     with jax.enable_x64(True):
         records, mean = reference_records(CAP, 0.5)
         many = np.tile(records, (8, 1))
-        stated = expected_error(mechanism, len(many))
+        stated = expected_error(mechanism, len(many), IDEALIZED)
         draws = mechanism.simulate(jax.random.key(5), many, 4000)
         distances = np.asarray(jax.vmap(lambda x: CAP.manifold.dist(mean, x))(draws))
     assert stated.mean == pytest.approx(distances.mean(), rel=0.08)
@@ -46,8 +48,8 @@ def test_it_is_that_of_simulated_releases(mechanism):
 
 def test_it_is_that_of_the_plan():
     planned = {plan.name: plan.error for plan in plan_mechanisms(CAP, N, 1.0)}
-    assert expected_error(LaplaceMechanism(CAP, 1.0), N).mean == planned["laplace"]
-    assert expected_error(KNGMechanism(CAP, 1.0), N).mean == planned["kng"]
+    assert expected_error(LaplaceMechanism(CAP, 1.0), N, IDEALIZED).mean == planned["laplace"]
+    assert expected_error(KNGMechanism(CAP, 1.0), N, IDEALIZED).mean == planned["kng"]
 
 
 def test_it_does_not_depend_on_the_records():
@@ -61,22 +63,39 @@ def test_it_does_not_depend_on_the_records():
 
 def test_medians_are_compared_with_medians():
     line = GeodesicBall(Euclidean(1), [3.0], 1.0)
-    found = expected_error(KNGMechanism(line, 1.0, statistic=FrechetMedian()), N)
+    found = expected_error(KNGMechanism(line, 1.0, statistic=FrechetMedian()), N, IDEALIZED)
     assert 0.0 < found.mean < found.radius < 1.0
 
 
 def test_what_is_not_known_is_said():
     line = GeodesicBall(Euclidean(1), [0.0], 1.0)
     with pytest.raises(ValueError, match="known for means"):
-        expected_error(KNGMechanism(line, 1.0, statistic=EmpiricalRisk(lambda x, y: (x - y) @ (x - y), 4.0)), N)
+        expected_error(
+            KNGMechanism(line, 1.0, statistic=EmpiricalRisk(lambda x, y: (x - y) @ (x - y), 4.0)), N, IDEALIZED
+        )
     with pytest.raises(ValueError, match="not all points"):
-        expected_error(EuclideanLaplace(CAP, 1.0), N)
+        expected_error(EuclideanLaplace(CAP, 1.0), N, IDEALIZED)
 
 
-def test_a_private_number_of_records_gives_the_error_of_its_places():
+def test_it_is_not_stated_where_the_number_of_records_is_private():
     release = TangentLaplace(CAP, 1.0).release(np.tile(CAP.center, (N, 1)), adjacency="add-remove")
-    own = expected_error(TangentLaplace(CAP, 0.9), release.record["n"])
-    assert release.expected_error == own
+    with pytest.raises(ValueError, match="not in the record"):
+        _ = release.expected_error
+
+
+@pytest.mark.parametrize("kind", [TangentLaplace, WrappedGaussian])
+def test_noise_of_integers_is_counted(kind):
+    """Laplace noise has independent coordinates then, which are wider together."""
+    space = Euclidean(8)
+    ball = GeodesicBall(space, np.zeros(8), 1.0)
+    mechanism, data = kind(ball, 1.0), np.zeros((100, 8))
+    stated = mechanism.release(data, numerics="grid").expected_error
+    distances = [np.linalg.norm(mechanism.release(data, numerics="grid").value) for _ in range(60)]
+    assert np.mean(distances) == pytest.approx(stated.mean, rel=0.15)
+    idealized = expected_error(mechanism, 100, IDEALIZED).mean
+    assert (
+        stated.mean == pytest.approx(idealized, rel=0.02) if kind is WrappedGaussian else stated.mean > 1.2 * idealized
+    )
 
 
 def test_records_of_the_command_line_state_it(tmp_path):
@@ -85,7 +104,9 @@ def test_records_of_the_command_line_state_it(tmp_path):
     done = CliRunner().invoke(app, [*common.split(), "--out", f"{tmp_path}/release.json"])
     assert done.exit_code == 0, done.output
     release = Release.load(tmp_path / "release.json")
-    assert release.expected_error == expected_error(TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0), 50)
+    assert release.expected_error == expected_error(
+        TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0), 50, IDEALIZED
+    )
     shown = CliRunner().invoke(app, ["show", f"{tmp_path}/release.json", "--html", f"{tmp_path}/page.html"])
     assert f"95% below {release.expected_error.radius:.3g}" in " ".join(shown.output.split())
     assert (

@@ -9,8 +9,9 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with
-from jaxgeodp.releases.expected import expected_error
+from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
+from jaxgeodp.releases.expected import REFERENCES, expected_error
+from jaxgeodp.releases.ways import Way
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
 AUTO = "auto"
@@ -70,7 +71,11 @@ class Choice:
         """
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
-        names = [name for name in self._candidates() if MECHANISMS[name].suits(ball.manifold)]
+        names = [
+            name
+            for name in self._candidates()
+            if MECHANISMS[name].suits(ball.manifold) and name in unbiased_names(ball.manifold)
+        ]
         if len(names) == 1:
             return self._named(names[0], ball), {}
         best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)
@@ -117,10 +122,10 @@ class Choice:
             )
 
 
-def stated_error(mechanism: BallMechanism, n: int) -> dict:
+def stated_error(mechanism: BallMechanism, n: int, way: Way) -> dict:
     """What a record says of the expected error; nothing where it is not known."""
     try:
-        return {"expected_error": expected_error(mechanism, n)._asdict()}
+        return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}
     except InputError:
         return {}
 

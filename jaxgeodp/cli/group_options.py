@@ -5,6 +5,7 @@ import pathlib
 import re
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
@@ -102,12 +103,14 @@ class GroupOptions:
 
 
 def as_word(label) -> str | None:
-    """A label as it is written: whole numbers without a point."""
-    if label is None:
-        return None
+    """A label as it is written: whole numbers without a point; None where it is missing."""
     if isinstance(label, bytes):
         return label.decode("utf-8", errors="replace").strip()
+    if label is None or isinstance(label, str | bool | np.bool_):
+        return None if label is None else str(label).strip()
     try:
+        if label != label:
+            return None
         whole = int(label)
         return str(whole) if whole == label else str(label)
     except (TypeError, ValueError, OverflowError):

@@ -70,9 +70,9 @@ def show(path: _PATH) -> None:
     """Print what is spent and left of every budget, and how many releases were lost."""
     with one_sentence_errors():
         accounts, _ = contents(path)
-    rows = [("data set", "budget", "spent", "left", "releases", "lost")]
+    rows = [("data set", "budget", "spent", "left", "releases", "lost", "neighbours")]
     rows += [
-        (a.dataset, _words(a.budget), _numbers(a.spent), _numbers(a.left), str(a.releases), str(a.lost))
+        (a.dataset, _words(a.budget), _numbers(a.spent), _numbers(a.left), str(a.releases), str(a.lost), a.adjacency)
         for a in accounts
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -115,6 +115,7 @@ def _document(accounts, rows):
             "left": account.left,
             "releases": account.releases,
             "lost": account.lost,
+            "adjacency": account.adjacency,
         }
         for account in accounts
     ]

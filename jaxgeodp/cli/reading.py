@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jaxgeodp.array_files import listed, read_npy, read_npz
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 from jaxgeodp.cli.csv_files import read_csv, words_in
 from jaxgeodp.cli.landmark_files import read_nts, read_tps
 from jaxgeodp.cli.layout import Layout, check_angles, chosen_columns, directions_of, label_columns
@@ -63,7 +63,8 @@ def read_records(
         )
     if kind_of(manifold_name) == "euclidean" and table.ndim == 3 and prepare is None:
         raise InputError(
-            f"{path}: holds an array of shape {table.shape}: landmarks need --template, on which they are superimposed."
+            f"{path}: holds an array of shape {many(table.shape)}: landmarks need --template, on which they are "
+            "superimposed."
         )
     with about(path):
         return records_in(manifold_name, table if prepare is None else prepare(table), layout.size)
@@ -110,6 +111,9 @@ def _labels(path, suffix, layout, option):
         table = read_npy(path)
         if table.ndim == 2:
             return table[:, label_columns(layout, None, table.shape[1])[option]]
+        raise InputError(
+            f"{path}: --{option} needs a row a record; write its records and labels as arrays of an .npz file."
+        )
     raise InputError(f"--{option} needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
 
 
@@ -225,11 +229,14 @@ def _placed(numbers: _Numbers, layout: Layout) -> np.ndarray:
                 check_angles(layout, numbers.names if places is None else tuple(numbers.names[k] for k in places))
             table = table if places is None else table[:, places]
         elif layout.columns is not None and table.ndim != 2:
-            raise InputError(f"--columns is for tables with a row a record, not for arrays of shape {table.shape}.")
+            raise InputError(
+                f"--columns is for tables with a row a record, not for arrays of shape {many(table.shape)}."
+            )
         if layout.angles is not None:
             if table.ndim != 2 or table.shape[1] != 2:
                 raise InputError(
-                    f"--degrees {layout.degrees} needs two columns, got shape {table.shape}; choose with --columns."
+                    f"--degrees {layout.degrees} needs two columns, got shape {many(table.shape)}; choose with "
+                    "--columns."
                 )
             table = directions_of(table, layout.angles)
         if layout.triangle == "upper" and table.ndim == 2:

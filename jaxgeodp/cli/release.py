@@ -135,9 +135,9 @@ def release(
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
             chosen, why = choice.made(public.ball(space, layout), count)
             more = why | ({} if prepare is None else prepare.described)
-            if not parted.hides_number:
-                more |= stated_error(chosen, count)
             way = way_of(type(chosen).__name__, delta, numerics)
+            if not parted.hides_number:
+                more |= stated_error(chosen, count, way)
             with contextlib.ExitStack() as room:
                 # Room on the disk before the charge: a value that cannot be written would be lost.
                 write = {
@@ -190,3 +190,5 @@ def _tell(path, record, mechanism, choice, space, statistic):
         f"{choice.strength!r}, n = {record['n']}{whose}{places}, sensitivity {record['sensitivity']['value']:.4g}, "
         f"scale {record['scale']:.4g}."
     )
+    if "count" in record and record["n"] == record["count"]["least"]:
+        say(f"{record['n']} is the least number of places: there are too few records, at this budget, for more.")

@@ -32,6 +32,9 @@ def show(
             write_atomically(html, page, replace=overwrite)
     for line in (*lines, f"digest:  {digest}"):
         say(shown(line))
+    if "group" in found.record:
+        groups = ", ".join(map(str, found.record["group"]["of"]))
+        say(f"The ledger has the SHA-256 of the digests of {shown(groups)}, written one after the other.")
     if html is not None:
         say(f"Wrote {shown(html)}.")
 
@@ -39,6 +42,7 @@ def show(
 def _words(record):
     promised = record["guarantee"]
     whose = " persons" if record.get("unit") == "person" else ""
+    whose += " places" if "count" in record else ""
     names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
     return (
         f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}",
@@ -54,7 +58,7 @@ def _how_far(stated):
     if stated is None:
         return ()
     line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
-    return (f"{line} (public numbers)",)
+    return (f"{line} (for public reference records)",)
 
 
 def _page(record, digest):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
@@ -33,9 +33,9 @@ class CurveBall(Domain):
         if not is_numeric(data.dtype, "fiu"):
             raise InputError(f"{owner}: data must be real numbers, got {kind_of_data(data)}.")
         if data.ndim != 3:
-            raise InputError(f"{owner}: data must have shape (n, J, m), got {data.shape}.")
+            raise InputError(f"{owner}: data must have shape (n, J, m), got {many(data.shape)}.")
         if self.curves not in (None, data.shape[1]) or data.shape[1] == 0:
-            raise InputError(f"{owner}: is for J={self.curves} curves, got data of shape {data.shape}.")
+            raise InputError(f"{owner}: is for J={self.curves} curves, got data of shape {many(data.shape)}.")
         if self.template is not None and data.shape[2] != self.template.shape[1]:
             raise InputError(
                 f"{owner}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
@@ -31,7 +31,7 @@ class PointBox(Domain):
         if data.ndim != 3 or data.shape[1:] != self.template.shape or not is_numeric(data.dtype, "fiu"):
             raise InputError(
                 f"{owner}: data must be real numbers of shape (n, {len(self.template)}, 3), got {kind_of_data(data)} "
-                f"of shape {data.shape}."
+                f"of shape {many(data.shape)}."
             )
         return jnp.asarray(data, jnp.result_type(data.dtype, float))
 

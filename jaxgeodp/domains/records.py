@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
@@ -28,7 +28,7 @@ def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where:
         raise InputError(f"{owner}: data must be {kind} numbers, got {kind_of_data(data)}.")
     if data.ndim != len(shape) + 1 or data.shape[1:] != shape:
         expected = ", ".join(["n", *map(str, shape)])
-        raise InputError(f"{owner}: data must have shape ({expected}) {where}, got {data.shape}.")
+        raise InputError(f"{owner}: data must have shape ({expected}) {where}, got {many(data.shape)}.")
     data = jnp.asarray(data)
     return data.astype(jnp.result_type(data.dtype, complex if kind == "complex" else float))
 

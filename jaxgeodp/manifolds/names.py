@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 import jaxgeodp.manifolds.tables as tables
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, many
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
@@ -100,7 +100,8 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
     wanted = (size,) if sizes is None and size is not None else sizes
     if wanted is not None and wanted != found:
         raise InputError(
-            f"records must be points of {kind}({', '.join(map(str, wanted))}), but the table has shape {table.shape}."
+            f"records must be points of {kind}({', '.join(map(str, wanted))}), but the table has shape "
+            f"{many(table.shape)}."
         )
     doubtful = MANIFOLDS[kind].doubtful
     if wanted is None and doubtful is not None and found == doubtful[:1]:

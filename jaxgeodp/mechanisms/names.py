@@ -30,6 +30,7 @@ class NamedMechanism(NamedTuple):
     ways: tuple[str, ...] = ()  #: of `release`, beside the default: "delta", "grid"
     suits: Callable[[Manifold], bool] = lambda manifold: True  #: whether it is for a manifold
     on_manifold: bool = True  #: whether its values are points of the manifold
+    unbiased: Callable[[Manifold], bool] = lambda manifold: True  #: whether it releases the statistic, not one near it
 
 
 _ALL = ("tight", "theorem", "paper")
@@ -43,6 +44,10 @@ def _projects(manifold):
     return _has_ambient_means(manifold) and manifold.projects and manifold.curvature_bounds[1] > 0
 
 
+def _is_flat(manifold):
+    return manifold.curvature_bounds == (0.0, 0.0)
+
+
 def _has_landmarks(manifold):
     return manifold.landmarks is not None
 
@@ -51,7 +56,7 @@ MECHANISMS: dict[str, NamedMechanism] = {
     "kng": NamedMechanism(KNGMechanism, statistics=("mean", "median"), calibrations=_ALL, ways=("delta",)),
     "laplace": NamedMechanism(LaplaceMechanism, calibrations=_ALL, ways=("delta",)),
     "wrapped": NamedMechanism(WrappedLaplace, ways=("grid",)),
-    "tangent": NamedMechanism(TangentLaplace, ways=("grid",)),
+    "tangent": NamedMechanism(TangentLaplace, ways=("grid",), unbiased=_is_flat),
     "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu", ways=("grid",)),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
@@ -59,7 +64,9 @@ MECHANISMS: dict[str, NamedMechanism] = {
         functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False
     ),
     "euclidean": NamedMechanism(EuclideanLaplace, suits=_has_ambient_means, on_manifold=False),
-    "euclidean-projected": NamedMechanism(functools.partial(EuclideanLaplace, project=True), suits=_projects),
+    "euclidean-projected": NamedMechanism(
+        functools.partial(EuclideanLaplace, project=True), suits=_projects, unbiased=_is_flat
+    ),
 }
 
 
@@ -85,6 +92,12 @@ def mechanism_named(
             f"mechanism {name!r} has no calibration {calibration!r}; only {' and '.join(several)} have several."
         )
     return entry.make(ball, strength, **more)
+
+
+def unbiased_names(manifold: Manifold) -> list[str]:
+    """The names of the mechanisms that release the statistic itself, a point of the manifold, whatever the records "
+    "are."""
+    return [name for name, entry in MECHANISMS.items() if entry.on_manifold and entry.unbiased(manifold)]
 
 
 def names_with(way: str) -> list[str]:

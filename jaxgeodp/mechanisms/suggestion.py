@@ -15,7 +15,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.mechanisms.names import unbiased_names
 from jaxgeodp.mechanisms.plan import plan_mechanisms
 from jaxgeodp.statistics import frechet_mean, frechet_median
 
@@ -118,7 +118,7 @@ def suggest_ball(
         for radius in radii:
             ball = GeodesicBall(manifold, center, float(radius))
             try:
-                plan = plan_mechanisms(ball, n, epsilon, mu, names=_on_manifold())[0]
+                plan = plan_mechanisms(ball, n, epsilon, mu, names=unbiased_names(manifold))[0]
             except InputError as refused:
                 refusal = refused
                 plan = None
@@ -139,10 +139,6 @@ def suggest_ball(
             outliers,
             best[chosen],
         )
-
-
-def _on_manifold() -> list[str]:
-    return [name for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name]
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)

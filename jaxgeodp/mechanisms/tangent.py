@@ -147,6 +147,12 @@ class TangentGrid:
     noise: RotationInvariant
     steps: Steps
 
+    def continuous(self) -> VectorLaw:
+        """The law with noise of real numbers that is like that of integers."""
+        law, steps = self.law, self.steps
+        noise, _ = self.noise.on_grid(law.ball.manifold.dim, steps.sensitivity, steps.step, law.terms.strength)
+        return dataclasses.replace(law, noise=self.noise.continuous, scale=noise.scale * steps.step)
+
     def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
         """See `Law.grid`.
 

@@ -28,8 +28,7 @@ c.onpointermove=e=>{if(d){a+=(e.clientX-d[0])/120;b=Math.max(-1.57,Math.min(1.57
 d=[e.clientX,e.clientY];draw()}};draw()"""
 _PROMISES = {
     "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
-    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when one {unit} is "
-    "replaced by another",
+    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when {change}",
     "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
     "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
     "approx": "({epsilon:g}, {delta:g})-differential privacy: no probability of any conclusion exceeds "
@@ -52,10 +51,11 @@ def page_of(record: dict, digest: str) -> str:
     else:
         shown = f'<canvas id="space" width="960" height="960"></canvas><p>Turn it by hand.</p>{_script(lines)}'
     unit = "person" if record.get("unit") == "person" else "record"
-    promise = _promise(record["guarantee"], unit)
+    places = f" places for {unit}s" if "count" in record else f" {unit}s"
+    promise = _promise(record["guarantee"], _change(record, unit))
     rows = {
         "Statistic": _words(record["statistic"]),
-        "Of": f"{record['n']} {unit}s on {name}{_parameters(record['manifold'])}",
+        "Of": f"{record['n']}{places} on {name}{_parameters(record['manifold'])}",
         "Promise": promise,
         "How far off": _how_far(record),
         "Neighbours": record["guarantee"].get("adjacency", ""),
@@ -75,10 +75,13 @@ def page_of(record: dict, digest: str) -> str:
         "Made with": _words(record["library"]),
         "Created": record["created"],
     }
+    left = record.get("count", {}).get("left", {})
+    parameter = f"the privacy parameter that the count has left, {_words(left)}," if left else "the privacy parameter"
     verify = (
-        "The record below is all that was published. Its digest stands in the ledger that was charged, if there was "
-        f"one: compare <code>{digest}</code> with what <code>jaxgeodp ledger export</code> writes. Scale and "
-        "sensitivity follow from n, the ball, the privacy parameter and the calibration alone: make the mechanism in "
+        "The record below is all that was published. "
+        f"{digest_words(record, f'<code>{digest}</code>')} compare it with what <code>jaxgeodp ledger export</code> "
+        f"writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
+        "mechanism in "
         "Python and compare <code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
     )
     text = html.escape(json.dumps(record, indent=2))
@@ -90,12 +93,33 @@ def page_of(record: dict, digest: str) -> str:
     )
 
 
-def _promise(guarantee, unit):
+def digest_words(record: dict, digest: str) -> str:
+    """How the digest of a record relates to a ledger."""
+    if "group" not in record:
+        return f"The ledger that was charged, if there was one, has its digest, {digest}:"
+    groups = ", ".join(map(str, record["group"]["of"]))
+    return (
+        f"Its digest is {digest}. The ledger that was charged, if there was one, has the SHA-256 of the digests of all "
+        f"groups, written one after the other in the order {groups}:"
+    )
+
+
+def _change(record, unit):
+    """In what neighbouring data sets differ."""
+    together = ", for the releases of all groups together" if "group" in record else ""
+    if record["guarantee"].get("adjacency", "").startswith("add-remove"):
+        return f"one {unit} is added or taken out{together}"
+    return f"one {unit} is replaced by another{together}"
+
+
+def _promise(guarantee, change):
     kind = guarantee.get("kind")
     numbers = {key: value for key, value in guarantee.items() if isinstance(value, float | int)}
     if kind not in _PROMISES:
         return f"{kind}: no promise is proven for this value"
-    return _PROMISES[kind].format(**numbers, unit=unit, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0))))
+    return _PROMISES[kind].format(
+        **numbers, change=change, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0)))
+    )
 
 
 def _script(lines):
@@ -135,8 +159,8 @@ def _how_far(record):
         return ""
     return (
         f"{stated['mean']:.3g} on average, and less than {stated['radius']:.3g} with probability {stated['level']:g}, "
-        "from the statistic of the records in the ball: a distance on the manifold, simulated from public numbers. What"
-        " records outside the ball would have moved is not in it."
+        "from the mean or median of the records in the ball: a distance on the manifold, simulated for "
+        f"{stated.get('of', 'public reference records')}. What records outside the ball would have moved is not in it."
     )
 
 

@@ -39,6 +39,7 @@ class Account(NamedTuple):
         left: likewise, rounded down: a release that asks for this is granted.
         releases: how many have been charged.
         lost: how many of these have no record: interrupted, or still at work.
+        adjacency: for which neighbours their sum holds: "replace-one", "add-remove" or "either".
     """
 
     dataset: str
@@ -47,6 +48,7 @@ class Account(NamedTuple):
     left: dict[str, float]
     releases: int
     lost: int
+    adjacency: str
 
 
 @dataclasses.dataclass(frozen=True, init=False)
@@ -101,10 +103,11 @@ class Ledger:
         """What is spent and left."""
         return read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
 
-    def check(self, guarantee: Guarantee | NotProven) -> None:
+    def check(self, guarantee: Guarantee | NotProven, adjacency: str = ADJACENCY) -> None:
         """Raise what `charge` would, and charge nothing; others may still come first."""
         cost = charge_of(self.budget, guarantee)
         self._refuse_excess(guarantee, cost, read(self.path, self._left))
+        read(self.path, lambda connection: self._refuse_mixture(connection, adjacency))
 
     def charge(
         self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None, adjacency: str = ADJACENCY
@@ -185,11 +188,7 @@ class Ledger:
         return remainder(self.budget, _spent(connection, self.dataset, self.budget))
 
     def _refuse_mixture(self, connection, adjacency):
-        query = "SELECT DISTINCT parameters FROM releases WHERE dataset = ?"
-        other = ({_adjacency_in(stored) for (stored,) in connection.execute(query, (self.dataset,))}) - {
-            adjacency,
-            EITHER,
-        }
+        other = _adjacencies(connection, self.dataset) - {adjacency, EITHER}
         if other and adjacency != EITHER:
             raise InputError(
                 f"{self.path}: the promises of earlier releases of data set '{self.dataset}' are for {other.pop()} "
@@ -276,7 +275,15 @@ def _account(connection, dataset, budget):
     query = "SELECT count(*), count(*) - count(record) FROM releases WHERE dataset = ?"
     count, lost = connection.execute(query, (dataset,)).fetchone()
     kind, left = type(budget), remainder(budget, spent)
-    return Account(dataset, budget, parameters(kind, spent, up=True), parameters(kind, left, up=False), count, lost)
+    found = _adjacencies(connection, dataset) - {EITHER}
+    adjacency = found.pop() if found else (EITHER if count else ADJACENCY)
+    amounts = parameters(kind, spent, up=True), parameters(kind, left, up=False)
+    return Account(dataset, budget, *amounts, count, lost, adjacency)
+
+
+def _adjacencies(connection, dataset) -> set[str]:
+    query = "SELECT DISTINCT parameters FROM releases WHERE dataset = ?"
+    return {_adjacency_in(stored) for (stored,) in connection.execute(query, (dataset,))}
 
 
 def _spent(connection, dataset, budget):

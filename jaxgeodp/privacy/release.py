@@ -66,20 +66,24 @@ class Release:
     def expected_error(self) -> ExpectedError:
         """How far the value is expected to be from the statistic of the clipped records.
 
-        Simulated for public reference records with n, ball, mechanism and privacy parameter of the release, which takes
-        a second; it is the noise, and the bias of a mean of logarithms. What clipping moved is not in it, and neither
-        is how far n people are from their population. Records that ``jaxgeodp release`` writes state it.
+        Simulated for public reference records with n, ball, mechanism, privacy parameter and noise of the release,
+        which takes a second; it is the noise, and for a mean of logarithms the bias that reference records have: real
+        ones may have far more. What clipping moved is not in it, and neither is how far n people are from their
+        population.
+        Records that ``jaxgeodp release`` writes state it, unless the number of records is private.
 
         Raises:
-            ValueError: it is not known for such values, or a release that was loaded does not state it.
+            ValueError: it is not known for such values or a private number of records, or a release that was loaded
+                does not state it.
         """
         if "expected_error" in self.record:
             stated = self.record["expected_error"]
             return ExpectedError(stated["mean"], stated["radius"], stated["level"])
         if self._expected is None:
             raise InputError(
-                f"{self.record['mechanism']}: the expected error is not in the record; ask the release before it is "
-                "saved, or 'jaxgeodp plan' for its numbers."
+                f"{self.record['mechanism']}: the expected error is not in the record; 'jaxgeodp plan' tells it for "
+                "its "
+                "numbers."
             )
         return self._expected()
 

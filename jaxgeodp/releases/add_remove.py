@@ -31,6 +31,8 @@ _BEYOND = 0.05
 # Places that there are at least are sought in steps of this ratio, and at most this many.
 _STEP = 1.25
 _MOST = 2**24
+# In records of as many as the noise is wide: 40 times as much, which is never exceeded, is a gigabyte.
+_MOST_NUMBERS = 2**22
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +65,7 @@ class HiddenCount:
 
     Attributes:
         mechanism: with what the count leaves of the privacy parameter.
+        parameter: its name.
         counting: see `Counting`.
         wanted: by the call.
         record: the shape and type of one.
@@ -71,6 +74,7 @@ class HiddenCount:
     """
 
     mechanism: Lawful
+    parameter: str
     counting: Counting
     wanted: Wanted
     record: jax.ShapeDtypeStruct
@@ -84,7 +88,6 @@ class HiddenCount:
             read: gives the records.
             more: further entries of the record, all of them public.
         """
-        own = more or {}
 
         def draw():
             records = read()
@@ -92,12 +95,14 @@ class HiddenCount:
             places = self.counting.places(noisy)
             try:
                 draft_of = drafted(self.mechanism, places, self.record, self.wanted)
-            except InputError:  # so many places that double precision cannot tell apart what they do
+                own = in_places(records, places, random_words(len(records)))
+            except Exception:  # more places than double precision or the memory can do with
                 places, draft_of = self.counting.least, self.smallest
-            drawn = draft_of(lambda: in_places(records, places, random_words(len(records))))
-            return drawn.draw()[0], self._said(drawn, noisy, own)
+                own = in_places(records, places, random_words(len(records)))
+            drawn = draft_of(lambda: own)
+            return drawn.draw()[0], self._said(drawn, noisy, more or {})
 
-        return dataclasses.replace(self._said(self.smallest(read), 0, own), draw=draw)
+        return dataclasses.replace(self._said(self.smallest(read), 0, more or {}), draw=draw)
 
     def _said(self, draft, noisy, more):
         counting = self.counting
@@ -105,14 +110,17 @@ class HiddenCount:
             "value": noisy,
             "scale": counting.scale,
             "places": f"max({counting.least}, value - {counting.below})",
+            "least": counting.least,
             "sampler": "discrete Laplace noise, exact, in integers (Canonne, Kamath & Steinke 2020)",
             "guarantee": counting.guarantee.record("one record more changes the count by 1")
             | {"adjacency": self.wanted.adjacency},
+            "left": {self.parameter: getattr(self.mechanism, self.parameter)},
         }
         return dataclasses.replace(
             draft,
             guarantee=self.guarantee,
             theorem=f"{draft.theorem}; for n places, with a private count: docs/mathematics.md, Theorem O",
+            expected=None,  # records that are left out, and places without one, move the mean, too
             more=draft.more | {"count": count} | more,
             note=f"{draft.note}; the running time depends on the number of records",
         )
@@ -147,8 +155,9 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
         ValueError: a mechanism without such a parameter, or one that refuses every number of records.
     """
     name = type(mechanism).__name__
-    parameter = next((word for word in ("epsilon", "mu") if hasattr(mechanism, word)), "")
-    strength = getattr(mechanism, parameter, None)
+    given = [word for word in ("epsilon", "mu") if getattr(mechanism, word, None) is not None]
+    parameter = given[0] if len(given) == 1 else ""
+    strength: Any = getattr(mechanism, parameter, None)
     promised = {"epsilon": PureDP, "mu": GaussianDP}.get(parameter)
     if promised is None or not isinstance(strength, float) or mechanism.guarantee != promised(strength):
         raise InputError(
@@ -157,13 +166,19 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
         )
     scale, rest = _split(parameter, _part(parameter, strength, times))
     inner = dataclasses.replace(mechanism, **{parameter: rest})
+    numbers = scale * max(1, math.prod(record.shape))
+    if numbers > _MOST_NUMBERS:
+        raise InputError(
+            f"{name}: at {parameter} = {strength:g} the noise on the number of records would be as large as {scale:,} "
+            "records, for which there may be no memory: raise the privacy parameter."
+        )
     least, smallest = _smallest(inner, record, wanted)
     counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least)
     of_value = smallest(lambda: None).guarantee
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
-    return HiddenCount(inner, counting, wanted, record, smallest, compose([one] * times))
+    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times))
 
 
 def _part(parameter, strength, times):

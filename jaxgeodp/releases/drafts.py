@@ -16,7 +16,7 @@ from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
-from jaxgeodp.releases.law import Law
+from jaxgeodp.releases.law import Law, Told
 from jaxgeodp.releases.ways import Way
 from jaxgeodp.releases.weights import Weights
 
@@ -115,7 +115,11 @@ def drafted(
 
     def draft_of(read):
         def draw():
-            return wanted.finish(np.asarray(ready.draw(read()))), draft
+            drawn = ready.draw(read())
+            if isinstance(drawn, Told):
+                told = dataclasses.replace(draft, entries=draft.entries | drawn.entries, expected=None)
+                return wanted.finish(np.asarray(drawn.value)), told
+            return wanted.finish(np.asarray(drawn)), draft
 
         draft = Draft(
             draw,
@@ -126,7 +130,7 @@ def drafted(
             note=ready.note,
             promises=(terms.promises or {}) | {"adjacency": wanted.adjacency},
             more=more,
-            expected=functools.partial(expected_error, mechanism, number),
+            expected=functools.partial(expected_error, mechanism, number, wanted.way),
         )
         return draft
 

@@ -14,11 +14,14 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.release import ExpectedError
 from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.releases.ways import OnGrid, Way
 from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean, frechet_mean
 
 #: Simulated releases, and how far reference records reach, in units of the radius.
 DRAWS, SPREAD = 1000, 0.5
+#: What a record says of them.
+REFERENCES = "reference records in random directions, a quarter of the radius from a point as far off the centre"
 # Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
 _REFERENCES = 64
 _LEVEL = 0.95
@@ -74,7 +77,7 @@ def _center(law, records):
     return law.center(records)
 
 
-def expected_error(mechanism: Any, n: int) -> ExpectedError:
+def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
     """How far a release of n records is expected to be from their statistic; of public numbers alone.
 
     Noise, and the bias of a mean of logarithms, for `reference_records`; not what clipping moves, which private records
@@ -83,6 +86,7 @@ def expected_error(mechanism: Any, n: int) -> ExpectedError:
     Args:
         mechanism: with a ball.
         n: number of records.
+        way: of the release, which may have noise of its own.
 
     Raises:
         ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
@@ -94,6 +98,8 @@ def expected_error(mechanism: Any, n: int) -> ExpectedError:
         home = dataclasses.replace(mechanism, ball=ball.at_home)
         law = home.law(n)
         law.check()
+        if isinstance(way, OnGrid) and law.grid is not None:
+            law = law.grid.continuous()
         records, mean = reference_records(home.ball, SPREAD)
         center = mean if isinstance(statistic, FrechetMean) else _center(law, records)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))

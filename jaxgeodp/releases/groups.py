@@ -8,6 +8,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels, label_key, label_keys
+from jaxgeodp.domains.records import kind_of_data
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
@@ -63,7 +64,8 @@ def release_groups(
         records = np.asarray(raw_records(mechanism, data))
         numbers = _numbered(name, groups)
         keys = label_keys(name, "labels", labels, len(records))
-        places = np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(records))
+        _check_kinds(name, labels, numbers)
+        places = np.fromiter((_place(numbers, key) for key in keys), np.int64, len(records))
         # A record that changes its group touches two releases.
         times = 1 if adjacency == ADD_REMOVE or len(numbers) == 1 else 2
         if isinstance(way, FixedTime):
@@ -83,7 +85,7 @@ def release_groups(
 
 def _numbered(owner, groups):
     """The place of each group."""
-    if isinstance(groups, str) or not groups:
+    if isinstance(groups, str) or len(groups) == 0:
         raise InputError(f"{owner}: groups must be the public names of one group or more.")
     numbers = {}
     for group in groups:
@@ -93,3 +95,22 @@ def _numbered(owner, groups):
             raise InputError(f"{owner}: groups names {group!r} twice.")
         numbers[group] = len(numbers)
     return numbers
+
+
+def _check_kinds(owner, labels, numbers):
+    """Refuse labels of a type that no group has: all groups would be empty, whatever the labels are."""
+    kind = getattr(getattr(labels, "dtype", None), "kind", "O")
+    words = [isinstance(group, str) for group in numbers]
+    if (kind in "iufb" and all(words)) or (kind == "U" and not any(words)) or kind == "S":
+        raise InputError(
+            f"{owner}: labels are {kind_of_data(labels)}, but groups are {'words' if all(words) else 'numbers'}; "
+            "make them "
+            "alike."
+        )
+
+
+def _place(numbers, key) -> int:
+    try:
+        return numbers.get(key, -1)
+    except Exception:  # a label that cannot be compared is in no group
+        return -1

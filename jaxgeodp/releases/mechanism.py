@@ -178,7 +178,10 @@ def release_in(
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
             hidden = hidden_count(mechanism, wanted, record)
-            return make_release(hidden.draft(_any_units(mechanism, records, persons)), ledger, EITHER)
+            draft = hidden.draft(_any_units(mechanism, records, persons))
+            # A record that is replaced may become another person's.
+            holds_for = EITHER if persons is None else ADD_REMOVE
+            return make_release(draft, ledger, holds_for)
         n, read = _units(mechanism, records, persons)
         if weights is not None:
             wanted = dataclasses.replace(wanted, weights=public_weights(mechanism, way, weights, n))

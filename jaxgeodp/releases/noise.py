@@ -57,6 +57,11 @@ class RotationInvariant(Noise):
 
     @property
     @abc.abstractmethod
+    def continuous(self) -> Noise:
+        """The noise of real numbers that that of integers is like."""
+
+    @property
+    @abc.abstractmethod
     def discrete(self) -> Callable:
         """Draws one integer; see `samplers.discrete`."""
 
@@ -97,6 +102,11 @@ class Norm(RotationInvariant):
         return 2.0 * self.reach(dim)
 
     @property
+    def continuous(self):
+        """Independent coordinates."""
+        return Coordinates()
+
+    @property
     def discrete(self):
         """`discrete_laplace`."""
         return discrete_laplace
@@ -133,6 +143,11 @@ class Normal(RotationInvariant):
     def reach_on_grid(self, dim):
         """The same."""
         return self.reach(dim)
+
+    @property
+    def continuous(self):
+        """The same."""
+        return self
 
     @property
     def discrete(self):
