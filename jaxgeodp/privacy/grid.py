@@ -97,3 +97,14 @@ def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
     """
     below = secrets.randbelow if below is None else below
     return np.array([float(int(step) + draw(scale, below)) for step in steps])
+
+
+def in_secret(draw, *arguments):
+    """What a sampler draws with uniform integers of the operating system's generator, its last argument.
+
+    Example:
+        >>> from jaxgeodp.samplers.above_threshold import first_above
+        >>> in_secret(first_above, [0, 10, 900, 1000], 500, 2)
+        2
+    """
+    return draw(*arguments, secrets.randbelow)
