@@ -11,9 +11,10 @@ import tempfile
 import pytest
 
 # Compiling is most of the time; before JAX starts, and not where other flags are set. The lowest level of code
-# generation halves it; so do the plain emitters of loops, and one piece of code a program instead of many for further
-# threads saves an eighth of what is left; JAX 0.8 and 0.9 can be told to do both. The first two may change the last bits
-# of a result (which multiplications and additions are fused), so that an exhaustive run has the code generation of users.
+# generation halves it; so do the plain emitters of loops; and one piece of code a program, instead of many for further
+# threads, saves an eighth of what is left. JAX 0.8 and 0.9 can be told to do the last two. All may change the last bits
+# of a result (which multiplications and additions are fused), so that an exhaustive run has the code generation of
+# users.
 if "--exhaustive" not in sys.argv:
     plain = importlib.metadata.version("jaxlib").startswith(("0.8.", "0.9."))
     further = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1" if plain else ""
