@@ -1,11 +1,10 @@
 """Small meshes for tests: disks of hexagonal rings, flat or bent."""
 
 import functools
+import pathlib
 
 import numpy as np
 from scipy.spatial import Delaunay
-
-from jaxgeodp.cli import face_folder
 
 
 def disk_points(rings, jitter=0.0, seed=0):
@@ -62,7 +61,9 @@ def same_triangles(first, second):
 
 def design_once(monkeypatch):
     """The command designs a release once for the same public inputs: a design takes seconds, and is always the same."""
-    for name in ("synthetic_reference", "design_faces"):
+    from jaxgeodp.cli import face_folder  # late: it imports what draws
+
+    for name in ("synthetic_reference", "reference_folder", "design_faces"):
         monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
 
 
@@ -71,11 +72,16 @@ _KNOWN = {}
 
 def _remembered(function):
     @functools.wraps(function)
-    def remembered(*arguments):
-        arrays = [getattr(argument, "curves", argument) for argument in arguments]
-        key = (function.__name__, *(None if x is None else np.asarray(x).tobytes() for x in arrays))
+    def remembered(*arguments, **options):
+        key = (function.__name__, *map(_hashable, arguments), *options.items())
         if key not in _KNOWN:
-            _KNOWN[key] = function(*arguments)
+            _KNOWN[key] = function(*arguments, **options)
         return _KNOWN[key]
 
     return remembered
+
+
+def _hashable(argument):
+    if argument is None or isinstance(argument, (str, float, pathlib.Path)):
+        return argument
+    return np.asarray(getattr(argument, "curves", argument)).tobytes()

@@ -293,7 +293,7 @@ def test_inference_from_a_release():
 def test_kng_chains_and_exact_draws_agree():
     case = CASES["KNG on the sphere"]
     kng = KNG(case.mechanism, jnp.asarray(case.data))
-    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 1500)
+    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 2000)
     p_values = case.p_values(np.asarray(chains.points[:, 0]))
     assert min(value for name, value in p_values.items() if "chi" not in name) > LEVEL, p_values
     assert isinstance(case.mechanism, KNGMechanism)
