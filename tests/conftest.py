@@ -33,9 +33,10 @@ gc.set_threshold(100_000, 50, 100)
 MEMORY_MAPS = 15_000
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (
-    *("test_manifolds", "test_statistics", "test_samplers", "test_mechanisms", "test_sweeps", "test_frechet_mean"),
-    *("test_chains", "test_privacy", "test_functional", "test_entropy", "test_grid_releases", "test_cli"),
-    *("test_notebooks", "test_face_folder", "test_testing", "test_examples", "test_bounds"),
+    *("test_manifolds", "test_samplers", "test_mechanisms", "test_sweeps", "test_statistics", "test_chains"),
+    *("test_examples", "test_testing", "test_frechet_mean", "test_privacy", "test_functional", "test_cli"),
+    *("test_audit", "test_face_folder", "test_faces", "test_bounds", "test_entropy", "test_grid_releases"),
+    *("test_two_outcomes", "test_ledger", "test_gaussian", "test_notebooks", "test_cache", "test_face_design"),
 )
 
 
