@@ -1,5 +1,8 @@
 """Small meshes for tests: disks of hexagonal rings, flat or bent."""
 
+import functools
+import pathlib
+
 import numpy as np
 from scipy.spatial import Delaunay
 
@@ -54,3 +57,31 @@ def same_triangles(first, second):
         return {tuple(np.roll(face, -int(np.argmin(face))).tolist()) for face in np.asarray(faces)}
 
     return normal(first) == normal(second)
+
+
+def design_once(monkeypatch):
+    """The command designs a release once for the same public inputs: a design takes seconds, and is always the same."""
+    from jaxgeodp.cli import face_folder  # late: it imports what draws
+
+    for name in ("synthetic_reference", "reference_folder", "design_faces"):
+        monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
+
+
+_KNOWN = {}
+
+
+def _remembered(function):
+    @functools.wraps(function)
+    def remembered(*arguments, **options):
+        key = (function.__name__, *map(_hashable, arguments), *options.items())
+        if key not in _KNOWN:
+            _KNOWN[key] = function(*arguments, **options)
+        return _KNOWN[key]
+
+    return remembered
+
+
+def _hashable(argument):
+    if argument is None or isinstance(argument, (str, float, pathlib.Path)):
+        return argument
+    return np.asarray(getattr(argument, "curves", argument)).tobytes()

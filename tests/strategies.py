@@ -1,5 +1,7 @@
 """Manifolds, points, tangent vectors and planted mutants shared by the tests."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,18 +57,32 @@ def cast(manifold, x, dtype="float64"):
 
 
 def a_point(manifold, seed, dtype="float64"):
-    return cast(manifold, manifold.random_point(jax.random.key(seed)), dtype)
+    return cast(manifold, _random_point(manifold, seed), dtype)
 
 
 def a_tangent(manifold, point, seed, length):
     """A random tangent vector of the given length."""
-    tangent = manifold.random_tangent(jax.random.key(1000 + seed), point)
+    return _random_tangent(manifold, jnp.asarray(point), 1000 + seed, length)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _random_point(manifold, seed):
+    return manifold.random_point(jax.random.key(seed))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _random_tangent(manifold, point, seed, length):
+    tangent = manifold.random_tangent(jax.random.key(seed), point)
     return (tangent / manifold.norm(point, tangent) * length).astype(point.dtype)
 
 
 def cap(manifold, centre, radius, n, seed, dtype="float64"):
     """n points within ``radius`` of ``centre``, asymmetric (not centred)."""
-    keys = jax.random.split(jax.random.key(seed), n)
+    return cast(manifold, _cap(manifold, n, jnp.asarray(centre), radius, seed), dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _cap(manifold, n, centre, radius, seed):
     bias = a_tangent(manifold, centre, seed, 0.3 * radius)
 
     def one(key):
@@ -74,7 +90,7 @@ def cap(manifold, centre, radius, n, seed, dtype="float64"):
         length = radius * 0.7 * jax.random.uniform(jax.random.fold_in(key, 1)) ** 0.5
         return manifold.exp(centre, bias + tangent / manifold.norm(centre, tangent) * length)
 
-    return cast(manifold, jax.vmap(one)(keys), dtype)
+    return jax.vmap(one)(jax.random.split(jax.random.key(seed), n))
 
 
 def reach(manifold):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgeodp import blocks
+from jaxgeodp import GeodesicBall, KNGMechanism, Sphere, blocks
 
 MEMORY = """
 import numpy as np, jax, jax.numpy as jnp
@@ -46,6 +46,22 @@ def test_blocks_give_what_the_whole_gives(count, monkeypatch):
     assert float(second) == pytest.approx(float(jnp.sum(weights)))
 
 
+def test_a_release_of_ten_million_points_is_compiled_for_at_most_three_times_their_own_memory(monkeypatch):
+    """What the compiled program says that it will take; in one block it would take more."""
+    mechanism = KNGMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.39), 1e-3)
+
+    def share(count):
+        data = jax.ShapeDtypeStruct((count, 3), jnp.float32)
+        program = jax.jit(lambda key, points: mechanism.simulate(key, points, 1)).lower(jax.random.key(0), data)
+        memory = program.compile().memory_analysis()
+        return (memory.argument_size_in_bytes + memory.temp_size_in_bytes) / memory.argument_size_in_bytes
+
+    assert share(10_000_000) < 3.0
+    monkeypatch.setattr(blocks, "_BLOCK", 10**9)
+    assert share(9_999_999) > 3.0
+
+
+@pytest.mark.exhaustive  # the program says what it takes, in the test before
 @pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="reads the peak memory as Linux tells it")
 def test_ten_million_points_need_at_most_three_times_their_own_memory():
     # Optimized, unlike the other tests: most of the time is arithmetic.

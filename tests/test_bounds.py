@@ -330,7 +330,7 @@ def test_mean_sensitivity_of_covariances_is_attained_by_opposite_records_and_nev
 
 # Growth of the gradient -------------------------------------------------------------------------------
 
-GROWING = [Sphere(2), Sphere(5), PlanarShapes(3), PlanarShapes(6), PlanarShapes(12)]
+GROWING = [Sphere(2), PlanarShapes(3), PlanarShapes(12)]
 
 
 def asymmetric_data(manifold, rng, radius, n, elongation):
@@ -375,7 +375,7 @@ def growth_against_gradient(manifold, points, mean, probes, growth):
     return jax.vmap(at)(probes)
 
 
-@pytest.mark.parametrize("manifold", GROWING, ids=name)
+@pytest.mark.parametrize("manifold", [*GROWING, *exhaustive(Sphere(5), PlanarShapes(6))], ids=name)
 def test_gradient_grows_at_least_as_certified_and_a_steeper_growth_is_caught(manifold):
     rng = np.random.default_rng(0)
     limit = math.pi / 4 / math.sqrt(manifold.curvature_bounds[1])

@@ -92,7 +92,7 @@ def p_values_after(kernel, key, steps=STEPS):
     return case.p_values(np.asarray(moved))
 
 
-@pytest.mark.parametrize("key", [*SHARP[:2], *exhaustive(SHARP[2], "Laplace on triangles", "KNG on pentagons")])
+@pytest.mark.parametrize("key", [SHARP[0], *exhaustive(*SHARP[1:], "Laplace on triangles", "KNG on pentagons")])
 def test_exact_draws_keep_their_law(key):
     p_values = p_values_after(right, key)
     assert min(p_values.values()) > LEVEL, p_values
@@ -293,7 +293,7 @@ def test_inference_from_a_release():
 def test_kng_chains_and_exact_draws_agree():
     case = CASES["KNG on the sphere"]
     kng = KNG(case.mechanism, jnp.asarray(case.data))
-    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 4000)
+    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 2000)
     p_values = case.p_values(np.asarray(chains.points[:, 0]))
     assert min(value for name, value in p_values.items() if "chi" not in name) > LEVEL, p_values
     assert isinstance(case.mechanism, KNGMechanism)

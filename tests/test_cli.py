@@ -362,8 +362,8 @@ ON_A_LINE = ("--manifold", "euclidean", "--size", 1, "--radius", 0.5, "--epsilon
     ("arguments", "said"),
     [
         (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite"), "Wrote "),
-        (("audit", *ON_A_LINE, "--mechanism", "tangent", "--draws", 1000), "TangentLaplace on "),
         *exhaustive(
+            (("audit", *ON_A_LINE, "--mechanism", "tangent", "--draws", 1000), "TangentLaplace on "),
             (("simulate", *ON_A_LINE, "--mechanism", "tangent", "--replicates", 10), "mean "),
             (("plan", *ON_A_LINE, "--draws", 10), "mechanism "),
         ),

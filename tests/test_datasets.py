@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 from jaxgeodp import datasets
 
@@ -27,7 +28,10 @@ def disc(radius):
     return np.clip(radius + 0.5 - np.hypot(*np.meshgrid(axis, axis)), 0.0, 1.0)
 
 
-@pytest.mark.parametrize("digit", DIGITS)
+some_digits = pytest.mark.parametrize("digit", [2, 6, 9, *exhaustive(*(d for d in DIGITS if d not in (2, 6, 9)))])
+
+
+@some_digits
 def test_rows_shapes_and_values(digit):
     images = datasets.digit_images(digit)
     outlines = datasets.digit_outlines(digit, 24)
@@ -152,7 +156,7 @@ def test_registration_takes_the_best_upright_start(digit):
         np.testing.assert_allclose(datasets.outline(image, count, reference), best, atol=1e-9)
 
 
-@pytest.mark.parametrize("digit", DIGITS)
+@some_digits
 def test_no_record_is_registered_upside_down(digit):
     template = datasets.template_outline(digit, 32)
     outlines = datasets.digit_outlines(digit, 32)
@@ -167,7 +171,7 @@ def test_registration_ignores_position_and_size_of_the_reference():
     )
 
 
-@pytest.mark.parametrize("digit", DIGITS)
+@some_digits
 def test_template_is_near_typical_records(digit):
     template = datasets.template_outline(digit, 32)
     assert signed_area(template) > 0.4

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import jax
 import pytest
 from strategies import exhaustive
 
@@ -30,9 +31,11 @@ for seed in range(5):
 }
 
 means, draws = PROGRAMS
+# Versions that have been seen to finish; a new one is tried by every run.
+KNOWN = jax.__version__.startswith(("0.8.", "0.9.", "0.11."))
 
 
-@pytest.mark.parametrize("name", [means, *exhaustive(draws)])
+@pytest.mark.parametrize("name", exhaustive(means, draws) if KNOWN else [means, *exhaustive(draws)])
 def test_program_finishes(name):
     finished = subprocess.run([sys.executable, "-c", PREAMBLE + PROGRAMS[name]], timeout=240, capture_output=True)
     assert finished.returncode == 0, finished.stderr.decode()[-2000:]

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import trimesh
 import worker_jobs
+from meshes import design_once
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
@@ -325,6 +326,11 @@ def test_other_templates_are_refused(grid, curves, message):
 
 
 # The command -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def designed_once(monkeypatch):
+    design_once(monkeypatch)
 
 
 def call(folder, public, *more):

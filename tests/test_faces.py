@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from meshes import design_once
 from scipy import stats
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
@@ -253,7 +254,8 @@ def test_wrong_calls_are_told_in_one_sentence(template, make, message):
 # The command -----------------------------------------------------------------------------------------------
 
 
-def test_a_folder_of_meshes_becomes_a_release(people, tmp_path):
+def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
+    design_once(monkeypatch)
     folder, public, out = tmp_path / "meshes", tmp_path / "public", tmp_path / "out"
     folder.mkdir()
     public.mkdir()

@@ -130,13 +130,14 @@ def test_periodic_matern_has_the_known_spectrum():
 def test_derivatives_are_those_of_finite_differences(kernel):
     f = jnp.asarray(curves(1, 2, 32)[0])
 
+    @jax.jit
     def energy(length, penalty):
         smooth = kernel.with_length(length).smooth(f, penalty)
         return jnp.sum(smooth**2) + jnp.max(kernel.with_length(length).spectrum(32).eigenvalues)
 
     length, penalty, step = np.broadcast_to(kernel.length_scale, 2), np.array([0.01, 0.02]), 1e-6
     for argument in (0, 1):
-        gradient = jax.grad(energy, argument)(jnp.asarray(length), jnp.asarray(penalty))
+        gradient = jax.jit(jax.grad(energy, argument))(jnp.asarray(length), jnp.asarray(penalty))
         for j in range(2):
             shift = [np.zeros(2), np.zeros(2)]
             shift[argument][j] = step

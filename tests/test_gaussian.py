@@ -161,7 +161,7 @@ def test_refuses_noise_that_double_precision_cannot_hold():
         RiemannianGaussian(GeodesicBall(Hyperbolic(4), Hyperbolic(4).origin, 1.0), 0.05).scale(5)
 
 
-@pytest.mark.parametrize("n", [20, 1_000, 1_000_000])
+@pytest.mark.parametrize("n", [1_000_000, *exhaustive(20, 1_000)])
 def test_noise_far_narrower_than_the_space_is_drawn_as_fast(n):
     """Envelopes on wide intervals far out must stay below the bulk."""
     ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.1)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 from jaxgeodp import (
     SPD,
@@ -41,17 +42,19 @@ CENTRES = [
     (Euclidean(3), [1e3, -2.0, 0.0]),
     (Sphere(2), [0.6, 0.0, -0.8]),
     (Sphere(2), [0.0, 0.0, -1.0]),
-    (Sphere(2, 4.0), [0.3, 0.4, 0.0]),
     (Hyperbolic(2), far(2.0)),
-    (Hyperbolic(1, -0.25), [2.0 * math.cosh(1.0), 2.0 * math.sinh(1.0)]),
-    (SPD(1), [[1e4]]),
-    (SPD(2), [[2.0, 0.5], [0.5, 1.0]]),
     (SPD(3), np.diag([1e3, 1.0, 1e-3])),
-    (PlanarShapes(3), None),
     (PlanarShapes(5), None),
     (Rotations(), np.diag([-1.0, -1.0, 1.0])),
     (Grassmann(4, 2), None),
     (Product(Sphere(2), SPD(2), Euclidean(1)), [0.0, 0.6, -0.8, 2.0, 0.5, 0.5, 1.0, -7.0]),
+    *exhaustive(
+        (Sphere(2, 4.0), [0.3, 0.4, 0.0]),
+        (Hyperbolic(1, -0.25), [2.0 * math.cosh(1.0), 2.0 * math.sinh(1.0)]),
+        (SPD(1), [[1e4]]),
+        (SPD(2), [[2.0, 0.5], [0.5, 1.0]]),
+        (PlanarShapes(3), None),
+    ),
 ]
 
 

@@ -573,8 +573,8 @@ def faults(*options):
 
 
 def test_faults_lose_no_charge_and_spend_nothing_twice():
-    rows = faults("--kills", 20, "--others", 5, "--fast")
-    assert rows["SIGKILL in a loop of releases"]["trials"] == 20
+    rows = faults("--kills", 10, "--others", 5, "--fast")
+    assert rows["SIGKILL in a loop of releases"]["trials"] == 10
     assert rows["8 processes on one ledger"]["entries"] == 400
     assert rows["file cut short"]["trials"] > 50 and rows["foreign file"]["trials"] > 10
 

@@ -349,9 +349,9 @@ def test_zcdp_of_kng_follows_from_its_scale(epsilon):
     ("manifold", "radius", "n"),
     [
         (Sphere(2), EIGHTH, 50),
-        (PlanarShapes(3), 0.25, 80),
         (SPD(2), 1.0, 60),
-        *exhaustive((Sphere(2), 0.6, 120), (Hyperbolic(2), 1.0, 50)),
+        # On shapes the formula is tied to that of spheres below.
+        *exhaustive((PlanarShapes(3), 0.25, 80), (Sphere(2), 0.6, 120), (Hyperbolic(2), 1.0, 50)),
     ],
     ids=name,
 )
@@ -519,9 +519,9 @@ def test_draws_of_both_samplers_have_one_law():
     ball = ball_on(Sphere(2), EIGHTH)
     mechanism, data = KNGMechanism(ball, 1.0), data_on(Sphere(2), 20)
     law = mechanism.law(20)
-    keys = jax.random.split(jax.random.key(5), 2000)
+    keys = jax.random.split(jax.random.key(5), 1000)
     fixed = jax.lax.map(lambda key: draw_in_fixed_time(law, key, data, 64), keys)
-    usual = mechanism.simulate(jax.random.key(6), data, 2000)
+    usual = mechanism.simulate(jax.random.key(6), data, 20_000)  # of which many cost little
     mean = law.center(ball.clip(data))
     distances = [np.asarray(jax.vmap(lambda x: Sphere(2).dist(mean, x))(draws)) for draws in (fixed, usual)]
     assert stats.ks_2samp(*distances).pvalue > 1e-4

@@ -127,7 +127,7 @@ def test_neighbours_differ_in_one_record():
 def test_landmark_noise_as_printed_has_the_printed_scale():
     manifold = PlanarShapes(5)
     data = OutlineData(GeodesicBall(manifold, OutlineData.template(manifold), 0.19))
-    points = data.records(jax.random.key(0), 40)
+    points = jax.jit(lambda key: data.records(key, 40))(jax.random.key(0))
     mean = frechet_mean(manifold, points)
     draws = np.asarray(_as_printed(jax.random.key(1), points, mean, 20_000))
     aligned = np.stack([x * np.exp(1j * np.angle(np.vdot(x, mean))) for x in np.asarray(points)])

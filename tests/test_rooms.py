@@ -1,6 +1,7 @@
 """The rooms of the package and the arrows between them, as its own imports draw them."""
 
 import ast
+import functools
 import pathlib
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from jaxgeodp.cli import app
 PACKAGE = pathlib.Path(jaxgeodp.__file__).parent
 
 
+@functools.cache
 def sources():
     """Syntax trees of all modules, by name; a package bears the name of its folder."""
     names = {path: path.relative_to(PACKAGE.parent).with_suffix("").parts for path in sorted(PACKAGE.rglob("*.py"))}

@@ -63,7 +63,11 @@ def alone(tmp_path_factory):
     return run(tmp_path_factory.mktemp("alone") / "numbers.npy", 1)
 
 
-@pytest.mark.parametrize(("devices", "processes"), [(4, 1), (1, 2)], ids=["four devices", "two processes"])
+@pytest.mark.parametrize(
+    ("devices", "processes"),
+    # That processes find each other, and give the numbers of one, has a test in test_sweeps.py.
+    [pytest.param(4, 1, id="four devices"), pytest.param(1, 2, id="two processes", marks=pytest.mark.exhaustive)],
+)
 def test_means_and_gradients_of_sharded_data(alone, tmp_path, devices, processes):
     numbers = run(tmp_path / "numbers.npy", devices, processes)
     assert numbers[:2].tolist() == [devices * processes, processes]

@@ -42,10 +42,11 @@ each_manifold = pytest.mark.parametrize(
 each_power = pytest.mark.parametrize(
     ("manifold", "power"),
     [
-        *[(m, 1.0) for m in MANIFOLDS[:4]],
+        *[(m, 1.0) for m in MANIFOLDS[1:4]],
         *[(Sphere(2), p) for p in (1.5, 3.0)],
         *exhaustive(
-            *[(m, 1.0) for m in MANIFOLDS[4:]], *[(m, p) for m in (SPD(2), PlanarShapes(4)) for p in (1.5, 3.0)]
+            *[(m, 1.0) for m in (*MANIFOLDS[:1], *MANIFOLDS[4:])],
+            *[(m, p) for m in (SPD(2), PlanarShapes(4)) for p in (1.5, 3.0)],
         ),
     ],
     ids=name,
@@ -105,10 +106,10 @@ def test_a_median_can_be_a_datum_and_moves_with_it(manifold):
             points = points.at[3:].set(mirrored)
             np.testing.assert_allclose(manifold.dist(mean(points), points[2]), 0.0, atol=1e-12)
             points = points.at[2].set(mean(points))
-        derivative = jax.jvp(mean, (points,), (tangents,))[1]
+        derivative = jax.jit(lambda x, v: jax.jvp(mean, (x,), (v,))[1])(points, tangents)
         np.testing.assert_allclose(derivative, moved, atol=1e-12)
-        _, pull = jax.vjp(mean, points)
-        np.testing.assert_allclose(jnp.sum(pull(moved)[0] * tangents), jnp.sum(moved * moved), rtol=1e-9)
+        (pulled,) = jax.jit(lambda x, v: jax.vjp(mean, x)[1](v))(points, moved)
+        np.testing.assert_allclose(np.sum(pulled * tangents), np.sum(moved * moved), rtol=1e-9)
 
 
 def test_a_median_stays_where_the_mean_goes():
@@ -205,8 +206,7 @@ def test_gradient_grows_at_least_as_certified(manifold, power):
     ("manifold", "radius", "power", "least"),
     [
         (Sphere(2), 0.5, 1.0, 0.1),
-        (PlanarShapes(10), 0.3, 1.0, 0.2),
-        *exhaustive((SPD(2), 1.5, 1.0, 0.1), (Sphere(2), 0.5, 3.0, 0.1)),
+        *exhaustive((PlanarShapes(10), 0.3, 1.0, 0.2), (SPD(2), 1.5, 1.0, 0.1), (Sphere(2), 0.5, 3.0, 0.1)),
     ],
 )
 def test_medians_and_power_means_are_drawn_without_long_waits(manifold, radius, power, least):
@@ -314,7 +314,7 @@ def test_private_principal_direction():
     data = data / np.maximum(1.0, np.linalg.norm(data, axis=1, keepdims=True))
     statistic = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
     mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0, 0, 1.0], 0.7), 4.0, statistic=statistic, support_radius=1.0)
-    draws = mechanism.simulate(jax.random.key(0), data, 12)  # one proposal of 6000 is accepted
+    draws = mechanism.simulate(jax.random.key(0), data, 6)  # one proposal of 6000 is accepted
     leading = np.linalg.eigh(data.T @ data)[1][:, -1]
     assert np.median(np.abs(draws @ leading)) > 0.97
 
@@ -353,7 +353,7 @@ def test_private_geodesic_regression():
 # minimize ---------------------------------------------------------------------------------------------
 
 
-@each_manifold
+@pytest.mark.parametrize("manifold", [Sphere(2), *exhaustive(*(m for m in MANIFOLDS if m != Sphere(2)))], ids=name)
 def test_minimize_finds_the_mean(manifold):
     points = data_on(manifold)
     found = minimize(manifold, objective(manifold, points, 2.0), manifold.origin)
@@ -388,7 +388,7 @@ def test_minimize_says_what_is_wrong_and_stops_in_time():
 
 def test_derivatives_at_coincident_data():
     def of(power):
-        return jax.jacrev(lambda x: power_mean(Euclidean(1), x, power)[0])
+        return jax.jit(jax.jacrev(lambda x: power_mean(Euclidean(1), x, power)[0]))
 
     np.testing.assert_allclose(of(2.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [1 / 3] * 3, atol=1e-12)
     np.testing.assert_allclose(of(1.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0, 1, 0], atol=1e-12)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -86,12 +87,17 @@ def test_no_ball_is_suggested_that_a_release_refuses():
     mechanism[found.mechanism](found.ball, 1.0).release(np.asarray(public))
 
 
-def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_larger_one():
-    public = scattered(Sphere(2), jnp.array([0.0, 0.6, 0.8]), 0.15, 200, 3)
-    few, many = (suggest_ball(Sphere(2), public, n, epsilon=1.0) for n in (50, 5000))
+@pytest.mark.parametrize(
+    ("manifold", "center"),
+    [(Euclidean(2), [3.0, -1.0]), *exhaustive((Sphere(2), [0.0, 0.6, 0.8]))],  # where calibrating takes longer
+    ids=str,
+)
+def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_larger_one(manifold, center):
+    public = scattered(manifold, jnp.array(center), 0.15, 200, 3)
+    few, many = (suggest_ball(manifold, public, n, epsilon=1.0) for n in (50, 5000))
     assert np.all(np.diff(few.noise) > 0) and np.all(np.diff(few.bias) <= 1e-12)
     assert many.ball.radius > few.ball.radius
-    gaussian = suggest_ball(Sphere(2), public, 50, mu=1.0)
+    gaussian = suggest_ball(manifold, public, 50, mu=1.0)
     assert gaussian.mechanism in ("WrappedGaussian", "RiemannianGaussian")
 
 

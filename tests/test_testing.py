@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from strategies import exhaustive
 
 from jaxgeodp import (
     SPD,
@@ -59,7 +60,13 @@ class Paraboloid(Manifold):
 
 
 # Transport by the ladder is right to 1e-6 only, which has a test of its own below.
-@pytest.mark.parametrize("law", [law for law in LAWS if law not in ("parallel_transport", "geodesics")])
+@pytest.mark.parametrize(
+    "law",
+    [
+        *(law for law in LAWS if law not in ("parallel_transport", "geodesics", "hessian_of_distance")),
+        *exhaustive("hessian_of_distance"),  # second derivatives have a test of their own below
+    ],
+)
 def test_defaults_obey_the_laws(law):
     LAWS[law](Paraboloid(), "float64")  # raises AssertionError where it is broken
 
@@ -89,7 +96,7 @@ def test_derivatives_of_the_default_logarithm_match_finite_differences():
     def length(t):
         return surface.squared_dist(p + 0.5 * t * e, q + t * e)
 
-    first, second = jax.grad(length), jax.grad(jax.grad(length))
+    length, first, second = jax.jit(length), jax.jit(jax.grad(length)), jax.jit(jax.grad(jax.grad(length)))
     np.testing.assert_allclose(first(0.0), (length(1e-5) - length(-1e-5)) / 2e-5, rtol=1e-7)
     np.testing.assert_allclose(second(0.0), (first(1e-5) - first(-1e-5)) / 2e-5, rtol=1e-6)
 
@@ -139,7 +146,9 @@ def test_a_manifold_of_two_functions_has_means_and_gradients():
     surface = Paraboloid()
     points = jnp.asarray(np.random.default_rng(0).normal(size=(8, 2)) * 0.4)
     mean = frechet_mean(surface, points)
-    gradient = riemannian_gradient(surface, lambda x: jnp.mean(jax.vmap(lambda y: surface.squared_dist(x, y))(points)))
+    gradient = jax.jit(
+        riemannian_gradient(surface, lambda x: jnp.mean(jax.vmap(lambda y: surface.squared_dist(x, y))(points)))
+    )
     assert surface.norm(mean, gradient(mean)) < 1e-8
 
 

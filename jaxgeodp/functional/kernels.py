@@ -8,6 +8,7 @@ there, and the sum of its eigenvalues is k(t, t) = 1. All that the mechanisms ne
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -235,6 +236,7 @@ class PeriodicMatern(_Periodic):
         return _wound(self.order, rate, distance) / _wound(self.order, rate, jnp.zeros((), distance.dtype))
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _wound(order, rate, distance):
     """The Matern kernel on the line, summed over all windings: a polynomial times exp(-rate |x|), by derivatives."""
 

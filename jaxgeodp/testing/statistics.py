@@ -62,7 +62,7 @@ def clipping(statistic, ball):
         assert raw.shape[1:] == shape, f"datum_shape says {shape}, clip takes {raw.shape[1:]}"
         data = statistic.clip(ball, raw)
         assert data.shape == raw.shape, f"clip turns records of shape {raw.shape} into {data.shape}"
-        alone = jnp.concatenate([statistic.clip(ball, raw[j : j + 1]) for j in range(len(raw))])
+        alone = np.concatenate([statistic.clip(ball, record) for record in _one_by_one(raw)])
         assert _close(alone, data), "clip treats a record in the light of others"
         assert _close(statistic.clip(ball, data), data), "clip changes records that it has clipped"
 
@@ -95,10 +95,10 @@ def mean_of_gradients(statistic, ball):
         manifold, data = ball.manifold, _clipped(statistic, ball, _N)
         gradient = jax.jit(lambda x, d: statistic.gradient(manifold, x, d))
         norm = jax.jit(lambda x, d: (statistic.gradient_norm(manifold, x, d), manifold.norm(x, gradient(x, d))))
-        for x in _points(ball, 3):
+        for x in map(jnp.asarray, np.asarray(_points(ball, 3))):
             together = gradient(x, data)
-            alone = jnp.stack([gradient(x, data[j : j + 1]) for j in range(_N)])
-            assert _close(together, jnp.mean(alone, axis=0)), "the gradient is not the mean of those of single records"
+            alone = np.stack([gradient(x, record) for record in _one_by_one(data)])
+            assert _close(together, np.mean(alone, axis=0)), "the gradient is not the mean of those of single records"
             given, length = norm(x, data)
             assert _close(given, length), f"gradient_norm is {given:.6g}, the gradient's length {length:.6g}"
 
@@ -253,6 +253,11 @@ def _points(ball, num):
 
 def _clipped(statistic, ball, num, seed=0):
     return statistic.clip(ball, jnp.asarray(ordinary_records(statistic, ball, num, seed)))
+
+
+def _one_by_one(data):
+    """Arrays of one record each, cut without a program for every place."""
+    return [jnp.asarray(record[None]) for record in np.asarray(data)]
 
 
 def _hostile(statistic, ball):
