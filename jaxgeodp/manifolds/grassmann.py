@@ -21,6 +21,7 @@ from jax.scipy.linalg import cho_solve
 
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.analytic import sinc_sqrt
+from jaxgeodp.manifolds.hermitian import symmetric_matrix, symmetric_vector
 from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.principal_angles import (
     alignment,
@@ -90,6 +91,19 @@ class Grassmann(Manifold):
     def diameter(self) -> float:
         """``sqrt(min(p, n - p)) pi/2``: all principal angles right."""
         return math.sqrt(self._angles) * math.pi / 2
+
+    @fact
+    def extrinsic_radius(self) -> float:
+        """The length of a projector of rank p, its trace taken off."""
+        return math.sqrt(self.p * (1.0 - self.p / self.n))
+
+    def extrinsic(self, point):
+        """``X X' - p/n``, the projector."""
+        return symmetric_vector(point @ point.T - self.p / self.n * jnp.eye(self.n, dtype=point.dtype))
+
+    def from_extrinsic(self, vector):
+        """The span of the eigenvectors of the p largest eigenvalues."""
+        return self.project(jnp.linalg.eigh(symmetric_matrix(vector, self.n))[1][:, self.n - self.p :])
 
     @operation
     def inner(self, point, u, v) -> jax.Array:

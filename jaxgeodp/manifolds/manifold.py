@@ -165,6 +165,19 @@ class Manifold(abc.ABC):
         """The array of a vector; see `to_ambient`."""
         return vector.reshape(self.shape)
 
+    extrinsic_radius: float | None = None  # of the ball that holds all of `extrinsic`; None where there is none
+
+    def extrinsic(self, point) -> jax.Array:
+        """A vector (m,) for a point of a compact manifold, the same for all its representatives, and isometric nearby.
+
+        Up to a factor. Means of such vectors need no centre, nor that data are near each other.
+        """
+        raise NotImplementedError(f"{self} has no extrinsic vectors")
+
+    def from_extrinsic(self, vector) -> jax.Array:
+        """The point whose `extrinsic` vector is nearest; it may be NaN where several are."""
+        raise NotImplementedError(f"{self} has no extrinsic vectors")
+
     def free_coordinates(self, x):
         """The entries (m,) of an array that determine the others."""
         return x.reshape(-1)

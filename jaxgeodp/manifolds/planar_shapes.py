@@ -9,6 +9,7 @@ u and Ju have curvature 4, planes through u orthogonal to Ju have curvature 1.
 """
 
 import dataclasses
+import functools
 import math
 
 import jax
@@ -24,6 +25,7 @@ from jaxgeodp.manifolds.analytic import (
     sinc_sqrt,
     squared_angle,
 )
+from jaxgeodp.manifolds.hermitian import hermitian_matrix, hermitian_vector
 from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -111,6 +113,26 @@ class PlanarShapes(Manifold):
     def to_landmarks(self, point):
         """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the representative's pose."""
         return jnp.stack([jnp.real(point), jnp.imag(point)], axis=-1)
+
+    @fact
+    def extrinsic_radius(self) -> float:
+        """The length of a projector on a line of C^(landmarks - 1), its trace taken off."""
+        return math.sqrt(1.0 - 1.0 / (self.landmarks - 1))
+
+    def extrinsic(self, point):
+        """``w w* - 1/(landmarks - 1)``, w the landmarks in a basis of the configurations with centroid 0."""
+        line = jnp.asarray(self._centred, point.dtype) @ point
+        return hermitian_vector(jnp.outer(line, jnp.conj(line)) - jnp.eye(len(line)) / len(line))
+
+    def from_extrinsic(self, vector):
+        """The eigenvector of the largest eigenvalue (the extrinsic mean of Kent 1992)."""
+        matrix = hermitian_matrix(vector, self.landmarks - 1)
+        return self.project(jnp.asarray(self._centred.T, matrix.dtype) @ jnp.linalg.eigh(matrix)[1][:, -1])
+
+    @functools.cached_property
+    def _centred(self):
+        """Orthonormal rows (landmarks - 1, landmarks) that are orthogonal to constant vectors."""
+        return np.linalg.svd(np.ones((1, self.landmarks)))[2][1:]
 
     @operation
     def inner(self, point, u, v) -> jax.Array:

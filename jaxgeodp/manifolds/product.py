@@ -85,6 +85,24 @@ class Product(Manifold):
         return math.hypot(*(factor.diameter for factor in self.manifolds))
 
     @fact
+    def extrinsic_radius(self) -> float | None:
+        """``sqrt(sum r_i^2)``, if all factors have one."""
+        radii = [factor.extrinsic_radius for factor in self.manifolds]
+        known = [radius for radius in radii if radius is not None]
+        return math.hypot(*known) if len(known) == len(radii) else None
+
+    def extrinsic(self, point):
+        """The factors' vectors."""
+        parts = zip(self.manifolds, self.split(point), strict=True)
+        return jnp.concatenate([factor.extrinsic(part) for factor, part in parts])
+
+    def from_extrinsic(self, vector):
+        """The factors' nearest points."""
+        lengths = [factor.extrinsic(jnp.asarray(factor.origin)).shape[0] for factor in self.manifolds]
+        vectors = jnp.split(vector, np.cumsum(lengths)[:-1])
+        return self.join(*(factor.from_extrinsic(v) for factor, v in zip(self.manifolds, vectors, strict=True)))
+
+    @fact
     def volume_growth(self) -> float:
         """``sqrt(sum g_i^2)``, as sum g_i |v_i| <= g |v| (Cauchy-Schwarz)."""
         return math.hypot(*(factor.volume_growth for factor in self.manifolds))

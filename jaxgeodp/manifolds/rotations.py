@@ -80,6 +80,16 @@ class Rotations(Manifold):
         vector = here[0] * total[1:] - total[0] * here[1:] - jnp.cross(here[1:], total[1:])
         return base @ _skew(vector), weights @ (ratio**2 * (1.0 - cosine**2))
 
+    extrinsic_radius = math.sqrt(3.0)
+
+    def extrinsic(self, point):
+        """The nine entries of the matrix."""
+        return point.reshape(9)
+
+    def from_extrinsic(self, vector):
+        """The nearest rotation."""
+        return self.project(vector.reshape(3, 3))
+
     def ambient_radius(self, center, radius):
         """``2 sqrt(2) sin(r/2)``, as |P - Q| = 2 sqrt(2) sin(angle/2)."""
         return 2.0 * math.sqrt(2.0) * math.sin(radius / 2.0)

@@ -146,6 +146,19 @@ class Sphere(Manifold):
         mean = weights @ points
         return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
 
+    @fact
+    def extrinsic_radius(self) -> float:
+        """That of the sphere."""
+        return 1.0 / math.sqrt(self.curvature)
+
+    def extrinsic(self, point):
+        """The point itself."""
+        return point
+
+    def from_extrinsic(self, vector):
+        """The nearest point of the sphere."""
+        return self.project(vector)
+
     def ambient_radius(self, center, radius):
         """``R sin(r/R)``: the cap lies within that of a point of its axis."""
         return math.sin(radius / self.radius) * self.radius

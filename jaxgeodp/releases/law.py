@@ -51,7 +51,14 @@ class Ready(NamedTuple):
     terms: Terms
     scale: Any
     note: str  #: on numerics, for the record
-    draw: Callable[[Any], Any]  #: one value for private records, compiled
+    draw: Callable[[Any], Any]  #: one value for private records, or `Told`; compiled
+
+
+class Told(NamedTuple):
+    """A value, and what its record states in place of what was known before it was drawn."""
+
+    value: Any
+    entries: dict  #: of the record; made of released numbers alone
 
 
 class Home(NamedTuple):

@@ -1,0 +1,273 @@
+"""The law of a mechanism that finds its own ball: all stages, from the domain to the value.
+
+Stages before the last see a record through integers only: whether it is within some radii of a released centre, and a
+vector in steps of a public grid. Their noise is exact, in integers; what follows from their outcome is post-processing.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.locating import parts as way
+from jaxgeodp.locating.parts import Part, joined, origin_of
+from jaxgeodp.locating.schedule import Schedule, last_radii
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import plain_number, to_lists
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.privacy import grid
+from jaxgeodp.releases.density import DensityLaw
+from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
+from jaxgeodp.releases.ways import Idealized, OnGrid, Way
+from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
+from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
+
+# Records at a time on their way to a grid.
+_BLOCK = 2**16
+
+
+class Last(NamedTuple):
+    """Of a release about a centre: mechanism and law for each radius that has one."""
+
+    radii: list[float]
+    laws: list[PointLaw]
+    mechanism: Callable[[GeodesicBall], BallMechanism]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LocatedLaw(Law):
+    """See the module docstring.
+
+    Attributes:
+        manifold: of the records.
+        schedule: public numbers of the stages.
+        last: of the release.
+        n: number of records.
+        terms, scale: see `Law`; the scale is that of the largest ball.
+    """
+
+    manifold: Manifold
+    schedule: Schedule
+    last: Last
+    n: int
+    terms: Terms
+    scale: Any
+    support = None
+
+    @property
+    def grid(self):
+        """See `Law`; None if the last mechanism has none."""
+        if self.last.laws[-1].grid is None:
+            return None
+        return lambda shape: Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid()))
+
+    def ready(self, shape):
+        """See `Law.ready`."""
+        return self._draws(shape, Idealized())
+
+    def log_density(self, x, records):
+        """Not known.
+
+        Raises:
+            ValueError: always.
+        """
+        raise InputError(f"{self.terms.mechanism}: the density of a value is not known where the ball is found, too.")
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`; noise of the stages in floating point."""
+        return _simulate(
+            _Static(self.manifold, self.schedule, tuple(self.last.radii)), self._table(), key, records, num
+        )
+
+    def _table(self):
+        """The last law with all scales, and radii of supports."""
+        first = self.last.laws[0]
+        supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
+        return first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
+
+    def _draws(self, shape, last_way: Way):
+        name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
+        programs = [_Programs(name, part, shape) for part in schedule.parts]
+        whole = Part(manifold, manifold)
+        to_center = _in_blocks(name, way.distances, whole, (origin_of(whole),), shape)
+        radii = self.last.radii
+        largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
+        last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
+
+        def draw(records):
+            stages, centers = [], []
+            records = np.asarray(records)
+            for place, (part, own) in enumerate(zip(schedule.parts, programs, strict=True)):
+                center = origin_of(part)
+                for _ in range(schedule.rounds if part.open else 1):
+                    radius = 1.0
+                    if part.open:
+                        steps = schedule.radii(place)
+                        counts = _counts(own.distances(center, records), steps)
+                        radius = _radius(counts, steps, self.n - schedule.left_out[0], schedule.counts)
+                        stages.append({"radius": radius, "scale": schedule.counts})
+                    noise = schedule.centers[place]
+                    discrete = discrete_gaussian if noise.gaussian else discrete_laplace
+                    total = grid.with_noise(discrete, own.steps(center, np.float64(radius), records), noise.scale)
+                    center = own.moved(center, np.float64(radius), total / (grid.STEPS * self.n))
+                    stages.append({"center": to_lists(center), "scale": noise.scale})
+                centers.append(center)
+            center = np.asarray(joined(manifold, schedule.parts, centers))
+            counts = _counts(to_center(jnp.asarray(center), records), radii)
+            radius = _radius(counts, radii, self.n - schedule.left_out[1], schedule.last_counts)
+            stages.append({"radius": radius, "scale": schedule.last_counts})
+            return self._released(center, radius, records, last_way, shape, stages)
+
+        return draw
+
+    def _released(self, center, radius, records, last_way, shape, stages):
+        """The last stage; the centre itself where a ball about it cannot be made, as far out double precision ends."""
+        entries = {"stages": stages, "ball": {"center": to_lists(center), "radius": radius}}
+        try:
+            mechanism = self.last.mechanism(GeodesicBall(self.manifold, center, radius))
+            ready = last_way.ready(mechanism.law(self.n), shape)
+        except InputError:
+            return Told(np.asarray(center), entries)
+        support = mechanism.law(self.n).support
+        entries |= {
+            "scale": plain_number(ready.scale),
+            "sensitivity": {
+                "value": plain_number(ready.terms.sensitivity),
+                "formula": ready.terms.formula,
+                "calibration": ready.terms.calibration,
+            },
+            "support": support and {"center": "as ball", "radius": support.radius},
+            "sampler": ready.terms.sampler,
+        }
+        return Told(np.asarray(ready.draw(records)), entries)
+
+
+def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMechanism]) -> Last:
+    """The laws of a release for all radii that have one: from the smallest up to the first that is refused.
+
+    Raises:
+        ValueError: the smallest radius is refused.
+    """
+    radii, laws = [], []
+    for radius in last_radii(manifold, domains):
+        try:
+            law = mechanism(GeodesicBall(manifold, manifold.origin, radius)).law(n)
+            law.check()
+            if isinstance(law, DensityLaw):
+                law.target.check(law)
+        except InputError:
+            if not laws:
+                raise
+            break
+        if laws and (law.support is None) != (laws[0].support is None):
+            break  # another program
+        radii.append(radius)
+        laws.append(law)
+    return Last(radii, laws, mechanism)
+
+
+class _Programs:
+    """What is computed of the records for one part, compiled."""
+
+    def __init__(self, name, part: Part, shape):
+        origin, radius = origin_of(part), jax.ShapeDtypeStruct((), np.float64)
+        self.distances = _in_blocks(name, way.distances, part, (origin,), shape)
+        vectors = _in_blocks(name, way.vectors, part, (origin, radius), shape, adds=True)
+        self.steps = vectors
+        mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
+        program = compiled_ahead(name, way.moved, part, origin, radius, mean)
+        self.moved = program
+
+
+def _in_blocks(name, function, part, public, shape, adds=False):
+    """A function of records, compiled for blocks of them; the blocks' results together, or their sum."""
+    n = shape.shape[0]
+    sizes = {size for size in (min(_BLOCK, n), n % _BLOCK or _BLOCK) if size <= n}
+    rows = {size: jax.ShapeDtypeStruct((size, *shape.shape[1:]), shape.dtype) for size in sizes}
+    programs = {size: compiled_ahead(name, function, part, *public, block) for size, block in rows.items()}
+
+    def of(*arguments):
+        *own, records = arguments
+        blocks = (records[j : j + _BLOCK] for j in range(0, n, _BLOCK))
+        results = (np.asarray(programs[len(block)](*own, block)) for block in blocks)
+        if adds:
+            return np.sum([np.sum(grid.to_grid(result, 1.0), axis=0) for result in results], axis=0)
+        return np.concatenate(list(results))
+
+    return of
+
+
+def _counts(distances, radii) -> list[int]:
+    """How many records are within each radius; one that is no point is in none."""
+    buckets = np.searchsorted(np.asarray(radii), distances, side="left")
+    return np.cumsum(np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1))[: len(radii)].tolist()
+
+
+def _radius(counts, radii, threshold, scale) -> float:
+    """The first radius whose noisy count reaches the noisy threshold; the largest if there is none."""
+    return radii[min(grid.in_secret(first_above, counts, threshold, scale), len(radii) - 1)]
+
+
+# In simulations -------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Static:
+    """Hashable: programs are compiled for it."""
+
+    manifold: Manifold
+    schedule: Schedule
+    radii: tuple[float, ...]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 4))
+def _simulate(static: _Static, table, key, records, num):
+    return jax.lax.map(lambda own: _one(static, table, own, records), jax.random.split(key, num))
+
+
+def _one(static, table, key, records):
+    schedule, n = static.schedule, records.shape[0]
+    keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
+
+    def radius_of(distances, radii, left_out, scale):
+        counts = jnp.sum(distances[:, None] <= jnp.asarray(radii), axis=0)
+        place = jnp.minimum(first_above_simulated(next(keys), counts, n - left_out, scale), len(radii) - 1)
+        return jnp.asarray(radii)[place], place
+
+    centers = []
+    for place, part in enumerate(schedule.parts):
+        center = origin_of(part).astype(records.dtype)
+        for _ in range(schedule.rounds if part.open else 1):
+            radius = jnp.ones(())
+            if part.open:
+                own = way.distances(part, center, records)
+                radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts)
+            noise = schedule.centers[place]
+            draw = jax.random.normal if noise.gaussian else jax.random.laplace
+            shift = noise.scale / grid.STEPS / n * draw(next(keys), (part.vector_length,))
+            center = way.moved(
+                part, center, radius, jnp.mean(way.vectors(part, center, radius, records), axis=0) + shift
+            )
+        centers.append(center)
+    center = joined(static.manifold, schedule.parts, centers)
+    whole = Part(static.manifold, static.manifold)
+    away = way.distances(whole, center, records)
+    radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts)
+    law, scales, supports = table
+    ball = GeodesicBall.tree_unflatten(static.manifold, (center, radius))
+    support = None if law.support is None else GeodesicBall.tree_unflatten(static.manifold, (center, supports[place]))
+    own = _replaced(law, ball, scales[place], support)
+    home, points, back = own.at_home(records)
+    return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
+
+
+def _replaced(law, ball, scale, support):
+    own = dataclasses.replace(law, ball=ball, scale=scale)
+    return own if support is None else dataclasses.replace(own, support=support)

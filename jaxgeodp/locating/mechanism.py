@@ -1,0 +1,272 @@
+"""A mechanism that finds its own ball, with a part of its budget (docs/mathematics.md, section 16)."""
+
+import dataclasses
+import math
+from typing import final
+
+import jax
+import numpy as np
+
+from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.labels import Labels
+from jaxgeodp.domains.persons import frechet_means, places_like
+from jaxgeodp.domains.records import host_array, record_count, records_of_shape
+from jaxgeodp.locating.law import LocatedLaw, last_laws
+from jaxgeodp.locating.parts import parts_of, usual_domain
+from jaxgeodp.locating.schedule import schedule
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import describe, to_lists
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
+from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release
+from jaxgeodp.releases.law import Terms
+from jaxgeodp.releases.mechanism import Mechanism
+
+_AUTO = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class LocatedMechanism:
+    """A private Frechet mean for records of which neither a centre nor a radius is known.
+
+    Rounds of a noisy radius and a noisy centre find a ball, a last radius says how large it is, and another mechanism
+    releases the mean of the records, clipped to it. All of it is charged at once. The record holds every stage.
+
+    Args:
+        manifold: of the records: one whose curvature is nowhere positive, a compact one with extrinsic vectors, or a
+            product of such.
+        mechanism: of the release, a name of `mechanisms.names.MECHANISMS`; "auto" is "laplace" for epsilon and
+            "wrapped-gaussian" for mu.
+        epsilon: the whole budget, pure; or
+        mu: that of Gaussian mechanisms. As noise before the last stage is of integers, mu^2/2-zCDP is promised.
+        domain: a radius about the origin within which records surely lie, where the manifold has no end; a record
+            beyond counts as far away. By default 14 on SPD matrices and 10/sqrt|k| on hyperbolic spaces; on Euclidean
+            spaces it depends on units, and must be given.
+        shares: of epsilon or mu^2: for all radii but the last, all centres, and the last radius; by default .08, .16
+            and .06, on compact manifolds 0, .12 and .06.
+
+    Raises:
+        ValueError: no way to find a centre is known, a parameter is out of range, or a domain is needed.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import SPD
+        >>> from jaxgeodp.locating import LocatedMechanism
+        >>> mechanism = LocatedMechanism(SPD(2), mu=1.0)
+        >>> release = mechanism.release(np.tile(7.0 * np.eye(2), (500, 1, 1)))
+        >>> len(release.record["stages"]), release.record["guarantee"]["rho"]
+        (7, 0.5)
+    """
+
+    manifold: Manifold
+    mechanism: str = "auto"
+    _: dataclasses.KW_ONLY
+    epsilon: float | None = None
+    mu: float | None = None
+    domain: float | None = None
+    shares: tuple[float, float, float] | None = None
+
+    def __post_init__(self):
+        self.search()  # checks
+
+    def search(self) -> "LocatedMean":
+        """The mechanism that walks the way of all releases."""
+        return LocatedMean(self.manifold, self.mechanism, self.epsilon, self.mu, self.domain, self.shares)
+
+    @property
+    def guarantee(self) -> PureDP | ZeroConcentratedDP:
+        """epsilon-DP, or mu^2/2-zCDP: of all stages together."""
+        return self.search().guarantee
+
+    def law(self, n: int) -> LocatedLaw:
+        """All that is public about a release of n records.
+
+        Raises:
+            ValueError: n is so small that no ball would be found.
+        """
+        return self.search().law(n)
+
+    def release(
+        self,
+        data,
+        ledger: Ledger | None = None,
+        *,
+        numerics: str = "idealized",
+        persons: Labels | None = None,
+        adjacency: str = ADJACENCY,
+    ) -> Release:
+        """One private release; see `Mechanism.release`.
+
+        ``persons`` is for manifolds whose curvature is nowhere positive: elsewhere a person's records may have no mean
+        before a ball is found.
+
+        Raises:
+            ValueError: see there, and `law`.
+        """
+        return self.search().release(data, ledger, numerics=numerics, persons=persons, adjacency=adjacency)
+
+    def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
+        """``num`` draws for research; see `Mechanism.simulate`."""
+        return self.search().simulate(key, data, num)
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class LocatedMean(Mechanism):
+    """`LocatedMechanism`, as the walk of a release knows it.
+
+    Args:
+        manifold, mechanism, epsilon, mu, reach, shares: see there; ``reach`` is the domain.
+    """
+
+    manifold: Manifold
+    mechanism: str
+    epsilon: float | None
+    mu: float | None
+    reach: float | None
+    shares: tuple[float, float, float] | None
+
+    def __post_init__(self):
+        name = "LocatedMechanism"
+        if (self.epsilon is None) == (self.mu is None):
+            raise InputError(f"{name}: needs epsilon or mu, and not both.")
+        object.__setattr__(self, self._parameter, getattr(self._promise, self._parameter))
+        parts = parts_of(self.manifold)
+        opened = [part for part in parts if part.open]
+        if self.reach is not None:
+            positive_number(name, "domain", self.reach)
+            if not opened:
+                raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
+        elif any(usual_domain(part) is None for part in opened):
+            raise InputError(
+                f"{name}: give domain, a radius about the origin within which records surely lie: on {self.manifold} "
+                "it "
+                "depends on units."
+            )
+        if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
+            known = ", ".join(("auto", *MECHANISMS))
+            raise InputError(f"{name}: mechanism must be one of {known}, got {self.mechanism!r}.")
+        entry = MECHANISMS[self._chosen]
+        if entry.parameter != self._parameter or not entry.on_manifold or not entry.suits(self.manifold):
+            raise InputError(
+                f"{name}: mechanism {self._chosen!r} does not release points of {self.manifold} for {self._parameter}."
+            )
+        if self.shares is not None:
+            _check_shares(name, self.shares, bool(opened))
+
+    @property
+    def guarantee(self) -> PureDP | ZeroConcentratedDP:
+        """See `LocatedMechanism`."""
+        promise = self._promise
+        return promise if isinstance(promise, PureDP) else promise.to_zcdp()
+
+    @property
+    def domain(self) -> "AnyPoints":
+        """All of the manifold."""
+        return AnyPoints(self.manifold, self._domains)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        n = record_count(n)
+        parts = parts_of(self.manifold)
+        plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares)
+
+        def make(ball):
+            return mechanism_named(self._chosen, ball, plan.rest)
+
+        last = last_laws(self.manifold, self._domains, n, make)
+        own = last.laws[-1].terms
+        terms = Terms(
+            mechanism=type(self).__name__,
+            statistic=own.statistic,
+            n=n,
+            strength=plan.rest,
+            guarantee=self.guarantee,
+            sensitivity=own.sensitivity,
+            formula=own.formula,
+            theorem=f"docs/mathematics.md, section 16; release: {own.theorem}",
+            sampler=own.sampler,
+            timing=own.timing,
+            more={"last": {"mechanism": own.mechanism, "strength": plan.rest}, "rounds": plan.rounds},
+        )
+        return LocatedLaw(self.manifold, plan, last, n, terms, last.laws[-1].scale)
+
+    @property
+    def _parameter(self):
+        return "epsilon" if self.mu is None else "mu"
+
+    @property
+    def _promise(self):
+        if self.mu is not None:
+            return GaussianDP(self.mu)
+        assert self.epsilon is not None  # one of them is given
+        return PureDP(self.epsilon)
+
+    @property
+    def _chosen(self):
+        return _AUTO[self._parameter] if self.mechanism == "auto" else self.mechanism
+
+    @property
+    def _domains(self):
+        """Radius of each part; a given one is that of all parts without end together."""
+        given = self.reach
+        return tuple(
+            0.0 if not part.open else (given or usual_domain(part) or math.nan) for part in parts_of(self.manifold)
+        )
+
+
+def _check_shares(name, shares, opened):
+    try:
+        radii, centers, last = map(float, shares)
+    except (TypeError, ValueError):
+        radii = centers = last = math.nan
+    sound = 0.0 <= radii and 0.0 < centers and 0.0 < last and radii + centers + last < 1.0
+    if not sound or (opened and radii == 0.0):
+        raise InputError(f"{name}: shares must be three numbers above 0 with a sum below 1, got {shares!r}.")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AnyPoints(Domain):
+    """Records are points, anywhere.
+
+    Args:
+        manifold: of the records.
+        reaches: radii of the domains of its parts; 0 where a part is compact.
+    """
+
+    manifold: Manifold
+    reaches: tuple[float, ...]
+
+    def records(self, owner, data):
+        """See `Domain.records`."""
+        data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        data = self.manifold.as_points(data)
+        return records_of_shape(owner, data, self.manifold.shape, self.manifold.dtype_kind, f"on {self.manifold}")
+
+    def of_persons(self, owner, shape, count):
+        """The Frechet means, clipped to the domain."""
+        if 0.0 in self.reaches:
+            raise InputError(
+                f"{owner}: persons needs a public ball on {self.manifold}, where one person's records may have several "
+                "means."
+            )
+        ball = GeodesicBall(self.manifold, self.manifold.origin, math.hypot(*self.reaches))
+        program = compiled_ahead(owner, frechet_means, ball, shape, places_like(shape), count=count)
+        return lambda records, places: program(ball, records, places)
+
+    def described(self, shape):
+        """Manifold, and the domain in place of a ball."""
+        whole = "all of the manifold" if not any(self.reaches) else math.hypot(*self.reaches)
+        return {
+            "manifold": describe(self.manifold),
+            "ball": {"center": to_lists(self.manifold.origin), "radius": whole},
+        }
+
+    def fallback(self, shape):
+        """The origin."""
+        return np.asarray(self.manifold.origin)

@@ -1,0 +1,184 @@
+"""The parts of a manifold whose centres are sought in one way, and what is computed of each record for that.
+
+Where curvature is nowhere positive, a centre is the point of a mean of logarithms about an earlier centre. On compact
+manifolds it is the point whose extrinsic vector is nearest to the mean of those of the records. A product of both has
+two parts.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds import SPD, Hyperbolic, Manifold, Product
+from jaxgeodp.manifolds.manifold import real_dtype
+
+# How far from the origin anybody's data may lie, where the manifold's own units say so.
+_SPD_DOMAIN, _HYPERBOLIC_DOMAIN = 14.0, 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A manifold, or some factors of a product; hashable: programs are compiled for it.
+
+    Attributes:
+        manifold: of the part.
+        whole: that it is a part of.
+        places: of its factors; None for the whole.
+    """
+
+    manifold: Manifold
+    whole: Manifold
+    places: tuple[int, ...] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether its curvature is nowhere positive, so that it has no end; else it is compact."""
+        return _is_open(self.manifold)
+
+    @property
+    def vector_length(self) -> int:
+        """Of the vectors whose mean gives the centre."""
+        if self.open:
+            return self.manifold.dim
+        origin = jnp.asarray(self.manifold.origin)
+        return jax.eval_shape(self.manifold.extrinsic, origin).shape[0]
+
+    def of(self, record):
+        """The part's share of a record, or of a point, of the whole."""
+        if self.places is None:
+            return record
+        assert isinstance(self.whole, Product)
+        parts = [self.whole.split(record)[place] for place in self.places]
+        return self.manifold.join(*parts) if isinstance(self.manifold, Product) else parts[0]
+
+
+def parts_of(manifold: Manifold) -> tuple[Part, ...]:
+    """The parts, those without end first.
+
+    Raises:
+        ValueError: a manifold with no way of finding a centre.
+    """
+    if _is_open(manifold) or manifold.extrinsic_radius is not None:
+        return (Part(manifold, manifold),)
+    if isinstance(manifold, Product):
+        kinds: dict[bool, list[int]] = {True: [], False: []}
+        for place, factor in enumerate(manifold.manifolds):
+            if not _is_open(factor) and factor.extrinsic_radius is None:
+                break
+            kinds[_is_open(factor)].append(place)
+        else:
+            return tuple(_sub_product(manifold, tuple(places)) for places in kinds.values())
+    raise InputError(
+        f"LocatedMechanism: no way to find a centre is known on {manifold}: its curvature is positive somewhere, and "
+        "it "
+        "has no extrinsic vectors (Manifold.extrinsic)."
+    )
+
+
+def joined(manifold: Manifold, parts: tuple[Part, ...], centers) -> jax.Array:
+    """The point of the whole with these parts."""
+    if len(parts) == 1:
+        return centers[0]
+    assert isinstance(manifold, Product)
+    factors: dict[int, Any] = {}
+    for part, center in zip(parts, centers, strict=True):
+        assert part.places is not None
+        own = part.manifold.split(center) if isinstance(part.manifold, Product) else [center]
+        factors |= dict(zip(part.places, own, strict=True))
+    return manifold.join(*(factors[place] for place in sorted(factors)))
+
+
+def usual_domain(part: Part) -> float | None:
+    """The radius about the origin within which anybody's data lie; None where that depends on units."""
+    factors = part.manifold.manifolds if isinstance(part.manifold, Product) else (part.manifold,)
+    radii = [_usual(factor) for factor in factors]
+    return None if any(map(math.isnan, radii)) else math.hypot(*radii)
+
+
+def _usual(manifold) -> float:
+    if isinstance(manifold, SPD):
+        return _SPD_DOMAIN
+    return _HYPERBOLIC_DOMAIN / math.sqrt(-manifold.curvature) if isinstance(manifold, Hyperbolic) else math.nan
+
+
+def _sub_product(manifold, places):
+    factors = [manifold.manifolds[place] for place in places]
+    own = factors[0] if len(factors) == 1 else Product(*factors)
+    return Part(own, manifold, places)
+
+
+def _is_open(manifold):
+    return manifold.curvature_bounds[1] <= 0.0 and math.isinf(manifold.injectivity_radius)
+
+
+# Of each record on its own --------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def distances(part: Part, center: jax.Array, records: jax.Array) -> jax.Array:
+    """Distances (n,) of records from a centre; infinite for one that is no point."""
+    manifold = part.manifold
+    home = manifold.home(center)
+
+    def distance(record):
+        own = part.of(record)
+        valid = manifold.admissible(own)
+        point = manifold.project(jnp.where(valid, own, center))
+        length = manifold.dist(home, manifold.to_home(center, point))
+        return jnp.where(valid & jnp.isfinite(length), length, jnp.inf)
+
+    return jax.vmap(distance)(records)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def vectors(part: Part, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
+    """What centres are means of, in units of the ball that holds them, (n, m): no length is above 1.
+
+    Coordinates of logarithms at the centre, in the ball of this radius; extrinsic vectors where the part is compact.
+    """
+    manifold = part.manifold
+    if not part.open:
+        length = manifold.extrinsic_radius
+        assert length is not None
+
+        def extrinsic(record):
+            own = part.of(record)
+            valid = manifold.admissible(own)
+            vector = manifold.extrinsic(manifold.project(jnp.where(valid, own, center)))
+            return jnp.where(valid, vector / length, 0.0)
+
+        return jax.vmap(extrinsic)(records)
+    ball = GeodesicBall.tree_unflatten(manifold, (center, radius))
+    home = manifold.home(center)
+    frame = manifold.frame(home)
+    points = ball.clip_to_home(jax.vmap(part.of)(records))
+    return jax.vmap(lambda x: manifold.coordinates(home, manifold.log(home, x), frame) / radius)(points)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def moved(part: Part, center: jax.Array, radius: jax.Array, mean: jax.Array) -> jax.Array:
+    """The centre that follows from a mean of `vectors` with noise; it is shortened to their ball.
+
+    The old centre, where none follows.
+    """
+    manifold = part.manifold
+    mean = mean / jnp.maximum(1.0, jnp.linalg.norm(mean))
+    if part.open:
+        home = manifold.home(center)
+        tangent = manifold.combine(radius * mean, manifold.frame(home))
+        point = manifold.from_home(center, manifold.project(manifold.exp(home, tangent.astype(center.dtype))))
+    else:
+        point = manifold.from_extrinsic(mean)
+    point = manifold.project(point)
+    return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
+
+
+def origin_of(part: Part) -> jax.Array:
+    """Where the search begins, in double precision."""
+    return jnp.asarray(part.manifold.origin, jnp.result_type(part.manifold.origin, real_dtype(part.manifold.origin)))
