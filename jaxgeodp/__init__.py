@@ -8,6 +8,7 @@ what has been spent.
 
 from jaxgeodp._version import __version__
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
     Euclidean,
@@ -73,6 +74,7 @@ __all__ = [
     "LandmarkLaplace",
     "LaplaceMechanism",
     "Ledger",
+    "LocatedMechanism",
     "Manifold",
     "PlanarShapes",
     "PowerMean",

@@ -616,7 +616,11 @@ def test_a_budget_through_the_command_line(tmp_path):
     assert run(*other, "--dataset", "second").exit_code == 0
     shown = run("ledger", "show", book).output.splitlines()
     assert [line.split()[0] for line in shown] == ["data", "default", "second"]
-    assert shown[1].split("  ")[0] == "default" and "epsilon = 0.3" in shown[1] and shown[1].split()[-2:] == ["1", "0"]
+    assert (
+        shown[1].split("  ")[0] == "default"
+        and "epsilon = 0.3" in shown[1]
+        and shown[1].split()[-3:] == ["1", "0", "replace-one"]
+    )
     for name in ("all.csv", "all.json"):
         assert run("ledger", "export", book, "--out", tmp_path / name).exit_code == 0
         assert "exists" in refused(run("ledger", "export", book, "--out", tmp_path / name))

@@ -156,7 +156,7 @@ def test_auto_takes_the_best_of_the_plan_and_says_so(tmp_path, monkeypatch):
     record = json.loads((tmp_path / "auto.json").read_text())
     errors = record["chosen"]["expected_errors"]
     assert record["mechanism"] == min(errors, key=errors.get)
-    assert {"LaplaceMechanism", "KNGMechanism", "TangentLaplace", "WrappedLaplace"} == set(errors)
+    assert {"LaplaceMechanism", "KNGMechanism", "WrappedLaplace"} == set(errors), "TangentLaplace has another mean"
     # The errors are those of the calibration that is released.
     assert run(*own, "--epsilon", 1, "--calibration", "theorem", "--out", "theorem.json").exit_code == 0
     theorem = json.loads((tmp_path / "theorem.json").read_text())["chosen"]["expected_errors"]

@@ -26,11 +26,44 @@ CENTER = Annotated[
 RADIUS = Annotated[
     float | None, typer.Option(help="Radius of the public ball, chosen without looking at the private data.")
 ]
+RADIUS_OR_AUTO = Annotated[
+    str | None,
+    typer.Option(
+        "--radius",
+        help="Radius of the public ball, chosen without looking at the private data; or, with --center auto, auto: a "
+        "part of the budget finds the ball.",
+    ),
+]
+DOMAIN = Annotated[
+    float | None,
+    typer.Option(
+        help="With --center auto --radius auto: a radius about the origin within which records surely lie (by default "
+        "14 on spd, 10 on hyperbolic)."
+    ),
+]
 BALL = Annotated[
     pathlib.Path | None,
     typer.Option("--ball", help="The public ball in a file that 'jaxgeodp ball' wrote, in place of centre and radius."),
 ]
 _LONGEST = 2**26
+
+
+def radius_of(center: str | None, radius: str | None, ball: pathlib.Path | None, domain: float | None) -> float | None:
+    """The radius that ``--radius`` gives; None where none is given, or the ball is to be found.
+
+    Raises:
+        ValueError: no number, or options that contradict a ball that is to be found.
+    """
+    if "auto" in (center, radius):
+        if center != radius or ball is not None:
+            raise InputError("--center auto and --radius auto go together, without --ball.")
+        return None
+    if domain is not None:
+        raise InputError("--domain is for --center auto --radius auto.")
+    try:
+        return None if radius is None else float(radius)
+    except ValueError:
+        raise InputError(f"--radius must be a number or, with --center auto, auto, got '{radius}'.") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +86,8 @@ class BallOptions:
             ValueError: see above.
         """
         check_manifold_name(manifold_name)
+        if self.center == "auto":
+            return
         if self.file is not None:
             if self.center is not None or self.radius is not None:
                 raise InputError("--ball has centre and radius; leave out --center and --radius.")
@@ -73,7 +108,7 @@ class BallOptions:
     @property
     def files(self) -> list[pathlib.Path]:
         """The files that are read for it."""
-        center = [] if self.center in (None, "origin") else [pathlib.Path(self.center)]
+        center = [] if self.center in (None, "origin", "auto") else [pathlib.Path(self.center)]
         return center if self.file is None else [self.file]
 
     def ball(self, manifold: Manifold, layout: Layout) -> GeodesicBall:

@@ -7,9 +7,12 @@ import dataclasses
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.locating import LocatedMechanism
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
+from jaxgeodp.releases import Mechanism
 from jaxgeodp.releases.expected import REFERENCES, expected_error
 from jaxgeodp.releases.ways import Way
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
@@ -84,6 +87,16 @@ class Choice:
             "chosen": {"by": "smallest expected error for public reference records", "expected_errors": among}
         }
 
+    def located(self, space: Manifold, domain: float | None) -> Mechanism:
+        """The mechanism that finds its own ball.
+
+        Raises:
+            ValueError: an option that is for a public ball; see `LocatedMechanism`.
+        """
+        if self.statistic != "mean" or self.calibration != "tight" or self.delta != 0.0:
+            raise InputError("--center auto --radius auto is for --statistic mean, --calibration tight and --delta 0.")
+        return LocatedMechanism(space, self.mechanism, epsilon=self.epsilon, mu=self.mu, domain=domain).search()
+
     def _named(self, name, ball):
         more = {"statistic": _STATISTICS[self.statistic]()} if len(MECHANISMS[name].statistics) > 1 else {}
         return mechanism_named(name, ball, self.strength, self.calibration, **more)
@@ -122,7 +135,7 @@ class Choice:
             )
 
 
-def stated_error(mechanism: BallMechanism, n: int, way: Way) -> dict:
+def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
     """What a record says of the expected error; nothing where it is not known."""
     try:
         return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}

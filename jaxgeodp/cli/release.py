@@ -9,7 +9,7 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.frame import (
     OUTPUT,
@@ -61,7 +61,8 @@ def release(
     ] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms, above 0.")] = None,
     center: CENTER = None,
-    radius: RADIUS = None,
+    radius: RADIUS_OR_AUTO = None,
+    domain: DOMAIN = None,
     ball: BALL = None,
     template: TEMPLATE = None,
     missing: MISSING = "center",
@@ -113,7 +114,9 @@ def release(
         parted.check(mechanism, layout)
         check_manifold_name(manifold)
         prepare = preparation(template, missing, manifold, layout)
-        public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
+        public = BallOptions(
+            center, radius_of(center, radius, ball, domain), ball, None if prepare is None else prepare.center
+        )
         public.check(manifold)
         inputs = [data, *public.files, *(path for path in (template, weights, ledger) if path is not None)]
         for path in parted.files(out).values():
@@ -133,7 +136,10 @@ def release(
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
-            chosen, why = choice.made(public.ball(space, layout), count)
+            if center == "auto":
+                chosen, why = choice.located(space, domain), {}
+            else:
+                chosen, why = choice.made(public.ball(space, layout), count)
             more = why | ({} if prepare is None else prepare.described)
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:

@@ -138,6 +138,7 @@ class _Problem(NamedTuple):
 def _public(mechanism, owner, reference):
     """Reference curves, all of them finite: they are public, so one may say so."""
     curves = mechanism.domain.records(owner, reference).astype(float)
+    record_count(len(curves))
     if not bool(jnp.all(jnp.isfinite(curves))):
         raise InputError(f"{owner}: the reference curves must be finite; leave out those that are not.")
     return curves

@@ -17,7 +17,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating import parts as way
-from jaxgeodp.locating.parts import Part, joined, origin_of
+from jaxgeodp.locating.parts import Part, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import plain_number, to_lists
@@ -95,8 +95,8 @@ class LocatedLaw(Law):
     def _draws(self, shape, last_way: Way):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
         programs = [_Programs(name, part, shape) for part in schedule.parts]
-        whole = Part(manifold, manifold)
-        to_center = _in_blocks(name, way.distances, whole, (origin_of(whole),), shape)
+        everything = whole(manifold)
+        to_center = _in_blocks(name, way.distances, everything, (origin_of(everything),), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
         last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
@@ -119,7 +119,7 @@ class LocatedLaw(Law):
                     center = own.moved(center, np.float64(radius), total / (grid.STEPS * self.n))
                     stages.append({"center": to_lists(center), "scale": noise.scale})
                 centers.append(center)
-            center = np.asarray(joined(manifold, schedule.parts, centers))
+            center = np.asarray(joined(schedule.parts, centers))
             counts = _counts(to_center(jnp.asarray(center), records), radii)
             radius = _radius(counts, radii, self.n - schedule.left_out[1], schedule.last_counts)
             stages.append({"radius": radius, "scale": schedule.last_counts})
@@ -133,7 +133,7 @@ class LocatedLaw(Law):
         try:
             mechanism = self.last.mechanism(GeodesicBall(self.manifold, center, radius))
             ready = last_way.ready(mechanism.law(self.n), shape)
-        except InputError:
+        except Exception:  # it would tell of the records
             return Told(np.asarray(center), entries)
         support = mechanism.law(self.n).support
         entries |= {
@@ -256,9 +256,8 @@ def _one(static, table, key, records):
                 part, center, radius, jnp.mean(way.vectors(part, center, radius, records), axis=0) + shift
             )
         centers.append(center)
-    center = joined(static.manifold, schedule.parts, centers)
-    whole = Part(static.manifold, static.manifold)
-    away = way.distances(whole, center, records)
+    center = joined(schedule.parts, centers)
+    away = way.distances(whole(static.manifold), center, records)
     radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts)
     law, scales, supports = table
     ball = GeodesicBall.tree_unflatten(static.manifold, (center, radius))

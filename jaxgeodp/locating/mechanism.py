@@ -8,14 +8,10 @@ import jax
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.labels import Labels
-from jaxgeodp.domains.persons import frechet_means, places_like
 from jaxgeodp.domains.records import host_array, record_count, records_of_shape
 from jaxgeodp.locating.law import LocatedLaw, last_laws
-from jaxgeodp.locating.parts import parts_of, usual_domain
+from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, to_lists
@@ -97,18 +93,14 @@ class LocatedMechanism:
         ledger: Ledger | None = None,
         *,
         numerics: str = "idealized",
-        persons: Labels | None = None,
         adjacency: str = ADJACENCY,
     ) -> Release:
         """One private release; see `Mechanism.release`.
 
-        ``persons`` is for manifolds whose curvature is nowhere positive: elsewhere a person's records may have no mean
-        before a ball is found.
-
         Raises:
             ValueError: see there, and `law`.
         """
-        return self.search().release(data, ledger, numerics=numerics, persons=persons, adjacency=adjacency)
+        return self.search().release(data, ledger, numerics=numerics, adjacency=adjacency)
 
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
         """``num`` draws for research; see `Mechanism.simulate`."""
@@ -142,7 +134,7 @@ class LocatedMean(Mechanism):
             positive_number(name, "domain", self.reach)
             if not opened:
                 raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
-        elif any(usual_domain(part) is None for part in opened):
+        elif any(part.manifold.usual_reach is None for part in opened):
             raise InputError(
                 f"{name}: give domain, a radius about the origin within which records surely lie: on {self.manifold} "
                 "it "
@@ -216,7 +208,8 @@ class LocatedMean(Mechanism):
         """Radius of each part; a given one is that of all parts without end together."""
         given = self.reach
         return tuple(
-            0.0 if not part.open else (given or usual_domain(part) or math.nan) for part in parts_of(self.manifold)
+            0.0 if not part.open else (given or part.manifold.usual_reach or math.nan)
+            for part in parts_of(self.manifold)
         )
 
 
@@ -249,15 +242,8 @@ class AnyPoints(Domain):
         return records_of_shape(owner, data, self.manifold.shape, self.manifold.dtype_kind, f"on {self.manifold}")
 
     def of_persons(self, owner, shape, count):
-        """The Frechet means, clipped to the domain."""
-        if 0.0 in self.reaches:
-            raise InputError(
-                f"{owner}: persons needs a public ball on {self.manifold}, where one person's records may have several "
-                "means."
-            )
-        ball = GeodesicBall(self.manifold, self.manifold.origin, math.hypot(*self.reaches))
-        program = compiled_ahead(owner, frechet_means, ball, shape, places_like(shape), count=count)
-        return lambda records, places: program(ball, records, places)
+        """Nothing: one person's records may have several means, or one that a public number of steps does not find."""
+        raise InputError(f"{owner}: persons needs a public ball; or let each record be one person's mean.")
 
     def described(self, shape):
         """Manifold, and the domain in place of a ball."""

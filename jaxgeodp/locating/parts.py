@@ -8,18 +8,15 @@ two parts.
 import dataclasses
 import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds import SPD, Hyperbolic, Manifold, Product
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.manifold import real_dtype
-
-# How far from the origin anybody's data may lie, where the manifold's own units say so.
-_SPD_DOMAIN, _HYPERBOLIC_DOMAIN = 14.0, 10.0
+from jaxgeodp.manifolds.product import assembled, coordinates_of, factors_of, with_factors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,14 +24,17 @@ class Part:
     """A manifold, or some factors of a product; hashable: programs are compiled for it.
 
     Attributes:
-        manifold: of the part.
-        whole: that it is a part of.
-        places: of its factors; None for the whole.
+        whole: the manifold that it is a part of.
+        places: of its factors.
     """
 
-    manifold: Manifold
     whole: Manifold
-    places: tuple[int, ...] | None = None
+    places: tuple[int, ...]
+
+    @property
+    def manifold(self) -> Manifold:
+        """Of the part."""
+        return with_factors(self.whole, self.places) if len(self.places) < len(factors_of(self.whole)) else self.whole
 
     @property
     def open(self) -> bool:
@@ -51,11 +51,12 @@ class Part:
 
     def of(self, record):
         """The part's share of a record, or of a point, of the whole."""
-        if self.places is None:
-            return record
-        assert isinstance(self.whole, Product)
-        parts = [self.whole.split(record)[place] for place in self.places]
-        return self.manifold.join(*parts) if isinstance(self.manifold, Product) else parts[0]
+        return record if self.manifold is self.whole else coordinates_of(self.whole, self.places, record)
+
+
+def whole(manifold: Manifold) -> Part:
+    """All of a manifold."""
+    return Part(manifold, tuple(range(len(factors_of(manifold)))))
 
 
 def parts_of(manifold: Manifold) -> tuple[Part, ...]:
@@ -65,52 +66,22 @@ def parts_of(manifold: Manifold) -> tuple[Part, ...]:
         ValueError: a manifold with no way of finding a centre.
     """
     if _is_open(manifold) or manifold.extrinsic_radius is not None:
-        return (Part(manifold, manifold),)
-    if isinstance(manifold, Product):
-        kinds: dict[bool, list[int]] = {True: [], False: []}
-        for place, factor in enumerate(manifold.manifolds):
-            if not _is_open(factor) and factor.extrinsic_radius is None:
-                break
-            kinds[_is_open(factor)].append(place)
-        else:
-            return tuple(_sub_product(manifold, tuple(places)) for places in kinds.values())
-    raise InputError(
-        f"LocatedMechanism: no way to find a centre is known on {manifold}: its curvature is positive somewhere, and "
-        "it "
-        "has no extrinsic vectors (Manifold.extrinsic)."
-    )
+        return (whole(manifold),)
+    factors = factors_of(manifold)
+    if len(factors) < 2 or not all(_is_open(factor) or factor.extrinsic_radius is not None for factor in factors):
+        raise InputError(
+            f"LocatedMechanism: no way to find a centre is known on {manifold}: its curvature is positive somewhere, "
+            "and it has no extrinsic vectors (Manifold.extrinsic)."
+        )
+    kinds = [tuple(place for place, own in enumerate(factors) if _is_open(own) is kind) for kind in (True, False)]
+    return tuple(Part(manifold, places) for places in kinds)
 
 
-def joined(manifold: Manifold, parts: tuple[Part, ...], centers) -> jax.Array:
+def joined(parts: tuple[Part, ...], centers) -> jax.Array:
     """The point of the whole with these parts."""
     if len(parts) == 1:
         return centers[0]
-    assert isinstance(manifold, Product)
-    factors: dict[int, Any] = {}
-    for part, center in zip(parts, centers, strict=True):
-        assert part.places is not None
-        own = part.manifold.split(center) if isinstance(part.manifold, Product) else [center]
-        factors |= dict(zip(part.places, own, strict=True))
-    return manifold.join(*(factors[place] for place in sorted(factors)))
-
-
-def usual_domain(part: Part) -> float | None:
-    """The radius about the origin within which anybody's data lie; None where that depends on units."""
-    factors = part.manifold.manifolds if isinstance(part.manifold, Product) else (part.manifold,)
-    radii = [_usual(factor) for factor in factors]
-    return None if any(map(math.isnan, radii)) else math.hypot(*radii)
-
-
-def _usual(manifold) -> float:
-    if isinstance(manifold, SPD):
-        return _SPD_DOMAIN
-    return _HYPERBOLIC_DOMAIN / math.sqrt(-manifold.curvature) if isinstance(manifold, Hyperbolic) else math.nan
-
-
-def _sub_product(manifold, places):
-    factors = [manifold.manifolds[place] for place in places]
-    own = factors[0] if len(factors) == 1 else Product(*factors)
-    return Part(own, manifold, places)
+    return assembled(parts[0].whole, [(part.places, center) for part, center in zip(parts, centers, strict=True)])
 
 
 def _is_open(manifold):

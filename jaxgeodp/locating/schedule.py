@@ -27,6 +27,9 @@ _HALF_STEPS, _QUARTER_STEPS = 22, 48
 _INSIDE = 0.9
 # A radius may leave out this share of the records.
 _LEFT_OUT = 0.25
+# Noise of a centre in units of the radius: more, and the next radius is hardly smaller (measured:
+# benchmarks/locate.py).
+_MOST_NOISE = 0.25
 # Of the noise of a radius, below which a radius that holds all records is seldom missed.
 _SPREADS = 1.5
 
@@ -36,6 +39,10 @@ class Noise(NamedTuple):
 
     scale: int
     gaussian: bool = False
+
+    def length(self, dim: int) -> float:
+        """The root mean square length of a vector of such noise."""
+        return self.scale * math.sqrt(dim if self.gaussian else 2.0 * dim)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,9 +73,10 @@ class Schedule:
 
     @property
     def enough(self) -> int:
-        """Of how many records radii leave out a quarter at most."""
+        """Of how many records radii leave out a quarter at most, and centres have little noise."""
         scales = [self.last_counts] + [self.counts] * any(part.open for part in self.parts)
-        return math.ceil(_SPREADS * max(scales) / _LEFT_OUT)
+        lengths = [noise.length(part.vector_length) for part, noise in zip(self.parts, self.centers, strict=True)]
+        return math.ceil(max(_SPREADS * max(scales) / _LEFT_OUT, max(lengths) / grid.STEPS / _MOST_NOISE))
 
     def radii(self, place: int) -> list[float]:
         """Radii of a part's domain, ascending."""

@@ -60,6 +60,11 @@ class Hyperbolic(Manifold):
         return np.append(self.radius, np.zeros(self.dim))
 
     @fact
+    def usual_reach(self) -> float:
+        """``10/sqrt(-curvature)``."""
+        return 10.0 / math.sqrt(-self.curvature)
+
+    @fact
     def curvature_bounds(self) -> tuple[float, float]:
         """(k, k); (0, 0) for dimension 1, a line."""
         k = float(self.curvature) if self.dim > 1 else 0.0

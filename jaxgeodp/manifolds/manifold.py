@@ -165,6 +165,8 @@ class Manifold(abc.ABC):
         """The array of a vector; see `to_ambient`."""
         return vector.reshape(self.shape)
 
+    usual_reach: float | None = None  # within which of the origin anybody's data lie; None where that depends on units
+
     extrinsic_radius: float | None = None  # of the ball that holds all of `extrinsic`; None where there is none
 
     def extrinsic(self, point) -> jax.Array:

@@ -8,6 +8,8 @@ elsewhere, although the product's injectivity radius (the smallest) may be far b
 
 import dataclasses
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -85,11 +87,14 @@ class Product(Manifold):
         return math.hypot(*(factor.diameter for factor in self.manifolds))
 
     @fact
+    def usual_reach(self) -> float | None:
+        """``sqrt(sum r_i^2)``, if all factors have one."""
+        return _hypot_of(factor.usual_reach for factor in self.manifolds)
+
+    @fact
     def extrinsic_radius(self) -> float | None:
         """``sqrt(sum r_i^2)``, if all factors have one."""
-        radii = [factor.extrinsic_radius for factor in self.manifolds]
-        known = [radius for radius in radii if radius is not None]
-        return math.hypot(*known) if len(known) == len(radii) else None
+        return _hypot_of(factor.extrinsic_radius for factor in self.manifolds)
 
     def extrinsic(self, point):
         """The factors' vectors."""
@@ -245,8 +250,49 @@ class Product(Manifold):
         return [getattr(factor, name)(*arguments) for factor, arguments in zip(self.manifolds, parts, strict=True)]
 
 
+# Some of the factors --------------------------------------------------------------------------------------
+
+
+def factors_of(manifold: Manifold) -> tuple[Manifold, ...]:
+    """Those of a product; of another manifold itself."""
+    return manifold.manifolds if isinstance(manifold, Product) else (manifold,)
+
+
+def with_factors(manifold: Manifold, places: tuple[int, ...]) -> Manifold:
+    """The manifold of the factors at these places."""
+    own = [factors_of(manifold)[place] for place in places]
+    return own[0] if len(own) == 1 else Product(*own)
+
+
+def coordinates_of(manifold: Manifold, places: tuple[int, ...], x) -> jax.Array:
+    """The share of a point, or of a record, that is on `with_factors`."""
+    if not isinstance(manifold, Product):
+        return x
+    parts = manifold.split(x)
+    own = [parts[place] for place in places]
+    return own[0] if len(own) == 1 else Product(*(manifold.manifolds[place] for place in places)).join(*own)
+
+
+def assembled(manifold: Manifold, shares: Sequence[tuple[tuple[int, ...], Any]]) -> jax.Array:
+    """The point whose `coordinates_of` places are these; each place of a factor stands in one of them."""
+    if not isinstance(manifold, Product):
+        return shares[0][1]
+    factors: dict[int, Any] = {}
+    for places, share in shares:
+        own = with_factors(manifold, places)
+        factors |= dict(zip(places, own.split(share) if isinstance(own, Product) else [share], strict=True))
+    return manifold.join(*(factors[place] for place in sorted(factors)))
+
+
 def _sum(numbers: list[jax.Array]) -> jax.Array:
     return jnp.asarray(sum(numbers))
+
+
+def _hypot_of(lengths) -> float | None:
+    """Of all, if all are known."""
+    lengths = list(lengths)
+    known = [length for length in lengths if length is not None]
+    return math.hypot(*known) if len(known) == len(lengths) else None
 
 
 def _flat(numpy, part):

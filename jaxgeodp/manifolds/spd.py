@@ -34,6 +34,7 @@ class SPD(Manifold):
 
     size: int
 
+    usual_reach = 14.0
     homogeneous = True
     injectivity_radius = math.inf
 

@@ -100,7 +100,8 @@ class HiddenCount:
                 places, draft_of = self.counting.least, self.smallest
                 own = in_places(records, places, random_words(len(records)))
             drawn = draft_of(lambda: own)
-            return drawn.draw()[0], self._said(drawn, noisy, more or {})
+            value, told = drawn.draw()
+            return value, self._said(told, noisy, more or {})
 
         return dataclasses.replace(self._said(self.smallest(read), 0, more or {}), draw=draw)
 

@@ -1,0 +1,340 @@
+"""Means without a public ball: the stages, what they cost, what they find, and what no record may do."""
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Grassmann,
+    Hyperbolic,
+    LocatedMechanism,
+    PlanarShapes,
+    Product,
+    Rotations,
+    Sphere,
+    WrappedGaussian,
+    frechet_mean,
+)
+from jaxgeodp.cli.app import app
+from jaxgeodp.domains.geodesic_ball import assumption_limit
+from jaxgeodp.locating import law as law_module
+from jaxgeodp.locating.parts import Part, distances, joined, moved, parts_of, vectors
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP, grid
+from jaxgeodp.privacy.decimals import square, written
+
+SPACES = [
+    Euclidean(2),
+    Hyperbolic(2),
+    SPD(2),
+    Sphere(2),
+    Rotations(),
+    PlanarShapes(4),
+    Grassmann(4, 2),
+    Product(Sphere(2), Euclidean(2)),
+    Product(Sphere(1), Rotations()),
+]
+COMPACT = [space for space in SPACES if all(not part.open for part in parts_of(space))]
+DOMAIN = {Euclidean(2): 30.0, Product(Sphere(2), Euclidean(2)): 30.0}
+
+
+def located(space, **budget):
+    return LocatedMechanism(space, **budget, domain=DOMAIN.get(space))
+
+
+def records_on(space, n, spread=0.3, away=2.0, seed=0):
+    """Around a point away from the origin."""
+    with jax.enable_x64(True):
+        key = jax.random.key(seed)
+        origin = jnp.asarray(space.origin)
+        direction = space.random_tangent(key, origin)
+        center = space.exp(origin, min(away, 0.4 * _diameter(space)) / space.norm(origin, direction) * direction)
+
+        def record(own):
+            return space.project(space.exp(center, spread / math.sqrt(space.dim) * space.random_tangent(own, center)))
+
+        return np.asarray(jax.jit(jax.vmap(record))(jax.random.split(jax.random.fold_in(key, 1), n)))
+
+
+def _diameter(space):
+    return space.diameter if any(not part.open for part in parts_of(space)) else math.inf
+
+
+# Geometry -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", COMPACT, ids=str)
+def test_extrinsic_vectors_are_isometric_nearby_and_come_back(space):
+    with jax.enable_x64(True):
+        points = jnp.asarray(records_on(space, 20, spread=1.0))
+        there = jax.vmap(space.extrinsic)(points)
+        np.testing.assert_allclose(np.linalg.norm(there, axis=1), space.extrinsic_radius, rtol=1e-12)
+        back = jax.vmap(space.from_extrinsic)(there)
+        assert float(jax.vmap(space.dist)(points, back).max()) < 1e-12
+        keys = jax.random.split(jax.random.key(1), 20)
+        near = jax.vmap(lambda key, p: space.exp(p, 1e-5 * space.random_tangent(key, p)))(keys, points)
+        ratios = np.linalg.norm(there - jax.vmap(space.extrinsic)(near), axis=1) / jax.vmap(space.dist)(points, near)
+        assert ratios.min() > 0.99 and ratios.max() < 1.45
+
+
+def test_vectors_do_not_depend_on_the_representative():
+    shapes, planes = PlanarShapes(5), Grassmann(5, 2)
+    with jax.enable_x64(True):
+        shape = jnp.asarray(records_on(shapes, 1)[0])
+        np.testing.assert_allclose(shapes.extrinsic(shape), shapes.extrinsic(shape * jnp.exp(0.7j)), atol=1e-14)
+        plane = jnp.asarray(records_on(planes, 1)[0])
+        turn = jnp.array([[0.6, 0.8], [-0.8, 0.6]])
+        np.testing.assert_allclose(planes.extrinsic(plane), planes.extrinsic(plane @ turn), atol=1e-14)
+
+
+def test_parts_of_products():
+    mixed = Product(Sphere(2), Euclidean(1), Rotations(), SPD(2))
+    first, second = parts_of(mixed)
+    assert first.open and first.places == (1, 3) and not second.open and second.places == (0, 2)
+    with jax.enable_x64(True):
+        point = jnp.asarray(records_on(mixed, 1)[0])
+        np.testing.assert_array_equal(joined((first, second), [first.of(point), second.of(point)]), point)
+    assert parts_of(Product(SPD(2), Euclidean(1)))[0].open and len(parts_of(Product(SPD(2), Euclidean(1)))) == 1
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_what_is_seen_of_a_record_is_its_own(space):
+    """Bit for bit: whatever the other records are; and integers in the ball that the theorem is about."""
+    records = records_on(space, 8, spread=3.0)
+    odd = records.copy()
+    odd[1], odd[2], odd[3] = np.nan, 0.0, 1e300
+    odd[4] = np.inf
+    with jax.enable_x64(True):
+        for part in parts_of(space):
+            center = jnp.asarray(part.manifold.origin)
+            for radius in (1e-3, 0.5, 5.0):
+                steps = [grid.to_grid(np.asarray(vectors(part, center, radius, data)), 1.0) for data in (records, odd)]
+                np.testing.assert_array_equal(*(own[[0, 5, 6, 7]] for own in steps))
+                assert (np.sum(steps[1].astype(object) ** 2, axis=1) <= grid.STEPS**2).all()
+            lengths = [np.asarray(distances(part, center, data)) for data in (records, odd)]
+            np.testing.assert_array_equal(*(own[[0, 5, 6, 7]] for own in lengths))
+            assert np.isinf(lengths[1][1]) and not np.isnan(lengths[1]).any()
+
+
+@pytest.mark.parametrize("space", [space for space in SPACES if len(parts_of(space)) == 1], ids=str)
+def test_a_centre_without_noise_is_the_mean(space):
+    records = records_on(space, 200, spread=0.1, away=1.0)
+    (part,) = parts_of(space)
+    with jax.enable_x64(True):
+        center = jnp.asarray(space.origin)
+        mean = np.asarray(vectors(part, center, 3.0, records)).mean(axis=0)
+        found = moved(part, center, 3.0, jnp.asarray(mean))
+        assert float(space.dist(found, frechet_mean(space, records))) < 0.02
+        assert float(space.dist(moved(part, center, 3.0, jnp.asarray(mean * math.nan)), center)) == 0.0
+        far = moved(part, center, 1.0, 1e6 * jnp.ones(part.vector_length))
+        assert np.isfinite(np.asarray(far)).all()
+
+
+# Budget ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(SPACES), st.floats(0.05, 20.0), st.booleans(), st.integers(10_000, 10**7))
+def test_the_stages_never_cost_more_than_the_whole(space, strength, pure, n):
+    try:
+        own = located(space, epsilon=strength) if pure else located(space, mu=strength)
+        plan = own.law(n).schedule
+    except ValueError as refusal:
+        assert "too few" in str(refusal) or "limit" in str(refusal) or "double precision" in str(refusal)
+        return
+    rounds = [plan.rounds if part.open else 0 for part in plan.parts]
+    centers = [plan.rounds if part.open else 1 for part in plan.parts]
+    moved_by = 2 * grid.STEPS
+    if pure:
+        cost = sum(rounds) * Fraction(2, plan.counts) + Fraction(2, plan.last_counts)
+        for part, noise, times in zip(plan.parts, plan.centers, centers, strict=True):
+            cost += times * Fraction(math.isqrt(part.vector_length * moved_by**2), noise.scale)
+        assert cost + Fraction(written(plan.rest)) <= Fraction(written(strength))
+        assert plan.rest > 0.55 * strength
+    else:
+        cost = sum(rounds) * Fraction(9, 8 * plan.counts**2) + Fraction(9, 8 * plan.last_counts**2)
+        for noise, times in zip(plan.centers, centers, strict=True):
+            cost += times * Fraction(moved_by**2, 2 * noise.scale**2)
+        assert cost + Fraction(square(written(plan.rest))) / 2 <= Fraction(square(written(strength))) / 2
+        assert plan.rest**2 > 0.55 * strength**2
+    assert own.guarantee == (PureDP(strength) if pure else GaussianDP(strength).to_zcdp())
+    assert max(plan.left_out) <= 0.25 * n + 1
+
+
+def test_calls_are_refused_in_words():
+    for call, words in (
+        (lambda: LocatedMechanism(SPD(2)), "epsilon or mu"),
+        (lambda: LocatedMechanism(SPD(2), epsilon=1.0, mu=1.0), "epsilon or mu"),
+        (lambda: LocatedMechanism(SPD(2), epsilon=-1.0), "epsilon"),
+        (lambda: LocatedMechanism(Euclidean(2), epsilon=1.0), "give domain"),
+        (lambda: LocatedMechanism(Sphere(2), epsilon=1.0, domain=1.0), "leave out domain"),
+        (lambda: LocatedMechanism(SPD(2), epsilon=1.0, domain=-1.0), "domain"),
+        (lambda: LocatedMechanism(SPD(2), "wrapped", mu=1.0), "does not release"),
+        (lambda: LocatedMechanism(SPD(2), "best", mu=1.0), "must be one of"),
+        (lambda: LocatedMechanism(SPD(2), epsilon=1.0, shares=(0.5, 0.4, 0.2)), "below 1"),
+        (lambda: LocatedMechanism(SPD(2), epsilon=1.0, shares=(0.0, 0.1, 0.1)), "above 0"),
+        (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(100), "n = 100 records are too few.*or 425 records"),
+        (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(2), "too few"),
+        (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(1), "n >= 2"),
+        (lambda: LocatedMechanism(_Odd(), epsilon=1.0), "no way to find a centre"),
+        (lambda: LocatedMechanism(Sphere(2), epsilon=1.0).search().log_density(None, np.zeros((999, 3))), "not known"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Odd(Manifold):
+    dim = 2
+    shape = (2,)
+    curvature_bounds = (0.0, 1.0)
+
+    def inner(self, point, u, v):
+        return jnp.sum(u * v)
+
+    def exp(self, point, tangent):
+        return point + tangent
+
+
+# What is found --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_simulated_releases_are_nearly_those_about_the_true_ball(space):
+    """Median error against that with the smallest ball given, for the same whole budget."""
+    n, mu = 1000, 1.0
+    data = records_on(space, n)
+    with jax.enable_x64(True):
+        mean = frechet_mean(space, data)
+        radius = float(jax.vmap(lambda x: space.dist(mean, x))(data).max())
+        oracle = WrappedGaussian(GeodesicBall(space, mean, min(1.001 * radius, 0.9 * assumption_limit(space))), mu)
+        errors = [
+            np.median(jax.jit(jax.vmap(lambda x: space.dist(mean, x)))(mechanism.simulate(jax.random.key(0), data, 60)))
+            for mechanism in (located(space, mu=mu), oracle)
+        ]
+    assert errors[0] < 1.5 * errors[1]
+    assert errors[0] > 0.3 * errors[1], "planted: no noise at all would be better than the oracle"
+
+
+@pytest.mark.parametrize("space", [SPD(2), Sphere(2), Product(Sphere(2), Euclidean(2))], ids=str)
+@pytest.mark.parametrize("budget", [{"epsilon": 2.0}, {"mu": 1.0}], ids=str)
+def test_releases_are_like_simulations(space, budget, tmp_path):
+    data = records_on(space, 1500)
+    own = located(space, **budget)
+    promise = own.guarantee
+    ledger = Ledger(tmp_path / "budget.db", promise)
+    release = own.release(data, ledger)
+    with jax.enable_x64(True):
+        mean = frechet_mean(space, data)
+        error = float(space.dist(jnp.asarray(release.value), mean))
+        simulated = own.simulate(jax.random.key(0), data, 60)
+        errors = np.asarray(jax.jit(jax.vmap(lambda x: space.dist(mean, x)))(simulated))
+    assert error < 3.0 * np.quantile(errors, 0.95)
+    record = release.record
+    plan = own.law(1500).schedule
+    stages = sum((2 * plan.rounds) if part.open else 1 for part in plan.parts) + 1
+    assert len(record["stages"]) == stages and record["ball"]["radius"] == record["stages"][-1]["radius"]
+    assert record["rounds"] == plan.rounds and record["guarantee"]["kind"] == (
+        "pure" if "epsilon" in budget else "zcdp"
+    )
+    assert 0.2 < record["ball"]["radius"] < 4.0
+    assert ledger.account().releases == 1 and not any(float(left) > 0 for left in ledger.account().left.values())
+    assert json.loads(release.to_json()) == record
+
+
+def test_the_whole_on_a_grid():
+    release = located(SPD(2), mu=1.0).release(records_on(SPD(2), 800), numerics="grid")
+    assert "integers" in release.record["numerics"]["note"]
+    assert isinstance(located(SPD(2), mu=1.0).guarantee, ZeroConcentratedDP)
+    with pytest.raises(ValueError, match="grid"):
+        located(SPD(2), epsilon=1.0).release(records_on(SPD(2), 2000), numerics="grid")
+
+
+def test_a_private_number_of_records():
+    record = located(Sphere(2), epsilon=2.0).release(records_on(Sphere(2), 900), adjacency="add-remove").record
+    assert record["n"] < 900 and len(record["stages"]) == 2 and record["guarantee"]["epsilon"] == 2.0
+    assert record["ball"]["radius"] == record["stages"][-1]["radius"]
+
+
+def hostile(space, n):
+    """Data that no search was made for."""
+    usual, far = records_on(space, n), records_on(space, n, away=9.0, seed=5)
+    origin = np.broadcast_to(np.asarray(space.origin), usual.shape)
+    some = np.arange(n)
+    where = (slice(None), *(None,) * len(space.shape))
+    yield "two clusters", np.where((some % 2 == 0)[where], usual, far)
+    yield "some far away", np.where((some % 20 == 0)[where], far, usual)
+    yield "all equal", np.broadcast_to(usual[:1], usual.shape)
+    yield "at the origin", origin
+    yield "no points", np.full(usual.shape, np.nan)
+    yield "huge", usual * 1e200
+    yield "nothing", usual * 0.0
+
+
+@pytest.mark.parametrize("space", [SPD(2), Euclidean(2), Sphere(2), Rotations()], ids=str)
+def test_any_records_end_in_a_point(space):
+    own = located(space, mu=1.0)
+    for name, data in hostile(space, 300):
+        release = own.release(data)
+        assert np.isfinite(release.value).all() and bool(space.belongs(jnp.asarray(release.value), 1e-5)), name
+    data = dict(hostile(space, 300))["all equal"]
+    with jax.enable_x64(True):
+        assert float(space.dist(jnp.asarray(own.release(data).value), jnp.asarray(data[0]))) < 0.5
+
+
+def test_a_ball_that_cannot_be_made_releases_the_centre(monkeypatch):
+    """After the charge nothing is refused."""
+
+    class OnlyAtTheOrigin:
+        tree_unflatten = GeodesicBall.tree_unflatten
+
+        def __new__(cls, manifold, center, radius):
+            if not np.array_equal(center, manifold.origin):
+                raise OverflowError("planted")
+            return GeodesicBall(manifold, center, radius)
+
+    data = records_on(Sphere(2), 300)
+    monkeypatch.setattr(law_module, "GeodesicBall", OnlyAtTheOrigin)
+    release = located(Sphere(2), mu=1.0).release(data)
+    np.testing.assert_array_equal(release.value, release.record["stages"][0]["center"])
+
+
+# Command line ---------------------------------------------------------------------------------------------
+
+
+def test_a_release_without_a_ball(tmp_path):
+    np.save(tmp_path / "data.npy", records_on(SPD(2), 600))
+    common = ["release", f"{tmp_path}/data.npy", "--manifold", "spd", "--out", f"{tmp_path}/release.json"]
+    done = CliRunner().invoke(app, [*common, "--mu", "1", "--center", "auto", "--radius", "auto"])
+    assert done.exit_code == 0, done.output
+    record = json.loads((tmp_path / "release.json").read_text())
+    assert len(record["stages"]) == 7 and record["guarantee"]["rho"] == 0.5
+    for more, words in (
+        (["--epsilon", "1", "--center", "auto"], "go together"),
+        (["--epsilon", "1", "--radius", "auto", "--center", "origin"], "go together"),
+        (["--epsilon", "0.1", "--center", "auto", "--radius", "auto"], "too few"),
+        (["--epsilon", "1", "--center", "origin", "--radius", "1", "--domain", "3"], "--domain is for"),
+        (["--epsilon", "1", "--center", "origin", "--radius", "wide"], "must be a number"),
+        (
+            ["--epsilon", "1", "--center", "auto", "--radius", "auto", "--delta", "0.1", "--mechanism", "kng"],
+            "--delta 0",
+        ),
+    ):
+        done = CliRunner().invoke(app, [*common, *more, "--overwrite"])
+        assert done.exit_code == 2 and words in " ".join(done.output.split()), done.output
+
+
+def test_the_part_of_a_record_is_hashable():
+    assert hash(Part(SPD(2), (0,))) == hash(Part(SPD(2), (0,)))
