@@ -75,7 +75,7 @@ class Schedule:
     def enough(self) -> int:
         """Of how many records radii leave out a quarter at most, and centres have little noise."""
         scales = [self.last_counts] + [self.counts] * any(part.open for part in self.parts)
-        lengths = [noise.length(part.vector_length) for part, noise in zip(self.parts, self.centers, strict=True)]
+        lengths = [noise.length(part.manifold.dim) for part, noise in zip(self.parts, self.centers, strict=True)]
         return math.ceil(max(_SPREADS * max(scales) / _LEFT_OUT, max(lengths) / grid.STEPS / _MOST_NOISE))
 
     def radii(self, place: int) -> list[float]:
