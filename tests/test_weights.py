@@ -131,7 +131,7 @@ def test_the_record_says_the_largest_weight(tmp_path):
             mechanism.release(data_of, ledger, weights=weights)
     for call, words in (
         (lambda: mechanism.release(data, ledger, weights=WEIGHTS, numerics="grid"), "adds integers"),
-        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, persons=[1, 1, 2, 2, 3]), "not for persons"),
+        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, persons=[1, 1, 2, 2, 3]), "count alike"),
         (lambda: mechanism.release(data, ledger, weights=WEIGHTS, adjacency="add-remove"), "number is public"),
         (lambda: KNGMechanism(LINE, 1.0, statistic=FrechetMedian()).release(data, weights=WEIGHTS), "Frechet means"),
     ):
@@ -164,7 +164,10 @@ def test_weights_on_the_command_line(tmp_path):
     words = [*common.split(), "--weights", f"{tmp_path}/weights.csv", "--out", f"{tmp_path}/release.json"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "release.json").read_text())["weights"]["sensitivity_of"] == 2
+    record = json.loads((tmp_path / "release.json").read_text())
+    assert record["weights"]["sensitivity_of"] == 2
+    stated = TangentLaplace(LINE, 1.0).release(np.linspace(-1.0, 1.0, 5)[:, None], weights=WEIGHTS).expected_error
+    assert record["expected_error"]["mean"] == stated.mean
     (tmp_path / "weights.csv").write_text("1\n2\n")
     done = CliRunner().invoke(app, [*words, "--overwrite"])
     assert done.exit_code == 2 and "one finite positive number for each record" in " ".join(done.output.split())

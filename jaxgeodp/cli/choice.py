@@ -95,7 +95,8 @@ class Choice:
         """
         if self.statistic != "mean" or self.calibration != "tight" or self.delta != 0.0:
             raise InputError("--center auto --radius auto is for --statistic mean, --calibration tight and --delta 0.")
-        return LocatedMechanism(space, self.mechanism, epsilon=self.epsilon, mu=self.mu, domain=domain).search()
+        name = "wrapped" if (self.mechanism, self.numerics, self.mu) == (AUTO, "grid", None) else self.mechanism
+        return LocatedMechanism(space, name, epsilon=self.epsilon, mu=self.mu, domain=domain).search()
 
     def _named(self, name, ball):
         more = {"statistic": _STATISTICS[self.statistic]()} if len(MECHANISMS[name].statistics) > 1 else {}

@@ -44,6 +44,7 @@ from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import way_of
+from jaxgeodp.releases.weights import checked_weights
 
 
 def release(
@@ -136,14 +137,16 @@ def release(
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
+            # As many equal weights have the sensitivity of these.
+            equal = count if heavy is None else checked_weights("--weights", heavy, count).count
             if center == "auto":
                 chosen, why = choice.located(space, domain), {}
             else:
-                chosen, why = choice.made(public.ball(space, layout), count)
+                chosen, why = choice.made(public.ball(space, layout), equal)
             more = why | ({} if prepare is None else prepare.described)
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:
-                more |= stated_error(chosen, count, way)
+                more |= stated_error(chosen, equal, way)
             with contextlib.ExitStack() as room:
                 # Room on the disk before the charge: a value that cannot be written would be lost.
                 write = {
@@ -183,18 +186,21 @@ def release(
             record = done[""].record
             write_atomically(plot, picture_of(record), replace=overwrite, changed=record["created"])
     for name, result in done.items():
-        _tell(parted.files(out)[name], result.record, chosen, choice, space, statistic)
+        _tell(parted.files(out)[name], result.record, choice, space, statistic)
 
 
-def _tell(path, record, mechanism, choice, space, statistic):
+def _tell(path, record, choice, space, statistic):
     own = record["statistic"]  # TangentLaplace has another mean, which auto may take
     what = own if isinstance(own, str) and own.startswith("mean of") else statistic
     whose = " persons" if record.get("unit") == "person" else ""
     places = " places" if "count" in record else ""
+    if record["scale"] is None:
+        made = "no ball about the centre that was found, which is released"
+    else:
+        made = f"sensitivity {record['sensitivity']['value']:.4g}, scale {record['scale']:.4g}"
     say(
-        f"Wrote {shown(path)}: {what} by {type(mechanism).__name__} on {space}, {choice.parameter} = "
-        f"{choice.strength!r}, n = {record['n']}{whose}{places}, sensitivity {record['sensitivity']['value']:.4g}, "
-        f"scale {record['scale']:.4g}."
+        f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
+        f"{choice.strength!r}, n = {record['n']}{whose}{places}, {made}."
     )
     if "count" in record and record["n"] == record["count"]["least"]:
         say(f"{record['n']} is the least number of places: there are too few records, at this budget, for more.")

@@ -31,6 +31,8 @@ from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
 # Records at a time on their way to a grid.
 _BLOCK = 2**16
+# Of a stage in the record.
+_COUNT_NOISE = "discrete_laplace, on counts"
 
 
 class Last(NamedTuple):
@@ -112,17 +114,17 @@ class LocatedLaw(Law):
                         steps = schedule.radii(place)
                         counts = _counts(own.distances(center, records), steps)
                         radius = _radius(counts, steps, self.n - schedule.left_out[0], schedule.counts)
-                        stages.append({"radius": radius, "scale": schedule.counts})
+                        stages.append({"radius": radius, "scale": schedule.counts, "noise": _COUNT_NOISE})
                     noise = schedule.centers[place]
                     discrete = discrete_gaussian if noise.gaussian else discrete_laplace
                     total = grid.with_noise(discrete, own.steps(center, np.float64(radius), records), noise.scale)
                     center = own.moved(center, np.float64(radius), total / (grid.STEPS * self.n))
-                    stages.append({"center": to_lists(center), "scale": noise.scale})
+                    stages.append({"center": to_lists(center), "scale": noise.scale, "noise": discrete.__name__})
                 centers.append(center)
             center = np.asarray(joined(schedule.parts, centers))
             counts = _counts(to_center(jnp.asarray(center), records), radii)
             radius = _radius(counts, radii, self.n - schedule.left_out[1], schedule.last_counts)
-            stages.append({"radius": radius, "scale": schedule.last_counts})
+            stages.append({"radius": radius, "scale": schedule.last_counts, "noise": _COUNT_NOISE})
             return self._released(center, radius, records, last_way, shape, stages)
 
         return draw
@@ -131,11 +133,14 @@ class LocatedLaw(Law):
         """The last stage; the centre itself where a ball about it cannot be made, as far out double precision ends."""
         entries = {"stages": stages, "ball": {"center": to_lists(center), "radius": radius}}
         try:
-            mechanism = self.last.mechanism(GeodesicBall(self.manifold, center, radius))
-            ready = last_way.ready(mechanism.law(self.n), shape)
+            law = self.last.mechanism(GeodesicBall(self.manifold, center, radius)).law(self.n)
+            ready = last_way.ready(law, shape)
+            value = np.asarray(ready.draw(records))
         except Exception:  # it would tell of the records
-            return Told(np.asarray(center), entries)
-        support = mechanism.law(self.n).support
+            nothing = "none: no ball about the centre that was found, which is released"
+            unused = {"value": None, "formula": nothing, "calibration": self.terms.calibration}
+            none = {"scale": None, "support": None, "sampler": {"name": nothing, "exactness": "exact"}}
+            return Told(np.asarray(center), entries | none | {"sensitivity": unused})
         entries |= {
             "scale": plain_number(ready.scale),
             "sensitivity": {
@@ -143,10 +148,10 @@ class LocatedLaw(Law):
                 "formula": ready.terms.formula,
                 "calibration": ready.terms.calibration,
             },
-            "support": support and {"center": "as ball", "radius": support.radius},
+            "support": law.support and {"center": "as ball", "radius": law.support.radius},
             "sampler": ready.terms.sampler,
         }
-        return Told(np.asarray(ready.draw(records)), entries)
+        return Told(value, entries)
 
 
 def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMechanism]) -> Last:

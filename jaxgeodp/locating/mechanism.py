@@ -22,6 +22,12 @@ from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 
+# Of records and refusals.
+_NAME = "LocatedMechanism"
+# Of privacy parameters, and of domains where nothing is curved.
+_LARGEST = 1e30
+# The farthest that coordinates can be right: they grow like exp(distance times their growth).
+_LARGEST_REACH = 15.0
 _AUTO = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
 
 
@@ -124,14 +130,25 @@ class LocatedMean(Mechanism):
     shares: tuple[float, float, float] | None
 
     def __post_init__(self):
-        name = "LocatedMechanism"
+        name = _NAME
         if (self.epsilon is None) == (self.mu is None):
             raise InputError(f"{name}: needs epsilon or mu, and not both.")
         object.__setattr__(self, self._parameter, getattr(self._promise, self._parameter))
+        strength = getattr(self._promise, self._parameter)
+        if not 1.0 / _LARGEST <= strength <= _LARGEST:
+            raise InputError(f"{name}: {self._parameter} must be between 1e-30 and 1e30, got {strength:g}.")
         parts = parts_of(self.manifold)
         opened = [part for part in parts if part.open]
         if self.reach is not None:
             positive_number(name, "domain", self.reach)
+            growth = self.manifold.coordinate_growth
+            most = _LARGEST_REACH / growth if growth > 0 else _LARGEST
+            if not 1.0 / _LARGEST <= self.reach <= most:
+                raise InputError(
+                    f"{name}: domain must be between 1e-30 and {most:.3g} on {self.manifold}, beyond which "
+                    "coordinates are "
+                    f"not right, got {self.reach:g}."
+                )
             if not opened:
                 raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
         elif any(part.manifold.usual_reach is None for part in opened):
@@ -174,7 +191,7 @@ class LocatedMean(Mechanism):
         last = last_laws(self.manifold, self._domains, n, make)
         own = last.laws[-1].terms
         terms = Terms(
-            mechanism=type(self).__name__,
+            mechanism=_NAME,
             statistic=own.statistic,
             n=n,
             strength=plan.rest,
@@ -218,9 +235,9 @@ def _check_shares(name, shares, opened):
         radii, centers, last = map(float, shares)
     except (TypeError, ValueError):
         radii = centers = last = math.nan
-    sound = 0.0 <= radii and 0.0 < centers and 0.0 < last and radii + centers + last < 1.0
-    if not sound or (opened and radii == 0.0):
-        raise InputError(f"{name}: shares must be three numbers above 0 with a sum below 1, got {shares!r}.")
+    sound = 0.0 <= radii and 1e-6 <= centers and 1e-6 <= last and radii + centers + last < 1.0
+    if not sound or (opened and radii < 1e-6):
+        raise InputError(f"{name}: shares must be three numbers of at least 1e-6 with a sum below 1, got {shares!r}.")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

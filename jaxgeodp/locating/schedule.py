@@ -118,9 +118,10 @@ def schedule(
         found = _scheduled(manifold, parts, domains, n, promise, shares, rounds)
         if found.enough <= n:
             return found
+    enough = f"{found.enough}" if found.enough < 10**9 else f"{float(found.enough):.3g}"
     raise InputError(
         f"LocatedMechanism: n = {n} records are too few to find a ball on {manifold} with {promise}: give a public "
-        f"ball, a larger privacy parameter, or {found.enough} records."
+        f"ball, a larger privacy parameter, or {enough} records."
     )
 
 

@@ -66,7 +66,8 @@ def page_of(record: dict, digest: str) -> str:
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
-        "Public ball": _ball(record["ball"]),
+        "Found with a part of the budget": _stages(record.get("stages", [])),
+        "Ball that was found" if "stages" in record else "Public ball": _ball(record),
         "Sensitivity": _words(record["sensitivity"]),
         "Scale of the noise": _words(record["scale"]),
         "Support": _words(record["support"]),
@@ -149,8 +150,16 @@ def _parameters(manifold):
     return f" ({own})" if own else ""
 
 
-def _ball(ball):
-    return _words({key: value for key, value in ball.items() if key != "center"}) + ", around a public centre"
+def _ball(record):
+    numbers = _words({key: value for key, value in record["ball"].items() if key != "center"})
+    if "stages" in record:
+        return f"{numbers}, around the last centre that was found; records outside are clipped to it"
+    return f"{numbers}, around a public centre"
+
+
+def _stages(stages):
+    words = [f"radius {stage['radius']:.4g}" if "radius" in stage else "a centre" for stage in stages]
+    return "" if not stages else f"{', '.join(words)}; each with noise of integers, charged together with the release"
 
 
 def _how_far(record):

@@ -33,7 +33,8 @@ class Release:
     """A private value with its record.
 
     ``value`` is the released point (NumPy array). ``record`` is a JSON-ready dictionary; nothing in it
-    depends on the data except ``record["value"]``.
+    depends on the data except ``record["value"]``, and what earlier stages have released with noise: ``count`` and the
+    places n that follow from it, ``stages`` and the ball that follows from them.
     """
 
     value: np.ndarray

@@ -162,8 +162,9 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
     promised = {"epsilon": PureDP, "mu": GaussianDP}.get(parameter)
     if promised is None or not isinstance(strength, float) or mechanism.guarantee != promised(strength):
         raise InputError(
-            f"{name}: a private number of records is for mechanisms with one privacy parameter, epsilon or mu, whose "
-            "guarantee is proven for all records."
+            f"{name}: a private number of records is for mechanisms that promise epsilon-DP or mu-GDP, by one "
+            "parameter; a "
+            "search for a ball promises zCDP with mu: give epsilon."
         )
     scale, rest = _split(parameter, _part(parameter, strength, times))
     inner = dataclasses.replace(mechanism, **{parameter: rest})

@@ -94,7 +94,7 @@ def drafted(
     ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n, *shape), record.dtype))
     terms = ready.terms
     entries = {
-        "mechanism": name,
+        "mechanism": terms.mechanism,
         "statistic": terms.statistic,
         **domain.described(shape),
         "n": n,

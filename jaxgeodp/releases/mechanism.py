@@ -169,7 +169,8 @@ def release_in(
         more, whose = more | {"unit": "person"}, f"{adjacency} (all of a person)"
     if weights is not None and (persons is not None or adjacency == ADD_REMOVE):
         raise InputError(
-            f"{name}: weights are for records whose number is public, and not for persons; leave them out."
+            f"{name}: weights are for records whose number is public, and with persons their means count alike; leave "
+            "them out."
         )
     wanted = Wanted(way, whose, finish, more)
     with releasing():

@@ -53,14 +53,28 @@ def public_weights(mechanism: Any, way: Way, weights: Any, n: int) -> Weights:
         raise InputError(f"{name}: weights are for Frechet means of points in a ball.")
     if isinstance(way, OnGrid):
         raise InputError(f"{name}: numerics='grid' adds integers, which all count alike; leave out weights.")
+    return checked_weights(name, weights, n)
+
+
+def checked_weights(owner: str, weights: Any, n: int) -> Weights:
+    """Weights of n records.
+
+    Args:
+        owner: whom a refusal names.
+        weights: (n,), positive.
+        n: number of records.
+
+    Raises:
+        ValueError: not n positive numbers, or one of them is more than half of all.
+    """
     try:
         values = np.asarray(weights, np.float64)
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (n,) or not np.all(np.isfinite(values) & (values > 0.0)):
-        raise InputError(f"{name}: weights must be one finite positive number for each record.")
+        raise InputError(f"{owner}: weights must be one finite positive number for each record, without a header.")
     shares = values / np.max(values)  # the sum of which is not too large
     total = math.fsum(shares)
     if total < 2.0:
-        raise InputError(f"{name}: one of the weights is more than half of their sum; a mean of such hides nobody.")
+        raise InputError(f"{owner}: one of the weights is more than half of their sum; a mean of such hides nobody.")
     return Weights(shares / total, math.floor(total))
