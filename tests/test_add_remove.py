@@ -235,7 +235,7 @@ def test_calls_are_refused_before_the_charge(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", PureDP(1.0))
     for call, words in (
         (lambda: MECHANISM.release(points(5), ledger, adjacency="substitution"), "adjacency must be"),
-        (lambda: KNGMechanism(LINE, 1.0, calibration="paper").release(points(5), adjacency="add-remove"), "that promise"),
+        (lambda: KNGMechanism(LINE, 1.0, calibration="paper").release(points(5), adjacency="add-remove"), "by one"),
         (lambda: MECHANISM.release(np.zeros((5, 2)), ledger, adjacency="add-remove"), "must have shape"),
         (lambda: MECHANISM.release(points(5), ledger, persons=[1], adjacency="add-remove"), "one label for each"),
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, [], ledger), "public names"),
