@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp import Ledger, PlanarShapes, PureDP
 from jaxgeodp.cli import app
-from jaxgeodp.domains import align_landmarks, impute_landmarks
+from jaxgeodp.domains import align_landmarks, impute_landmarks, landmarks_from_r
 from jaxgeodp.pictures import page_of
 from jaxgeodp.privacy.release import Release
 
@@ -364,3 +364,12 @@ def test_a_mistake_about_the_template_is_refused_and_charges_nothing(folder, mis
     said = " ".join(result.output.split())
     assert result.exit_code == 2 and words in said and said.count("Error") == 1, said
     assert not (folder / "out.json").exists() and Ledger("book.db").account().releases == 0
+
+
+def test_configurations_of_r_are_turned():
+    specimens = np.random.default_rng(0).normal(size=(7, 5, 2))
+    np.testing.assert_array_equal(landmarks_from_r(np.moveaxis(specimens, 0, 2)), specimens)
+    np.testing.assert_array_equal(landmarks_from_r(list(specimens)), specimens)
+    for other in (np.zeros((5, 2)), np.zeros((5, 4, 9)), [np.zeros((5, 2)), np.zeros((4, 2))]):
+        with pytest.raises(ValueError, match=r"\(k, 2, n\)"):
+            landmarks_from_r(other)

@@ -5,6 +5,6 @@ And what brings landmarks there, each record on its own: superimposition on a pu
 
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
-from jaxgeodp.domains.landmarks import align_landmarks, impute_landmarks
+from jaxgeodp.domains.landmarks import align_landmarks, impute_landmarks, landmarks_from_r
 
-__all__ = ["Domain", "GeodesicBall", "align_landmarks", "assumption_limit", "impute_landmarks"]
+__all__ = ["Domain", "GeodesicBall", "align_landmarks", "assumption_limit", "impute_landmarks", "landmarks_from_r"]

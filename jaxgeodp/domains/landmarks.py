@@ -23,6 +23,33 @@ from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 _LEAST = 1e-9
 
 
+def landmarks_from_r(array: ArrayLike) -> np.ndarray:
+    """Configurations as packages of R hold them (shapes, geomorph, Morpho), (k, m, n), as (n, k, m).
+
+    ``rdata`` (`rdata.read_rda`) gives such arrays, as NumPy or xarray; a list of specimens is stacked as it is.
+
+    Args:
+        array: (k, m, n): k landmarks in m = 2 or 3 dimensions of n specimens; or a list of n arrays (k, m).
+
+    Raises:
+        ValueError: another shape.
+
+    Example:
+        >>> import numpy as np
+        >>> landmarks_from_r(np.zeros((8, 2, 30))).shape
+        (30, 8, 2)
+    """
+    try:
+        found = np.asarray(array)
+    except ValueError:
+        found = np.empty(0)
+    if isinstance(array, list | tuple) and found.ndim == 3 and found.shape[2] in (2, 3):
+        return found
+    if found.ndim != 3 or found.shape[1] not in (2, 3):
+        raise InputError(f"landmarks_from_r: array must have shape (k, 2, n) or (k, 3, n), got {found.shape}.")
+    return np.moveaxis(found, 2, 0)
+
+
 def align_landmarks(records: ArrayLike, template: ArrayLike, scale: bool = True) -> np.ndarray:
     """Every record superimposed on the template by translation, rotation and, with ``scale``, scaling.
 
