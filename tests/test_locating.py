@@ -322,7 +322,7 @@ def test_the_whole_on_a_grid():
 
 def test_a_private_number_of_records():
     record = located(Sphere(2), epsilon=2.0).release(records_on(Sphere(2), 900), adjacency="add-remove").record
-    assert record["n"] < 900 and len(record["stages"]) == 2 and record["guarantee"]["epsilon"] == 2.0
+    assert abs(record["n"] - 900) < 150 and len(record["stages"]) == 2 and record["guarantee"]["epsilon"] == 2.0
     assert record["ball"]["radius"] == record["stages"][-1]["radius"]
 
 
