@@ -43,10 +43,11 @@ def landmarks_from_r(array: ArrayLike) -> np.ndarray:
         found = np.asarray(array)
     except ValueError:
         found = np.empty(0)
-    if isinstance(array, list | tuple) and found.ndim == 3 and found.shape[2] in (2, 3):
+    shape: tuple[int, ...] = found.shape
+    if isinstance(array, list | tuple) and len(shape) == 3 and shape[2] in (2, 3):
         return found
-    if found.ndim != 3 or found.shape[1] not in (2, 3):
-        raise InputError(f"landmarks_from_r: array must have shape (k, 2, n) or (k, 3, n), got {found.shape}.")
+    if len(shape) != 3 or shape[1] not in (2, 3):
+        raise InputError(f"landmarks_from_r: array must have shape (k, 2, n) or (k, 3, n), got {shape}.")
     return np.moveaxis(found, 2, 0)
 
 
