@@ -16,8 +16,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.locating import parts as way
-from jaxgeodp.locating.parts import Part, joined, origin_of, whole
+from jaxgeodp.locating.parts import Part, distances, joined, moved, origin_of, vectors, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import plain_number, to_lists
@@ -98,7 +97,7 @@ class LocatedLaw(Law):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
         programs = [_Programs(name, part, shape) for part in schedule.parts]
         everything = whole(manifold)
-        to_center = _in_blocks(name, way.distances, everything, (origin_of(everything),), shape)
+        to_center = _in_blocks(name, distances, everything, (origin_of(everything),), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
         last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
@@ -183,12 +182,10 @@ class _Programs:
 
     def __init__(self, name, part: Part, shape):
         origin, radius = origin_of(part), jax.ShapeDtypeStruct((), np.float64)
-        self.distances = _in_blocks(name, way.distances, part, (origin,), shape)
-        vectors = _in_blocks(name, way.vectors, part, (origin, radius), shape, adds=True)
-        self.steps = vectors
+        self.distances = _in_blocks(name, distances, part, (origin,), shape)
+        self.steps = _in_blocks(name, vectors, part, (origin, radius), shape, adds=True)
         mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
-        program = compiled_ahead(name, way.moved, part, origin, radius, mean)
-        self.moved = program
+        self.moved = compiled_ahead(name, moved, part, origin, radius, mean)
 
 
 def _in_blocks(name, function, part, public, shape, adds=False):
@@ -209,9 +206,9 @@ def _in_blocks(name, function, part, public, shape, adds=False):
     return of
 
 
-def _counts(distances, radii) -> list[int]:
+def _counts(lengths, radii) -> list[int]:
     """How many records are within each radius; one that is no point is in none."""
-    buckets = np.searchsorted(np.asarray(radii), distances, side="left")
+    buckets = np.searchsorted(np.asarray(radii), lengths, side="left")
     return np.cumsum(np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1))[: len(radii)].tolist()
 
 
@@ -241,8 +238,8 @@ def _one(static, table, key, records):
     schedule, n = static.schedule, records.shape[0]
     keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
 
-    def radius_of(distances, radii, left_out, scale):
-        counts = jnp.sum(distances[:, None] <= jnp.asarray(radii), axis=0)
+    def radius_of(lengths, radii, left_out, scale):
+        counts = jnp.sum(lengths[:, None] <= jnp.asarray(radii), axis=0)
         place = jnp.minimum(first_above_simulated(next(keys), counts, n - left_out, scale), len(radii) - 1)
         return jnp.asarray(radii)[place], place
 
@@ -252,17 +249,15 @@ def _one(static, table, key, records):
         for _ in range(schedule.rounds if part.open else 1):
             radius = jnp.ones(())
             if part.open:
-                own = way.distances(part, center, records)
+                own = distances(part, center, records)
                 radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts)
             noise = schedule.centers[place]
             draw = jax.random.normal if noise.gaussian else jax.random.laplace
             shift = noise.scale / grid.STEPS / n * draw(next(keys), (part.vector_length,))
-            center = way.moved(
-                part, center, radius, jnp.mean(way.vectors(part, center, radius, records), axis=0) + shift
-            )
+            center = moved(part, center, radius, jnp.mean(vectors(part, center, radius, records), axis=0) + shift)
         centers.append(center)
     center = joined(schedule.parts, centers)
-    away = way.distances(whole(static.manifold), center, records)
+    away = distances(whole(static.manifold), center, records)
     radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts)
     law, scales, supports = table
     ball = GeodesicBall.tree_unflatten(static.manifold, (center, radius))

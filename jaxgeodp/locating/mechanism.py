@@ -146,16 +146,14 @@ class LocatedMean(Mechanism):
             if not 1.0 / _LARGEST <= self.reach <= most:
                 raise InputError(
                     f"{name}: domain must be between 1e-30 and {most:.3g} on {self.manifold}, beyond which "
-                    "coordinates are "
-                    f"not right, got {self.reach:g}."
+                    f"coordinates are not right, got {self.reach:g}."
                 )
             if not opened:
                 raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
         elif any(part.manifold.usual_reach is None for part in opened):
             raise InputError(
                 f"{name}: give domain, a radius about the origin within which records surely lie: on {self.manifold} "
-                "it "
-                "depends on units."
+                "it depends on units."
             )
         if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
             known = ", ".join(("auto", *MECHANISMS))

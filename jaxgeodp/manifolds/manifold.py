@@ -174,11 +174,15 @@ class Manifold(abc.ABC):
 
         Up to a factor. Means of such vectors need no centre, nor that data are near each other.
         """
-        raise NotImplementedError(f"{self} has no extrinsic vectors")
+        raise InputError(
+            f"{self}: define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
+        )
 
     def from_extrinsic(self, vector) -> jax.Array:
         """The point whose `extrinsic` vector is nearest; it may be NaN where several are."""
-        raise NotImplementedError(f"{self} has no extrinsic vectors")
+        raise InputError(
+            f"{self}: define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
+        )
 
     def free_coordinates(self, x):
         """The entries (m,) of an array that determine the others."""

@@ -76,14 +76,15 @@ def page_of(record: dict, digest: str) -> str:
         "Made with": _words(record["library"]),
         "Created": record["created"],
     }
-    left = record.get("count", {}).get("left", {})
-    parameter = f"the privacy parameter that the count has left, {_words(left)}," if left else "the privacy parameter"
+    # Of a search, the mechanism about the ball and its parameter; of a private count, the parameter.
+    left = record.get("last") or record.get("count", {}).get("left")
+    parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
     verify = (
         "The record below is all that was published. "
         f"{digest_words(record, f'<code>{digest}</code>')} compare it with what <code>jaxgeodp ledger export</code> "
         f"writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
-        "mechanism in "
-        "Python and compare <code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute the promise."
+        "mechanism in Python and compare <code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute "
+        "the promise."
     )
     text = html.escape(json.dumps(record, indent=2))
     return (

@@ -83,8 +83,7 @@ class Release:
         if self._expected is None:
             raise InputError(
                 f"{self.record['mechanism']}: the expected error is not in the record; 'jaxgeodp plan' tells it for "
-                "its "
-                "numbers."
+                "its numbers."
             )
         return self._expected()
 

@@ -163,8 +163,7 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
     if promised is None or not isinstance(strength, float) or mechanism.guarantee != promised(strength):
         raise InputError(
             f"{name}: a private number of records is for mechanisms that promise epsilon-DP or mu-GDP, by one "
-            "parameter; a "
-            "search for a ball promises zCDP with mu: give epsilon."
+            "parameter; a search for a ball promises zCDP with mu: give epsilon."
         )
     scale, rest = _split(parameter, _part(parameter, strength, times))
     inner = dataclasses.replace(mechanism, **{parameter: rest})

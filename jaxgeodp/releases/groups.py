@@ -104,8 +104,7 @@ def _check_kinds(owner, labels, numbers):
     if (kind in "iufb" and all(words)) or (kind == "U" and not any(words)) or kind == "S":
         raise InputError(
             f"{owner}: labels are {kind_of_data(labels)}, but groups are {'words' if all(words) else 'numbers'}; "
-            "make them "
-            "alike."
+            "make them alike."
         )
 
 
