@@ -1,6 +1,7 @@
 """How programs are compiled: before any record is looked at, so that what can be refused is refused then; or soon."""
 
 import contextlib
+import math
 
 import jax
 import jaxlib.version
@@ -14,13 +15,18 @@ if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
     COMPILED_SOON["xla_cpu_use_fusion_emitters"] = False
 
 
-def compiled_ahead(owner: str, function, *arguments, **static):
+# A program that goes through more numbers runs longer than it takes to compile.
+_MANY = 10**5
+
+
+def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
     """The compiled program of a jitted function for arguments of these shapes.
 
     Args:
         owner: whom a refusal names.
         function: made by `jax.jit`.
         arguments: public arrays and pytrees, or what `like` makes of private ones.
+        passes: how often it goes through them, where that is public: a program of little work is compiled soon.
         static: arguments that are part of the program.
 
     Returns:
@@ -30,7 +36,8 @@ def compiled_ahead(owner: str, function, *arguments, **static):
         ValueError: the function cannot be traced for these shapes, such as a loss of a user.
     """
     with refused_in_words(owner):
-        return function.lower(*arguments, **static).compile()
+        many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
+        return function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
 
 
 @contextlib.contextmanager

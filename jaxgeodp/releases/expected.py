@@ -16,7 +16,7 @@ from jaxgeodp.privacy.release import ExpectedError
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.releases.ways import OnGrid, Way
 from jaxgeodp.samplers.rejection import default_block
-from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean, frechet_mean
+from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean
 
 #: Simulated releases, and how far reference records reach, in units of the radius.
 DRAWS, SPREAD = 1000, 0.5
@@ -28,26 +28,25 @@ _LEVEL = 0.95
 
 
 def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax.Array]:
-    """Public records that stand for n, and their Frechet mean.
+    """Public records that stand for n, and their Frechet mean, which is their median, too.
 
-    In random directions with a fixed seed around a point half of ``spread`` times the radius away from the centre, as
-    far as that from it: means are rarely at the centre.
+    In random directions with a fixed seed, and in the opposite ones, around a point half of ``spread`` times the radius
+    away from the centre, as far as that from it: means are rarely at the centre.
     """
-    return _reference_records(ball.manifold, jnp.asarray(ball.center), 0.5 * spread * ball.radius)
+    directions = np.random.default_rng(0).normal(size=(_REFERENCES // 2, ball.manifold.dim))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    length = 0.5 * spread * ball.radius
+    return _reference_records(
+        ball.manifold, jnp.asarray(ball.center), length, np.concatenate([directions, -directions])
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
-def _reference_records(manifold, origin, length):
+def _reference_records(manifold, origin, length, directions):
     """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
-    keys = jax.random.split(jax.random.key(0), _REFERENCES)
-
-    def record(key):
-        direction = manifold.random_tangent(key, center)
-        return manifold.exp(center, (length / manifold.norm(center, direction)) * direction)
-
-    records = jax.vmap(record)(keys)
-    return records, frechet_mean(manifold, records)
+    frame = manifold.frame(center)
+    return jax.vmap(lambda own: manifold.exp(center, length * manifold.combine(own, frame)))(directions), center
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4), compiler_options=COMPILED_SOON)
@@ -70,11 +69,6 @@ def _distance(law, center, on_manifold, x) -> Any:
         point, is_one = law.as_point(x)
         return jnp.where(is_one, manifold.dist(center, point), jnp.nan)
     return jnp.linalg.norm((manifold.aligned(x, center) - x).reshape(-1)).astype(real_dtype(x))
-
-
-@functools.partial(jax.jit, compiler_options=COMPILED_SOON)
-def _center(law, records):
-    return law.center(records)
 
 
 def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
@@ -100,8 +94,7 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
         law.check()
         if isinstance(way, OnGrid) and law.grid is not None:
             law = law.grid.continuous()
-        records, mean = reference_records(home.ball, SPREAD)
-        center = mean if isinstance(statistic, FrechetMean) else _center(law, records)
+        records, center = reference_records(home.ball, SPREAD)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))
     if not np.all(np.isfinite(errors)):
         raise InputError(f"{type(mechanism).__name__}: its values are not all points of {ball.manifold}.")

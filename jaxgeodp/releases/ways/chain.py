@@ -41,7 +41,8 @@ class ByChain(Way):
         if not isinstance(law, DensityLaw):
             raise InputError(f"release_by_chain: needs a mechanism with a density, got {name}.")
         law.target.check(law)
-        program = compiled_ahead(name, _last_of_chain, law, public_key(), shape, num_burnin=self.num_burnin)
+        moves = self.num_burnin
+        program = compiled_ahead(name, _last_of_chain, law, public_key(), shape, passes=moves, num_burnin=moves)
         sampler = {"name": f"geodesic random-walk Metropolis, {self.num_burnin} moves", "exactness": _LABEL}
         terms = dataclasses.replace(law.terms, guarantee=_NotProvenChain(_LABEL), sampler=sampler)
         note = idealized(terms.timing)

@@ -56,7 +56,9 @@ class FixedTime(Way):
         log_eta = math.log(guarantee.delta) - float(np.logaddexp(0.0, guarantee.epsilon))
         law.target.check(law)
         count = proposals_needed(law, log_eta)
-        program = compiled_ahead(terms.mechanism, draw_in_fixed_time, law, public_key(), shape, count=count)
+        program = compiled_ahead(
+            terms.mechanism, draw_in_fixed_time, law, public_key(), shape, passes=count, count=count
+        )
         terms = dataclasses.replace(
             terms,
             guarantee=guarantee,
