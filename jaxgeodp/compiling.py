@@ -5,6 +5,7 @@ import math
 
 import jax
 import jaxlib.version
+import numpy as np
 
 from jaxgeodp.checks import InputError
 
@@ -38,6 +39,31 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
     with refused_in_words(owner):
         many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
         return function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
+
+
+def compiled_in_blocks(owner: str, function, *arguments, rows: int = 2**16):
+    """`compiled_ahead` of a function of records, the last argument, whose results are wanted block by block.
+
+    Args:
+        owner, function, arguments: see `compiled_ahead`.
+        rows: records of a block.
+
+    Returns:
+        A generator function of arguments like ``arguments``, without static ones: the results of blocks, in NumPy.
+    """
+    *public, records = arguments
+    n = records.shape[0]
+    sizes = {size for size in (min(rows, n), n % rows or rows) if size <= n}
+    blocks = {size: jax.ShapeDtypeStruct((size, *records.shape[1:]), records.dtype) for size in sizes}
+    programs = {size: compiled_ahead(owner, function, *public, block) for size, block in blocks.items()}
+
+    def results(*given):
+        *own, data = given
+        for start in range(0, n, rows):
+            block = data[start : start + rows]
+            yield np.asarray(programs[len(block)](*own, block))
+
+    return results
 
 
 @contextlib.contextmanager

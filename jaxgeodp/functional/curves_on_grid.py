@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.functional.rkhs_mean import clipped
 from jaxgeodp.privacy import grid
 from jaxgeodp.releases.law import Ready, Terms
@@ -55,26 +55,10 @@ def curves_on_grid(mechanism, terms: Terms, shape: jax.ShapeDtypeStruct) -> Read
 
 def _sum_of_integers(mechanism, shape, radii):
     """What makes the (J, m) integers, private, of records of this shape; compiled."""
-    n, curves, samples = shape.shape
+    _, curves, samples = shape.shape
     rows = max(1, _BLOCK // (curves * samples))
-    sizes = {min(rows, n), n % rows or rows}
-    programs = {
-        size: compiled_ahead(
-            type(mechanism).__name__,
-            _whitened,
-            mechanism,
-            jax.ShapeDtypeStruct((size, curves, samples), shape.dtype),
-        )
-        for size in sizes
-        if size <= n
-    }
-
-    def steps_of(data):
-        blocks = (np.asarray(data[j : j + rows]) for j in range(0, n, rows))
-        parts = (programs[len(block)](mechanism, block) for block in blocks)
-        return sum(np.sum(grid.to_grid(part, radii), axis=0) for part in parts)
-
-    return steps_of
+    whitened_of = compiled_in_blocks(type(mechanism).__name__, _whitened, mechanism, shape, rows=rows)
+    return lambda data: grid.sum_on_grid(whitened_of(mechanism, data), radii)
 
 
 @jax.jit

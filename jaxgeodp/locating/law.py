@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.locating.parts import Part, distances, joined, moved, origin_of, vectors, whole
+from jaxgeodp.locating.centers import Center
+from jaxgeodp.locating.parts import distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import plain_number, to_lists
@@ -26,10 +27,7 @@ from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
-from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
-# Records at a time on their way to a grid.
-_BLOCK = 2**16
 # Of a stage in the record.
 _COUNT_NOISE = "discrete_laplace, on counts"
 
@@ -49,6 +47,7 @@ class LocatedLaw(Law):
     Attributes:
         manifold: of the records.
         schedule: public numbers of the stages.
+        centers: the stage of each part that finds its centre.
         last: of the release.
         n: number of records.
         terms, scale: see `Law`; the scale is that of the largest ball.
@@ -56,6 +55,7 @@ class LocatedLaw(Law):
 
     manifold: Manifold
     schedule: Schedule
+    centers: tuple[Center, ...]
     last: Last
     n: int
     terms: Terms
@@ -83,9 +83,8 @@ class LocatedLaw(Law):
 
     def simulate(self, key, records, num):
         """See `Law.simulate`; noise of the stages in floating point."""
-        return _simulate(
-            _Static(self.manifold, self.schedule, tuple(self.last.radii)), self._table(), key, records, num
-        )
+        static = _Static(self.manifold, self.schedule, tuple(self.last.radii))
+        return _simulate(static, self.centers, self._table(), key, records, num)
 
     def _table(self):
         """The last law with all scales, and radii of supports."""
@@ -95,9 +94,9 @@ class LocatedLaw(Law):
 
     def _draws(self, shape, last_way: Way):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
-        programs = [_Programs(name, part, shape) for part in schedule.parts]
-        everything = whole(manifold)
-        to_center = _in_blocks(name, distances, everything, (origin_of(everything),), shape)
+        lengths_of = [_distances_of(name, part, shape) for part in schedule.parts]
+        finders = [center.finder(name, shape) for center in self.centers]
+        lengths_to_center = _distances_of(name, whole(manifold), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
         last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
@@ -105,23 +104,20 @@ class LocatedLaw(Law):
         def draw(records):
             stages, centers = [], []
             records = np.asarray(records)
-            for place, (part, own) in enumerate(zip(schedule.parts, programs, strict=True)):
+            for place, (part, lengths, find) in enumerate(zip(schedule.parts, lengths_of, finders, strict=True)):
                 center = origin_of(part)
                 for _ in range(schedule.rounds if part.open else 1):
                     radius = 1.0
                     if part.open:
                         steps = schedule.radii(place)
-                        counts = _counts(own.distances(center, records), steps)
+                        counts = _counts(lengths(center, records), steps)
                         radius = _radius(counts, steps, self.n - schedule.left_out[0], schedule.counts)
                         stages.append({"radius": radius, "scale": schedule.counts, "noise": _COUNT_NOISE})
-                    noise = schedule.centers[place]
-                    discrete = discrete_gaussian if noise.gaussian else discrete_laplace
-                    total = grid.with_noise(discrete, own.steps(center, np.float64(radius), records), noise.scale)
-                    center = own.moved(center, np.float64(radius), total / (grid.STEPS * self.n))
-                    stages.append({"center": to_lists(center), "scale": noise.scale, "noise": discrete.__name__})
+                    center, entry = find(center, radius, records)
+                    stages.append(entry)
                 centers.append(center)
             center = np.asarray(joined(schedule.parts, centers))
-            counts = _counts(to_center(jnp.asarray(center), records), radii)
+            counts = _counts(lengths_to_center(jnp.asarray(center), records), radii)
             radius = _radius(counts, radii, self.n - schedule.left_out[1], schedule.last_counts)
             stages.append({"radius": radius, "scale": schedule.last_counts, "noise": _COUNT_NOISE})
             return self._released(center, radius, records, last_way, shape, stages)
@@ -177,33 +173,10 @@ def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMech
     return Last(radii, laws, mechanism)
 
 
-class _Programs:
-    """What is computed of the records for one part, compiled."""
-
-    def __init__(self, name, part: Part, shape):
-        origin, radius = origin_of(part), jax.ShapeDtypeStruct((), np.float64)
-        self.distances = _in_blocks(name, distances, part, (origin,), shape)
-        self.steps = _in_blocks(name, vectors, part, (origin, radius), shape, adds=True)
-        mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
-        self.moved = compiled_ahead(name, moved, part, origin, radius, mean)
-
-
-def _in_blocks(name, function, part, public, shape, adds=False):
-    """A function of records, compiled for blocks of them; the blocks' results together, or their sum."""
-    n = shape.shape[0]
-    sizes = {size for size in (min(_BLOCK, n), n % _BLOCK or _BLOCK) if size <= n}
-    rows = {size: jax.ShapeDtypeStruct((size, *shape.shape[1:]), shape.dtype) for size in sizes}
-    programs = {size: compiled_ahead(name, function, part, *public, block) for size, block in rows.items()}
-
-    def of(*arguments):
-        *own, records = arguments
-        blocks = (records[j : j + _BLOCK] for j in range(0, n, _BLOCK))
-        results = (np.asarray(programs[len(block)](*own, block)) for block in blocks)
-        if adds:
-            return np.sum([np.sum(grid.to_grid(result, 1.0), axis=0) for result in results], axis=0)
-        return np.concatenate(list(results))
-
-    return of
+def _distances_of(name, part, shape):
+    """Distances of all records from a centre, compiled."""
+    lengths_of = compiled_in_blocks(name, distances, part, origin_of(part), shape)
+    return lambda center, records: np.concatenate(list(lengths_of(center, records)))
 
 
 def _counts(lengths, radii) -> list[int]:
@@ -229,12 +202,12 @@ class _Static:
     radii: tuple[float, ...]
 
 
-@functools.partial(jax.jit, static_argnums=(0, 4))
-def _simulate(static: _Static, table, key, records, num):
-    return jax.lax.map(lambda own: _one(static, table, own, records), jax.random.split(key, num))
+@functools.partial(jax.jit, static_argnums=(0, 5))
+def _simulate(static: _Static, stages, table, key, records, num):
+    return jax.lax.map(lambda own: _one(static, stages, table, own, records), jax.random.split(key, num))
 
 
-def _one(static, table, key, records):
+def _one(static, stages, table, key, records):
     schedule, n = static.schedule, records.shape[0]
     keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
 
@@ -251,10 +224,7 @@ def _one(static, table, key, records):
             if part.open:
                 own = distances(part, center, records)
                 radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts)
-            noise = schedule.centers[place]
-            draw = jax.random.normal if noise.gaussian else jax.random.laplace
-            shift = noise.scale / grid.STEPS / n * draw(next(keys), (part.vector_length,))
-            center = moved(part, center, radius, jnp.mean(vectors(part, center, radius, records), axis=0) + shift)
+            center = stages[place].simulated(next(keys), center, radius, records)
         centers.append(center)
     center = joined(schedule.parts, centers)
     away = distances(whole(static.manifold), center, records)

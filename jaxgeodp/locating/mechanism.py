@@ -10,6 +10,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array, record_count, records_of_shape
+from jaxgeodp.locating.centers import center_stage
 from jaxgeodp.locating.law import LocatedLaw, last_laws
 from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
@@ -50,7 +51,7 @@ class LocatedMechanism:
             beyond counts as far away. By default 14 on SPD matrices and 10/sqrt|k| on hyperbolic spaces; on Euclidean
             spaces it depends on units, and must be given.
         shares: of epsilon or mu^2: for all radii but the last, all centres, and the last radius; by default .08, .16
-            and .06, on compact manifolds 0, .12 and .06.
+            and .06; where centres are drawn .05, .16 and .05; on compact manifolds 0, .12 and .06.
 
     Raises:
         ValueError: no way to find a centre is known, a parameter is out of range, or a domain is needed.
@@ -181,7 +182,13 @@ class LocatedMean(Mechanism):
         """See `Mechanism.law`."""
         n = record_count(n)
         parts = parts_of(self.manifold)
-        plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares)
+        # What is released on a grid is for the machine: then no centre may be a draw in floating point.
+        drawn = "grid" not in MECHANISMS[self._chosen].ways
+        plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares, drawn)
+        centers = tuple(
+            center_stage(part, noise, plan.drawn, plan.radii(place), n)
+            for place, (part, noise) in enumerate(zip(parts, plan.centers, strict=True))
+        )
 
         def make(ball):
             return mechanism_named(self._chosen, ball, plan.rest)
@@ -201,7 +208,7 @@ class LocatedMean(Mechanism):
             timing=own.timing,
             more={"last": {"mechanism": own.mechanism, "strength": plan.rest}, "rounds": plan.rounds},
         )
-        return LocatedLaw(self.manifold, plan, last, n, terms, last.laws[-1].scale)
+        return LocatedLaw(self.manifold, plan, centers, last, n, terms, last.laws[-1].scale)
 
     @property
     def _parameter(self):

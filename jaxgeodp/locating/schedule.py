@@ -4,20 +4,22 @@ Nothing here depends on a record: all follows from the manifold, n and the priva
 """
 
 import dataclasses
+import functools
 import math
 from fractions import Fraction
-from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import assumption_limit
+from jaxgeodp.locating.centers import Noise, drawn_law
 from jaxgeodp.locating.parts import Part
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, square, written
 from jaxgeodp.privacy.guarantee import Guarantee, PureDP, ZeroConcentratedDP
 
-#: Shares of epsilon, or of mu^2: of all radii before the last, of all centres, of the last radius.
-OPEN_SHARES, COMPACT_SHARES = (0.08, 0.16, 0.06), (0.0, 0.12, 0.06)
+#: Shares of epsilon, or of mu^2: of all radii before the last, of all centres, of the last radius (measured, as all
+#: that follows: benchmarks/locate.py).
+OPEN_SHARES, DRAWN_SHARES, COMPACT_SHARES = (0.08, 0.16, 0.06), (0.05, 0.16, 0.05), (0.0, 0.12, 0.06)
 # Rounds for a domain of this many units of 1/sqrt|k_min| and more; noise across the direction of a mean at distance z
 # grows by sinh(z)/z.
 _ROUNDS = ((6.0, 3), (3.0, 2), (0.0, 1))
@@ -34,17 +36,6 @@ _MOST_NOISE = 0.25
 _SPREADS = 1.5
 
 
-class Noise(NamedTuple):
-    """Discrete noise of one stage: Laplace scale, or Gaussian sigma, in integers."""
-
-    scale: int
-    gaussian: bool = False
-
-    def length(self, dim: int) -> float:
-        """The root mean square length of a vector of such noise."""
-        return self.scale * math.sqrt(dim if self.gaussian else 2.0 * dim)
-
-
 @dataclasses.dataclass(frozen=True)
 class Schedule:
     """See the module docstring.
@@ -56,6 +47,7 @@ class Schedule:
         counts: scale of the discrete Laplace noise of a radius, on counts, before the last one.
         last_counts: of the last radius.
         centers: of each part, on sums of integers.
+        drawn: epsilon of each centre of a part without end, where it is a draw at the mean; None where it is a sum.
         left_out: how many records a radius before the last, and the last one, may leave out.
         rest: the privacy parameter of the release.
         spent: by all stages before it.
@@ -67,6 +59,7 @@ class Schedule:
     counts: int
     last_counts: int
     centers: tuple[Noise, ...]
+    drawn: float | None
     left_out: tuple[int, int]
     rest: float
     spent: PureDP | ZeroConcentratedDP
@@ -75,8 +68,14 @@ class Schedule:
     def enough(self) -> int:
         """Of how many records radii leave out a quarter at most, and centres have little noise."""
         scales = [self.last_counts] + [self.counts] * any(part.open for part in self.parts)
-        lengths = [noise.length(part.manifold.dim) for part, noise in zip(self.parts, self.centers, strict=True)]
-        return math.ceil(max(_SPREADS * max(scales) / _LEFT_OUT, max(lengths) / grid.STEPS / _MOST_NOISE))
+        lengths = [self._length(part, noise) for part, noise in zip(self.parts, self.centers, strict=True)]
+        return math.ceil(max(_SPREADS * max(scales) / _LEFT_OUT, max(lengths) / _MOST_NOISE))
+
+    def _length(self, part, noise):
+        """How long the noise of a centre is, in units of R/n where space is flat."""
+        if self.drawn is None or not part.open:
+            return noise.length(part.manifold.dim) / grid.STEPS
+        return (1.0 if part.manifold.homogeneous else 2.0) * 2.0 * part.manifold.dim / self.drawn
 
     def radii(self, place: int) -> list[float]:
         """Radii of a part's domain, ascending."""
@@ -90,6 +89,7 @@ def schedule(
     n: int,
     promise: Guarantee,
     shares: tuple[float, float, float] | None,
+    drawn: bool,
 ) -> Schedule:
     """The stages for n records.
 
@@ -99,33 +99,66 @@ def schedule(
         n: number of records.
         promise: `PureDP` or `GaussianDP`: the whole budget.
         shares: see `OPEN_SHARES`.
+        drawn: whether centres may be draws at the mean, for a promise that is pure.
 
     Raises:
         ValueError: so few records, for this budget, that a search would end anywhere.
     """
     opened = [part for part in parts if part.open]
+    drawn = drawn and isinstance(promise, PureDP) and bool(opened)
     if shares is None:
-        kinds = ([OPEN_SHARES] if opened else []) + ([COMPACT_SHARES] if len(opened) < len(parts) else [])
+        wide = DRAWN_SHARES if drawn else OPEN_SHARES
+        kinds = ([wide] if opened else []) + ([COMPACT_SHARES] if len(opened) < len(parts) else [])
         first = max(own[0] for own in kinds)
         shares = (first, sum(own[1] for own in kinds), kinds[0][2])
-    most = 1
-    for part, domain in zip(parts, domains, strict=True):
-        bend = domain * math.sqrt(max(0.0, -part.manifold.curvature_bounds[0]))
-        most = max(most, next(rounds for reach, rounds in _ROUNDS if bend >= reach)) if part.open else most
-        most = max(most, 2) if part.open else most
-    found = _scheduled(manifold, parts, domains, n, promise, shares, most)
+    most = max((_rounds(part, domain, drawn) for part, domain in zip(parts, domains, strict=True)), default=1)
+    scheduled = functools.partial(_scheduled, manifold, parts, domains, promise, shares, drawn)
     for rounds in range(most, 0, -1):
-        found = _scheduled(manifold, parts, domains, n, promise, shares, rounds)
-        if found.enough <= n:
+        found = scheduled(n, rounds)
+        if _suffices(found, n):
             return found
-    enough = f"{found.enough}" if found.enough < 10**9 else f"{float(found.enough):.3g}"
+    wide = "" if not opened else ", a smaller domain"
     raise InputError(
         f"LocatedMechanism: n = {n} records are too few to find a ball on {manifold} with {promise}: give a public "
-        f"ball, a larger privacy parameter, or {enough} records."
+        f"ball{wide}, a larger privacy parameter, or {_needed(scheduled, n)} records."
     )
 
 
-def _scheduled(manifold, parts, domains, n, promise, shares, rounds) -> Schedule:
+def _rounds(part, domain, drawn) -> int:
+    """At most; noise of draws does not grow with the distance, so that two rounds are enough for any."""
+    if not part.open:
+        return 1
+    bend = domain * math.sqrt(max(0.0, -part.manifold.curvature_bounds[0]))
+    return 2 if drawn else max(2, next(rounds for reach, rounds in _ROUNDS if bend >= reach))
+
+
+def _suffices(plan: Schedule, n: int) -> bool:
+    """Whether a search with n records finds a ball, wherever in the domain the records are."""
+    if plan.enough > n:
+        return False
+    try:
+        for part, domain in zip(plan.parts, plan.domains, strict=True):
+            if plan.drawn is not None and part.open:
+                drawn_law(part, plan.drawn, domain, n)
+    except InputError:
+        return False
+    return True
+
+
+def _needed(scheduled, n) -> str:
+    """The least number of records that suffices, for one round."""
+    fewer, more = n, 2 * n
+    while not _suffices(scheduled(more, 1), more):
+        fewer, more = more, 2 * more
+        if more > 10**18:
+            return "far more"
+    while more - fewer > 1:
+        middle = (fewer + more) // 2
+        fewer, more = (fewer, middle) if _suffices(scheduled(middle, 1), middle) else (middle, more)
+    return f"{more}" if more < 10**9 else f"{float(more):.3g}"
+
+
+def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds) -> Schedule:
     pure = isinstance(promise, PureDP)
     whole = Fraction(written(promise.epsilon)) if pure else Fraction(square(written(promise.mu)))
     of_radii, of_centers, of_last = (Fraction(written(share)) * whole for share in shares)
@@ -136,8 +169,11 @@ def _scheduled(manifold, parts, domains, n, promise, shares, rounds) -> Schedule
     last = _count_scale(of_last, pure)
     centers = tuple(_center_noise(part, of_centers / steps, pure) for part in parts)
     spent = searches * _count_cost(counts, pure) + _count_cost(last, pure)
+    # A draw costs no more than what a sum may cost.
+    own = float_below(of_centers / steps) if drawn else None
     for part, noise in zip(parts, centers, strict=True):
-        spent += (rounds if part.open else 1) * _center_cost(part, noise)
+        cost = _center_cost(part, noise)
+        spent += rounds * max(cost, Fraction(own or 0)) if part.open else cost
     if pure:
         rest, guarantee = float_below(whole - spent), PureDP(float_above(spent))
     else:
@@ -148,7 +184,7 @@ def _scheduled(manifold, parts, domains, n, promise, shares, rounds) -> Schedule
         _left_out(n, counts, _next_noise(longest, to_center, pure)) if searches else 0,
         _left_out(n, last, _next_noise(dim, rest if pure else rest**2, pure)),
     )
-    return Schedule(parts, rounds, domains, counts, last, centers, left_out, rest, guarantee)
+    return Schedule(parts, rounds, domains, counts, last, centers, own, left_out, rest, guarantee)
 
 
 def _next_noise(dim, strength, pure):

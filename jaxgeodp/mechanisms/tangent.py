@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -24,8 +24,6 @@ from jaxgeodp.statistics.records import points_and_weights
 
 # Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 _LARGEST_REACH = 15.0
-# Records at a time on their way to a grid.
-_BLOCK = 2**16
 
 
 @final
@@ -201,17 +199,8 @@ def sum_on_grid(law: VectorLaw, formula: str) -> Steps:
     """The vector as a sum of integers over the records, each in a ball of the tangent space."""
 
     def program(shape):
-        n, name, radius = shape.shape[0], law.terms.mechanism, law.ball.radius
-        sizes = {size for size in (min(_BLOCK, n), n % _BLOCK or _BLOCK) if size <= n}
-        rows = {size: jax.ShapeDtypeStruct((size, *shape.shape[1:]), shape.dtype) for size in sizes}
-        programs = {size: compiled_ahead(name, _coordinates, law, block) for size, block in rows.items()}
-
-        def steps_of(points):
-            blocks = (np.asarray(points[j : j + _BLOCK]) for j in range(0, len(points), _BLOCK))
-            vectors = (programs[len(block)](law, block) for block in blocks)
-            return np.sum([np.sum(grid.to_grid(part, radius), axis=0) for part in vectors], axis=0)
-
-        return steps_of
+        vectors_of = compiled_in_blocks(law.terms.mechanism, _coordinates, law, shape)
+        return lambda points: grid.sum_on_grid(vectors_of(law, points), law.ball.radius)
 
     return Steps(2 * grid.STEPS, law.ball.radius / grid.STEPS / law.terms.n, formula, program)
 

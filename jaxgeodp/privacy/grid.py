@@ -7,6 +7,7 @@ noise (`samplers.discrete`), and all that follows, in floating point, is post-pr
 
 import math
 import secrets
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -53,6 +54,16 @@ def to_grid(vectors: np.ndarray, radius) -> np.ndarray:
         shortened = np.trunc(scaled * (_SURE / np.maximum(lengths, 1.0)))
         steps = np.where(np.linalg.norm(rounded, axis=-1, keepdims=True) <= _SURE, rounded, shortened).astype(np.int64)
     return np.where(_inside(steps)[..., None], steps, 0)
+
+
+def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
+    """The sum of vectors on the grid, that of some after that of others.
+
+    Args:
+        parts: arrays of vectors, as `to_grid` takes them.
+        radius: see there.
+    """
+    return np.sum([np.sum(to_grid(part, radius), axis=0) for part in parts], axis=0)
 
 
 def _inside(steps):

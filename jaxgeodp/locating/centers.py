@@ -1,0 +1,166 @@
+"""How a centre follows from records in a ball: from their noisy mean in integers, or as an exact draw at their mean.
+
+The first needs no number but integers to see the records, and is the only one on compact parts, where it has no centre
+to begin with. Across the direction of a mean at distance z from the last centre its noise grows like sinh(z)/z where
+curvature is -1. The second is a release of `LaplaceMechanism`, whose noise does not grow, for part of epsilon.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.locating.parts import Part, moved, origin_of, vectors
+from jaxgeodp.locating.tree_mean import tree_mean
+from jaxgeodp.manifolds.described import plain_number, to_lists
+from jaxgeodp.mechanisms.laplace import LaplaceMechanism
+from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.density import DensityLaw
+from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
+from jaxgeodp.samplers.rejection import first_complete
+
+# Proposals at a time.
+_BLOCK = 256
+
+
+class Noise(NamedTuple):
+    """Discrete noise of one stage: Laplace scale, or Gaussian sigma, in integers."""
+
+    scale: int
+    gaussian: bool = False
+
+    def length(self, dim: int) -> float:
+        """The root mean square length of a vector of such noise."""
+        return self.scale * math.sqrt(dim if self.gaussian else 2.0 * dim)
+
+
+class Found(NamedTuple):
+    """A centre that is released, and what the record says of the stage."""
+
+    center: Any
+    entry: dict
+
+
+#: Of the last centre, the radius of the ball about it, and the records.
+Finder = Callable[[Any, float, Any], Found]
+
+
+class Center(Protocol):
+    """A stage that finds a centre; public numbers only."""
+
+    def finder(self, owner: str, shape: jax.ShapeDtypeStruct) -> Finder:
+        """What finds it in a release; compiled."""
+        ...
+
+    def simulated(self, key: jax.Array, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
+        """What finds it in a simulation."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Summed(Pytree, leaves=()):
+    """The mean of integer vectors, with exact noise of integers."""
+
+    part: Part
+    noise: Noise
+
+    def finder(self, owner, shape):
+        """See `Center`."""
+        part, noise, n = self.part, self.noise, shape.shape[0]
+        origin, radius = origin_of(part), jax.ShapeDtypeStruct((), np.float64)
+        vectors_of = compiled_in_blocks(owner, vectors, part, origin, radius, shape)
+        mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
+        center_of = compiled_ahead(owner, moved, part, origin, radius, mean)
+        discrete = discrete_gaussian if noise.gaussian else discrete_laplace
+
+        def find(center, radius, records):
+            own = np.float64(radius)
+            steps = grid.sum_on_grid(vectors_of(center, own, records), 1.0)
+            total = grid.with_noise(discrete, steps, noise.scale)
+            found = center_of(center, own, total / (grid.STEPS * n))
+            return Found(found, {"center": to_lists(found), "scale": noise.scale, "noise": discrete.__name__})
+
+        return find
+
+    def simulated(self, key, center, radius, records):
+        """See `Center`."""
+        draw = jax.random.normal if self.noise.gaussian else jax.random.laplace
+        shift = self.noise.scale / grid.STEPS / records.shape[0] * draw(key, (self.part.vector_length,))
+        mean = jnp.mean(vectors(self.part, center, radius, records), axis=0)
+        return moved(self.part, center, radius, mean + shift)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Drawn(Pytree, leaves=("laws",)):
+    """A draw of `LaplaceMechanism` about the tree mean of the clipped records, whose sensitivity is that of theirs."""
+
+    part: Part
+    radii: tuple[float, ...]
+    laws: tuple[DensityLaw, ...]  #: of each radius
+
+    def finder(self, owner, shape):
+        """See `Center`."""
+        program = compiled_ahead(owner, _drawn, self.part, self.laws[0], public_key(), shape)
+
+        def find(center, radius, records):
+            law = self.laws[self.radii.index(radius)]
+            own = _about(law, center, radius, law.scale)
+            point = first_complete(lambda: program(own, system_key(), records))
+            found = point if np.all(np.isfinite(point)) else np.asarray(center)
+            entry = {"center": to_lists(found), "scale": plain_number(law.scale), "noise": law.terms.mechanism}
+            return Found(found, entry)
+
+        return find
+
+    def simulated(self, key, center, radius, records):
+        """See `Center`."""
+        scale = jnp.asarray([law.scale for law in self.laws])[jnp.searchsorted(jnp.asarray(self.radii), radius)]
+        point = _drawn(self.part, _about(self.laws[0], center, radius, scale), key, records).points[0]
+        return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
+
+
+def _about(law: DensityLaw, center, radius, scale) -> DensityLaw:
+    ball = GeodesicBall.tree_unflatten(law.ball.manifold, (center, radius))
+    return dataclasses.replace(law, ball=ball, scale=scale)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _drawn(part, law, key, records):
+    home, points, back = law.at_home(jax.vmap(part.of)(records))
+    return home.draws(key, points, tree_mean(part.manifold, points), 1, _BLOCK).mapped(back)
+
+
+def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
+    """The law of a draw about the origin of a part without end.
+
+    Raises:
+        ValueError: it does not exist, or double precision cannot hold what is drawn.
+    """
+    law = LaplaceMechanism(GeodesicBall(part.manifold, part.manifold.origin, radius), epsilon).law(n)
+    law.check()
+    law.target.check(law)
+    return law
+
+
+def center_stage(part: Part, noise: Noise, epsilon: float | None, radii: list[float], n: int) -> Center:
+    """The stage for n records.
+
+    Args:
+        part: of the manifold.
+        noise: of integers.
+        epsilon: of a draw at the mean; None where only integers may see the records.
+        radii: of balls, ascending.
+        n: number of records.
+    """
+    if epsilon is None or not part.open:
+        return Summed(part, noise)
+    return Drawn(part, tuple(radii), tuple(drawn_law(part, epsilon, radius, n) for radius in radii))
