@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.manifold import real_dtype
 
 # Groups that grow side by side, before they are joined in pairs; a power of two.
 _LEVELS = 8
@@ -24,7 +25,7 @@ def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
     # Beyond the points there are groups of none.
     padding = jnp.broadcast_to(points[:1], (columns * _GROUPS - n, *shape))
     rows = jnp.concatenate([points, padding]).reshape(columns, _GROUPS, *shape)
-    sizes = (jnp.arange(columns * _GROUPS) < n).astype(jnp.int32).reshape(columns, _GROUPS)
+    sizes = (jnp.arange(columns * _GROUPS) < n).astype(real_dtype(points)).reshape(columns, _GROUPS)
     join = jax.vmap(lambda p, size, q, other: _joined(manifold, p, size, q, other))
 
     def grown(place, groups):
@@ -41,6 +42,6 @@ def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
 
 def _joined(manifold, p, size, q, other):
     """The mean of two groups, and the number of its points."""
-    share = other / jnp.maximum(size + other, 1)
+    share = other / jnp.maximum(size + other, 1.0)
     point = manifold.project(manifold.exp(p, share * manifold.log(p, q)))
     return jnp.where((share > 0) & jnp.all(jnp.isfinite(point)), point, p), size + other
