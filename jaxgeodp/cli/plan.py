@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.ball_options import BALL, RADIUS, read_ball
+from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of, read_ball
 from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
@@ -30,7 +31,11 @@ def plan(
     ],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
-    radius: RADIUS = None,
+    center: Annotated[
+        str | None, typer.Option(help="auto, with --radius auto: what does it cost to find the ball?")
+    ] = None,
+    radius: RADIUS_OR_AUTO = None,
+    domain: DOMAIN = None,
     ball: BALL = None,
     size: Annotated[
         int | None,
@@ -52,13 +57,22 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
-        if (radius is None) == (ball is None):
+        given = radius_of(center, radius, ball, domain)
+        if center == "auto":
+            if plot is not None:
+                raise InputError("--plot is for a public ball, not for --center auto --radius auto.")
+            with quiet_libraries():
+                plan_located(manifold_named(manifold, size), n, epsilon, mu, domain)
+            return
+        if center is not None:
+            raise InputError("jaxgeodp plan needs no --center but auto: errors are the same wherever the centre lies.")
+        if (given is None) == (ball is None):
             raise InputError("jaxgeodp plan needs --radius or --ball, and not both.")
         if plot is not None:
             check_picture(plot, overwrite, [] if ball is None else [ball])
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
             space = manifold_named(manifold, size)
-            public = _public_ball(space, radius, ball)
+            public = _public_ball(space, given, ball)
             plans = plan_mechanisms(public, n, epsilon, mu, spread, draws)
         if plot is not None:
             from jaxgeodp.pictures import picture_of_plan  # Matplotlib

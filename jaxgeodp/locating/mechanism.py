@@ -86,6 +86,12 @@ class LocatedMechanism:
         """epsilon-DP, or mu^2/2-zCDP: of all stages together."""
         return self.search().guarantee
 
+    @property
+    def reach(self) -> float:
+        """Radius of the domain about the origin; infinite where the manifold is compact."""
+        domains = [own for own in self.search()._domains if own > 0]
+        return math.hypot(*domains) if domains else math.inf
+
     def law(self, n: int) -> LocatedLaw:
         """All that is public about a release of n records.
 

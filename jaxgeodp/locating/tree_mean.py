@@ -43,5 +43,5 @@ def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
 def _joined(manifold, p, size, q, other):
     """The mean of two groups, and the number of its points."""
     share = other / jnp.maximum(size + other, 1.0)
-    point = manifold.project(manifold.exp(p, share * manifold.log(p, q)))
+    point = manifold.between(p, q, share)
     return jnp.where((share > 0) & jnp.all(jnp.isfinite(point)), point, p), size + other

@@ -93,6 +93,14 @@ class Hyperbolic(Manifold):
         return self.to_tangent(p, _angle_over_sinh(half) * ((q - p) - 2.0 * half * p))
 
     @operation
+    def between(self, p, q, share) -> jax.Array:
+        """``(sinh((1-t) a) p + sinh(t a) q)/sinh(a)`` at distance a (for R = 1)."""
+        squared = -self.curvature * self.squared_dist(p, q)
+        whole = sinc_sqrt(-squared)
+        ours, theirs = (t * sinc_sqrt(-(t**2) * squared) / whole for t in (1.0 - share, share))
+        return self.project(ours * p + theirs * q)
+
+    @operation
     def squared_dist(self, p, q) -> jax.Array:
         """``4 R^2 arsinh(|q - p|/2R)^2``."""
         half = self._half_sinh_squared(p, q)

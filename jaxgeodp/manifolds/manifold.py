@@ -226,6 +226,15 @@ class Manifold(abc.ABC):
         return shooting.log(self, p, q)
 
     @operation
+    def between(self, p, q, share) -> jax.Array:
+        """The point of the minimal geodesic from p to q at this share of its length, from 0 to 1.
+
+        Where curvature is negative, subclasses write it without the differences of large numbers that ``exp`` and
+        ``log`` have there.
+        """
+        return self.project(self.exp(p, share * self.log(p, q)))
+
+    @operation
     def transport(self, p, q, tangent) -> jax.Array:
         """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
 

@@ -154,6 +154,13 @@ class Product(Manifold):
         return self.join(*self._map("log", p, q))
 
     @operation
+    def between(self, p, q, share) -> jax.Array:
+        """The factors' points."""
+        own, other = self.split(p), self.split(q)
+        pairs = zip(self.manifolds, own, other, strict=True)
+        return self.join(*(factor.between(x, y, share) for factor, x, y in pairs))
+
+    @operation
     def squared_dist(self, p, q) -> jax.Array:
         """The sum of the factors' squared distances."""
         return _sum(self._map("squared_dist", p, q))

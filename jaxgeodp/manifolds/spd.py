@@ -95,6 +95,14 @@ class SPD(Manifold):
         return _congruence(root, self._functions.matrix_log(_whiten(root, q)))
 
     @operation
+    def between(self, p, q, share) -> jax.Array:
+        """``L P^{1-t} Q^t L'`` with p + q = L L', P = L^-1 p L^-T and Q = L^-1 q L^-T, which commute: P + Q = 1."""
+        root = _root(p + q)
+        matrix_log, matrix_exp = self._functions.matrix_log, self._functions.matrix_exp
+        logarithm = (1.0 - share) * matrix_log(_whiten(root, p)) + share * matrix_log(_whiten(root, q))
+        return self.project(_congruence(root, matrix_exp(logarithm)))
+
+    @operation
     def squared_dist(self, p, q) -> jax.Array:
         """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
         root = _root(p)

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number, short
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 # Draws at a time.
@@ -21,14 +21,16 @@ _MOST_DRAWS = 10**9
 class Audit(NamedTuple):
     """What `audit` found."""
 
-    guarantee: PureDP | ApproximateDP | GaussianDP  #: what the mechanism promises
-    lower_bound: float  #: of epsilon, or of mu where Gaussian DP is promised; wrong with probability ``level`` at most
+    guarantee: PureDP | ApproximateDP | GaussianDP | ZeroConcentratedDP  #: what the mechanism promises
+    lower_bound: float  #: of epsilon, mu or rho, which is promised; wrong with probability ``level`` at most
     probabilities: tuple[float, float]  #: of the event with the data and with the neighbour, as counted
     draws: int  #: from each of the two laws
 
     @property
     def promised(self) -> float:
-        """The epsilon or mu of the guarantee."""
+        """The epsilon, mu or rho of the guarantee."""
+        if isinstance(self.guarantee, ZeroConcentratedDP):
+            return self.guarantee.rho
         return self.guarantee.mu if isinstance(self.guarantee, GaussianDP) else self.guarantee.epsilon
 
     @property
@@ -79,14 +81,15 @@ def audit(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
-    """A lower bound on epsilon (or mu), from draws for two data sets that differ in one record.
+    """A lower bound on epsilon (or mu, or rho), from draws for two data sets that differ in one record.
 
     Events are half-spaces of a score. Half of the draws choose the
     event, the other half count it; Clopper-Pearson bounds of both probabilities make the result right with probability
     ``1 - level``, whatever the score and however badly it was chosen (Jagielski, Ullman & Oprea 2020).
 
     Args:
-        mechanism: with ``guarantee``, ``simulate`` and ``log_density``.
+        mechanism: with ``guarantee`` and ``simulate``; and with ``log_density``, or, for the default score, ``ball`` or
+            ``manifold``.
         data: (n, \\*shape); invented, not private: the draws are seeded.
         neighbour: the same with another record in one place.
         draws: from each of the two laws, at least 1000.
@@ -113,7 +116,7 @@ def audit(
         True
     """
     guarantee = mechanism.guarantee
-    if not isinstance(guarantee, PureDP | ApproximateDP | GaussianDP):
+    if not isinstance(guarantee, PureDP | ApproximateDP | GaussianDP | ZeroConcentratedDP):
         raise InputError(f"audit: {type(mechanism).__name__} promises nothing that could be audited: {guarantee}.")
     positive_integer("audit", "draws", draws, 1000)
     if draws > _MOST_DRAWS:
@@ -159,8 +162,8 @@ def _check_neighbours(data, neighbour):
 def _log_ratio(mechanism, data, neighbour):
     try:
         jax.eval_shape(mechanism.log_density, data[0], data)
-    except InputError:  # several noise vectors give one value
-        return _difference_of_distances(mechanism.ball, data, neighbour)
+    except (InputError, AttributeError):  # several noise vectors, or searches, give one value
+        return _difference_of_distances(mechanism, data, neighbour)
 
     def score(x):
         own, other = mechanism.log_density(x, data), mechanism.log_density(x, neighbour)
@@ -170,9 +173,11 @@ def _log_ratio(mechanism, data, neighbour):
     return score
 
 
-def _difference_of_distances(ball, data, neighbour):
-    own, other = (frechet_mean(ball.manifold, ball.clip(points)) for points in (data, neighbour))
-    return lambda x: ball.manifold.dist(other, x) - ball.manifold.dist(own, x)
+def _difference_of_distances(mechanism, data, neighbour):
+    ball = getattr(mechanism, "ball", None)
+    manifold = mechanism.manifold if ball is None else ball.manifold
+    own, other = (frechet_mean(manifold, points if ball is None else ball.clip(points)) for points in (data, neighbour))
+    return lambda x: manifold.dist(other, x) - manifold.dist(own, x)
 
 
 def _scores(mechanism, score, key, data, draws, progress):
@@ -203,7 +208,7 @@ def _bound(guarantee, mine, theirs, level):
 
 
 def _least(guarantee, hits, others, count, level):
-    """The least epsilon or mu with which these counts go together."""
+    """The least epsilon, mu or rho with which these counts go together."""
     from scipy import special
 
     # Clopper-Pearson, each side at half the level.
@@ -211,5 +216,19 @@ def _least(guarantee, hits, others, count, level):
     high = np.where(others < count, special.betaincinv(others + 1, np.maximum(count - others, 1), 1 - level / 2.0), 1.0)
     if isinstance(guarantee, GaussianDP):
         return special.ndtri(low) - special.ndtri(high)
+    if isinstance(guarantee, ZeroConcentratedDP):
+        return _least_rho(low, high)
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(low - getattr(guarantee, "delta", 0.0), 0.0)) - np.log(high)
+
+
+def _least_rho(low, high):
+    """The largest of D_a/a over orders a, D_a being the Renyi divergence of one bit with these probabilities."""
+    order = np.array([1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0])[:, None]
+    mine, theirs = (np.clip(np.atleast_1d(p), 1e-300, 1.0 - 1e-16) for p in (low, high))
+    both = np.logaddexp(
+        order * np.log(mine) + (1.0 - order) * np.log(theirs),
+        order * np.log1p(-mine) + (1.0 - order) * np.log1p(-theirs),
+    )
+    least = np.where(mine > theirs, np.max(both / (order * (order - 1.0)), axis=0), 0.0)
+    return least.reshape(np.shape(low))

@@ -1,0 +1,68 @@
+"""``jaxgeodp plan --center auto --radius auto``: what a search for the ball costs, before any data are touched."""
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.frame import OUTPUT, say, shown
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.locating import LocatedMechanism
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.privacy import grid
+from jaxgeodp.releases.expected import expected_error
+from jaxgeodp.releases.ways import Idealized
+
+# Radii of the last ball for which errors are told.
+_RADII = 5
+
+
+def plan_located(space: Manifold, n: int, epsilon: float, mu: float | None, domain: float | None) -> None:
+    """Print the stages of a search for each privacy parameter, and what it leaves for the release.
+
+    Raises:
+        ValueError: every search is refused: the reason of the first.
+    """
+    strengths = {"epsilon": epsilon} | ({} if mu is None else {"mu": mu})
+    found, refusals = {}, {}
+    for name in strengths:
+        try:
+            own = {"epsilon": epsilon, "mu": None} if name == "epsilon" else {"epsilon": None, "mu": mu}
+            found[name] = LocatedMechanism(space, domain=domain, **own).law(n)
+        except InputError as refusal:
+            refusals[name] = refusal
+    if not found:
+        raise next(iter(refusals.values()))
+    for name, law in found.items():
+        _tell(law, name, strengths[name])
+    for name, refusal in refusals.items():
+        say(f"{name} = {strengths[name]:g}: {shown(str(refusal))}")
+
+
+def _tell(law, name, strength):
+    plan = law.schedule
+    wide = [part for part in plan.parts if part.open]
+    say(f"{name} = {strength:g}, n = {law.n}, {law.manifold}: {plan.rounds} round{'s' * (plan.rounds > 1)}.")
+    if wide:
+        say(f"  radius of each round: counts with discrete Laplace noise of scale {plan.counts}")
+    for part, noise in zip(plan.parts, plan.centers, strict=True):
+        if plan.drawn is not None and part.open:
+            what = f"a draw of LaplaceMechanism, epsilon = {plan.drawn:.4g}"
+        else:
+            kind = "Gaussian" if noise.gaussian else "Laplace"
+            what = (
+                f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of the radius a coordinate"
+            )
+        say(f"  centre{f' on {part.manifold}' * (len(plan.parts) > 1)}: {what}")
+    say(f"  last radius: counts with discrete Laplace noise of scale {plan.last_counts}")
+    last = law.terms.more["last"]
+    say(f"  release: {last['mechanism']}, {name} = {plan.rest:.4g}")
+    share = plan.rest / strength
+    say(
+        f"Somebody who knows a public ball needs no search: up to {1.0 / share:.2f} times the radius that is found "
+        "here, it has no more noise."
+    )
+    say("Expected error of the release, by the radius of the ball that is found:")
+    radii = law.last.radii
+    for radius in [radii[-1 - 4 * j] for j in range(_RADII) if 4 * j < len(radii)][::-1]:
+        with OUTPUT.status("Simulating ..."):
+            error = expected_error(
+                law.last.mechanism(GeodesicBall(law.manifold, law.manifold.origin, radius)), law.n, Idealized()
+            )
+        say(f"  {radius:10.4g}  {error.mean:.4g} (95% below {error.radius:.4g})")
