@@ -121,7 +121,9 @@ def main(quick: bool):
     for space, away, spread, budget, n in CASES[:2] if quick else CASES:
         where = "" if away == 0 else f"{away}"
         try:
-            own, oracle, rounds = medians(space, away, spread, budget, n, 20 if quick else 500)
+            own, oracle, rounds = medians(
+                space, away, spread, budget, n, 20 if quick else 100 if space.dim > 30 and budget == "mu" else 500
+            )
             cells = f"{rounds} | {own:.4f} | {oracle:.4f} | {own / oracle:.2f}"
         except ValueError as refusal:
             cells = f" | {'too few records' if 'too few' in str(refusal) else refusal} | | "

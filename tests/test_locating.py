@@ -175,7 +175,7 @@ def test_the_law_of_a_drawn_centre_is_that_of_its_theorem():
     space, n, radius = Euclidean(2), 400, 3.0
     data = records_on(space, n)
     with jax.enable_x64(True):
-        stage = centers_module.center_stage(whole(space), centers_module.Noise(1), 0.5, [radius], n)
+        stage = centers_module.drawn_center(whole(space), 0.5, [radius], n)
         scale = 2 * radius / n / 0.5
         find = stage.finder("test", jax.ShapeDtypeStruct(data.shape, data.dtype))
         released = np.array([find(np.zeros(2), radius, data).center for _ in range(400)])
@@ -205,7 +205,8 @@ def test_the_stages_never_cost_more_than_the_whole(space, strength, pure, n):
     if pure:
         cost = sum(rounds) * Fraction(2, plan.counts) + Fraction(2, plan.last_counts)
         for part, noise, times in zip(plan.parts, plan.centers, centers, strict=True):
-            draw = plan.drawn is not None and part.open
+            draw = plan.draws > 0 and part.open
+            assert plan.draws in (0, plan.rounds)
             cost += times * (
                 Fraction(plan.drawn) if draw else Fraction(math.isqrt(part.vector_length * moved_by**2), noise.scale)
             )
@@ -213,8 +214,10 @@ def test_the_stages_never_cost_more_than_the_whole(space, strength, pure, n):
         assert plan.rest > 0.55 * strength
     else:
         cost = sum(rounds) * Fraction(9, 8 * plan.counts**2) + Fraction(9, 8 * plan.last_counts**2)
-        for noise, times in zip(plan.centers, centers, strict=True):
-            cost += times * Fraction(moved_by**2, 2 * noise.scale**2)
+        for part, noise, times in zip(plan.parts, plan.centers, centers, strict=True):
+            draws = plan.draws if part.open else 0
+            cost += draws * Fraction(plan.drawn) ** 2 / 2
+            cost += (times - draws) * Fraction(moved_by**2, 2 * noise.scale**2)
         assert cost + Fraction(square(written(plan.rest))) / 2 <= Fraction(square(written(strength))) / 2
         assert plan.rest**2 > 0.55 * strength**2
     assert own.guarantee == (PureDP(strength) if pure else GaussianDP(strength).to_zcdp())
@@ -338,10 +341,10 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_paid_for(space, budget, mo
     cost, moved_by = Fraction(0), 2 * grid.STEPS
     for (name, scale, length), before, stage in zip(drawn, [{}, *record["stages"]], record["stages"], strict=False):
         if name == "LaplaceMechanism":
-            assert "epsilon" in budget and stage["noise"] == name
+            assert stage["noise"] == name
             ball = GeodesicBall(opened[0], opened[0].origin, before["radius"])
             assert stage["scale"] == pytest.approx(LaplaceMechanism(ball, plan.drawn).scale(700), rel=1e-12)
-            cost += Fraction(plan.drawn)
+            cost += Fraction(plan.drawn) if "epsilon" in budget else Fraction(plan.drawn) ** 2 / 2
             continue
         assert stage["scale"] == scale
         if "epsilon" in budget:

@@ -42,13 +42,11 @@ def _tell(law, name, strength):
     if wide:
         say(f"  radius of each round: counts with discrete Laplace noise of scale {plan.counts}")
     for part, noise in zip(plan.parts, plan.centers, strict=True):
-        if plan.drawn is not None and part.open:
-            what = f"a draw of LaplaceMechanism, epsilon = {plan.drawn:.4g}"
-        else:
-            kind = "Gaussian" if noise.gaussian else "Laplace"
-            what = (
-                f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of the radius a coordinate"
-            )
+        kind = "Gaussian" if noise.gaussian else "Laplace"
+        mean = f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of the radius a coordinate"
+        draw = f"a draw of LaplaceMechanism, epsilon = {plan.drawn:.4g}"
+        draws = plan.draws if part.open else 0
+        what = draw if draws == plan.rounds else f"{draw}; later {mean}" if draws else mean
         say(f"  centre{f' on {part.manifold}' * (len(plan.parts) > 1)}: {what}")
     say(f"  last radius: counts with discrete Laplace noise of scale {plan.last_counts}")
     last = law.terms.more["last"]

@@ -151,16 +151,10 @@ def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
     return law
 
 
-def center_stage(part: Part, noise: Noise, epsilon: float | None, radii: list[float], n: int) -> Center:
-    """The stage for n records.
+def drawn_center(part: Part, epsilon: float, radii: list[float], n: int) -> Drawn:
+    """The stage for n records, and for balls of these radii, ascending.
 
-    Args:
-        part: of the manifold.
-        noise: of integers.
-        epsilon: of a draw at the mean; None where only integers may see the records.
-        radii: of balls, ascending.
-        n: number of records.
+    Raises:
+        ValueError: see `drawn_law`.
     """
-    if epsilon is None or not part.open:
-        return Summed(part, noise)
     return Drawn(part, tuple(radii), tuple(drawn_law(part, epsilon, radius, n) for radius in radii))

@@ -16,7 +16,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.locating.centers import Center
+from jaxgeodp.locating.centers import Center, Drawn, Summed
 from jaxgeodp.locating.parts import distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.manifolds import Manifold
@@ -47,7 +47,7 @@ class LocatedLaw(Law):
     Attributes:
         manifold: of the records.
         schedule: public numbers of the stages.
-        centers: the stage of each part that finds its centre.
+        drawn: of each part, the stage whose centre is a draw; None if none is.
         last: of the release.
         n: number of records.
         terms, scale: see `Law`; the scale is that of the largest ball.
@@ -55,7 +55,7 @@ class LocatedLaw(Law):
 
     manifold: Manifold
     schedule: Schedule
-    centers: tuple[Center, ...]
+    drawn: tuple[Drawn | None, ...]
     last: Last
     n: int
     terms: Terms
@@ -67,11 +67,11 @@ class LocatedLaw(Law):
         """See `Law`; None if the last mechanism has none."""
         if self.last.laws[-1].grid is None:
             return None
-        return lambda shape: Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid()))
+        return lambda shape: Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid(), self._centers(0)))
 
     def ready(self, shape):
         """See `Law.ready`."""
-        return self._draws(shape, Idealized())
+        return self._draws(shape, Idealized(), self._centers(self.schedule.draws))
 
     def log_density(self, x, records):
         """Not known.
@@ -84,7 +84,15 @@ class LocatedLaw(Law):
     def simulate(self, key, records, num):
         """See `Law.simulate`; noise of the stages in floating point."""
         static = _Static(self.manifold, self.schedule, tuple(self.last.radii))
-        return _simulate(static, self.centers, self._table(), key, records, num)
+        return _simulate(static, self._centers(self.schedule.draws), self._table(), key, records, num)
+
+    def _centers(self, draws: int) -> tuple[tuple[Center, ...], ...]:
+        """Of each part, the stages that find its centre, one in each round; so many are draws."""
+        plan, stages = self.schedule, []
+        for part, noise, drawn in zip(plan.parts, plan.centers, self.drawn, strict=True):
+            own: list[Center] = [] if drawn is None else [drawn] * draws
+            stages.append((*own, *[Summed(part, noise)] * ((plan.rounds if part.open else 1) - len(own))))
+        return tuple(stages)
 
     def _table(self):
         """The last law with all scales, and radii of supports."""
@@ -92,10 +100,10 @@ class LocatedLaw(Law):
         supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
         return first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
 
-    def _draws(self, shape, last_way: Way):
+    def _draws(self, shape, last_way: Way, centers_of: tuple[tuple[Center, ...], ...]):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
         lengths_of = [_distances_of(name, part, shape) for part in schedule.parts]
-        finders = [center.finder(name, shape) for center in self.centers]
+        finders = [_finders(name, shape, own) for own in centers_of]
         lengths_to_center = _distances_of(name, whole(manifold), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
@@ -104,9 +112,9 @@ class LocatedLaw(Law):
         def draw(records):
             stages, centers = [], []
             records = np.asarray(records)
-            for place, (part, lengths, find) in enumerate(zip(schedule.parts, lengths_of, finders, strict=True)):
+            for place, (part, lengths, rounds) in enumerate(zip(schedule.parts, lengths_of, finders, strict=True)):
                 center = origin_of(part)
-                for _ in range(schedule.rounds if part.open else 1):
+                for find in rounds:
                     radius = 1.0
                     if part.open:
                         steps = schedule.radii(place)
@@ -173,6 +181,12 @@ def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMech
     return Last(radii, laws, mechanism)
 
 
+def _finders(name, shape, centers):
+    """What finds the centre in each round; a stage of several rounds is compiled once."""
+    compiled = {id(center): center.finder(name, shape) for center in centers}
+    return [compiled[id(center)] for center in centers]
+
+
 def _distances_of(name, part, shape):
     """Distances of all records from a centre, compiled."""
     lengths_of = compiled_in_blocks(name, distances, part, origin_of(part), shape)
@@ -219,12 +233,12 @@ def _one(static, stages, table, key, records):
     centers = []
     for place, part in enumerate(schedule.parts):
         center = origin_of(part).astype(records.dtype)
-        for _ in range(schedule.rounds if part.open else 1):
+        for stage in stages[place]:
             radius = jnp.ones(())
             if part.open:
                 own = distances(part, center, records)
                 radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts)
-            center = stages[place].simulated(next(keys), center, radius, records)
+            center = stage.simulated(next(keys), center, radius, records)
         centers.append(center)
     center = joined(schedule.parts, centers)
     away = distances(whole(static.manifold), center, records)

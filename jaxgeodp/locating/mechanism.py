@@ -10,7 +10,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array, record_count, records_of_shape
-from jaxgeodp.locating.centers import center_stage
+from jaxgeodp.locating.centers import drawn_center
 from jaxgeodp.locating.law import LocatedLaw, last_laws
 from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
@@ -192,8 +192,8 @@ class LocatedMean(Mechanism):
         drawn = "grid" not in MECHANISMS[self._chosen].ways
         plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares, drawn)
         centers = tuple(
-            center_stage(part, noise, plan.drawn, plan.radii(place), n)
-            for place, (part, noise) in enumerate(zip(parts, plan.centers, strict=True))
+            drawn_center(part, plan.drawn, plan.radii(place), n) if plan.draws > 0 and part.open else None
+            for place, part in enumerate(parts)
         )
 
         def make(ball):

@@ -15,7 +15,7 @@ from jaxgeodp.locating.parts import Part
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, square, written
-from jaxgeodp.privacy.guarantee import Guarantee, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
 #: Shares of epsilon, or of mu^2: of all radii before the last, of all centres, of the last radius (measured, as all
 #: that follows: benchmarks/locate.py).
@@ -47,7 +47,8 @@ class Schedule:
         counts: scale of the discrete Laplace noise of a radius, on counts, before the last one.
         last_counts: of the last radius.
         centers: of each part, on sums of integers.
-        drawn: epsilon of each centre of a part without end, where it is a draw at the mean; None where it is a sum.
+        drawn: epsilon of a centre of a part without end that is a draw at the mean.
+        draws: in how many rounds, the first ones, it is; in the others, and on a grid in all, it is a sum.
         left_out: how many records a radius before the last, and the last one, may leave out.
         rest: the privacy parameter of the release.
         spent: by all stages before it.
@@ -59,7 +60,8 @@ class Schedule:
     counts: int
     last_counts: int
     centers: tuple[Noise, ...]
-    drawn: float | None
+    drawn: float
+    draws: int
     left_out: tuple[int, int]
     rest: float
     spent: PureDP | ZeroConcentratedDP
@@ -73,7 +75,7 @@ class Schedule:
 
     def _length(self, part, noise):
         """How long the noise of a centre is, in units of R/n where space is flat."""
-        if self.drawn is None or not part.open:
+        if self.draws < self.rounds or not part.open:
             return noise.length(part.manifold.dim) / grid.STEPS
         return (1.0 if part.manifold.homogeneous else 2.0) * 2.0 * part.manifold.dim / self.drawn
 
@@ -99,7 +101,8 @@ def schedule(
         n: number of records.
         promise: `PureDP` or `GaussianDP`: the whole budget.
         shares: see `OPEN_SHARES`.
-        drawn: whether centres may be draws at the mean, for a promise that is pure.
+        drawn: whether all centres may be draws at the mean, for a promise that is pure. Where it is not, that of the
+            first round is, if it can be: its ball is the largest.
 
     Raises:
         ValueError: so few records, for this budget, that a search would end anywhere.
@@ -116,7 +119,7 @@ def schedule(
     for rounds in range(most, 0, -1):
         found = scheduled(n, rounds)
         if _suffices(found, n):
-            return found
+            return _with_first_drawn(found, n) if isinstance(promise, GaussianDP) else found
     wide = "" if not opened else ", a smaller domain"
     raise InputError(
         f"LocatedMechanism: n = {n} records are too few to find a ball on {manifold} with {promise}: give a public "
@@ -134,15 +137,24 @@ def _rounds(part, domain, drawn) -> int:
 
 def _suffices(plan: Schedule, n: int) -> bool:
     """Whether a search with n records finds a ball, wherever in the domain the records are."""
-    if plan.enough > n:
-        return False
+    return plan.enough <= n and (plan.draws == 0 or _can_draw(plan, n))
+
+
+def _can_draw(plan: Schedule, n: int) -> bool:
+    """Whether the law of a draw exists in all of the domain."""
     try:
         for part, domain in zip(plan.parts, plan.domains, strict=True):
-            if plan.drawn is not None and part.open:
+            if part.open:
                 drawn_law(part, plan.drawn, domain, n)
     except InputError:
         return False
     return True
+
+
+def _with_first_drawn(plan: Schedule, n: int) -> Schedule:
+    """The same, but for a first centre whose noise does not grow with the distance, if there is one."""
+    curved = any(part.open and part.manifold.curvature_bounds[0] < 0.0 for part in plan.parts)
+    return dataclasses.replace(plan, draws=1) if curved and plan.rounds > 1 and _can_draw(plan, n) else plan
 
 
 def _needed(scheduled, n) -> str:
@@ -169,11 +181,12 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds) -> S
     last = _count_scale(of_last, pure)
     centers = tuple(_center_noise(part, of_centers / steps, pure) for part in parts)
     spent = searches * _count_cost(counts, pure) + _count_cost(last, pure)
-    # A draw costs no more than what a sum may cost.
-    own = float_below(of_centers / steps) if drawn else None
+    # A draw costs no more than what a sum may cost; epsilon-DP is epsilon^2/2-zCDP.
+    own = float_below(of_centers / steps) if pure else float_below(of_centers / steps, 2)
     for part, noise in zip(parts, centers, strict=True):
         cost = _center_cost(part, noise)
-        spent += rounds * max(cost, Fraction(own or 0)) if part.open else cost
+        draw = Fraction(own) if pure else Fraction(own) ** 2 / 2
+        spent += rounds * (max(cost, draw) if drawn or not pure else cost) if part.open else cost
     if pure:
         rest, guarantee = float_below(whole - spent), PureDP(float_above(spent))
     else:
@@ -184,7 +197,9 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds) -> S
         _left_out(n, counts, _next_noise(longest, to_center, pure)) if searches else 0,
         _left_out(n, last, _next_noise(dim, rest if pure else rest**2, pure)),
     )
-    return Schedule(parts, rounds, domains, counts, last, centers, own, left_out, rest, guarantee)
+    return Schedule(
+        parts, rounds, domains, counts, last, centers, own, rounds if drawn else 0, left_out, rest, guarantee
+    )
 
 
 def _next_noise(dim, strength, pure):
