@@ -2,6 +2,7 @@
 
     python benchmarks/locate.py              # first table of docs/locate.md, about a quarter of an hour
     python benchmarks/locate.py --coinpress  # its second table, a minute
+    python benchmarks/locate.py --picture    # docs/locate.png: the stages of one search
     python benchmarks/locate.py --quick      # to see that it runs
 
 Both spend the same whole budget. The oracle's ball is the smallest around the true mean that holds all records (within
@@ -108,11 +109,49 @@ def against_coinpress(draws):
         print(f"| {n} | {cells[0]} | {cells[1]} ({best}) | {cells[2]} |", flush=True)
 
 
+def picture(path):
+    """Draw the stages of one search in the hyperbolic plane, as the disk of Poincare."""
+    from matplotlib import pyplot as plt
+
+    plane = jgd.Hyperbolic(2)
+    data = data_on(plane, 3.0, 0.7, 1000)
+    stages = jgd.LocatedMechanism(plane, epsilon=1.0).release(data).record["stages"]
+    stages = [{"center": plane.origin}, *stages]
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4.9))
+    titles = ["first round", "second round", "the ball that is found"]
+    for axis, title, place in zip(axes, titles, (0, 2, 4), strict=True):
+        center, radius = jax.numpy.asarray(stages[place]["center"]), stages[place + 1]["radius"]
+        turns = np.linspace(0.0, 2.0 * np.pi, 4000)
+        directions = np.stack([np.cos(turns), np.sin(turns)], axis=1)
+        frame = plane.frame(center)
+        rim = jax.vmap(lambda own, c=center, r=radius, f=frame: plane.exp(c, plane.combine(r * own, f)))(directions)
+        axis.plot(*directions.T, color="0.6", linewidth=1)
+        axis.plot(*_in_disk(data).T, ".", color="0.5", markersize=2, label="records")
+        axis.plot(*_in_disk(rim).T, color="tab:orange", label=f"radius {radius:.2g}")
+        axis.plot(*_in_disk(center[None]).T, "+", color="tab:orange", markersize=9, label="its centre")
+        if place < 4:
+            found = np.asarray(stages[place + 2]["center"])
+            axis.plot(*_in_disk(found[None]).T, "x", color="tab:blue", markersize=8, label="the next centre")
+        axis.set_title(title)
+        axis.set_aspect("equal")
+        axis.set_axis_off()
+        axis.legend(loc="lower center", ncols=2, frameon=False, bbox_to_anchor=(0.5, -0.2))
+    figure.subplots_adjust(left=0.01, right=0.99, top=0.93, bottom=0.14, wspace=0.02)
+    figure.savefig(path, dpi=110)
+
+
+def _in_disk(points):
+    return np.asarray(points)[:, 1:] / (1.0 + np.asarray(points)[:, :1])
+
+
 def main(quick: bool):
     """Print the table."""
     jax.config.update("jax_enable_x64", True)
     if "--coinpress" in sys.argv:
         against_coinpress(20 if quick else 400)
+        return
+    if "--picture" in sys.argv:
+        picture("docs/locate.png")
         return
     print(
         "| space | distance from the origin | n | budget | rounds | located | oracle | ratio "

@@ -15,21 +15,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.parts import Part, moved, origin_of, vectors
-from jaxgeodp.locating.tree_mean import tree_mean
+from jaxgeodp.locating.tree_mean import joins_in_a_row, tree_mean
 from jaxgeodp.manifolds.described import plain_number, to_lists
-from jaxgeodp.mechanisms.laplace import LaplaceMechanism
+from jaxgeodp.mechanisms.calibrated import terms_of
+from jaxgeodp.mechanisms.laplace import Distance, LaplaceMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.density import DensityLaw
+from jaxgeodp.releases.density import DensityLaw, check_existence
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 from jaxgeodp.samplers.rejection import first_complete
 
 # Proposals at a time.
 _BLOCK = 256
+# Of refusals.
+_DRAWN = "LocatedMechanism"
 
 
 class Noise(NamedTuple):
@@ -142,10 +146,19 @@ def _drawn(part, law, key, records):
 def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
     """The law of a draw about the origin of a part without end.
 
+    The sensitivity is that of the Frechet mean, the supposed rounding that of as many terms as are joined in a row.
+
     Raises:
         ValueError: it does not exist, or double precision cannot hold what is drawn.
     """
-    law = LaplaceMechanism(GeodesicBall(part.manifold, part.manifold.origin, radius), epsilon).law(n)
+    ball = GeodesicBall(part.manifold, part.manifold.origin, radius)
+    mechanism = LaplaceMechanism(ball, epsilon)
+    exact = mechanism.statistic.minimizer_sensitivity(ball, n, "tight")
+    sensitivity = of_computed_mean(exact, ball, joins_in_a_row(n))
+    scale = (1.0 if part.manifold.homogeneous else 2.0) * sensitivity.value / epsilon
+    check_existence(_DRAWN, ball, n, epsilon, scale, None)
+    terms = terms_of(mechanism, n, sensitivity, "Reimherr et al. 2021, Theorem 1, for a tree mean")
+    law = DensityLaw(Distance(mechanism.statistic), ball, scale, None, terms)
     law.check()
     law.target.check(law)
     return law

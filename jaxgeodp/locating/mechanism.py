@@ -50,8 +50,8 @@ class LocatedMechanism:
         domain: a radius about the origin within which records surely lie, where the manifold has no end; a record
             beyond counts as far away. By default 14 on SPD matrices and 10/sqrt|k| on hyperbolic spaces; on Euclidean
             spaces it depends on units, and must be given.
-        shares: of epsilon or mu^2: for all radii but the last, all centres, and the last radius; by default .08, .16
-            and .06; where centres are drawn .05, .16 and .05; on compact manifolds 0, .12 and .06.
+        shares: of epsilon or mu^2: for all radii but the last, all centres, and the last radius; by default what is
+            fine enough for n records, at most .08, .16 and .06, on compact manifolds 0, .12 and .06.
 
     Raises:
         ValueError: no way to find a centre is known, a parameter is out of range, or a domain is needed.

@@ -5,6 +5,7 @@ Nothing here depends on a record: all follows from the manifold, n and the priva
 
 import dataclasses
 import functools
+import itertools
 import math
 from fractions import Fraction
 
@@ -17,9 +18,12 @@ from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, square, written
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
-#: Shares of epsilon, or of mu^2: of all radii before the last, of all centres, of the last radius (measured, as all
-#: that follows: benchmarks/locate.py).
-OPEN_SHARES, DRAWN_SHARES, COMPACT_SHARES = (0.08, 0.16, 0.06), (0.05, 0.16, 0.05), (0.0, 0.12, 0.06)
+#: Shares of epsilon, or of mu^2, at most, and at least where a part has no end: of all radii before the last, of all
+#: centres, of the last radius. Between them as much as `_FINE_COUNTS` and `_FINE_CENTERS` ask for (all measured:
+#: benchmarks/locate.py).
+OPEN_SHARES, COMPACT_SHARES, LEAST_SHARES = (0.08, 0.16, 0.06), (0.0, 0.12, 0.06), (0.02, 0.04, 0.02)
+# Noise of counts in units of n, and of centres in units of the radius, that need not be smaller.
+_FINE_COUNTS, _FINE_CENTERS = 0.03, 0.05
 # Rounds for a domain of this many units of 1/sqrt|k_min| and more; noise across the direction of a mean at distance z
 # grows by sinh(z)/z.
 _ROUNDS = ((6.0, 3), (3.0, 2), (0.0, 1))
@@ -29,9 +33,14 @@ _HALF_STEPS, _QUARTER_STEPS = 22, 48
 _INSIDE = 0.9
 # A radius may leave out this share of the records.
 _LEFT_OUT = 0.25
+# Up to this share it leaves out more, so that one that is missed is rare (measured: 90 % of the errors are below 2.0
+# times their median in place of 2.3, on SPD(2)).
+_FEW = 0.15
 # Noise of a centre in units of the radius: more, and the next radius is hardly smaller (measured:
 # benchmarks/locate.py).
 _MOST_NOISE = 0.25
+# Beyond which no number of records is asked for.
+_MOST_RECORDS = 10**18
 # Of the noise of a radius, below which a radius that holds all records is seldom missed.
 _SPREADS = 1.5
 
@@ -109,21 +118,23 @@ def schedule(
     """
     opened = [part for part in parts if part.open]
     drawn = drawn and isinstance(promise, PureDP) and bool(opened)
-    if shares is None:
-        wide = DRAWN_SHARES if drawn else OPEN_SHARES
-        kinds = ([wide] if opened else []) + ([COMPACT_SHARES] if len(opened) < len(parts) else [])
-        first = max(own[0] for own in kinds)
-        shares = (first, sum(own[1] for own in kinds), kinds[0][2])
     most = max((_rounds(part, domain, drawn) for part, domain in zip(parts, domains, strict=True)), default=1)
     scheduled = functools.partial(_scheduled, manifold, parts, domains, promise, shares, drawn)
-    for rounds in range(most, 0, -1):
-        found = scheduled(n, rounds)
+    for rounds, sparing in itertools.product(range(most, 0, -1), (True, False)):
+        found = scheduled(n, rounds, sparing)
         if _suffices(found, n):
             return _with_first_drawn(found, n) if isinstance(promise, GaussianDP) else found
+    needed = _needed(scheduled, n)
+    if needed is None:
+        raise InputError(
+            f"LocatedMechanism: double precision cannot hold the noise of a search in all of the domain on {manifold} "
+            f"with n = {n} and {promise}: give a smaller domain, or a public ball."
+        )
     wide = "" if not opened else ", a smaller domain"
+    enough = f"{needed}" if needed < 10**9 else f"{float(needed):.3g}"
     raise InputError(
         f"LocatedMechanism: n = {n} records are too few to find a ball on {manifold} with {promise}: give a public "
-        f"ball{wide}, a larger privacy parameter, or {_needed(scheduled, n)} records."
+        f"ball{wide}, a larger privacy parameter, or {enough} records."
     )
 
 
@@ -157,22 +168,23 @@ def _with_first_drawn(plan: Schedule, n: int) -> Schedule:
     return dataclasses.replace(plan, draws=1) if curved and plan.rounds > 1 and _can_draw(plan, n) else plan
 
 
-def _needed(scheduled, n) -> str:
-    """The least number of records that suffices, for one round."""
+def _needed(scheduled, n) -> int | None:
+    """The least number of records that suffices, for one round; None if there is none."""
     fewer, more = n, 2 * n
     while not _suffices(scheduled(more, 1), more):
         fewer, more = more, 2 * more
-        if more > 10**18:
-            return "far more"
+        if more > _MOST_RECORDS:
+            return None
     while more - fewer > 1:
         middle = (fewer + more) // 2
         fewer, more = (fewer, middle) if _suffices(scheduled(middle, 1), middle) else (middle, more)
-    return f"{more}" if more < 10**9 else f"{float(more):.3g}"
+    return more
 
 
-def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds) -> Schedule:
+def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, sparing=False) -> Schedule:
     pure = isinstance(promise, PureDP)
     whole = Fraction(written(promise.epsilon)) if pure else Fraction(square(written(promise.mu)))
+    shares = shares or _usual_shares(parts, float(whole), pure, n, rounds, sparing)
     of_radii, of_centers, of_last = (Fraction(written(share)) * whole for share in shares)
     opened = sum(part.open for part in parts)
     searches = rounds * opened  # of a radius
@@ -202,13 +214,36 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds) -> S
     )
 
 
+def _usual_shares(parts, whole, pure, n, rounds, sparing) -> tuple[float, float, float]:
+    """What there is to give; or, sparing, what is fine enough: with many records a search needs little."""
+    opened = [part for part in parts if part.open]
+    closed = [part for part in parts if not part.open]
+    most = [
+        sum(own)
+        for own in zip(
+            OPEN_SHARES if opened else (0.0, 0.0, 0.0), COMPACT_SHARES if closed else (0.0, 0.0, 0.0), strict=True
+        )
+    ]
+    dim = max(part.vector_length for part in parts)
+    steps = rounds * len(opened) + len(closed)
+    count = 2.0 / (_FINE_COUNTS * n) if pure else 2.25 / (_FINE_COUNTS * n) ** 2
+    center = 2.0 * dim / (_FINE_CENTERS * n) if pure else 4.0 * dim / (_FINE_CENTERS * n) ** 2
+    wanted = (rounds * len(opened) * count / whole, steps * center / whole, count / whole)
+    first, second, last = (
+        round(min(highest, max(own if sparing else 1.0, least)), 4)
+        for highest, own, least in zip(most, wanted, LEAST_SHARES, strict=True)
+    )
+    return first, second, min(last, OPEN_SHARES[2])
+
+
 def _next_noise(dim, strength, pure):
     """The error of the next stage in units of R/n: leaving out as many records costs as much."""
     return 2.0 * dim / strength if pure else 2.0 * math.sqrt(dim / strength)
 
 
 def _left_out(n, scale, next_noise):
-    return math.ceil(max(_SPREADS * scale, min(next_noise, _LEFT_OUT * n)))
+    """More where there are many records: a radius that is missed costs more than a few that are left out."""
+    return math.ceil(max(_SPREADS * scale, min(2.0 * _SPREADS * scale, _FEW * n), min(next_noise, _LEFT_OUT * n)))
 
 
 def _count_scale(share: Fraction, pure: bool) -> int:

@@ -13,19 +13,29 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.manifold import real_dtype
 
-# Groups that grow side by side, before they are joined in pairs; a power of two.
-_LEVELS = 8
-_GROUPS = 2**_LEVELS
+# Groups that grow side by side, before they are joined in pairs, are a power of two: at least this.
+_LEAST_LEVELS = 8
+
+
+def _levels(n: int) -> int:
+    return max(_LEAST_LEVELS, n.bit_length() // 2)
+
+
+def joins_in_a_row(n: int) -> int:
+    """On the way from a point to the mean of all; about sqrt(n) of many."""
+    return -(-n // 2 ** _levels(n)) + _levels(n)
 
 
 def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
-    """The mean of n points, whose joins are (n/256 rounded up) sequential and eight parallel ones."""
+    """The mean of n points (n, \\*shape)."""
     n, shape = points.shape[0], points.shape[1:]
-    columns = -(-n // _GROUPS)
+    levels = _levels(n)
+    wide = 2**levels
+    columns = -(-n // wide)
     # Beyond the points there are groups of none.
-    padding = jnp.broadcast_to(points[:1], (columns * _GROUPS - n, *shape))
-    rows = jnp.concatenate([points, padding]).reshape(columns, _GROUPS, *shape)
-    sizes = (jnp.arange(columns * _GROUPS) < n).astype(real_dtype(points)).reshape(columns, _GROUPS)
+    padding = jnp.broadcast_to(points[:1], (columns * wide - n, *shape))
+    rows = jnp.concatenate([points, padding]).reshape(columns, wide, *shape)
+    sizes = (jnp.arange(columns * wide) < n).astype(real_dtype(points)).reshape(columns, wide)
     join = jax.vmap(lambda p, size, q, other: _joined(manifold, p, size, q, other))
 
     def grown(place, groups):
@@ -37,7 +47,7 @@ def tree_mean(manifold: Manifold, points: jax.Array) -> jax.Array:
         return join(means, counts, jnp.roll(means, -(2**level), 0), jnp.roll(counts, -(2**level)))
 
     groups = jax.lax.fori_loop(1, columns, grown, (rows[0], sizes[0]))
-    return jax.lax.fori_loop(0, _LEVELS, paired, groups)[0][0]
+    return jax.lax.fori_loop(0, levels, paired, groups)[0][0]
 
 
 def _joined(manifold, p, size, q, other):
