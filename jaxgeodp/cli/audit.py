@@ -29,10 +29,11 @@ def audit(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian, euclidean, euclidean-projected, "
-            "landmarks or landmarks-unaligned; with --radius auto the one that releases."
+            help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
+            "wrapped-gaussian, gaussian, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
+            "--radius auto the one that releases."
         ),
-    ] = "laplace",
+    ] = "auto",
     epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,
     mu: Annotated[float | None, typer.Option(help="Of the Gaussian mechanisms, above 0.")] = None,
     domain: DOMAIN = None,
@@ -51,8 +52,10 @@ def audit(
 ) -> None:
     """Lower bound on epsilon (mu, rho), from draws for invented neighbours: exit code 1 if the promise is broken."""
     with one_sentence_errors():
+        if mechanism == "auto":
+            mechanism = "laplace" if mu is None else "wrapped-gaussian"
         if mechanism not in MECHANISMS:
-            raise InputError(f"--mechanism must be one of {', '.join(MECHANISMS)}, got '{mechanism}'.")
+            raise InputError(f"--mechanism must be one of auto, {', '.join(MECHANISMS)}, got '{mechanism}'.")
         parameter = MECHANISMS[mechanism].parameter
         given = {"epsilon": epsilon, "mu": mu}[parameter]
         if given is None or None not in (mu, epsilon):

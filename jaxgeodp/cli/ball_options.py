@@ -37,7 +37,7 @@ RADIUS_OR_AUTO = Annotated[
 DOMAIN = Annotated[
     float | None,
     typer.Option(
-        help="With --center auto --radius auto: a radius about the origin within which records surely lie (by default "
+        help="With --radius auto: a radius about the origin within which records surely lie (by default "
         "14 on spd, 10 on hyperbolic)."
     ),
 ]

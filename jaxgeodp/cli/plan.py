@@ -57,14 +57,14 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
-        given = radius_of(center, radius, ball, domain)
-        if center == "auto":
+        given = radius_of("auto" if radius == "auto" else center, radius, ball, domain)
+        if radius == "auto":
             if plot is not None:
                 raise InputError("--plot is for a public ball, not for --center auto --radius auto.")
             with quiet_libraries():
                 plan_located(manifold_named(manifold, size), n, epsilon, mu, domain)
             return
-        if center is not None:
+        if center not in (None, "auto"):
             raise InputError("jaxgeodp plan needs no --center but auto: errors are the same wherever the centre lies.")
         if (given is None) == (ball is None):
             raise InputError("jaxgeodp plan needs --radius or --ball, and not both.")

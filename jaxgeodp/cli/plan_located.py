@@ -43,7 +43,8 @@ def _tell(law, name, strength):
         say(f"  radius of each round: counts with discrete Laplace noise of scale {plan.counts}")
     for part, noise in zip(plan.parts, plan.centers, strict=True):
         kind = "Gaussian" if noise.gaussian else "Laplace"
-        mean = f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of the radius a coordinate"
+        unit = "the radius" if part.open else "the length of the extrinsic vectors"
+        mean = f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of {unit} a coordinate"
         draw = f"a draw of LaplaceMechanism, epsilon = {plan.drawn:.4g}"
         draws = plan.draws if part.open else 0
         what = draw if draws == plan.rounds else f"{draw}; later {mean}" if draws else mean
@@ -53,10 +54,10 @@ def _tell(law, name, strength):
     say(f"  release: {last['mechanism']}, {name} = {plan.rest:.4g}")
     share = plan.rest / strength
     say(
-        f"Somebody who knows a public ball needs no search: up to {1.0 / share:.2f} times the radius that is found "
-        "here, it has no more noise."
+        f"The whole {name} for a public ball with {1.0 / share:.2f} times the radius of the one that is found has the "
+        "same noise: who knows a smaller one needs no search."
     )
-    say("Expected error of the release, by the radius of the ball that is found:")
+    say("Expected error of the release about the mean of the clipped records, by the radius of the ball that is found:")
     radii = law.last.radii
     for radius in [radii[-1 - 4 * j] for j in range(_RADII) if 4 * j < len(radii)][::-1]:
         with OUTPUT.status("Simulating ..."):

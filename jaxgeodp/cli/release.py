@@ -198,6 +198,8 @@ def _tell(path, record, choice, space, statistic):
         made = "no ball about the centre that was found, which is released"
     else:
         made = f"sensitivity {record['sensitivity']['value']:.4g}, scale {record['scale']:.4g}"
+    if "stages" in record:
+        made = f"in a ball of radius {record['ball']['radius']:.4g} that was found, in which {made}"
     say(
         f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}, n = {record['n']}{whose}{places}, {made}."

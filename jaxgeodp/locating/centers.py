@@ -32,8 +32,9 @@ from jaxgeodp.samplers.rejection import first_complete
 
 # Proposals at a time.
 _BLOCK = 256
-# Of refusals.
+# Of refusals, and of records.
 _DRAWN = "LocatedMechanism"
+_THEOREM = "Reimherr et al. 2021, Theorem 1, for a tree mean: docs/mathematics.md, section 16"
 
 
 class Noise(NamedTuple):
@@ -120,8 +121,7 @@ class Drawn(Pytree, leaves=("laws",)):
             own = _about(law, center, radius, law.scale)
             point = first_complete(lambda: program(own, system_key(), records))
             found = point if np.all(np.isfinite(point)) else np.asarray(center)
-            entry = {"center": to_lists(found), "scale": plain_number(law.scale), "noise": law.terms.mechanism}
-            return Found(found, entry)
+            return Found(found, {"center": to_lists(found), "scale": plain_number(law.scale)} | _told(law))
 
         return find
 
@@ -130,6 +130,18 @@ class Drawn(Pytree, leaves=("laws",)):
         scale = jnp.asarray([law.scale for law in self.laws])[jnp.searchsorted(jnp.asarray(self.radii), radius)]
         point = _drawn(self.part, _about(self.laws[0], center, radius, scale), key, records).points[0]
         return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
+
+
+def _told(law: DensityLaw) -> dict:
+    """What a record says of a draw."""
+    terms = law.terms
+    return {
+        "noise": terms.mechanism,
+        "epsilon": terms.strength,
+        "sensitivity": {"value": plain_number(terms.sensitivity), "formula": terms.formula},
+        "theorem": terms.theorem,
+        "sampler": terms.sampler,
+    }
 
 
 def _about(law: DensityLaw, center, radius, scale) -> DensityLaw:
@@ -146,7 +158,8 @@ def _drawn(part, law, key, records):
 def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
     """The law of a draw about the origin of a part without end.
 
-    The sensitivity is that of the Frechet mean, the supposed rounding that of as many terms as are joined in a row.
+    The sensitivity is that of the Frechet mean. Supposed is dim times the rounding of a mean of as many terms as are
+    joined in a row, dim for what eigenvectors of large matrices lose (docs/mathematics.md, section 16).
 
     Raises:
         ValueError: it does not exist, or double precision cannot hold what is drawn.
@@ -154,10 +167,10 @@ def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
     ball = GeodesicBall(part.manifold, part.manifold.origin, radius)
     mechanism = LaplaceMechanism(ball, epsilon)
     exact = mechanism.statistic.minimizer_sensitivity(ball, n, "tight")
-    sensitivity = of_computed_mean(exact, ball, joins_in_a_row(n))
+    sensitivity = of_computed_mean(exact, ball, joins_in_a_row(n) * part.manifold.dim**2)
     scale = (1.0 if part.manifold.homogeneous else 2.0) * sensitivity.value / epsilon
     check_existence(_DRAWN, ball, n, epsilon, scale, None)
-    terms = terms_of(mechanism, n, sensitivity, "Reimherr et al. 2021, Theorem 1, for a tree mean")
+    terms = terms_of(mechanism, n, sensitivity, _THEOREM)
     law = DensityLaw(Distance(mechanism.statistic), ball, scale, None, terms)
     law.check()
     law.target.check(law)

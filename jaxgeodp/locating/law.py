@@ -1,7 +1,8 @@
 """The law of a mechanism that finds its own ball: all stages, from the domain to the value.
 
-Stages before the last see a record through integers only: whether it is within some radii of a released centre, and a
-vector in steps of a public grid. Their noise is exact, in integers; what follows from their outcome is post-processing.
+Radii see a record through integers only: whether it is within some radii of a released centre. Centres see it through
+integers, too, a vector in steps of a public grid, or are draws about a mean (`centers`). What follows from the outcome
+of a stage is post-processing.
 """
 
 import dataclasses

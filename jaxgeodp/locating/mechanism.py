@@ -46,7 +46,7 @@ class LocatedMechanism:
         mechanism: of the release, a name of `mechanisms.names.MECHANISMS`; "auto" is "laplace" for epsilon and
             "wrapped-gaussian" for mu.
         epsilon: the whole budget, pure; or
-        mu: that of Gaussian mechanisms. As noise before the last stage is of integers, mu^2/2-zCDP is promised.
+        mu: that of Gaussian mechanisms. As no stage before the last is mu-GDP, mu^2/2-zCDP is promised.
         domain: a radius about the origin within which records surely lie, where the manifold has no end; a record
             beyond counts as far away. By default 14 on SPD matrices and 10/sqrt|k| on hyperbolic spaces; on Euclidean
             spaces it depends on units, and must be given.
@@ -201,6 +201,7 @@ class LocatedMean(Mechanism):
 
         last = last_laws(self.manifold, self._domains, n, make)
         own = last.laws[-1].terms
+        drawn_timing = next((stage.laws[0].terms.timing for stage in centers if stage is not None), own.timing)
         terms = Terms(
             mechanism=_NAME,
             statistic=own.statistic,
@@ -211,7 +212,7 @@ class LocatedMean(Mechanism):
             formula=own.formula,
             theorem=f"docs/mathematics.md, section 16; release: {own.theorem}",
             sampler=own.sampler,
-            timing=own.timing,
+            timing=drawn_timing,
             more={"last": {"mechanism": own.mechanism, "strength": plan.rest}, "rounds": plan.rounds},
         )
         return LocatedLaw(self.manifold, plan, centers, last, n, terms, last.laws[-1].scale)

@@ -22,6 +22,7 @@ from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP, ZeroConcen
 #: centres, of the last radius. Between them as much as `_FINE_COUNTS` and `_FINE_CENTERS` ask for (all measured:
 #: benchmarks/locate.py).
 OPEN_SHARES, COMPACT_SHARES, LEAST_SHARES = (0.08, 0.16, 0.06), (0.0, 0.12, 0.06), (0.02, 0.04, 0.02)
+_NONE = (0.0, 0.0, 0.0)
 # Noise of counts in units of n, and of centres in units of the radius, that need not be smaller.
 _FINE_COUNTS, _FINE_CENTERS = 0.03, 0.05
 # Rounds for a domain of this many units of 1/sqrt|k_min| and more; noise across the direction of a mean at distance z
@@ -120,11 +121,13 @@ def schedule(
     drawn = drawn and isinstance(promise, PureDP) and bool(opened)
     most = max((_rounds(part, domain, drawn) for part, domain in zip(parts, domains, strict=True)), default=1)
     scheduled = functools.partial(_scheduled, manifold, parts, domains, promise, shares, drawn)
-    for rounds, sparing in itertools.product(range(most, 0, -1), (True, False)):
-        found = scheduled(n, rounds, sparing)
+    for rounds, generous in itertools.product(range(most, 0, -1), (1.0, 2.0, math.inf)):
+        found = scheduled(n, rounds, generous)
         if _suffices(found, n):
             return _with_first_drawn(found, n) if isinstance(promise, GaussianDP) else found
     needed = _needed(scheduled, n)
+    if needed is None and drawn:
+        return schedule(manifold, parts, domains, n, promise, shares, False)
     if needed is None:
         raise InputError(
             f"LocatedMechanism: double precision cannot hold the noise of a search in all of the domain on {manifold} "
@@ -181,10 +184,10 @@ def _needed(scheduled, n) -> int | None:
     return more
 
 
-def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, sparing=False) -> Schedule:
+def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, generous=math.inf) -> Schedule:
     pure = isinstance(promise, PureDP)
     whole = Fraction(written(promise.epsilon)) if pure else Fraction(square(written(promise.mu)))
-    shares = shares or _usual_shares(parts, float(whole), pure, n, rounds, sparing)
+    shares = shares or _usual_shares(parts, float(whole), pure, n, rounds, generous)
     of_radii, of_centers, of_last = (Fraction(written(share)) * whole for share in shares)
     opened = sum(part.open for part in parts)
     searches = rounds * opened  # of a radius
@@ -214,26 +217,24 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, spar
     )
 
 
-def _usual_shares(parts, whole, pure, n, rounds, sparing) -> tuple[float, float, float]:
-    """What there is to give; or, sparing, what is fine enough: with many records a search needs little."""
+def _usual_shares(parts, whole, pure, n, rounds, generous) -> tuple[float, float, float]:
+    """What is fine enough, as with many records a search needs little, for centres so many times that; at most all."""
     opened = [part for part in parts if part.open]
     closed = [part for part in parts if not part.open]
-    most = [
-        sum(own)
-        for own in zip(
-            OPEN_SHARES if opened else (0.0, 0.0, 0.0), COMPACT_SHARES if closed else (0.0, 0.0, 0.0), strict=True
-        )
-    ]
+    wide, round_ones = (OPEN_SHARES if opened else _NONE), (COMPACT_SHARES if closed else _NONE)
+    most = [own + other for own, other in zip(wide, round_ones, strict=True)]
+    most[2] = OPEN_SHARES[2]
+    if math.isinf(generous):
+        return most[0], most[1], most[2]
     dim = max(part.vector_length for part in parts)
-    steps = rounds * len(opened) + len(closed)
     count = 2.0 / (_FINE_COUNTS * n) if pure else 2.25 / (_FINE_COUNTS * n) ** 2
     center = 2.0 * dim / (_FINE_CENTERS * n) if pure else 4.0 * dim / (_FINE_CENTERS * n) ** 2
+    steps = rounds * len(opened) + len(closed)
     wanted = (rounds * len(opened) * count / whole, steps * center / whole, count / whole)
-    first, second, last = (
-        round(min(highest, max(own if sparing else 1.0, least)), 4)
-        for highest, own, least in zip(most, wanted, LEAST_SHARES, strict=True)
-    )
-    return first, second, min(last, OPEN_SHARES[2])
+    times = (1.0, generous, 1.0)
+    enough = [scale * max(own, least) for scale, own, least in zip(times, wanted, LEAST_SHARES, strict=True)]
+    first, second, last = (round(min(pair), 4) for pair in zip(most, enough, strict=True))
+    return first, second, last
 
 
 def _next_noise(dim, strength, pure):

@@ -13,16 +13,18 @@ import jax.numpy as jnp
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.manifold import real_dtype
 
-# Groups that grow side by side, before they are joined in pairs, are a power of two: at least this.
+# Groups that grow side by side, before they are joined in pairs, are a power of two: at least 2 to this, and more where
+# they would grow to more than 16 points.
 _LEAST_LEVELS = 8
+_IN_A_GROUP = 4
 
 
 def _levels(n: int) -> int:
-    return max(_LEAST_LEVELS, n.bit_length() // 2)
+    return max(_LEAST_LEVELS, n.bit_length() - _IN_A_GROUP)
 
 
 def joins_in_a_row(n: int) -> int:
-    """On the way from a point to the mean of all; about sqrt(n) of many."""
+    """On the way from a point to the mean of all, at most."""
     return -(-n // 2 ** _levels(n)) + _levels(n)
 
 

@@ -35,6 +35,8 @@ def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax
     """
     directions = np.random.default_rng(0).normal(size=(_REFERENCES // 2, ball.manifold.dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    if ball.manifold.dim == 1:
+        directions *= np.linspace(0.0, 1.0, len(directions))[:, None]  # of two places all between would be medians
     length = 0.5 * spread * ball.radius
     return _reference_records(
         ball.manifold, jnp.asarray(ball.center), length, np.concatenate([directions, -directions])
