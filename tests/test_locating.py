@@ -36,7 +36,15 @@ from jaxgeodp.locating import law as law_module
 from jaxgeodp.locating.parts import Part, distances, joined, moved, parts_of, vectors, whole
 from jaxgeodp.locating.tree_mean import tree_mean
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP, grid
+from jaxgeodp.privacy import (
+    GaussianDP,
+    Ledger,
+    PureDP,
+    ZeroConcentratedDP,
+    adversarial_neighbours,
+    audit,
+    grid,
+)
 from jaxgeodp.privacy.decimals import square, written
 
 SPACES = [
@@ -186,6 +194,16 @@ def test_joins_are_as_exact_as_supposed_at_the_rim_of_the_domain(space):
 
         own, naive = jax.jit(jax.vmap(errors))(jax.random.split(jax.random.key(0), 300))
     assert float(own.max()) < supposed < float(jnp.nanmax(naive))
+
+
+def test_a_search_costs_less_of_many_records_and_is_possible_for_any_number():
+    for space, parameter in ((SPD(2), "epsilon"), (SPD(3), "mu"), (SPD(6), "epsilon"), (Sphere(2), "epsilon")):
+        plans = [located(space, **{parameter: 1.0}).law(n).schedule for n in (10**4, 10**6, 10**9)]
+        assert plans[0].rest <= plans[1].rest == plans[2].rest and plans[2].rest > 0.85
+    assert located(SPD(2), epsilon=1.0).law(1000).schedule.rest < 0.75
+    with pytest.raises(ValueError, match=r"too few.*a smaller domain"):
+        located(SPD(2), epsilon=1.0).law(300)
+    assert LocatedMechanism(SPD(2), epsilon=1.0, domain=5.0).law(300).schedule.draws > 0
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
@@ -375,7 +393,8 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_paid_for(space, budget, mo
         if name == "LaplaceMechanism":
             assert stage["noise"] == name
             least = 2.0 * before["radius"] / 700 / plan.drawn  # flat and homogeneous, or curved below
-            assert least <= stage["scale"] < 1.00001 * least
+            assert least <= stage["scale"] < 1.00001 * least and stage["epsilon"] == plan.drawn
+            assert "Reimherr" in stage["theorem"] and "2 r/n" in stage["sensitivity"]["formula"]
             cost += Fraction(plan.drawn) if "epsilon" in budget else Fraction(plan.drawn) ** 2 / 2
             continue
         assert stage["scale"] == scale
@@ -487,6 +506,7 @@ def test_a_release_without_a_ball(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "release.json").read_text())
     assert len(record["stages"]) == 7 and record["guarantee"]["rho"] == 0.5
+    assert "that was found" in done.output
     for more, words in (
         (["--epsilon", "1", "--center", "auto"], "go together"),
         (["--epsilon", "1", "--radius", "auto", "--center", "origin"], "go together"),
@@ -504,3 +524,65 @@ def test_a_release_without_a_ball(tmp_path):
 
 def test_the_part_of_a_record_is_hashable():
     assert hash(Part(SPD(2), (0,))) == hash(Part(SPD(2), (0,)))
+
+
+def test_plans_and_audits_of_searches():
+    runner = CliRunner()
+    plan = ["plan", "--manifold", "sphere(2)", "--radius", "auto", "--n", "1000", "--epsilon", "1"]
+    done = runner.invoke(app, [*plan, "--mu", "1"])
+    assert done.exit_code == 0, done.output
+    share = located(Sphere(2), epsilon=1.0).law(1000).schedule.rest
+    words = " ".join(done.output.split())
+    assert f"release: LaplaceMechanism, epsilon = {share:.4g}" in words and f"with {1.0 / share:.2f} times" in words
+    assert "release: WrappedGaussian, mu = " in words
+    for more, said in (
+        (["--center", "origin"], "go together"),
+        (["--plot", "plan.png"], "--plot is for a public ball"),
+        (["--n", "3"], "too few"),
+        (["--domain", "2"], "leave out domain"),
+    ):
+        done = runner.invoke(app, [*plan, *more])
+        assert done.exit_code == 2 and said in " ".join(done.output.split())
+    audited = ["audit", "--manifold", "euclidean(1)", "--radius", "auto", "--domain", "10", "--mu", "3", "--n", "60"]
+    done = runner.invoke(app, [*audited, "--draws", "4000"])
+    assert done.exit_code == 0 and "rho >= " in done.output and "promised 4.5: not contradicted" in done.output
+    done = runner.invoke(app, [*audited, "--draws", "4000", "--n", "5"])
+    assert done.exit_code == 2 and "too few" in done.output
+
+
+@dataclasses.dataclass
+class _Claims:
+    """A mechanism that promises less than it spends."""
+
+    mechanism: LocatedMechanism
+    guarantee: ZeroConcentratedDP
+
+    @property
+    def manifold(self):
+        return self.mechanism.manifold
+
+    def simulate(self, key, data, num):
+        return self.mechanism.simulate(key, data, num)
+
+
+def test_an_audit_finds_a_search_that_spends_more_than_it_promises():
+    """Of the pairs that jump from one end of the domain to the other."""
+    own = LocatedMechanism(Euclidean(1), mu=3.0, domain=10.0)
+    data, neighbour = adversarial_neighbours(GeodesicBall(Euclidean(1), [0.0], 10.0), 60)["centre"]
+    found = audit(own, data, neighbour, draws=8_000)
+    assert 0.25 * own.guarantee.rho < found.lower_bound <= found.promised == own.guarantee.rho and not found.violated
+    planted = audit(_Claims(own, ZeroConcentratedDP(0.25 * own.guarantee.rho)), data, neighbour, draws=8_000)
+    assert planted.violated and planted.lower_bound == found.lower_bound
+
+
+def test_the_least_rho_of_counts_is_that_of_renyi_divergences():
+    """Two bits from normal laws at distance mu, whose divergence of order a is a mu^2/2 at most."""
+    from scipy.stats import norm
+
+    from jaxgeodp.privacy.audit import _least_rho
+
+    for mu in (0.3, 1.0, 3.0):
+        cuts = np.linspace(-3.0, 3.0 + mu, 60)
+        found = _least_rho(norm.sf(cuts - mu), norm.sf(cuts))
+        assert np.all(found <= mu**2 / 2) and found.max() > 0.3 * mu**2
+    assert _least_rho(np.array([0.2]), np.array([0.3]))[0] == 0.0

@@ -57,7 +57,7 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
-        given = radius_of("auto" if radius == "auto" else center, radius, ball, domain)
+        given = radius_of("auto" if radius == "auto" and center is None else center, radius, ball, domain)
         if radius == "auto":
             if plot is not None:
                 raise InputError("--plot is for a public ball, not for --center auto --radius auto.")

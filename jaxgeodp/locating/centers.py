@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.bounds.rounding import of_computed_mean
+from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.parts import Part, moved, origin_of, vectors
@@ -166,7 +167,7 @@ def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
     """
     ball = GeodesicBall(part.manifold, part.manifold.origin, radius)
     mechanism = LaplaceMechanism(ball, epsilon)
-    exact = mechanism.statistic.minimizer_sensitivity(ball, n, "tight")
+    exact = Sensitivity(2.0 * radius / n, "2 r/n")
     sensitivity = of_computed_mean(exact, ball, joins_in_a_row(n) * part.manifold.dim**2)
     scale = (1.0 if part.manifold.homogeneous else 2.0) * sensitivity.value / epsilon
     check_existence(_DRAWN, ball, n, epsilon, scale, None)
