@@ -65,6 +65,9 @@ def test_medians_are_compared_with_medians():
     line = GeodesicBall(Euclidean(1), [3.0], 1.0)
     found = expected_error(KNGMechanism(line, 1.0, statistic=FrechetMedian()), N, IDEALIZED)
     assert 0.0 < found.mean < found.radius < 1.0
+    # Of two places alone every point between would be a median, and no budget would help.
+    better = expected_error(KNGMechanism(line, 20.0, statistic=FrechetMedian()), N, IDEALIZED)
+    assert better.mean < 0.3 * found.mean
 
 
 def test_what_is_not_known_is_said():

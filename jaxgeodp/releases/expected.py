@@ -24,6 +24,8 @@ DRAWS, SPREAD = 1000, 0.5
 REFERENCES = "reference records in random directions, a quarter of the radius from a point as far off the centre"
 # Reference records: as many as this, each counting n/this times; the law depends on their mean and spread.
 _REFERENCES = 64
+# On a line: between two of them nothing tells where the median is.
+_ON_A_LINE = 2048
 _LEVEL = 0.95
 
 
@@ -31,9 +33,10 @@ def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax
     """Public records that stand for n, and their Frechet mean, which is their median, too.
 
     In random directions with a fixed seed, and in the opposite ones, around a point half of ``spread`` times the radius
-    away from the centre, as far as that from it: means are rarely at the centre.
+    away from the centre, as far as that from it, on a line at all distances up to that: means are rarely at the centre.
     """
-    directions = np.random.default_rng(0).normal(size=(_REFERENCES // 2, ball.manifold.dim))
+    count = _REFERENCES if ball.manifold.dim > 1 else _ON_A_LINE
+    directions = np.random.default_rng(0).normal(size=(count // 2, ball.manifold.dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     if ball.manifold.dim == 1:
         directions *= np.linspace(0.0, 1.0, len(directions))[:, None]  # of two places all between would be medians
