@@ -33,6 +33,7 @@ from jaxgeodp.manifolds.analytic import safe_sqrt
 # Parameters of operations that hold one point or one tangent vector.
 _OF_ONE_POINT = frozenset(("point", "tangent", "base", "p", "q", "u", "v", "x"))
 
+_NO_EXTRINSIC = "define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
 _Method = TypeVar("_Method", bound=Callable)
 _Value = TypeVar("_Value")
 
@@ -174,15 +175,11 @@ class Manifold(abc.ABC):
 
         Up to a factor. Means of such vectors need no centre, nor that data are near each other.
         """
-        raise InputError(
-            f"{self}: define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
-        )
+        raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def from_extrinsic(self, vector) -> jax.Array:
         """The point whose `extrinsic` vector is nearest; it may be NaN where several are."""
-        raise InputError(
-            f"{self}: define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
-        )
+        raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def free_coordinates(self, x):
         """The entries (m,) of an array that determine the others."""
@@ -229,8 +226,7 @@ class Manifold(abc.ABC):
     def between(self, p, q, share) -> jax.Array:
         """The point of the minimal geodesic from p to q at this share of its length, from 0 to 1.
 
-        Where curvature is negative, subclasses write it without the differences of large numbers that ``exp`` and
-        ``log`` have there.
+        Where curvature is negative, subclasses avoid the differences of large numbers in ``exp`` and ``log``.
         """
         return self.project(self.exp(p, share * self.log(p, q)))
 
