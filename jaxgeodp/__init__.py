@@ -24,6 +24,7 @@ from jaxgeodp.manifolds import (
 )
 from jaxgeodp.mechanisms import (
     EuclideanLaplace,
+    GibbsMechanism,
     KNGMechanism,
     LandmarkLaplace,
     LaplaceMechanism,
@@ -45,10 +46,12 @@ from jaxgeodp.privacy import (
 )
 from jaxgeodp.releases import release_groups
 from jaxgeodp.statistics import (
+    ConvexRisk,
     EmpiricalRisk,
     FrechetMean,
     FrechetMedian,
     PowerMean,
+    SmoothedMedian,
     Statistic,
     certified_distance,
     frechet_mean,
@@ -60,6 +63,7 @@ from jaxgeodp.statistics import (
 __all__ = [
     "SPD",
     "ApproximateDP",
+    "ConvexRisk",
     "EmpiricalRisk",
     "Euclidean",
     "EuclideanLaplace",
@@ -67,6 +71,7 @@ __all__ = [
     "FrechetMedian",
     "GaussianDP",
     "GeodesicBall",
+    "GibbsMechanism",
     "Grassmann",
     "Guarantee",
     "Hyperbolic",
@@ -83,6 +88,7 @@ __all__ = [
     "Release",
     "RiemannianGaussian",
     "Rotations",
+    "SmoothedMedian",
     "Sphere",
     "Statistic",
     "TangentLaplace",

@@ -32,8 +32,11 @@ def run(*arguments):
 
 def scattered(manifold, center, spread, n, seed):
     """Records exp_center(v), v normal of standard deviation ``spread`` in each direction."""
-    tangents = jax.vmap(lambda key: manifold.random_tangent(key, center))(jax.random.split(jax.random.key(seed), n))
-    return jax.vmap(lambda v: manifold.exp(center, spread * v))(tangents)
+
+    def record(key):
+        return manifold.exp(center, spread * manifold.random_tangent(key, center))
+
+    return jax.jit(jax.vmap(record))(jax.random.split(jax.random.key(seed), n))
 
 
 def test_the_suggested_radius_is_nearly_the_best_one():
@@ -50,8 +53,9 @@ def test_the_suggested_radius_is_nearly_the_best_one():
         draws = TangentLaplace(GeodesicBall(manifold, found.ball.center, radius), 1.0).simulate(
             jax.random.key(2), private, 2000
         )
-        return float(jnp.mean(jax.vmap(lambda x: manifold.dist(mean, x))(draws)))
+        return float(jnp.mean(distances(draws)))
 
+    distances = jax.jit(jax.vmap(lambda x: manifold.dist(mean, x)))
     errors = {radius: error(float(radius)) for radius in [*np.geomspace(0.2, 6.0, 12), found.ball.radius]}
     assert errors[found.ball.radius] < 1.2 * min(errors.values())
     # Radii that are too small or too large by a factor of three are worse by more than that.

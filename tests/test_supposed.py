@@ -43,7 +43,7 @@ def clipped(manifold, radius, n):
         length = radius * jax.random.uniform(key, maxval=2.0)
         return manifold.exp(origin, length / manifold.norm(origin, tangent) * tangent)
 
-    return ball, ball.clip_to_home(jax.vmap(record)(keys))
+    return ball, jax.jit(lambda keys: ball.clip_to_home(jax.vmap(record)(keys)))(keys)
 
 
 def seen_from_elsewhere(ball, points, center):

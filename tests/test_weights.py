@@ -6,6 +6,7 @@ import math
 import jax
 import numpy as np
 import pytest
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -87,11 +88,16 @@ def test_light_records_move_it_less():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        *(kind(GeodesicBall(SPD(2), SPD(2).origin, 0.5), 1.0) for kind in (LaplaceMechanism, KNGMechanism)),
-        *(kind(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0) for kind in (TangentLaplace, WrappedLaplace)),
-        WrappedGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
-        RiemannianGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
+        # One for each way to average: by a minimiser, by the gradient, in a tangent space, in the ambient one.
+        LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 0.5), 1.0),
+        *(kind(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0) for kind in (KNGMechanism, TangentLaplace)),
         EuclideanLaplace(GeodesicBall(Euclidean(2), [1.0, 2.0], 0.5), 1.0),
+        *exhaustive(
+            KNGMechanism(GeodesicBall(SPD(2), SPD(2).origin, 0.5), 1.0),
+            WrappedLaplace(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
+            WrappedGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
+            RiemannianGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
+        ),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
 )

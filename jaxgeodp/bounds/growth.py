@@ -3,16 +3,18 @@
 Along a unit-speed geodesic from the mean that stays where all data are within s (docs/mathematics.md,
 Theorem F), the Hessian of F in its direction is at least
 
-    m(t) = 1 - a (V + h_min t^2) - b exp(2 q t),
+    m(t) = 1 - a (V + 2 p t + h_min t^2) - b exp(2 q t),
 
 with V the mean squared distance of the data from the mean, h_min = h_min(s, k_min) and, for the transverse
 curvature k and the largest curvature K, h_k(s) = s sqrt(k) cot(s sqrt(k)):
 ``a = (1 - h_k(s))/s^2``, ``b = (h_k(s) - h_K(s))/s^2 * lambda``, ``q = (1 - h_K(s))/s``, lambda the largest
-eigenvalue of the covariance of the logarithms. Hence |grad F| >= m(0..t) integrated, which is concave.
+eigenvalue of the covariance of the logarithms. p is 0; from a point that is not the mean it is the length of the
+gradient there. Hence |grad F| >= m(0..t) integrated - p, which is concave.
 """
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -22,29 +24,65 @@ from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=["spread", "offset", "bend", "rate"], meta_fields=[])
+@functools.partial(
+    jax.tree_util.register_dataclass, data_fields=["spread", "offset", "bend", "rate", "twist"], meta_fields=[]
+)
 @dataclasses.dataclass(frozen=True)
 class GradientGrowth:
-    """The concave function ``t -> int_0^t m``, m(t) = 1 - spread - bend t^2 - offset exp(2 rate t)."""
+    """The concave function ``t -> int_0^t m``, m(t) = 1 - spread - twist t - bend t^2 - offset exp(2 rate t)."""
 
     spread: jax.Array
     offset: jax.Array
     bend: float
     rate: float
+    twist: jax.Array | float = 0.0
+
+    def slope(self, t):
+        """m(t), which falls."""
+        return 1.0 - self.spread - (self.twist + self.bend * t) * t - self.offset * jnp.exp(2.0 * self.rate * t)
 
     def __call__(self, t):
         """Lower bound of the gradient norm at distance t from the minimiser."""
         twice = 2.0 * self.rate
-        return (1.0 - self.spread) * t - self.bend * t**3 / 3.0 - self.offset * jnp.expm1(twice * t) / twice
+        even = (1.0 - self.spread - 0.5 * self.twist * t) * t - self.bend * t**3 / 3.0
+        return even - self.offset * jnp.expm1(twice * t) / twice
 
 
-def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> GradientGrowth | float:
+@dataclasses.dataclass(frozen=True)
+class RadialGrowth:
+    """Of a mean of functions of the distances from records: each has a Hessian of at least ``bound`` at its distance.
+
+    Args:
+        distances: (n,), of the records from the centre.
+        farthest: no distance is larger.
+        bound: falls with the distance; may be negative.
+        pull: length of the mean's gradient at the centre.
+    """
+
+    distances: jax.Array
+    farthest: jax.Array | float
+    bound: Callable[[jax.Array], jax.Array]
+    pull: jax.Array | float
+
+    def slope(self, t):
+        """A lower bound of the mean's Hessian at distances t from the centre, (K,); it falls."""
+        return jax.lax.map(lambda own: jnp.mean(self.bound(jnp.minimum(self.distances + own, self.farthest))), t)
+
+    def lines(self, lower, upper):
+        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0."""
+        slopes = self.slope(upper)
+        rises = jnp.cumsum(slopes * (upper - lower))
+        return jnp.concatenate([jnp.zeros_like(rises[:1]), rises[:-1]]) - self.pull, slopes
+
+
+def gradient_growth(manifold: Manifold, mean, points, weights, farthest, pull=0.0) -> GradientGrowth | float:
     """The certified growth of |grad F| away from ``mean``.
 
     Args:
-        mean: the minimiser, shape ``shape``.
+        mean: the minimiser, shape ``shape``; or another point, with ``pull``.
         points, weights: the data (n, \\*shape) and weights (n,) that sum to 1.
         farthest: s, a bound of the distance between any point of the support and any datum.
+        pull: length of the gradient at ``mean``.
 
     Returns:
         The slope 1.0 where the curvature is not positive, else a `GradientGrowth`.
@@ -61,4 +99,4 @@ def gradient_growth(manifold: Manifold, mean, points, weights, farthest) -> Grad
     else:
         offset = (transverse - steepest) / farthest**2 * manifold.log_covariance_bound(mean, points, weights)
     rate = (1.0 - steepest) / farthest
-    return GradientGrowth(bend * variance, offset, bend * h_min(farthest, lowest), rate)
+    return GradientGrowth(bend * variance, offset, bend * h_min(farthest, lowest), rate, 2.0 * bend * pull)

@@ -45,9 +45,8 @@ def _tell(law, name, strength):
         kind = "Gaussian" if noise.gaussian else "Laplace"
         unit = "the radius" if part.open else "the length of the extrinsic vectors"
         mean = f"a mean with discrete {kind} noise, {noise.scale / grid.STEPS / law.n:.2g} of {unit} a coordinate"
-        draw = f"a draw of LaplaceMechanism, epsilon = {plan.drawn:.4g}"
-        draws = plan.draws if part.open else 0
-        what = draw if draws == plan.rounds else f"{draw}; later {mean}" if draws else mean
+        kind = "RiemannianGaussian, mu" if name == "mu" else "LaplaceMechanism, epsilon"
+        what = f"a draw of {kind} = {getattr(plan.drawn, name):.4g}" if plan.draws and part.open else mean
         say(f"  centre{f' on {part.manifold}' * (len(plan.parts) > 1)}: {what}")
     say(f"  last radius: counts with discrete Laplace noise of scale {plan.last_counts}")
     last = law.terms.more["last"]

@@ -30,6 +30,7 @@ def simulate(
     with one_sentence_errors():
         from jaxgeodp.experiments.replicates import run_replicates
         from jaxgeodp.experiments.sweep import Sweep
+        from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 
         if (epsilon is None) == (mu is None):
             raise InputError("simulate needs one of --epsilon and --mu.")
@@ -57,7 +58,8 @@ def simulate(
         if values.size > 1:
             error = values.std(ddof=1) / math.sqrt(values.size)
             say(f"mean {name} distance of a release from the mean: {values.mean():.5g} +- {2 * error:.1g}")
+    scale = f"scale {chosen.scale(n):.4g}, " if isinstance(chosen, BallMechanism) else ""
     say(
-        f"{cell.label}: scale {chosen.scale(n):.4g}, {errors.on_manifold.mean():.1%} of values on "
+        f"{cell.label}: {scale}{errors.on_manifold.mean():.1%} of values on "
         f"{generator.ball.manifold}, {errors.proposals.mean():.3g} proposals per draw; {peak_memory()}"
     )

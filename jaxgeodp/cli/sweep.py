@@ -49,7 +49,8 @@ def _print_summary(rows) -> None:
             cells.append((row["label"], "-", "-", "-", row["refusal"]))
             continue
         distance, euclidean = (f"{row[name]:.4g} +- {2 * row[name + '_se']:.1g}" for name in ("distance", "euclidean"))
-        cells.append((row["label"], f"{row['scale']:.4g}", distance, euclidean, f"{row['on_manifold']:.1%}"))
+        scale = "-" if row["scale"] is None else f"{row['scale']:.4g}"
+        cells.append((row["label"], scale, distance, euclidean, f"{row['on_manifold']:.1%}"))
     widths = [max(len(row[j]) for row in cells if len(row[4]) < 20) for j in range(4)]
     for row in cells:
         line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]])

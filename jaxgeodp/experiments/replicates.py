@@ -17,9 +17,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.experiments.generators import Generator
+from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.releases.law import Law, PointLaw
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
@@ -38,11 +39,11 @@ class Errors(NamedTuple):
     distance: np.ndarray  #: geodesic distance of the released value from the Frechet mean, NaN off the manifold
     euclidean: np.ndarray  #: distance in the ambient space: of vech for matrices, after rotation for shapes
     on_manifold: np.ndarray  #: whether the value is a point of the manifold
-    proposals: np.ndarray  #: proposals that the sampler made
+    proposals: np.ndarray  #: proposals that the sampler made; 0 where the ball was found, too
 
 
 def run_replicates(
-    mechanism: BallMechanism,
+    mechanism: BallMechanism | LocatedMechanism,
     generator: Generator,
     n: int,
     replicates: int,
@@ -59,7 +60,7 @@ def run_replicates(
     their first records. Runs in double precision.
 
     Args:
-        mechanism: for the Frechet mean.
+        mechanism: for the Frechet mean. One that finds its ball has a program of its own for each n.
         generator: of the records, in the mechanism's ball.
         n: records per data set, at least 2.
         replicates: how many.
@@ -84,15 +85,14 @@ def run_replicates(
     with jax.enable_x64(True):
         key, noise_key = jax.random.split(jax.random.key(seed))
         noise_key = jax.random.fold_in(noise_key, zlib.crc32(label.encode()))
-        own = mechanism.law(n) if law is None else law
-        own.check()
+        release = _release_of(mechanism.law(n) if law is None else law, generator.ball.manifold, n)
 
         def one_block(start):
             with jax.enable_x64(True):  # a thread has a setting of its own
                 numbers = _numbers(mesh, start, step)
                 # Two programs, so that all mechanisms share that of the data.
                 records, means = _data(mesh, size, numbers, (generator, key, n))
-                return _gathered(_releases(mesh, (numbers, records, means), (noise_key, own)))
+                return _gathered(release(mesh, (numbers, records, means), noise_key))
 
         parts = []
         for part in _in_order(one_block, range(0, replicates, step)):
@@ -171,6 +171,25 @@ def _releases(mesh, replicates, common):
         return *_errors(law, mean, draws.points[0]), draws.proposals, draws.complete
 
     return _on_each_device(mesh, replicate, replicates, common)
+
+
+def _release_of(law: Law, manifold, n):
+    """What releases from records of replicates, and measures; refused where double precision cannot hold draws."""
+    if not isinstance(law, PointLaw):
+        return functools.partial(_searches, law, manifold, n)
+    law.check()
+    return lambda mesh, replicates, noise_key: _releases(mesh, replicates, (noise_key, law))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _searches(law, manifold, n, mesh, replicates, noise_key):
+
+    def replicate(number, records, mean, noise_key):
+        value = law.simulate(jax.random.fold_in(noise_key, number), records.points[:n], 1)[0]
+        found = jnp.all(jnp.isfinite(value))
+        return manifold.dist(mean, value), _euclidean_distance(manifold, mean, value), found, jnp.zeros((), int), found
+
+    return _on_each_device(mesh, replicate, replicates, (noise_key,))
 
 
 def _on_each_device(mesh, work, replicates, common):

@@ -29,6 +29,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.experiments.replicates import Errors, run_replicates
 from jaxgeodp.experiments.sweep import Cell, Sweep
 from jaxgeodp.files import only_writer, write_atomically
+from jaxgeodp.releases.law import PointLaw
 
 _SCHEMA = pa.schema(
     [
@@ -108,12 +109,15 @@ def _facts(sweep, cell: Cell, ball) -> dict[str, Any]:
     try:
         mechanism = sweep.mechanism(cell, ball)
         law = mechanism.law(cell.n)
-        law.check()
+        if isinstance(law, PointLaw):
+            law.check()
     except InputError as refusal:
         return {**names, "refusal": str(refusal)}
+    names["guarantee"] = mechanism.guarantee.record(law.terms.theorem)["kind"]
+    if not isinstance(law, PointLaw):  # these depend on the ball that is found
+        return {**names, "sensitivity": None, "scale": None, "support": None}
     return {
         **names,
-        "guarantee": mechanism.guarantee.record(law.terms.theorem)["kind"],
         "sensitivity": law.terms.sensitivity,
         "scale": float(law.scale),
         "support": None if law.support is None else law.support.radius,

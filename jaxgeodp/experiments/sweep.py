@@ -9,16 +9,24 @@ import sys
 import tomllib
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 from jaxgeodp.checks import InputError, short
 from jaxgeodp.datasets import digit_covariances, digit_outlines
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
+from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 
 DATA = (*GENERATORS, "digits")
+# Mechanisms that find their ball, with their privacy parameters; they are not told that of the sweep.
+_LOCATED = {"located": "epsilon", "located-gaussian": "mu"}
+_PARAMETERS = {name: entry.parameter for name, entry in MECHANISMS.items()} | _LOCATED
 _LONGEST = 2**20
 
 
@@ -34,7 +42,7 @@ class Cell:
     @property
     def parameter(self) -> str:
         """ "epsilon" or "mu"."""
-        return MECHANISMS[self.mechanism].parameter
+        return _PARAMETERS[self.mechanism]
 
     @property
     def label(self) -> str:
@@ -49,10 +57,12 @@ class Sweep:
     Attributes:
         manifold, size: as for ``jaxgeodp plan``: sphere, spd, shapes, ...
         radius: of the public ball; its centre is the origin, or for outlines and digits their public template.
+        distance: of that centre from the origin, for polar data.
+        domain: of the mechanisms that find their ball, which search all of it; see `LocatedMechanism`.
         data: "polar", "wishart" (SPD), "outlines" (shapes) or "digits" (outlines for shapes, covariances for spd of
             size 5).
-        mechanisms: names as for ``jaxgeodp release``, or baselines: euclidean, euclidean-projected, landmarks,
-            landmarks-unaligned.
+        mechanisms: names as for ``jaxgeodp release``; baselines: euclidean, euclidean-projected, landmarks,
+            landmarks-unaligned; or located and located-gaussian, which are not told the ball.
         n, epsilon, mu, calibrations: lists; every combination is a cell. mu is for the Gaussian mechanisms,
             calibrations for kng and laplace.
         replicates: independent data sets per cell.
@@ -72,9 +82,11 @@ class Sweep:
     replicates: int = 1000
     seed: int = 0
     digit: int = 3
+    distance: float = 0.0
+    domain: float | None = None
 
     def __post_init__(self):
-        for name, allowed in (("mechanisms", MECHANISMS), ("calibrations", ("tight", "theorem", "paper"))):
+        for name, allowed in (("mechanisms", _PARAMETERS), ("calibrations", ("tight", "theorem", "paper"))):
             for value in getattr(self, name):
                 if not isinstance(value, str) or value not in allowed:
                     raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {short(value)}.")
@@ -92,7 +104,13 @@ class Sweep:
         for name in ("epsilon", "mu"):
             for value in getattr(self, name):
                 _check_number("sweep", name, value, float, 0.0)
-        gaussian = [name for name in self.mechanisms if MECHANISMS[name].parameter == "mu"]
+        if self.distance != 0.0:
+            _check_number("sweep", "distance", self.distance, float, 0.0)
+            if self.data != "polar":
+                raise InputError(f"sweep: distance is for polar data, got {self.data!r}; leave it out.")
+        if self.domain is not None:
+            _check_number("sweep", "domain", self.domain, float, 0.0)
+        gaussian = [name for name in self.mechanisms if _PARAMETERS[name] == "mu"]
         if not (self.mechanisms and self.n and self.calibrations):
             raise InputError("sweep: mechanisms, n and calibrations must each have an entry.")
         if gaussian and not self.mu:
@@ -104,11 +122,10 @@ class Sweep:
         """All combinations, in a fixed order."""
         cells = []
         for name, calibration, n in itertools.product(self.mechanisms, self.calibrations, self.n):
-            entry = MECHANISMS[name]
-            several = len(entry.calibrations) > 1
+            several = name in MECHANISMS and len(MECHANISMS[name].calibrations) > 1
             if not several and calibration != self.calibrations[0]:
                 continue
-            for strength in getattr(self, entry.parameter):
+            for strength in getattr(self, _PARAMETERS[name]):
                 cells.append(Cell(name, calibration if several else "tight", n, float(strength)))
         return list(dict.fromkeys(cells))
 
@@ -122,7 +139,7 @@ class Sweep:
         if self.data == "digits":
             return self._digits(manifold)
         outlines = self.data == "outlines" and manifold.landmarks is not None
-        center = OutlineData.template(manifold) if outlines else manifold.origin
+        center = OutlineData.template(manifold) if outlines else _away(manifold, self.distance)
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
@@ -137,8 +154,11 @@ class Sweep:
             raise InputError(f"sweep: digits are shapes, or spd of size 5; got {manifold}.")
         return ResampledData(GeodesicBall(manifold, center, self.radius), points)
 
-    def mechanism(self, cell: Cell, ball: GeodesicBall) -> BallMechanism:
-        """The mechanism of a cell."""
+    def mechanism(self, cell: Cell, ball: GeodesicBall) -> BallMechanism | LocatedMechanism:
+        """The mechanism of a cell; the ball is told to those that do not find one."""
+        if cell.mechanism in _LOCATED:
+            strengths: dict[str, Any] = {cell.parameter: cell.strength}
+            return LocatedMechanism(ball.manifold, domain=self.domain, **strengths)
         return mechanism_named(cell.mechanism, ball, cell.strength, cell.calibration)
 
     def as_dict(self) -> dict[str, Any]:
@@ -181,6 +201,15 @@ def read_sweep(path) -> Sweep:
         elif name in table and isinstance(table[name], list | dict):
             raise InputError(f"{path}: {name} must be a single value.")
     return Sweep(**table)
+
+
+def _away(manifold, distance):
+    """The point at this distance from the origin, in the first direction of its frame."""
+    if distance == 0.0:
+        return manifold.origin
+    with jax.enable_x64(True):
+        origin = jnp.asarray(manifold.origin, complex if manifold.dtype_kind == "complex" else float)
+        return np.asarray(manifold.project(manifold.exp(origin, distance * manifold.frame(origin)[0])))
 
 
 def _check_number(owner, name, value, kind, least):

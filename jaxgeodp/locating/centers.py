@@ -2,7 +2,7 @@
 
 The first needs no number but integers to see the records, and is the only one on compact parts, where it has no centre
 to begin with. Across the direction of a mean at distance z from the last centre its noise grows like sinh(z)/z where
-curvature is -1. The second is a release of `LaplaceMechanism`, whose noise does not grow, for part of epsilon.
+curvature is -1. The second is a release of `LaplaceMechanism` or `RiemannianGaussian`, whose noise does not grow.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.bounds.gibbs import hadamard_scale
 from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
@@ -23,9 +24,11 @@ from jaxgeodp.locating.parts import Part, moved, origin_of, vectors
 from jaxgeodp.locating.tree_mean import joins_in_a_row, tree_mean
 from jaxgeodp.manifolds.described import plain_number, to_lists
 from jaxgeodp.mechanisms.calibrated import terms_of
+from jaxgeodp.mechanisms.gaussian import gaussian_law
 from jaxgeodp.mechanisms.laplace import Distance, LaplaceMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw, check_existence
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
@@ -35,7 +38,8 @@ from jaxgeodp.samplers.rejection import first_complete
 _BLOCK = 256
 # Of refusals, and of records.
 _DRAWN = "LocatedMechanism"
-_THEOREM = "Reimherr et al. 2021, Theorem 1, for a tree mean: docs/mathematics.md, section 16"
+_LAPLACE = "Reimherr et al. 2021, Theorem 1, for a tree mean: docs/mathematics.md, section 16"
+_GAUSSIAN = "docs/mathematics.md, Theorem P, for a tree mean: section 16"
 
 
 class Noise(NamedTuple):
@@ -107,7 +111,7 @@ class Summed(Pytree, leaves=()):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Drawn(Pytree, leaves=("laws",)):
-    """A draw of `LaplaceMechanism` about the tree mean of the clipped records, whose sensitivity is that of theirs."""
+    """A draw about the tree mean of the clipped records, whose sensitivity is that of their Frechet mean."""
 
     part: Part
     radii: tuple[float, ...]
@@ -138,7 +142,7 @@ def _told(law: DensityLaw) -> dict:
     terms = law.terms
     return {
         "noise": terms.mechanism,
-        "epsilon": terms.strength,
+        "mu" if isinstance(terms.guarantee, GaussianDP) else "epsilon": terms.strength,
         "sensitivity": {"value": plain_number(terms.sensitivity), "formula": terms.formula},
         "theorem": terms.theorem,
         "sampler": terms.sampler,
@@ -156,8 +160,8 @@ def _drawn(part, law, key, records):
     return home.draws(key, points, tree_mean(part.manifold, points), 1, _BLOCK).mapped(back)
 
 
-def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
-    """The law of a draw about the origin of a part without end.
+def drawn_law(part: Part, promise: PureDP | GaussianDP, radius: float, n: int) -> DensityLaw:
+    """The law of a draw about the origin of a part without end: of Laplace's kind, or a Gaussian one.
 
     The sensitivity is that of the Frechet mean. Supposed is dim times the rounding of a mean of as many terms as are
     joined in a row, dim for what eigenvectors of large matrices lose (docs/mathematics.md, section 16).
@@ -166,22 +170,24 @@ def drawn_law(part: Part, epsilon: float, radius: float, n: int) -> DensityLaw:
         ValueError: it does not exist, or double precision cannot hold what is drawn.
     """
     ball = GeodesicBall(part.manifold, part.manifold.origin, radius)
-    mechanism = LaplaceMechanism(ball, epsilon)
     exact = Sensitivity(2.0 * radius / n, "2 r/n")
     sensitivity = of_computed_mean(exact, ball, joins_in_a_row(n) * part.manifold.dim**2)
-    scale = (1.0 if part.manifold.homogeneous else 2.0) * sensitivity.value / epsilon
-    check_existence(_DRAWN, ball, n, epsilon, scale, None)
-    terms = terms_of(mechanism, n, sensitivity, _THEOREM)
-    law = DensityLaw(Distance(mechanism.statistic), ball, scale, None, terms)
+    if isinstance(promise, GaussianDP):
+        scale = hadamard_scale(promise.mu, sensitivity.value, part.manifold.ricci_bound)
+        return gaussian_law(ball, promise, n, sensitivity, scale, _GAUSSIAN)
+    scale = (1.0 if part.manifold.homogeneous else 2.0) * sensitivity.value / promise.epsilon
+    check_existence(_DRAWN, ball, n, promise.epsilon, scale, None)
+    mechanism = LaplaceMechanism(ball, promise.epsilon)
+    law = DensityLaw(Distance(mechanism.statistic), ball, scale, None, terms_of(mechanism, n, sensitivity, _LAPLACE))
     law.check()
     law.target.check(law)
     return law
 
 
-def drawn_center(part: Part, epsilon: float, radii: list[float], n: int) -> Drawn:
+def drawn_center(part: Part, promise: PureDP | GaussianDP, radii: list[float], n: int) -> Drawn:
     """The stage for n records, and for balls of these radii, ascending.
 
     Raises:
         ValueError: see `drawn_law`.
     """
-    return Drawn(part, tuple(radii), tuple(drawn_law(part, epsilon, radius, n) for radius in radii))
+    return Drawn(part, tuple(radii), tuple(drawn_law(part, promise, radius, n) for radius in radii))

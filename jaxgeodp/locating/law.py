@@ -7,6 +7,7 @@ of a stage is post-processing.
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -113,21 +114,24 @@ class LocatedLaw(Law):
         def draw(records):
             stages, centers = [], []
             records = np.asarray(records)
+            reaches = []
             for place, (part, lengths, rounds) in enumerate(zip(schedule.parts, lengths_of, finders, strict=True)):
-                center = origin_of(part)
+                center, radius = origin_of(part), math.inf
                 for find in rounds:
-                    radius = 1.0
                     if part.open:
                         steps = schedule.radii(place)
                         counts = _counts(lengths(center, records), steps)
-                        radius = _radius(counts, steps, self.n - schedule.left_out[0], schedule.counts)
+                        fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[0], schedule.counts)
+                        radius = steps[int(_place(np, fired, steps, radius))]
                         stages.append({"radius": radius, "scale": schedule.counts, "noise": _COUNT_NOISE})
                     center, entry = find(center, radius, records)
                     stages.append(entry)
                 centers.append(center)
+                reaches.append(radius)
             center = np.asarray(joined(schedule.parts, centers))
             counts = _counts(lengths_to_center(jnp.asarray(center), records), radii)
-            radius = _radius(counts, radii, self.n - schedule.left_out[1], schedule.last_counts)
+            fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[1], schedule.last_counts)
+            radius = radii[int(_place(np, fired, radii, math.hypot(*reaches)))]
             stages.append({"radius": radius, "scale": schedule.last_counts, "noise": _COUNT_NOISE})
             return self._released(center, radius, records, last_way, shape, stages)
 
@@ -200,9 +204,13 @@ def _counts(lengths, radii) -> list[int]:
     return np.cumsum(np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1))[: len(radii)].tolist()
 
 
-def _radius(counts, radii, threshold, scale) -> float:
-    """The first radius whose noisy count reaches the noisy threshold; the largest if there is none."""
-    return radii[min(grid.in_secret(first_above, counts, threshold, scale), len(radii) - 1)]
+def _place(module, fired, radii, last):
+    """Which radius follows from the first whose noisy count reached the noisy threshold, beyond the end if none did.
+
+    At most twice the last one: a centre that was found in the last ball is no farther from the records in it.
+    """
+    most = module.searchsorted(module.asarray(radii), 2.0 * last * (1.0 + 1e-9), side="right") - 1
+    return module.clip(fired, 0, module.clip(most, 0, len(radii) - 1))
 
 
 # In simulations -------------------------------------------------------------------------------------------
@@ -226,24 +234,25 @@ def _one(static, stages, table, key, records):
     schedule, n = static.schedule, records.shape[0]
     keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
 
-    def radius_of(lengths, radii, left_out, scale):
+    def radius_of(lengths, radii, left_out, scale, last):
         counts = jnp.sum(lengths[:, None] <= jnp.asarray(radii), axis=0)
-        place = jnp.minimum(first_above_simulated(next(keys), counts, n - left_out, scale), len(radii) - 1)
+        place = _place(jnp, first_above_simulated(next(keys), counts, n - left_out, scale), radii, last)
         return jnp.asarray(radii)[place], place
 
-    centers = []
+    centers, reaches = [], []
     for place, part in enumerate(schedule.parts):
-        center = origin_of(part).astype(records.dtype)
+        center, radius = origin_of(part).astype(records.dtype), jnp.asarray(math.inf)
         for stage in stages[place]:
-            radius = jnp.ones(())
             if part.open:
                 own = distances(part, center, records)
-                radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts)
+                radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts, radius)
             center = stage.simulated(next(keys), center, radius, records)
         centers.append(center)
+        reaches.append(radius)
     center = joined(schedule.parts, centers)
     away = distances(whole(static.manifold), center, records)
-    radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts)
+    last = jnp.linalg.norm(jnp.stack(reaches))
+    radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts, last)
     law, scales, supports = table
     ball = GeodesicBall.tree_unflatten(static.manifold, (center, radius))
     support = None if law.support is None else GeodesicBall.tree_unflatten(static.manifold, (center, supports[place]))

@@ -57,8 +57,8 @@ class Schedule:
         counts: scale of the discrete Laplace noise of a radius, on counts, before the last one.
         last_counts: of the last radius.
         centers: of each part, on sums of integers.
-        drawn: epsilon of a centre of a part without end that is a draw at the mean.
-        draws: in how many rounds, the first ones, it is; in the others, and on a grid in all, it is a sum.
+        drawn: the promise of a centre of a part without end that is a draw at the mean.
+        draws: in how many rounds it is, all or none; on a grid it is a sum in all.
         left_out: how many records a radius before the last, and the last one, may leave out.
         rest: the privacy parameter of the release.
         spent: by all stages before it.
@@ -70,7 +70,7 @@ class Schedule:
     counts: int
     last_counts: int
     centers: tuple[Noise, ...]
-    drawn: float
+    drawn: PureDP | GaussianDP
     draws: int
     left_out: tuple[int, int]
     rest: float
@@ -85,9 +85,9 @@ class Schedule:
 
     def _length(self, part, noise):
         """How long the noise of a centre is, in units of R/n where space is flat."""
-        if self.draws < self.rounds or not part.open:
+        if self.draws == 0 or not part.open or isinstance(self.drawn, GaussianDP):  # as long as that of sums
             return noise.length(part.manifold.dim) / grid.STEPS
-        return (1.0 if part.manifold.homogeneous else 2.0) * 2.0 * part.manifold.dim / self.drawn
+        return (1.0 if part.manifold.homogeneous else 2.0) * 2.0 * part.manifold.dim / self.drawn.epsilon
 
     def radii(self, place: int) -> list[float]:
         """Radii of a part's domain, ascending."""
@@ -111,8 +111,8 @@ def schedule(
         n: number of records.
         promise: `PureDP` or `GaussianDP`: the whole budget.
         shares: see `OPEN_SHARES`.
-        drawn: whether all centres may be draws at the mean, for a promise that is pure. Where it is not, that of the
-            first round is, if it can be: its ball is the largest.
+        drawn: whether centres may be draws at the mean, for a promise that is pure. Where it is not, and space is
+            curved, they are in a release that is not on a grid, if such a law exists in all of the domain.
 
     Raises:
         ValueError: so few records, for this budget, that a search would end anywhere.
@@ -124,7 +124,7 @@ def schedule(
     for rounds, generous in itertools.product(range(most, 0, -1), (1.0, 2.0, math.inf)):
         found = scheduled(n, rounds, generous)
         if _suffices(found, n):
-            return _with_first_drawn(found, n) if isinstance(promise, GaussianDP) else found
+            return _with_draws(found, n) if isinstance(promise, GaussianDP) else found
     needed = _needed(scheduled, n)
     if needed is None and drawn:
         return schedule(manifold, parts, domains, n, promise, shares, False)
@@ -165,10 +165,10 @@ def _can_draw(plan: Schedule, n: int) -> bool:
     return True
 
 
-def _with_first_drawn(plan: Schedule, n: int) -> Schedule:
-    """The same, but for a first centre whose noise does not grow with the distance, if there is one."""
+def _with_draws(plan: Schedule, n: int) -> Schedule:
+    """The same with centres whose noise does not grow with the distance, if there are any."""
     curved = any(part.open and part.manifold.curvature_bounds[0] < 0.0 for part in plan.parts)
-    return dataclasses.replace(plan, draws=1) if curved and plan.rounds > 1 and _can_draw(plan, n) else plan
+    return dataclasses.replace(plan, draws=plan.rounds) if curved and _can_draw(plan, n) else plan
 
 
 def _needed(scheduled, n) -> int | None:
@@ -196,8 +196,9 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, gene
     last = _count_scale(of_last, pure)
     centers = tuple(_center_noise(part, of_centers / steps, pure) for part in parts)
     spent = searches * _count_cost(counts, pure) + _count_cost(last, pure)
-    # A draw costs no more than what a sum may cost; epsilon-DP is epsilon^2/2-zCDP.
+    # A draw costs no more than what a sum may cost; mu-GDP is mu^2/2-zCDP.
     own = float_below(of_centers / steps) if pure else float_below(of_centers / steps, 2)
+    draw_promise = PureDP(own) if pure else GaussianDP(own)
     for part, noise in zip(parts, centers, strict=True):
         cost = _center_cost(part, noise)
         draw = Fraction(own) if pure else Fraction(own) ** 2 / 2
@@ -213,7 +214,7 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, gene
         _left_out(n, last, _next_noise(dim, rest if pure else rest**2, pure)),
     )
     return Schedule(
-        parts, rounds, domains, counts, last, centers, own, rounds if drawn else 0, left_out, rest, guarantee
+        parts, rounds, domains, counts, last, centers, draw_promise, rounds if drawn else 0, left_out, rest, guarantee
     )
 
 

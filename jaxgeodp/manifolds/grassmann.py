@@ -71,6 +71,11 @@ class Grassmann(Manifold):
         return self.n - 2.0
 
     @fact
+    def ricci_bound(self) -> float:
+        """The Ricci curvature, n - 2 in all directions."""
+        return self.curvature_trace
+
+    @fact
     def shape(self) -> tuple[int, ...]:
         """(n, p)."""
         return (self.n, self.p)

@@ -133,6 +133,18 @@ class Manifold(abc.ABC):
         return math.inf
 
     @fact
+    def ricci_bound(self) -> float:
+        """A lower bound of the Ricci curvature Ric(v, v) over unit vectors v.
+
+        On a symmetric space whose curvature has one sign it follows from `curvature_trace`; elsewhere from
+        `curvature_bounds`.
+        """
+        lowest, highest = self.curvature_bounds
+        if highest <= 0.0 and math.isfinite(self.curvature_trace):
+            return -self.curvature_trace
+        return (self.dim - 1) * lowest if self.dim > 1 else 0.0
+
+    @fact
     def volume_growth(self) -> float:
         """A constant g with ``log_det_exp(p, v) <= g * |v|`` (Bishop's comparison by default)."""
         lowest = self.curvature_bounds[0]

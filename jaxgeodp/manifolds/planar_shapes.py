@@ -68,6 +68,11 @@ class PlanarShapes(Manifold):
         return self.dim + 2.0
 
     @fact
+    def ricci_bound(self) -> float:
+        """The Ricci curvature, dim + 2 in all directions."""
+        return self.curvature_trace
+
+    @fact
     def shape(self) -> tuple[int, ...]:
         """(landmarks,)."""
         return (self.landmarks,)

@@ -70,6 +70,11 @@ class Product(Manifold):
         return max(factor.curvature_trace for factor in self.manifolds)
 
     @fact
+    def ricci_bound(self) -> float:
+        """The factors' least: vectors of different factors are orthogonal for the Ricci form."""
+        return min(factor.ricci_bound for factor in self.manifolds)
+
+    @fact
     def curvature_bounds(self) -> tuple[float, float]:
         """The factors' extremes, and 0 (planes spanned by two factors are flat)."""
         bounds = [factor.curvature_bounds for factor in self.manifolds]

@@ -5,6 +5,7 @@ from jaxgeodp.mechanisms.chain import release_by_chain
 from jaxgeodp.mechanisms.curves import Curves, PlanCurves, plan_curves
 from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian
+from jaxgeodp.mechanisms.gibbs import GibbsMechanism
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
@@ -18,6 +19,7 @@ __all__ = [
     "BallMechanism",
     "Curves",
     "EuclideanLaplace",
+    "GibbsMechanism",
     "KNGMechanism",
     "LandmarkLaplace",
     "LaplaceMechanism",

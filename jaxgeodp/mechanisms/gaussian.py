@@ -1,4 +1,4 @@
-"""The Riemannian Gaussian mechanism (Jiang, Chang, Liu, Ding, Kong & Jiang, NeurIPS 2023) with a certified mu."""
+"""The Riemannian Gaussian mechanism (Jiang, Chang, Liu, Ding, Kong & Jiang, NeurIPS 2023) with a proven mu."""
 
 import dataclasses
 import math
@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.bounds.gaussian import Space, gaussian_scale
+from jaxgeodp.bounds.gibbs import hadamard_scale
 from jaxgeodp.bounds.rounding import of_computed_mean
-from jaxgeodp.bounds.sensitivity import mean_sensitivity
+from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -32,17 +34,20 @@ _LARGEST_REACH = 10.0
 class RiemannianGaussian(BallMechanism):
     """Density exp(-dist(x, mean)^2/(2 sigma^2)) around the Frechet mean, on the whole manifold: mu-GDP.
 
-    For spaces of constant curvature: spheres, rotations, hyperbolic and Euclidean spaces. sigma is the smallest scale
+    On spaces of constant curvature (spheres, rotations, hyperbolic and Euclidean spaces) sigma is the smallest scale
     whose mu is proven by quadrature with bounds on every cell (docs/mathematics.md, section 11), about 1 % above the
-    least possible while it is small against the space. Draws are exact, and how many proposals they take has the same
-    law for all data.
+    least possible while it is small against the space. Where no curvature is positive (SPD matrices, hyperbolic spaces
+    of any dimension, their products with each other and with Euclidean spaces) a formula is proven, too (Theorem P);
+    the smaller sigma is taken. Draws are exact; how many proposals they take has the same law for all data on a
+    homogeneous manifold.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
         mu: privacy parameter, in (0, 10].
 
     Raises:
-        ValueError: see `BallMechanism`; mu is above 10, the curvature is not constant, or the dimension is above 60.
+        ValueError: see `BallMechanism`; mu is above 10, or the curvature is positive somewhere and not constant, or the
+            dimension of such a space is above 60.
 
     Example:
         >>> from jaxgeodp import GeodesicBall, RiemannianGaussian, Sphere
@@ -59,8 +64,8 @@ class RiemannianGaussian(BallMechanism):
             raise InputError(f"RiemannianGaussian: mu must be at most {_LARGEST_MU:g}, got {self.mu:g}.")
         if not has_gaussian_certificate(self.ball.manifold):
             raise InputError(
-                "RiemannianGaussian: needs a sphere, rotations, hyperbolic or Euclidean space of dimension at most "
-                f"{_LARGEST_DIM}, got {self.ball.manifold}; use WrappedGaussian."
+                "RiemannianGaussian: needs a space without positive curvature, a sphere or rotations, of dimension at "
+                f"most {_LARGEST_DIM} where it is positive, got {self.ball.manifold}; use GibbsMechanism."
             )
 
     @property
@@ -72,27 +77,38 @@ class RiemannianGaussian(BallMechanism):
         """See `Mechanism.law`; mu may be too small for double precision (hyperbolic space), or for a proof."""
         n, ball, manifold = record_count(n), self.ball, self.ball.manifold
         sensitivity = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
-        root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
-        scale = gaussian_scale(_space(manifold), sensitivity.value * root, self.mu) / root
-        reach = max(ball.radius, _bulk(manifold, scale)) * manifold.coordinate_growth
-        if not math.isfinite(scale) or reach > _LARGEST_REACH:
-            raise InputError(
-                f"RiemannianGaussian: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is too large for "
-                f"double precision or for a proof on {manifold}: raise mu or n, or lower radius."
-            )
-        terms = Terms(
-            mechanism="RiemannianGaussian",
-            statistic="FrechetMean",
-            n=n,
-            strength=self.mu,
-            guarantee=self.guarantee,
-            sensitivity=sensitivity.value,
-            formula=sensitivity.formula,
-            theorem="mu certified by quadrature: docs/mathematics.md, Theorem K",
-            sampler=SAMPLER,
-            timing="the number of proposals has the same law for all data",
+        scale, theorem = _least_scale(manifold, sensitivity.value, self.mu)
+        return gaussian_law(ball, self.guarantee, n, sensitivity, scale, theorem)
+
+
+def gaussian_law(
+    ball: GeodesicBall, promise: GaussianDP, n: int, sensitivity: Sensitivity, scale: float, theorem: str
+) -> DensityLaw:
+    """N(location, scale^2), where the location has this sensitivity, and the theorem gives the promise.
+
+    Raises:
+        ValueError: the scale is not finite, or so large that double precision cannot hold the draws.
+    """
+    manifold = ball.manifold
+    reach = max(ball.radius, _bulk(manifold, scale)) * manifold.coordinate_growth
+    if not math.isfinite(scale) or reach > _LARGEST_REACH:
+        raise InputError(
+            f"RiemannianGaussian: with n={n}, mu={promise.mu:g}, radius={ball.radius:g} the noise is too large for "
+            f"double precision or for a proof on {manifold}: raise mu or n, or lower radius."
         )
-        return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
+    terms = Terms(
+        mechanism="RiemannianGaussian",
+        statistic="FrechetMean",
+        n=n,
+        strength=promise.mu,
+        guarantee=promise,
+        sensitivity=sensitivity.value,
+        formula=sensitivity.formula,
+        theorem=theorem,
+        sampler=SAMPLER,
+        timing="the number of proposals has the same law for all data",
+    )
+    return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,8 +170,30 @@ def _bulk(manifold, scale):
 
 def has_gaussian_certificate(manifold) -> bool:
     """Whether `RiemannianGaussian` is for this manifold."""
-    space = _space(manifold) if manifold.homogeneous else None
-    return space is not None and (space.sign == 0 or space.dim <= _LARGEST_DIM)
+    return manifold.homogeneous and (_is_hadamard(manifold) or _certified_space(manifold) is not None)
+
+
+def _is_hadamard(manifold):
+    return manifold.curvature_bounds[1] <= 0.0 and math.isinf(manifold.injectivity_radius)
+
+
+def _certified_space(manifold) -> Space | None:
+    """The space of a certificate that takes seconds, or none is needed."""
+    space = _space(manifold)
+    return space if space is not None and (space.sign == 0 or space.dim <= _LARGEST_DIM) else None
+
+
+def _least_scale(manifold, sensitivity, mu) -> tuple[float, str]:
+    """The smallest sigma that is proven, and by which theorem; infinite or NaN if none is."""
+    by_formula, space = math.nan, _certified_space(manifold)
+    if _is_hadamard(manifold):
+        by_formula = hadamard_scale(mu, sensitivity, manifold.ricci_bound)
+    if space is not None:
+        root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
+        certified = gaussian_scale(space, sensitivity * root, mu) / root
+        if not by_formula <= certified:
+            return certified, "mu certified by quadrature: docs/mathematics.md, Theorem K"
+    return by_formula, "mu by a formula: docs/mathematics.md, Theorem P"
 
 
 def _space(manifold) -> Space | None:

@@ -13,6 +13,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
+from jaxgeodp.mechanisms.gibbs import GibbsMechanism
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
@@ -48,6 +49,10 @@ def _is_flat(manifold):
     return manifold.curvature_bounds == (0.0, 0.0)
 
 
+def _has_no_positive_curvature(manifold):
+    return manifold.curvature_bounds[1] <= 0.0  # elsewhere a barrier pulls towards the centre
+
+
 def _has_landmarks(manifold):
     return manifold.landmarks is not None
 
@@ -59,6 +64,7 @@ MECHANISMS: dict[str, NamedMechanism] = {
     "tangent": NamedMechanism(TangentLaplace, ways=("grid",), unbiased=_is_flat),
     "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu", ways=("grid",)),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
+    "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_has_no_positive_curvature),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
     "landmarks-unaligned": NamedMechanism(
         functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False

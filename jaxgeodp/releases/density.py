@@ -72,9 +72,13 @@ class Target(abc.ABC):
     def potential(self, ball: GeodesicBall, x, center, points) -> jax.Array:
         """psi(x) for clipped data and their ``center``."""
 
+    def level(self, ball: GeodesicBall, center, points) -> Any:
+        """What is subtracted from psi, so that it is 0 at the centre; 0 for a psi that is nearly."""
+        return 0.0
+
     @abc.abstractmethod
-    def growth(self, ball: GeodesicBall, center, points, scale, support) -> Callable[[jax.Array], jax.Array] | float:
-        """A certified lower bound of psi as a function of the distance from ``center``."""
+    def growth(self, ball: GeodesicBall, center, points, scale, support) -> Any:
+        """A certified lower bound of psi less its level, as a function of the distance from ``center``."""
 
     @abc.abstractmethod
     def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None) -> PublicBounds | None:
@@ -174,8 +178,10 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """See `PointLaw.draws`."""
         temperature = self.target.temperature(jnp.asarray(self.scale, real_dtype(center)))
 
+        level = self.target.level(self.ball, center, points)
+
         def log_density(x):
-            return -self.potential(x, center, points) / temperature
+            return (level - self.potential(x, center, points)) / temperature
 
         target = None if self.target.radial else log_density
         growth = self.growth(center, points)

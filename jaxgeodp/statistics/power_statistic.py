@@ -3,6 +3,11 @@
 import dataclasses
 from typing import final
 
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.bounds.comparison import h_max
+from jaxgeodp.bounds.growth import RadialGrowth
 from jaxgeodp.bounds.power_growth import power_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, power_gradient_sensitivity
 from jaxgeodp.checks import InputError
@@ -36,6 +41,29 @@ class _PowerStatistic(Equivariant):
         """See `jaxgeodp.bounds.power_growth`."""
         pull = manifold.norm(center, self.gradient(manifold, center, data))
         return power_growth(manifold, center, pull, data, farthest, self.power)
+
+    def convexity(self, ball, distance):
+        """For 1 < p <= 2: (p - 1) along the geodesic to a record and h_max across, times s^{p-2}, at the farthest."""
+        self._check_convex()
+        return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def hessian_growth(self, manifold, center, data, farthest, pull):
+        """Of each record, by its distance from the centre."""
+        highest = manifold.curvature_bounds[1]
+        distances = jax.vmap(lambda y: manifold.dist(center, y))(data)
+        return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)
+
+    def _check_convex(self):
+        if not 1.0 < self.power <= 2.0:
+            raise InputError(
+                f"{self.description}: GibbsMechanism needs a loss that is strongly convex, as for powers above 1 and "
+                "at most 2, or SmoothedMedian."
+            )
+
+    def _bend(self, s, curvature):
+        across = h_max(s, curvature)
+        least = jnp.minimum(self.power - 1.0, across) if isinstance(s, jax.Array) else min(self.power - 1.0, across)
+        return s ** (self.power - 2.0) * least
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """Theorem G."""

@@ -8,7 +8,8 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxgeodp.bounds.growth import gradient_growth
+from jaxgeodp.bounds.comparison import h_max
+from jaxgeodp.bounds.growth import GradientGrowth, RadialGrowth, gradient_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, gradient_sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -91,6 +92,27 @@ class Statistic(abc.ABC):
             manifold, lambda y: jnp.mean(jax.vmap(lambda datum: self.loss(manifold, y, datum))(data))
         )(x)
 
+    def value(self, manifold: Manifold, x, data) -> jax.Array:
+        """F(x), a real number."""
+        return jnp.mean(jax.vmap(lambda datum: self.loss(manifold, x, datum))(data))
+
+    def convexity(self, ball: GeodesicBall, distance) -> Any:
+        """A lower bound of the Hessian of F for clipped data, for x within ``distance`` of the centre of the ball.
+
+        It may be negative, and falls with the distance.
+
+        Raises:
+            ValueError: none is known.
+        """
+        raise InputError(f"{self.description}: no bound of its Hessian is known, which GibbsMechanism needs.")
+
+    def hessian_growth(self, manifold: Manifold, center, data, farthest, pull) -> GradientGrowth | RadialGrowth | None:
+        """What is known of the Hessian of F along geodesics from ``center``, where its gradient has length ``pull``.
+
+        Within ``farthest`` of all data; None for nothing but `convexity`.
+        """
+        return None
+
     def gradient_norm(self, manifold: Manifold, x, data) -> jax.Array:
         """|grad F(x)|."""
         return manifold.norm(x, self.gradient(manifold, x, data))
@@ -134,6 +156,9 @@ class _Carried(Statistic):
 
     def minimizer(self, ball, data):
         return self.ball.to_home(self.inner.minimizer(self.ball, data))
+
+    def convexity(self, ball, distance):
+        return self.inner.convexity(self.ball, distance)
 
     def gradient_growth(self, manifold, center, data, farthest):
         return self.inner.gradient_growth(manifold, self.ball.from_home(center), data, farthest)
@@ -183,6 +208,19 @@ class FrechetMean(Equivariant):
     def gradient_growth(self, manifold: Manifold, center, data, farthest):
         """See `jaxgeodp.bounds.growth`."""
         return gradient_growth(manifold, center, *points_and_weights(data), farthest)
+
+    def value(self, manifold: Manifold, x, data) -> jax.Array:
+        """Half the mean squared distance, as matrix products."""
+        return 0.5 * log_moments(manifold, x, data)[1]
+
+    def convexity(self, ball: GeodesicBall, distance):
+        """h_max at the farthest that a record can be."""
+        return h_max(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def hessian_growth(self, manifold: Manifold, center, data, farthest, pull):
+        """See `jaxgeodp.bounds.growth`."""
+        growth = gradient_growth(manifold, center, *points_and_weights(data), farthest, pull)
+        return growth if isinstance(growth, GradientGrowth) else None
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
         """Theorems A and B, or the papers'."""

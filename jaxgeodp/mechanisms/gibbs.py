@@ -1,0 +1,255 @@
+"""The Gibbs mechanism: one draw from exp(-k F), mu-GDP for convex losses on any manifold (ours)."""
+
+import dataclasses
+import math
+from typing import final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds import largest_support
+from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, gibbs_rate
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import refused_in_words
+from jaxgeodp.domains.records import record_count
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.privacy.guarantee import GaussianDP
+from jaxgeodp.releases.density import SAMPLER, DensityLaw, Target
+from jaxgeodp.releases.law import Terms
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
+
+_THEOREM = "docs/mathematics.md, Theorem P: mu = k Delta/sqrt(k m + Ricci)"
+_WITH_BARRIER = "docs/mathematics.md, Theorems P and P2: mu = k Delta/sqrt(k m + Ricci), with a public barrier"
+# Barriers that are tried begin at these shares of the ball's radius; few, as programs are compiled for them.
+_STARTS = tuple(j / 8.0 for j in range(9))
+# A mean is supposed to be this share of the radius away from the centre, where a barrier is chosen.
+_SUPPOSED = 0.5
+# Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
+_LARGEST_REACH = 10.0
+# Steps from the statistic's minimiser to that of F + W.
+_STEPS = 24
+_SHORTEST = 0.02
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class GibbsMechanism(BallMechanism):
+    """Density exp(-k (F(x; D) + W(x))), F the objective that the statistic minimises: mu-GDP.
+
+    k is the largest for which Theorem P proves it: it needs how much the gradient of F can change, not how much the
+    minimiser can. The Frechet mean where no curvature is positive is drawn from the whole manifold, with W = 0. All
+    else is drawn from the ball of the data or a larger one, and W is a public barrier: 0 up to a distance r0 from the
+    centre, and beyond it as convex as F is less so. It draws releases of data whose summary lies beyond r0 towards the
+    centre.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        mu: privacy parameter, in (0, inf).
+        statistic: what is summarised: one whose `Statistic.convexity` is known.
+        support_radius: R >= ball.radius, of the ball of releases; by default the radius of the ball, or none.
+        barrier_radius: r0, from 0 to R; R for no barrier. By default an eighth of the radius times 0, ..., 8: the one
+            with the smallest expected error for a mean half a radius away from the centre.
+
+    Raises:
+        ValueError: see `BallMechanism`; a radius is out of range, or nothing is known of the statistic's convexity.
+
+    Example:
+        >>> from jaxgeodp import GeodesicBall, GibbsMechanism, SPD
+        >>> mechanism = GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), mu=1.0)
+        >>> round(mechanism.scale(100) ** 0.5 / mechanism.sensitivity(100), 3)
+        1.0
+    """
+
+    mu: float
+    statistic: Statistic = dataclasses.field(default_factory=FrechetMean)
+    support_radius: float | None = None
+    barrier_radius: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        with refused_in_words("GibbsMechanism"):
+            self.statistic.check(self.ball.manifold)
+            self.statistic.convexity(self.ball, self.ball.radius)  # refuses where none is known
+        limit, reach = largest_support(self.ball), self._reach
+        if self.support_radius is not None and not self.ball.radius <= self.support_radius < limit:
+            raise InputError(
+                f"GibbsMechanism: support_radius must be at least the ball's radius {self.ball.radius:g} and below "
+                f"{limit:.6g}, got {self.support_radius!r}."
+            )
+        if self.barrier_radius is not None and not 0.0 <= self.barrier_radius <= reach:
+            raise InputError(
+                f"GibbsMechanism: barrier_radius must be between 0 and the support's radius {reach:g}, got "
+                f"{self.barrier_radius!r}."
+            )
+
+    @property
+    def guarantee(self) -> GaussianDP:
+        """mu-GDP."""
+        return GaussianDP(self.mu)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        n, ball, reach = record_count(n), self.ball, self._reach
+        sensitivity = self.statistic.gradient_sensitivity(ball, n, reach, "tight")
+        share, rate = self._chosen(sensitivity.value)
+        if not math.isfinite(rate):
+            raise InputError(
+                f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} there is no k for which mu-GDP is "
+                f"proven on {ball.manifold}: raise mu or n, or lower radius."
+            )
+        bounded = math.isfinite(reach)
+        barrier = share * ball.radius < reach
+        terms = Terms(
+            mechanism="GibbsMechanism",
+            statistic=self.statistic.description,
+            n=n,
+            strength=self.mu,
+            guarantee=self.guarantee,
+            sensitivity=sensitivity.value,
+            formula=sensitivity.formula,
+            theorem=_WITH_BARRIER if barrier else _THEOREM,
+            sampler=SAMPLER,
+            timing="the running time depends on the data",
+            more={"barrier": {"center": "as ball", "radius": share * ball.radius}} if barrier else None,
+        )
+        support = dataclasses.replace(ball, radius=reach) if bounded else None
+        target = Potential(self.statistic, share if barrier else None)
+        return DensityLaw(target, ball, 1.0 / rate, support, terms)
+
+    @property
+    def _reach(self):
+        """Of the support."""
+        if self.support_radius is not None:
+            return self.support_radius
+        return math.inf if self.statistic.may_be_unbounded(self.ball.manifold) else self.ball.radius
+
+    def _chosen(self, gradient) -> tuple[float, float]:
+        """Where the barrier begins, in units of the radius, and k."""
+        radius = self.ball.radius
+        end = self._reach / radius
+        if self.barrier_radius is not None:
+            shares = [self.barrier_radius / radius]
+        else:
+            shares = [end, *(_STARTS if math.isfinite(end) else ())]
+        rates = [self._rate(gradient, share * radius) for share in shares]
+        errors = [self._expected(share * radius, rate) for share, rate in zip(shares, rates, strict=True)]
+        best = int(np.argmin(errors))
+        return shares[best], rates[best]
+
+    def _rate(self, gradient, start):
+        convexity = self.statistic.convexity(self.ball, start)
+        return gibbs_rate(self.mu, gradient, convexity, self.ball.manifold.ricci_bound) if convexity > 0.0 else math.nan
+
+    def _expected(self, start, rate):
+        """The squared error for a mean at the supposed distance, where space is flat; infinite without a rate."""
+        if not math.isfinite(rate):
+            return math.inf
+        least, there = (float(self.statistic.convexity(self.ball, t)) for t in (start, _SUPPOSED * self.ball.radius))
+        root = math.sqrt(max(self.ball.manifold.curvature_bounds[1], 0.0))
+        away = _SUPPOSED * self.ball.radius
+        pull = max(least - there, 0.0) * (math.tan(root * away) / root if root > 0.0 else away)
+        return self.ball.manifold.dim / rate + (pull / least) ** 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Potential(Target):
+    """The mean loss of the statistic, and a barrier.
+
+    Args:
+        start: where the barrier begins, in units of the ball's radius; None for no barrier.
+    """
+
+    statistic: Statistic
+    start: float | None
+    radial = False
+    proposals = 16
+
+    def at_home(self, ball):
+        """See `Target.at_home`."""
+        return Potential(self.statistic.at_home(ball), self.start)
+
+    def center(self, ball, points):
+        """Near the minimiser; any point will do."""
+        manifold, statistic = ball.manifold, self.statistic
+        center = statistic.center(ball, points)
+        least = jnp.asarray(statistic.convexity(ball, self._start(ball, ball.radius)), real_dtype(center))
+        shortest, longest = _SHORTEST / least, 1.0 / least
+
+        def gradient(x):
+            slope = statistic.gradient(manifold, x, points)
+            return slope if self.start is None else slope + self._barrier(ball).gradient(manifold, _center(ball, x), x)
+
+        def step(_, state):
+            # Barzilai and Borwein: the inverse of the curvature along the last step.
+            x, last, last_gradient, size, best, least_pull = state
+            own = gradient(x)
+            gone = manifold.transport(last, x, manifold.log(last, x))
+            change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
+            seen = manifold.inner(x, gone, gone) / jnp.where(change > 0, change, 1.0)
+            size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
+            pull = manifold.norm(x, own)
+            best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
+            return ball.pull_inside(manifold.project(manifold.exp(x, size * -own))), x, own, size, best, least_pull
+
+        first = gradient(center)
+        start = ball.pull_inside(manifold.project(manifold.exp(center, -shortest * first)))
+        state = (start, center, first, shortest, center, manifold.norm(center, first))
+        return jax.lax.fori_loop(0, _STEPS, step, state)[4]
+
+    def potential(self, ball, x, center, points):
+        """F + W."""
+        value = self.statistic.value(ball.manifold, x, points)
+        if self.start is None:
+            return value
+        return value + self._barrier(ball).value(ball.manifold.dist(_center(ball, x), x))
+
+    def level(self, ball, center, points):
+        """psi at the centre."""
+        return self.potential(ball, center, center, points)
+
+    def growth(self, ball, center, points, scale, support):
+        """See `PotentialGrowth`."""
+        manifold, statistic = ball.manifold, self.statistic
+        reach = math.inf if support is None else support.radius
+        slope = statistic.gradient(manifold, center, points)
+        pull = manifold.norm(center, slope)
+        growth = statistic.hessian_growth(manifold, center, points, reach + ball.radius, pull)
+        if self.start is not None:
+            slope = slope + self._barrier(ball).gradient(manifold, _center(ball, center), center)
+        least = jnp.asarray(statistic.convexity(ball, self._start(ball, reach)), pull.dtype)
+        temperature = jnp.asarray(self.temperature(scale), pull.dtype)
+        return PotentialGrowth(growth, least, manifold.norm(center, slope), temperature, manifold)
+
+    def public_bounds(self, ball, support):
+        """None are known."""
+        return None
+
+    def temperature(self, scale):
+        """1/k."""
+        return scale
+
+    def check(self, law):
+        """Refuse what reaches points whose coordinates double precision cannot hold."""
+        manifold, terms = law.ball.manifold, law.terms
+        spread = math.sqrt(law.scale)
+        bulk = spread * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * spread)
+        reach = law.ball.radius + (bulk if law.support is None else law.support.radius)
+        if reach * manifold.coordinate_growth > _LARGEST_REACH:
+            raise InputError(
+                f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g}, radius={law.ball.radius:g} the noise is too "
+                f"large for double precision on {manifold}: raise mu or n, or lower radius."
+            )
+
+    def _start(self, ball, reach):
+        """How far from the centre F is convex without help."""
+        return reach if self.start is None else self.start * ball.radius
+
+    def _barrier(self, ball) -> Barrier:
+        statistic, highest = self.statistic, ball.manifold.curvature_bounds[1]
+        return Barrier(self._start(ball, math.inf), highest, lambda t: statistic.convexity(ball, t))
+
+
+def _center(ball, point):
+    return jnp.asarray(ball.center, point.dtype)

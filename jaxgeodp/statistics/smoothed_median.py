@@ -1,0 +1,104 @@
+"""The smoothed median: as robust as the median far away, as smooth as the mean nearby."""
+
+import dataclasses
+import math
+from typing import final
+
+import jax
+import jax.numpy as jnp
+
+from jaxgeodp.bounds.comparison import h_max
+from jaxgeodp.bounds.growth import RadialGrowth
+from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.statistics.records import equal_weights
+from jaxgeodp.statistics.statistic import Equivariant
+
+# Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
+_STEPS = 60
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class SmoothedMedian(Equivariant):
+    """The minimiser of (1/n) sum sqrt(dist(x, x_i)^2 + width^2), for `GibbsMechanism` and `KNGMechanism`.
+
+    A record farther away than ``width`` pulls with a force of nearly 1, as for the median; nearer ones pull in
+    proportion to their distance, so that the loss is convex enough for noise that falls like 1/n.
+
+    Args:
+        width: eta, public, above 0, in the units of distances.
+
+    Raises:
+        ValueError: ``width`` is not a finite number above 0.
+
+    Example:
+        >>> from jaxgeodp import GeodesicBall, GibbsMechanism, SmoothedMedian, Sphere
+        >>> ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
+        >>> mechanism = GibbsMechanism(ball, mu=1.0, statistic=SmoothedMedian(0.2))
+        >>> round(mechanism.sensitivity(100), 4)
+        0.0194
+    """
+
+    width: float
+
+    def __post_init__(self):
+        if not (isinstance(self.width, int | float) and 0.0 < self.width < math.inf):
+            raise InputError(f"SmoothedMedian: width must be a finite number above 0, got {self.width!r}.")
+
+    @property
+    def description(self):
+        """With the width."""
+        return f"SmoothedMedian(width={self.width:g})"
+
+    def loss(self, manifold: Manifold, x, datum):
+        """See the class."""
+        return jnp.sqrt(manifold.squared_dist(x, datum) + self.width**2)
+
+    def gradient(self, manifold, x, data):
+        """-(1/n) sum_i log_x(x_i)/sqrt(dist^2 + width^2)."""
+        return -self._pull(manifold, x, data)[0]
+
+    def _pull(self, manifold, x, data):
+        """Minus the gradient, and the sum of the weights of the logarithms."""
+        squares = jax.vmap(lambda y: manifold.squared_dist(x, y))(data)
+        weights = equal_weights(data) / jnp.sqrt(squares + self.width**2)
+        return manifold.log_moments(x, data, weights)[0], jnp.sum(weights)
+
+    def center(self, ball, data):
+        """The minimiser, nearly: means with the weights of the last one, a public number of times."""
+        manifold = ball.manifold
+
+        def step(_, x):
+            pull, weight = self._pull(manifold, x, data)
+            return ball.pull_inside(manifold.project(manifold.exp(x, pull / weight)))
+
+        return jax.lax.fori_loop(0, _STEPS, step, jnp.asarray(ball.center, data.dtype))
+
+    def gradient_sensitivity(self, ball: GeodesicBall, n, support_radius, calibration) -> Sensitivity:
+        """Two records pull with s/sqrt(s^2 + width^2) each, at most, at the largest distance s."""
+        farthest = support_radius + ball.radius
+        value = 2.0 / (n * math.hypot(1.0, self.width / farthest))
+        return Sensitivity(value, "2 s/(n sqrt(s^2 + eta^2)) (docs/mathematics.md, section 17)")
+
+    def convexity(self, ball: GeodesicBall, distance):
+        """At the farthest that a record can be: along the geodesic to it, or across."""
+        return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def hessian_growth(self, manifold, center, data, farthest, pull):
+        """Of each record, by its distance from the centre."""
+        highest = manifold.curvature_bounds[1]
+        distances = jax.vmap(lambda y: manifold.dist(center, y))(data)
+        return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)
+
+    def gradient_growth(self, manifold, center, data, farthest):
+        """The Hessian's bound, integrated."""
+        pull = manifold.norm(center, self.gradient(manifold, center, data))
+        return self.hessian_growth(manifold, center, data, farthest, pull)
+
+    def _bend(self, s, curvature):
+        square = s**2 + self.width**2
+        along, across = self.width**2 / square**1.5, h_max(s, curvature) / square**0.5
+        return jnp.minimum(along, across) if isinstance(s, jax.Array) else min(along, across)

@@ -1,0 +1,383 @@
+"""Draws from exp(-k F): mu by quadrature over adversarial neighbours, the barrier, the law of draws, the refusals."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from strategies import cap, exhaustive, name
+
+from jaxgeodp import (
+    SPD,
+    ConvexRisk,
+    Euclidean,
+    FrechetMean,
+    FrechetMedian,
+    GeodesicBall,
+    GibbsMechanism,
+    Grassmann,
+    Hyperbolic,
+    KNGMechanism,
+    PlanarShapes,
+    PowerMean,
+    Product,
+    RiemannianGaussian,
+    Rotations,
+    SmoothedMedian,
+    Sphere,
+    riemannian_hessian,
+)
+from jaxgeodp.bounds.gaussian import Space, gaussian_scale, log_deltas
+from jaxgeodp.bounds.gibbs import gibbs_rate, hadamard_scale
+from jaxgeodp.domains.geodesic_ball import assumption_limit
+from jaxgeodp.mechanisms import plan_mechanisms
+
+SPACES = [
+    Euclidean(2),
+    Sphere(2),
+    SPD(2),
+    PlanarShapes(4),
+    Hyperbolic(2),
+    Rotations(),
+    Grassmann(4, 2),
+    Product(Sphere(2), SPD(2)),
+]
+
+
+def ball_on(manifold, share=0.6):
+    return GeodesicBall(manifold, manifold.origin, min(1.0, share * assumption_limit(manifold)))
+
+
+# The rate -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ricci", [-0.5, 0.0, 3.0])
+@pytest.mark.parametrize(("mu", "gradient", "convexity"), [(1.0, 0.02, 0.6), (0.1, 1e-6, 1.0), (3.0, 0.5, 0.9)])
+def test_the_rate_solves_its_equation(mu, gradient, convexity, ricci):
+    k = gibbs_rate(mu, gradient, convexity, ricci)
+    assert k * gradient / math.sqrt(k * convexity + ricci) == pytest.approx(mu, rel=1e-9)
+    assert k * gradient / math.sqrt(k * convexity + ricci) <= mu
+
+
+def test_there_may_be_no_rate():
+    # mu m < 2 Delta sqrt(-ricci).
+    assert math.isnan(gibbs_rate(1.0, 0.5, 1.0, -1.01)) and gibbs_rate(1.0, 0.5, 1.0, -0.99) > 0
+    assert math.isnan(hadamard_scale(1.0, 0.5, -1.01)) and hadamard_scale(1.0, 0.5, -0.99) > 0
+    assert math.isnan(gibbs_rate(1.0, 0.5, -1.0, 0.0))
+
+
+@pytest.mark.parametrize(("dim", "delta", "mu"), [(2, 0.3, 1.0), (5, 0.1, 0.5), (5, 0.01, 1.0)])
+def test_on_hyperbolic_space_the_formula_is_as_good_as_the_certificate(dim, delta, mu):
+    certified = gaussian_scale(Space(dim, -1), delta, mu)
+    assert 0.98 < hadamard_scale(mu, delta, 1.0 - dim) / certified < 1.1
+
+
+# Privacy --------------------------------------------------------------------------------------------------
+
+
+def polar_grid(space, reach, rings=240, spokes=240):
+    """Points of a surface around its origin, and the areas of their cells."""
+    t = (np.arange(rings) + 0.5) * reach / rings
+    angles = (np.arange(spokes) + 0.5) * 2.0 * math.pi / spokes
+    curvature = space.curvature_bounds[1]
+    root = math.sqrt(abs(curvature)) or 1.0
+    area = t if curvature == 0 else (np.sin(root * t) if curvature > 0 else np.sinh(root * t))
+    vectors = np.stack([np.outer(t, np.cos(angles)), np.outer(t, np.sin(angles))], axis=-1).reshape(-1, 2)
+    return jax.jit(jax.vmap(lambda v: point_at(space, v)))(jnp.asarray(vectors)), np.repeat(area, spokes)
+
+
+def point_at(space, vector):
+    origin = jnp.asarray(space.origin)
+    return space.exp(origin, space.combine(vector, space.frame(origin)))
+
+
+def neighbours(space, radius, n):
+    """Two records at opposite ends of the ball, and where the others are."""
+    right, left, top, down = (np.asarray(point_at(space, radius * jnp.asarray(v))) for v in DIRECTIONS)
+    rim = [right] * ((n - 1) // 2) + [left] * (n - 1 - (n - 1) // 2)
+    for rest, one, other in (
+        ([np.asarray(space.origin)] * (n - 1), right, left),
+        ([right] * (n - 1), right, left),
+        ([top] * (n - 1), right, left),
+        (rim, right, left),
+        (rim, top, down),
+    ):
+        yield np.stack([*rest, one]), np.stack([*rest, other])
+
+
+DIRECTIONS = ([1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0])
+
+
+def least_mu(log_p, log_q, area):
+    """The least mu that the trade-off of two densities on a grid allows, by its delta at many epsilons."""
+    p, q = (np.exp(log - log.max()) * area for log in (log_p, log_q))
+    p, q = p / p.sum(), q / q.sum()
+    known = p > 0
+    loss, mass = np.log(p[known]) - np.log(np.maximum(q[known], 1e-300)), p[known]
+    least = 0.0
+    for epsilon in np.linspace(0.0, 4.0, 17):
+        delta = float(np.sum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0))))
+        low, high = 1e-3, 20.0
+        while delta > 1e-7 and high - low > 1e-4:
+            middle = 0.5 * (low + high)
+            enough = math.exp(log_deltas(middle, np.array([epsilon]))[0]) >= delta
+            low, high = (low, middle) if enough else (middle, high)
+        least = max(least, low)
+    return least
+
+
+def worst_mu(law, n):
+    """The largest of those least mu over pairs of neighbours."""
+    space, ball = law.ball.manifold, law.ball
+    reach = ball.radius + 7.0 * math.sqrt(law.scale) if law.support is None else law.support.radius
+    points, area = polar_grid(space, reach)
+    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    found = 0.0
+    for data, other in neighbours(space, ball.radius * (1 - 1e-9), n):
+        first, second = (np.asarray(density(points, records)) for records in (data, other))
+        found = max(found, least_mu(first, second, area), least_mu(second, first, area))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n", "least"),
+    [
+        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0), 20, 0.9),
+        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 20, 0.98),
+        (GibbsMechanism(GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0), 1.0, SmoothedMedian(1.0)), 12, 0.5),
+        *exhaustive(
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.76), 1.0), 100, 0.7),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 2.0), 20, 0.75),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, support_radius=1.2), 20, 0.8),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, PowerMean(1.5)), 20, 0.3),
+            (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0), 30, 0.98),
+            (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0, SmoothedMedian(1.5)), 60, 0.3),
+        ),
+    ],
+    ids=str,
+)
+def test_mu_is_not_exceeded_and_nearly_needed(mechanism, n, least):
+    """And a scale at which more is needed is found out."""
+    law = mechanism.law(n)
+    found = worst_mu(law, n)
+    assert least * mechanism.mu < found < mechanism.mu * (1 + 2e-3)
+    planted = dataclasses.replace(law, scale=law.scale * (0.9 * found / mechanism.mu) ** 2)
+    assert worst_mu(planted, n) > mechanism.mu
+
+
+def test_the_barrier_takes_noise_away():
+    """The larger the ball, the more: Theorem P alone is too careful there."""
+    for radius, least in ((0.5, 1.1), (0.7, 1.5), (0.76, 2.2)):
+        ball = GeodesicBall(Sphere(2), Sphere(2).origin, radius)
+        with_barrier, without = GibbsMechanism(ball, 1.0), GibbsMechanism(ball, 1.0, barrier_radius=radius)
+        assert math.sqrt(without.scale(100) / with_barrier.scale(100)) > least
+        assert "barrier" in with_barrier.law(100).terms.more and without.law(100).terms.more is None
+
+
+@pytest.mark.parametrize("space", [Sphere(2), PlanarShapes(4), Rotations(), *exhaustive(Grassmann(4, 2))], ids=name)
+def test_with_the_barrier_the_loss_is_as_convex_as_is_claimed(space):
+    """Hessians of F + W at points of the support, for data anywhere in the ball; some are hardly more convex."""
+    ball = ball_on(space, 0.95)
+    mechanism = GibbsMechanism(ball, 1.0, barrier_radius=0.5 * ball.radius)
+    law = mechanism.law(30)
+    claimed = mechanism.statistic.convexity(ball, 0.5 * ball.radius)
+    origin = jnp.asarray(space.origin)
+
+    def least(x, data):
+        potential = lambda y: law.potential(y, origin, data)  # noqa: E731
+        matrix = riemannian_hessian(space, potential)(x)
+        return jnp.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0]
+
+    least = jax.jit(jax.vmap(least, (0, None)))
+    inside = cap(space, origin, 0.99 * ball.radius, 60, 0)
+    data = cap(space, origin, 0.99 * ball.radius, 12, 1)
+    far = space.exp(origin, 0.999 * ball.radius * space.frame(origin)[0])
+    opposite = jax.vmap(lambda t: space.exp(origin, -t * space.frame(origin)[0]))
+    along = opposite(ball.radius * jnp.asarray([0.1, 0.3, 0.5, 0.52, 0.6, 0.8, 0.99]))
+    found = [least(inside, data), least(inside, far[None]), least(along, far[None])]
+    worst = min(float(jnp.min(own)) for own in found)
+    assert claimed - 1e-6 < worst < claimed + 0.02
+
+
+@pytest.mark.parametrize(
+    "space",
+    [*SPACES, Sphere(5, 0.25), SPD(4), Product(SPD(2), Euclidean(3)), *exhaustive(Grassmann(5, 2), PlanarShapes(3))],
+    ids=name,
+)
+def test_no_direction_has_less_ricci_curvature(space):
+    """log det d exp(tv) = -Ric(v, v) t^2/6 + O(t^3); the bound is met."""
+    t, point = 0.02, jnp.asarray(space.origin)
+    frame = space.frame(point)
+    directions = np.concatenate([np.eye(space.dim), np.random.default_rng(0).normal(size=(200, space.dim))])
+
+    def ricci(direction):
+        vector = space.combine(direction, frame)
+        return -6.0 * space.log_det_exp(point, t * vector / space.norm(point, vector)) / t**2
+
+    found = np.asarray(jax.jit(jax.vmap(ricci))(jnp.asarray(directions)))
+    tolerance = 1e-3 * max(1.0, abs(space.ricci_bound))
+    assert found.min() > space.ricci_bound - tolerance
+    assert found.min() < space.ricci_bound + max(tolerance, 0.15 * abs(space.ricci_bound))
+
+
+# Draws ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "n"),
+    [
+        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0), 6),
+        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 8),
+        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),
+        *exhaustive(
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, barrier_radius=0.7), 6),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, PowerMean(1.3)), 9),
+        ),
+    ],
+    ids=str,
+)
+def test_draws_have_the_law_of_the_density(mechanism, n):
+    """Distances from the centre and angles, against quadrature; 15 % less noise is rejected."""
+    law, space = mechanism.law(n), mechanism.ball.manifold
+    data = cap(space, jnp.asarray(point_at(space, jnp.asarray([0.1, 0.05]))), 0.9 * mechanism.ball.radius, n, 4)
+    draws = np.asarray(mechanism.simulate(jax.random.key(0), data, 8000))
+    less = np.asarray(dataclasses.replace(law, scale=law.scale / 1.15**2).simulate(jax.random.key(0), data, 8000))
+    reach = mechanism.ball.radius + 8.0 * math.sqrt(law.scale) if law.support is None else law.support.radius
+    rings, spokes = 400, 300
+    points, area = polar_grid(space, reach, rings, spokes)
+    log = np.asarray(jax.jit(jax.vmap(law.log_density, (0, None)))(points, data))
+    mass = (np.exp(log - log.max()) * area).reshape(rings, spokes)
+
+    def p_values(values):
+        origin = jnp.asarray(space.origin)
+        logs = jax.vmap(lambda x: space.coordinates(origin, space.log(origin, x), space.frame(origin)))(values)
+        logs = np.asarray(logs)
+        length, angle = np.linalg.norm(logs, axis=1), np.mod(np.arctan2(logs[:, 1], logs[:, 0]), 2 * math.pi)
+        for own, edges, masses in (
+            (length, np.linspace(0, reach, rings + 1), mass.sum(axis=1)),
+            (angle, np.linspace(0, 2 * math.pi, spokes + 1), mass.sum(axis=0)),
+        ):
+            below = np.append(0.0, np.cumsum(masses))
+            yield stats.kstest(own, lambda x, e=edges, b=below: np.interp(x, e, b / b[-1])).pvalue
+
+    assert min(p_values(draws)) > 1e-6
+    assert min(p_values(less)) < 1e-6
+
+
+@pytest.mark.parametrize("space", [*SPACES, *exhaustive(SPD(3), PlanarShapes(10), Sphere(5))], ids=name)
+def test_draws_are_found_fast_and_scatter_as_the_hessian_says(space):
+    ball, n = ball_on(space), 2000
+    data = cap(space, jnp.asarray(space.origin), 0.8 * ball.radius, 40, 0)
+    law = GibbsMechanism(ball, 1.0).law(n)
+    draws = law.simulated(jax.random.key(0), data, 400)
+    assert bool(draws.complete) and float(draws.acceptance) > 0.6
+    center = law.center(law.clipped(data))
+    lengths = np.asarray(jax.jit(jax.vmap(lambda x: space.squared_dist(center, x)))(draws.points))
+    # The Hessian lies between m and what it is near the data.
+    assert 0.8 < lengths.mean() / (space.dim * law.scale) < 1.3 / mechanism_convexity(law)
+
+
+def mechanism_convexity(law):
+    start = law.ball.radius if law.target.start is None else law.target.start * law.ball.radius
+    return float(law.target.statistic.convexity(law.ball, start))
+
+
+@pytest.mark.parametrize("space", [SPD(2), SPD(3), Product(SPD(2), Euclidean(1))], ids=name)
+def test_the_gaussian_where_no_curvature_is_positive(space):
+    ball = ball_on(space)
+    mechanism = RiemannianGaussian(ball, 1.0)
+    law = mechanism.law(500)
+    assert "Theorem P" in law.terms.theorem and 1.0 < law.scale / mechanism.sensitivity(500) < 1.01
+    data = cap(space, jnp.asarray(space.origin), 0.8 * ball.radius, 30, 0)
+    draws = law.simulated(jax.random.key(1), data, 3000)
+    center = law.center(law.clipped(data))
+    squares = np.asarray(jax.jit(jax.vmap(lambda x: space.squared_dist(center, x)))(draws.points)) / law.scale**2
+    p_value = stats.kstest(squares, stats.chi2(space.dim).cdf).pvalue  # flat at this scale
+    assert p_value > 1e-6 > stats.kstest(1.2 * squares, stats.chi2(space.dim).cdf).pvalue
+
+
+# Calls ----------------------------------------------------------------------------------------------------
+
+
+def steep(x, y):
+    """A loss of one's own: convex, and not smooth in the record."""
+    return 0.5 * jnp.sum((x - y) ** 2) + 0.1 * jnp.sqrt(1.0 + x @ x)
+
+
+def test_a_loss_of_ones_own_is_drawn_with_constants_that_are_supposed():
+    ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0)
+    statistic = ConvexRisk(steep, lipschitz=2.1, convexity_bound=1.0)
+    mechanism = GibbsMechanism(ball, 1.0, statistic)
+    data = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 2))
+    release = mechanism.release(data)
+    assert "supposed" in release.record["statistic"] and release.record["guarantee"]["kind"] == "gdp"
+    assert mechanism.sensitivity(200) == pytest.approx(4.2 / 200)
+    draws = np.asarray(mechanism.simulate(jax.random.key(0), data, 2000))
+    solution = data.mean(axis=0) / 1.1  # nearly
+    assert np.linalg.norm(draws.mean(axis=0) - solution) < 0.02
+    with_nan = np.concatenate([data, [[np.nan, 0.0]]])
+    assert np.isfinite(GibbsMechanism(ball, 1.0, statistic).release(with_nan).value).all()
+    peeking = ConvexRisk(lambda x, y: jax.lax.psum(x @ y, "records"), 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"ConvexRisk|records|axis"):
+        GibbsMechanism(ball, 1.0, peeking)
+
+
+def test_calls_are_refused_in_words():
+    sphere = GeodesicBall(Sphere(2), Sphere(2).origin, 0.5)
+    matrices = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
+    for call, words in (
+        (lambda: GibbsMechanism(sphere, 0.0), "mu"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius=0.4), "at least the ball's radius"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius=2.0), "support_radius must"),
+        (lambda: GibbsMechanism(sphere, 1.0, barrier_radius=0.6), "barrier_radius must"),
+        (lambda: GibbsMechanism(sphere, 1.0, FrechetMedian()), "SmoothedMedian"),
+        (lambda: GibbsMechanism(sphere, 1.0, PowerMean(3.0)), "SmoothedMedian"),
+        (lambda: GibbsMechanism(matrices, 0.01).law(3), "raise mu or n"),
+        (
+            lambda: GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 14.5), 1.0).release(np.ones((2000, 2, 2))),
+            "double",
+        ),
+        (lambda: GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.8), 1.0), "Assumption 1"),
+        (lambda: SmoothedMedian(0.0), "width"),
+        (lambda: ConvexRisk(steep, 1.0, 0.0), "convexity_bound"),
+        (lambda: GibbsMechanism(sphere, 1.0).release(np.eye(3), delta=1e-6), "delta is for"),
+        (lambda: RiemannianGaussian(matrices, 0.02).law(10), "raise mu or n"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_a_release_says_theorem_barrier_and_sensitivity():
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.6)
+    mechanism = GibbsMechanism(ball, 1.0)
+    data = np.asarray(cap(Sphere(2), jnp.asarray(Sphere(2).origin), 0.5, 50, 0))
+    record = mechanism.release(data).record
+    assert "Theorems P and P2" in record["theorem"] if "theorem" in record else True
+    assert record["barrier"]["radius"] < 0.6 and record["guarantee"] == {
+        **record["guarantee"],
+        "kind": "gdp",
+        "mu": 1.0,
+    }
+    assert record["scale"] == mechanism.scale(50) and record["sensitivity"]["value"] == mechanism.sensitivity(50)
+    weighted = mechanism.release(data, weights=np.arange(1.0, 51.0)).record
+    assert weighted["weights"]["sensitivity_of"] == 25
+
+
+def test_the_smoothed_median_resists_what_moves_the_mean():
+    ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 3.0)
+    data = np.concatenate([np.zeros((160, 2)), np.tile([[3.0, 0.0]], (40, 1))])
+    for build in (GibbsMechanism, KNGMechanism):
+        robust = np.asarray(build(ball, 30.0, statistic=SmoothedMedian(0.3)).simulate(jax.random.key(0), data, 200))
+        mean = np.asarray(build(ball, 30.0, statistic=FrechetMean()).simulate(jax.random.key(0), data, 200))
+        assert np.linalg.norm(robust.mean(axis=0)) < 0.15 < 0.5 < np.linalg.norm(mean.mean(axis=0))
+
+
+def test_plans_know_it():
+    plans = plan_mechanisms(
+        GeodesicBall(SPD(2), SPD(2).origin, 1.0), 200, mu=1.0, draws=200, names=("gibbs", "gaussian")
+    )
+    assert {plan.mechanism for plan in plans if not plan.refusal} == {"GibbsMechanism", "RiemannianGaussian"}
+    assert all(0.01 < plan.error < 0.03 for plan in plans)
