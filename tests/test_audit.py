@@ -24,6 +24,7 @@ from jaxgeodp import (
     Euclidean,
     GaussianDP,
     GeodesicBall,
+    GibbsMechanism,
     Hyperbolic,
     KNGMechanism,
     LaplaceMechanism,
@@ -52,12 +53,13 @@ RIGHT = {
     "tangent Laplace": (TangentLaplace(SPHERE, 1.0), "edge", 0.6),
     "wrapped Gaussian": (WrappedGaussian(SPHERE, 1.0), "across", 0.5),
     "Riemannian Gaussian": (RiemannianGaussian(SPHERE, 1.0), "across", 0.5),
+    "Gibbs": (GibbsMechanism(SPHERE, 1.0), "across", 0.4),
     "on a line": (LaplaceMechanism(LINE, 1.0), "edge", 0.9),
 }
 
 
 # The same mechanism on another space.
-AGAIN = ("Laplace on the hyperbolic plane", "on a line")
+AGAIN = ("Laplace on the hyperbolic plane", "on a line", "wrapped Laplace", "Riemannian Gaussian")
 
 
 @pytest.mark.parametrize("name", [*(name for name in RIGHT if name not in AGAIN), *exhaustive(*AGAIN)])

@@ -471,6 +471,37 @@ def test_releases_have_the_law_of_simulations():
     assert ks_2samp(center + 0.1 * (values - center), simulated).pvalue < 1e-6, "planted: a tenth of the noise"
 
 
+def test_a_radius_that_no_count_reaches_is_at_most_twice_the_last(monkeypatch):
+    """Where the noise of a threshold is large; without that, a few releases in a thousand have noise of the domain."""
+    space, data = Euclidean(1), records_on(Euclidean(1), 200)
+
+    def errors():
+        with jax.enable_x64(True):
+            own = LocatedMechanism(space, mu=1.0, domain=30.0)
+            return np.abs(np.asarray(own.simulate(jax.random.key(5), data, 3000))[:, 0] - data.mean())
+
+    found = errors()
+    assert found.max() < 12.0 * np.median(found)
+    monkeypatch.setattr(law_module, "_place", lambda module, fired, radii, last: module.clip(fired, 0, len(radii) - 1))
+    jax.clear_caches()
+    assert errors().max() > 12.0 * np.median(found), "planted: no such end"
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, *exhaustive({"epsilon": 1.0})], ids=str)
+def test_data_at_the_rim_of_the_domain_are_found(budget):
+    """By draws about a mean, whose noise does not grow; that of sums does, by sinh(9)/9."""
+    space, n = Hyperbolic(2), 300 if "mu" in budget else 1000
+    data = records_on(space, n, away=9.0)
+    with jax.enable_x64(True):
+        own = located(space, **budget)
+        assert own.law(n).schedule.draws == own.law(n).schedule.rounds
+        mean = frechet_mean(space, data)
+        values = own.simulate(jax.random.key(1), data, 100)
+        errors = np.asarray(jax.jit(jax.vmap(lambda x: space.dist(mean, x)))(values))
+    assert errors.max() < 0.2
+
+
 def test_the_whole_on_a_grid():
     release = located(SPD(2), mu=1.0).release(records_on(SPD(2), 800), numerics="grid")
     assert "integers" in release.record["numerics"]["note"]

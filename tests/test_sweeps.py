@@ -412,6 +412,24 @@ def test_a_mechanism_that_refuses_is_a_row_with_its_reason(tmp_path):
     assert pathlib.Path(tmp_path / "out" / "results.parquet").exists()
 
 
+def test_mechanisms_that_find_their_ball_are_cells(tmp_path):
+    """Told nothing, they come near to one that is told the ball; far from the origin, too."""
+    sweep = Sweep(
+        "sphere", 0.5, ("wrapped-gaussian", "located-gaussian", "located"), (60,), 2, (0.1,), (2.0,), replicates=60,
+        distance=2.0,
+    )  # fmt: skip
+    ball = sweep.generator().ball
+    assert float(Sphere(2).dist(jnp.asarray(ball.center), jnp.asarray(ball.manifold.origin))) == pytest.approx(2.0)
+    rows = {row["mechanism"]: row for row in run_sweep(sweep, tmp_path / "out").summary}
+    told, located = rows["wrapped-gaussian"], rows["located-gaussian"]
+    assert told["distance"] < 1.3 * located["distance"] < 2.6 * told["distance"]
+    assert located["guarantee"] == "zcdp" and located["scale"] is None and located["on_manifold"] == 1.0
+    assert "too few" in rows["located"]["refusal"]
+    for wrong, words in ((dict(distance=-1.0), "distance"), (dict(distance=1.0, data="wishart"), "polar")):
+        with pytest.raises(ValueError, match=words):
+            Sweep("spd", 1.0, ("laplace",), (30,), 2, epsilon=(1.0,), **wrong)
+
+
 def test_simulate_prints_errors_and_memory():
     arguments = "simulate --manifold sphere --size 2 --radius 0.39 --n 50 --epsilon 1 --mechanism wrapped".split()
     first, second = (CliRunner().invoke(app, [*arguments, "--replicates", "100"]) for _ in range(2))

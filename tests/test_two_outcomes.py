@@ -29,6 +29,7 @@ from jaxgeodp import (
     FrechetMedian,
     GaussianDP,
     GeodesicBall,
+    GibbsMechanism,
     Grassmann,
     Hyperbolic,
     KNGMechanism,
@@ -99,6 +100,7 @@ FEW = [
     (KNGMechanism, "far plane", {}),
     (KNGMechanism, "sphere", {"delta": 1e-6}),
     (RiemannianGaussian, "sphere", {}),
+    (GibbsMechanism, "sphere", {}),
     (LandmarkLaplace, "triangles", {}),
     (EuclideanLaplace, "matrices", {}),
 ]
@@ -117,7 +119,8 @@ MANY = [
     if not ("delta" in way and name in ("large matrices", "shapes", "subspaces", "product", "small sphere"))
     if not (mechanism is KNGMechanism and name == "small sphere")
 ]
-MANY += [(RiemannianGaussian, name, {}) for name in ("plane", "far plane", "sphere", "rotations", "line")]
+MANY += [(RiemannianGaussian, name, {}) for name in ("plane", "far plane", "sphere", "rotations", "line", "matrices")]
+MANY += [(GibbsMechanism, name, {}) for name in BALLS if name != "small sphere"]  # of radii far above rounding
 MANY += [(EuclideanLaplace, name, {}) for name in ("line", "sphere", "matrices", "rotations")]
 MANY += [(LandmarkLaplace, name, {}) for name in ("triangles", "shapes")]
 
@@ -133,7 +136,7 @@ CASES = [pytest.param(*case, id=identity(case)) for case in FEW] + [
 
 
 def made(mechanism, name):
-    gaussian = mechanism in (WrappedGaussian, RiemannianGaussian)
+    gaussian = mechanism in (WrappedGaussian, RiemannianGaussian, GibbsMechanism)
     # In a large ball little noise, or it would leave double precision, which is refused.
     return mechanism(BALLS[name], 1e3 if name == "large matrices" else 3.0 if gaussian else 40.0)
 

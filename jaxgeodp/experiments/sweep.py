@@ -26,7 +26,6 @@ from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 DATA = (*GENERATORS, "digits")
 # Mechanisms that find their ball, with their privacy parameters; they are not told that of the sweep.
 _LOCATED = {"located": "epsilon", "located-gaussian": "mu"}
-_PARAMETERS = {name: entry.parameter for name, entry in MECHANISMS.items()} | _LOCATED
 _LONGEST = 2**20
 
 
@@ -42,7 +41,7 @@ class Cell:
     @property
     def parameter(self) -> str:
         """ "epsilon" or "mu"."""
-        return _PARAMETERS[self.mechanism]
+        return _parameter_of(self.mechanism)
 
     @property
     def label(self) -> str:
@@ -86,7 +85,10 @@ class Sweep:
     domain: float | None = None
 
     def __post_init__(self):
-        for name, allowed in (("mechanisms", _PARAMETERS), ("calibrations", ("tight", "theorem", "paper"))):
+        for name, allowed in (
+            ("mechanisms", (*MECHANISMS, *_LOCATED)),
+            ("calibrations", ("tight", "theorem", "paper")),
+        ):
             for value in getattr(self, name):
                 if not isinstance(value, str) or value not in allowed:
                     raise InputError(f"sweep: {name} must be of {', '.join(allowed)}, got {short(value)}.")
@@ -110,7 +112,7 @@ class Sweep:
                 raise InputError(f"sweep: distance is for polar data, got {self.data!r}; leave it out.")
         if self.domain is not None:
             _check_number("sweep", "domain", self.domain, float, 0.0)
-        gaussian = [name for name in self.mechanisms if _PARAMETERS[name] == "mu"]
+        gaussian = [name for name in self.mechanisms if _parameter_of(name) == "mu"]
         if not (self.mechanisms and self.n and self.calibrations):
             raise InputError("sweep: mechanisms, n and calibrations must each have an entry.")
         if gaussian and not self.mu:
@@ -125,7 +127,7 @@ class Sweep:
             several = name in MECHANISMS and len(MECHANISMS[name].calibrations) > 1
             if not several and calibration != self.calibrations[0]:
                 continue
-            for strength in getattr(self, _PARAMETERS[name]):
+            for strength in getattr(self, _parameter_of(name)):
                 cells.append(Cell(name, calibration if several else "tight", n, float(strength)))
         return list(dict.fromkeys(cells))
 
@@ -201,6 +203,10 @@ def read_sweep(path) -> Sweep:
         elif name in table and isinstance(table[name], list | dict):
             raise InputError(f"{path}: {name} must be a single value.")
     return Sweep(**table)
+
+
+def _parameter_of(name):
+    return _LOCATED[name] if name in _LOCATED else MECHANISMS[name].parameter
 
 
 def _away(manifold, distance):
