@@ -34,6 +34,8 @@ from jaxgeodp.bounds.gaussian import Space, gaussian_scale, log_deltas
 from jaxgeodp.bounds.gibbs import gibbs_rate, hadamard_scale
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.samplers.rejection import make_proposal
+from jaxgeodp.testing import check_statistic
 
 SPACES = [
     Euclidean(2),
@@ -96,7 +98,8 @@ def point_at(space, vector):
 
 def neighbours(space, radius, n):
     """Two records at opposite ends of the ball, and where the others are."""
-    right, left, top, down = (np.asarray(point_at(space, radius * jnp.asarray(v))) for v in DIRECTIONS)
+    directions = np.pad(DIRECTIONS, ((0, 0), (0, space.dim - 2)))
+    right, left, top, down = (np.asarray(point_at(space, radius * jnp.asarray(v))) for v in directions)
     rim = [right] * ((n - 1) // 2) + [left] * (n - 1 - (n - 1) // 2)
     for rest, one, other in (
         ([np.asarray(space.origin)] * (n - 1), right, left),
@@ -129,29 +132,51 @@ def least_mu(log_p, log_q, area):
     return least
 
 
-def worst_mu(law, n):
+def ball_grid(space, reach, cells=44):
+    """Points within a distance of the origin in three dimensions, and the volumes of their cells."""
+    line = (np.arange(cells) + 0.5) * 2.0 * reach / cells - reach
+    vectors = np.stack(np.meshgrid(line, line, line, indexing="ij"), axis=-1).reshape(-1, 3)
+    vectors = vectors[np.linalg.norm(vectors, axis=1) < reach]
+    origin = jnp.asarray(space.origin)
+
+    def volume(vector):
+        return jnp.exp(space.log_det_exp(origin, space.combine(vector, space.frame(origin))))
+
+    return jax.jit(jax.vmap(lambda v: (point_at(space, v), volume(v))))(jnp.asarray(vectors))
+
+
+def worst_mu(law, n, density=None):
     """The largest of those least mu over pairs of neighbours."""
     space, ball = law.ball.manifold, law.ball
     reach = ball.radius + 7.0 * math.sqrt(law.scale) if law.support is None else law.support.radius
-    points, area = polar_grid(space, reach)
-    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    points, area = (polar_grid if space.dim == 2 else ball_grid)(space, reach)
+    density = jax.jit(jax.vmap(law.log_density if density is None else density, (0, None)))
     found = 0.0
     for data, other in neighbours(space, ball.radius * (1 - 1e-9), n):
         first, second = (np.asarray(density(points, records)) for records in (data, other))
+        area = np.asarray(area)
         found = max(found, least_mu(first, second, area), least_mu(second, first, area))
     return found
+
+
+SMALL_CAP = GeodesicBall(Sphere(2), Sphere(2).origin, 0.2)
+WIDE_CAP = GeodesicBall(Sphere(2), Sphere(2).origin, 0.76)
+DISK = GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 0.5)
 
 
 @pytest.mark.parametrize(
     ("mechanism", "n", "least"),
     [
-        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0), 20, 0.9),
+        (GibbsMechanism(SMALL_CAP, 1.0), 50, 0.96),
+        (GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.0), 1.0), 6, 0.95),
         (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 20, 0.98),
         (GibbsMechanism(GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0), 1.0, SmoothedMedian(1.0)), 12, 0.5),
         *exhaustive(
-            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.76), 1.0), 100, 0.7),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0), 20, 0.9),
+            (GibbsMechanism(GeodesicBall(PlanarShapes(3), PlanarShapes(3).origin, 0.1), 1.0), 50, 0.95),
+            (GibbsMechanism(WIDE_CAP, 1.0), 100, 0.7),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 2.0), 20, 0.75),
-            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, support_radius=1.2), 20, 0.8),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, support_radius=1.0), 20, 0.8),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, PowerMean(1.5)), 20, 0.3),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0), 30, 0.98),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0, SmoothedMedian(1.5)), 60, 0.3),
@@ -166,6 +191,30 @@ def test_mu_is_not_exceeded_and_nearly_needed(mechanism, n, least):
     assert least * mechanism.mu < found < mechanism.mu * (1 + 2e-3)
     planted = dataclasses.replace(law, scale=law.scale * (0.9 * found / mechanism.mu) ** 2)
     assert worst_mu(planted, n) > mechanism.mu
+
+
+def test_planted_mistakes_are_found():
+    """The Ricci curvature with the wrong sign, the convexity of the centre, a barrier about the data's mean."""
+    right = GibbsMechanism(DISK, 1.0)
+    wrong = dataclasses.replace(right.law(5), scale=1.0 / gibbs_rate(1.0, right.sensitivity(5), 1.0, 1.0))
+    assert worst_mu(right.law(5), 5) < 1.002 < 1.01 < worst_mu(wrong, 5)
+    right = GibbsMechanism(WIDE_CAP, 1.0, barrier_radius=0.76)
+    wrong = dataclasses.replace(right.law(30), scale=1.0 / gibbs_rate(1.0, right.sensitivity(30), 1.0, 1.0))
+    assert worst_mu(right.law(30), 30) < 1.0 < worst_mu(wrong, 30)
+    right = GibbsMechanism(WIDE_CAP, 1.0, barrier_radius=0.0)
+    law = right.law(30)
+
+    def about_the_mean(x, data):
+        """The same barrier, but its centre moves with the records."""
+        own = dataclasses.replace(law, ball=law.ball)
+        barrier = own.target.barrier(own.ball)
+        value = own.target.statistic.value(own.ball.manifold, x, data)
+        middle = data.mean(axis=0)
+        middle = middle / jnp.linalg.norm(middle)
+        value = value + barrier.value(own.ball.manifold.dist(middle, x))
+        return jnp.where(own.support.contains(x), -value / own.scale, -jnp.inf)
+
+    assert worst_mu(law, 30) < 1.0 < worst_mu(law, 30, about_the_mean)
 
 
 def test_the_barrier_takes_noise_away():
@@ -234,7 +283,7 @@ def test_no_direction_has_less_ricci_curvature(space):
         (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),
         *exhaustive(
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, barrier_radius=0.7), 6),
-            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, PowerMean(1.3)), 9),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, PowerMean(1.5)), 9),
         ),
     ],
     ids=str,
@@ -265,6 +314,67 @@ def test_draws_have_the_law_of_the_density(mechanism, n):
 
     assert min(p_values(draws)) > 1e-6
     assert min(p_values(less)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("space", "statistic"),
+    [
+        (Sphere(2), SmoothedMedian(0.3)),
+        (PlanarShapes(4), FrechetMean()),
+        *exhaustive(
+            *((space, FrechetMean()) for space in SPACES if space != PlanarShapes(4)),
+            (SPD(2), SmoothedMedian(0.5)),
+            (Grassmann(4, 2), PowerMean(1.5)),
+        ),
+    ],
+    ids=str,
+)
+def test_the_envelope_lies_above_the_target(space, statistic):
+    """Log ratios of proposals, for noise wide and narrow; of a growth that is 10 % steeper, some are above 0."""
+    ball, key = ball_on(space, 0.9), jax.random.key(0)
+    law = GibbsMechanism(ball, 1.0, statistic, support_radius=ball.radius).law(10**4)
+    origin = jnp.asarray(space.origin)
+    rim = space.exp(origin, 0.99 * ball.radius * space.frame(origin)[0])[None]
+
+    def largest(data, scale, steeper):
+        own = dataclasses.replace(law, scale=scale)
+        center = own.center(data)
+        growth = own.target.growth(ball, center, data, scale, own.support)
+        level = own.target.level(ball, center, data)
+        proposal = make_proposal(space, center, Steeper(growth, steeper), scale, own.support)
+
+        def log_ratio(key):
+            x, _, log_envelope = proposal.draw(key)
+            value = (level - own.potential(x, center, data)) / scale - log_envelope
+            return jnp.where(own.support.contains(x), value, -jnp.inf)
+
+        ratios = jax.vmap(log_ratio)(jax.random.split(key, 4000))
+        return jnp.max(ratios), jnp.mean(jnp.exp(ratios))
+
+    largest = jax.jit(largest)
+    violated = []
+    for data in (cap(space, origin, 0.9 * ball.radius, 9, 1), jnp.broadcast_to(rim, (9, *space.shape))):
+        for scale in (1e-6, 1e-3, 0.1):
+            highest, accepted = largest(data, scale, 1.0)
+            assert float(highest) < 1e-7 and float(accepted) > 1e-3
+            violated.append(float(largest(data, scale, 1.1)[0]))
+    assert max(violated) > 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Steeper:
+    """A growth times a factor."""
+
+    growth: object
+    factor: float
+
+    @property
+    def bulk(self):
+        return self.growth.bulk
+
+    def lines(self, lower, upper):
+        values, slopes = self.growth.lines(lower, upper)
+        return self.factor * values, self.factor * slopes
 
 
 @pytest.mark.parametrize(
@@ -342,6 +452,8 @@ def test_calls_are_refused_in_words():
         (lambda: GibbsMechanism(sphere, 1.0, barrier_radius=0.6), "barrier_radius must"),
         (lambda: GibbsMechanism(sphere, 1.0, FrechetMedian()), "SmoothedMedian"),
         (lambda: GibbsMechanism(sphere, 1.0, PowerMean(3.0)), "SmoothedMedian"),
+        (lambda: GibbsMechanism(sphere, 1.0, PowerMean(1.2)), "SmoothedMedian"),
+        (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.1)), "a quarter of the ball's radius"),
         (lambda: GibbsMechanism(matrices, 0.01).law(3), "raise mu or n"),
         (
             lambda: GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 14.5), 1.0).release(np.ones((2000, 2, 2))),
@@ -377,9 +489,21 @@ def test_the_smoothed_median_resists_what_moves_the_mean():
     ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 3.0)
     data = np.concatenate([np.zeros((160, 2)), np.tile([[3.0, 0.0]], (40, 1))])
     for build in (GibbsMechanism, KNGMechanism):
-        robust = np.asarray(build(ball, 30.0, statistic=SmoothedMedian(0.3)).simulate(jax.random.key(0), data, 200))
+        robust = np.asarray(build(ball, 30.0, statistic=SmoothedMedian(0.75)).simulate(jax.random.key(0), data, 200))
         mean = np.asarray(build(ball, 30.0, statistic=FrechetMean()).simulate(jax.random.key(0), data, 200))
-        assert np.linalg.norm(robust.mean(axis=0)) < 0.15 < 0.5 < np.linalg.norm(mean.mean(axis=0))
+        assert np.linalg.norm(robust.mean(axis=0)) < 0.25 < 0.5 < np.linalg.norm(mean.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("statistic", "space"),
+    [
+        (SmoothedMedian(0.3), Sphere(2)),
+        *exhaustive((SmoothedMedian(0.4), SPD(2)), (PowerMean(1.5), Sphere(2)), (FrechetMean(), PlanarShapes(4))),
+    ],
+    ids=str,
+)
+def test_statistics_keep_what_they_say(statistic, space):
+    check_statistic(statistic, ball_on(space, 0.9))
 
 
 def test_plans_know_it():

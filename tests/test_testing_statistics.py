@@ -140,6 +140,19 @@ class SensitivityFallsTooFast(PlaneMean):
         return Sensitivity(4.0 * ball.radius / n**2, "2r/n")
 
 
+class MoreConvexThanItIs(PlaneMean):
+    def convexity(self, ball, distance):
+        return 1.01
+
+
+class AnotherValue(PlaneMean):
+    def convexity(self, ball, distance):
+        return 1.0
+
+    def value(self, manifold, x, data):
+        return 1.0 + super().value(manifold, x, data)
+
+
 class GrowsTooFast(PlaneMean):
     def gradient_growth(self, manifold, center, data, farthest):
         return 1.01
@@ -188,6 +201,8 @@ MUTANTS = {
     NaNAtARecord: {"finite_gradients"},
     SmallSensitivity: {"gradient_sensitivity"},
     SensitivityFallsTooFast: {"gradient_sensitivity"},
+    MoreConvexThanItIs: {"convexity"},
+    AnotherValue: {"convexity"},
     GrowsTooFast: {"gradient_growth"},
     LinesGrowTooFast: {"gradient_growth"},
     CenterOutside: {"center_in_the_ball"},

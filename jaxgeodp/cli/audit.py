@@ -30,7 +30,7 @@ def audit(
         str,
         typer.Option(
             help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
-            "wrapped-gaussian, gaussian, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
+            "wrapped-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
             "--radius auto the one that releases."
         ),
     ] = "auto",

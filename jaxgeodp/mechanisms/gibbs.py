@@ -28,9 +28,9 @@ _STARTS = tuple(j / 8.0 for j in range(9))
 _SUPPOSED = 0.5
 # Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
 _LARGEST_REACH = 10.0
-# Steps from the statistic's minimiser to that of F + W.
-_STEPS = 24
-_SHORTEST = 0.02
+# Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
+_STEPS, _PRECISION = 1000, 1e-9
+_SHORTEST = 1e-3
 
 
 @final
@@ -71,8 +71,8 @@ class GibbsMechanism(BallMechanism):
         super().__post_init__()
         with refused_in_words("GibbsMechanism"):
             self.statistic.check(self.ball.manifold)
-            self.statistic.convexity(self.ball, self.ball.radius)  # refuses where none is known
-        limit, reach = largest_support(self.ball), self._reach
+            float(self.statistic.convexity(self.ball, self.ball.radius))  # refuses where none is known
+        limit, reach = _largest_support(self.ball), self._reach
         if self.support_radius is not None and not self.ball.radius <= self.support_radius < limit:
             raise InputError(
                 f"GibbsMechanism: support_radius must be at least the ball's radius {self.ball.radius:g} and below "
@@ -179,11 +179,15 @@ class Potential(Target):
 
         def gradient(x):
             slope = statistic.gradient(manifold, x, points)
-            return slope if self.start is None else slope + self._barrier(ball).gradient(manifold, _center(ball, x), x)
+            return slope if self.start is None else slope + self.barrier(ball).gradient(manifold, _center(ball, x), x)
 
-        def step(_, state):
+        def unfinished(state):
+            *_, least_pull, count = state
+            return (least_pull > _PRECISION * ball.radius * least) & (count < _STEPS)
+
+        def step(state):
             # Barzilai and Borwein: the inverse of the curvature along the last step.
-            x, last, last_gradient, size, best, least_pull = state
+            x, last, last_gradient, size, best, least_pull, count = state
             own = gradient(x)
             gone = manifold.transport(last, x, manifold.log(last, x))
             change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
@@ -191,19 +195,20 @@ class Potential(Target):
             size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
             pull = manifold.norm(x, own)
             best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
-            return ball.pull_inside(manifold.project(manifold.exp(x, size * -own))), x, own, size, best, least_pull
+            following = ball.pull_inside(manifold.project(manifold.exp(x, size * -own)))
+            return following, x, own, size, best, least_pull, count + 1
 
         first = gradient(center)
-        start = ball.pull_inside(manifold.project(manifold.exp(center, -shortest * first)))
-        state = (start, center, first, shortest, center, manifold.norm(center, first))
-        return jax.lax.fori_loop(0, _STEPS, step, state)[4]
+        start = ball.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
+        state = (start, center, first, shortest, center, manifold.norm(center, first), 0)
+        return jax.lax.while_loop(unfinished, step, state)[4]
 
     def potential(self, ball, x, center, points):
         """F + W."""
         value = self.statistic.value(ball.manifold, x, points)
         if self.start is None:
             return value
-        return value + self._barrier(ball).value(ball.manifold.dist(_center(ball, x), x))
+        return value + self.barrier(ball).value(ball.manifold.dist(_center(ball, x), x))
 
     def level(self, ball, center, points):
         """psi at the centre."""
@@ -217,7 +222,7 @@ class Potential(Target):
         pull = manifold.norm(center, slope)
         growth = statistic.hessian_growth(manifold, center, points, reach + ball.radius, pull)
         if self.start is not None:
-            slope = slope + self._barrier(ball).gradient(manifold, _center(ball, center), center)
+            slope = slope + self.barrier(ball).gradient(manifold, _center(ball, center), center)
         least = jnp.asarray(statistic.convexity(ball, self._start(ball, reach)), pull.dtype)
         temperature = jnp.asarray(self.temperature(scale), pull.dtype)
         return PotentialGrowth(growth, least, manifold.norm(center, slope), temperature, manifold)
@@ -246,9 +251,17 @@ class Potential(Target):
         """How far from the centre F is convex without help."""
         return reach if self.start is None else self.start * ball.radius
 
-    def _barrier(self, ball) -> Barrier:
+    def barrier(self, ball) -> Barrier:
+        """W, for a ball at home."""
         statistic, highest = self.statistic, ball.manifold.curvature_bounds[1]
         return Barrier(self._start(ball, math.inf), highest, lambda t: statistic.convexity(ball, t))
+
+
+def _largest_support(ball):
+    """Farther out than a quarter of a great circle from a record no loss here is convex."""
+    highest = ball.manifold.curvature_bounds[1]
+    convex = 0.5 * math.pi / math.sqrt(highest) - ball.radius if highest > 0.0 else math.inf
+    return min(largest_support(ball), convex)
 
 
 def _center(ball, point):

@@ -6,6 +6,7 @@ from typing import final
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import RadialGrowth
@@ -18,6 +19,8 @@ from jaxgeodp.statistics.statistic import Equivariant
 
 # Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
 _STEPS = 60
+# In units of the ball's radius: of smaller ones the minimum takes too long to find.
+_LEAST_WIDTH = 0.25
 
 
 @final
@@ -84,7 +87,12 @@ class SmoothedMedian(Equivariant):
         return Sensitivity(value, "2 s/(n sqrt(s^2 + eta^2)) (docs/mathematics.md, section 17)")
 
     def convexity(self, ball: GeodesicBall, distance):
-        """At the farthest that a record can be: along the geodesic to it, or across."""
+        """At the farthest that a record can be; for widths of at least a quarter of the radius."""
+        if not isinstance(ball.radius, Tracer) and self.width < _LEAST_WIDTH * ball.radius:
+            raise InputError(
+                f"{self.description}: GibbsMechanism needs a width of at least {_LEAST_WIDTH * ball.radius:g}, a "
+                "quarter of the ball's radius."
+            )
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
@@ -99,6 +107,6 @@ class SmoothedMedian(Equivariant):
         return self.hessian_growth(manifold, center, data, farthest, pull)
 
     def _bend(self, s, curvature):
+        """Along the geodesic to a record it is 1/sqrt times the first factor, across times the second; both below 1."""
         square = s**2 + self.width**2
-        along, across = self.width**2 / square**1.5, h_max(s, curvature) / square**0.5
-        return jnp.minimum(along, across) if isinstance(s, jax.Array) else min(along, across)
+        return self.width**2 / square * h_max(s, curvature) / square**0.5

@@ -4,6 +4,7 @@
 AssertionError with what was compared. Records and points are invented with fixed seeds: a failure can be repeated.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds import riemannian_gradient
+from jaxgeodp.manifolds import riemannian_gradient, riemannian_hessian
 from jaxgeodp.statistics import Statistic
 from jaxgeodp.testing.records import has_points, hostile_records, neighbours, ordinary_records, points_at, unit_vectors
 
@@ -227,6 +228,35 @@ def minimizer_sensitivity(statistic, ball):
             )
 
 
+def convexity(statistic, ball):
+    """value is the mean loss, and its Hessian is at least convexity, where that is known."""
+    with jax.enable_x64(True):
+        manifold = ball.manifold
+        try:
+            statistic.convexity(ball, ball.radius)
+        except InputError:
+            return
+
+        def least(x, data):
+            hessian = riemannian_hessian(manifold, lambda y: statistic.value(manifold, y, data))(x)
+            return jnp.linalg.eigvalsh(0.5 * (hessian + hessian.T))[0]
+
+        least = jax.jit(jax.vmap(least, (0, None)))
+        value = jax.jit(lambda x, d: statistic.value(manifold, x, d))
+        for name, data in _data_sets(statistic, ball).items():
+            x = jnp.asarray(ball.center)
+            losses = np.mean([statistic.loss(manifold, x, datum[0]) for datum in _one_by_one(data)])
+            assert _close(value(x, data), losses), f"value is not the mean of the losses (records: {name})"
+            for share in (0.3, 1.0):
+                inside = dataclasses.replace(ball, radius=share * ball.radius)
+                found = float(jnp.min(least(_points(inside, _POINTS), data)))
+                declared = float(statistic.convexity(ball, inside.radius))
+                assert found >= declared - _TOLERANCE * max(1.0, abs(declared)), (
+                    f"the Hessian has an eigenvalue {found:.6g} within {inside.radius:.4g} of the centre, declared are "
+                    f"{declared:.6g} (records: {name})"
+                )
+
+
 STATISTIC_LAWS: dict[str, Callable[[Statistic, GeodesicBall], None]] = {
     law.__name__: law
     for law in (
@@ -237,6 +267,7 @@ STATISTIC_LAWS: dict[str, Callable[[Statistic, GeodesicBall], None]] = {
         gradient_sensitivity,
         gradient_growth,
         center_in_the_ball,
+        convexity,
         minimizer_of_the_loss,
         minimizer_sensitivity,
     )
