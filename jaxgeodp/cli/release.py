@@ -71,7 +71,7 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="laplace, kng, wrapped, tangent, wrapped-gaussian or gaussian; or auto: the one with the smallest "
+            help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian or gibbs; or auto: the one with the least "
             "expected error, as 'jaxgeodp plan' finds it from public numbers."
         ),
     ] = AUTO,
