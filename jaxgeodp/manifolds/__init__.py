@@ -2,6 +2,7 @@
 
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
+from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
@@ -16,6 +17,8 @@ __all__ = [
     "Euclidean",
     "Grassmann",
     "Hyperbolic",
+    "LogCholesky",
+    "LogEuclidean",
     "Manifold",
     "PlanarShapes",
     "Product",

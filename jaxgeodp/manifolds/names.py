@@ -13,6 +13,7 @@ import numpy as np
 import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.manifolds.euclidean import Euclidean
+from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
@@ -39,6 +40,12 @@ MANIFOLDS: dict[str, NamedManifold] = {
     "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions, (1, _TWO_COLUMNS), natural_origin=False),
     "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
     "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False),
+    "logeuclidean": NamedManifold(
+        LogEuclidean, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
+    ),
+    "logcholesky": NamedManifold(
+        LogCholesky, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
+    ),
     "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
     "grassmann": NamedManifold(

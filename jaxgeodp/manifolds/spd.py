@@ -79,25 +79,25 @@ class SPD(Manifold):
     @operation
     def inner(self, point, u, v) -> jax.Array:
         """``tr(p^-1 u p^-1 v)``."""
-        root = _root(point)
+        root = cholesky_root(point)
         return jnp.sum(_whiten(root, u) * _whiten(root, v))
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
         """``L Exp(L^-1 v L^-T) L'``."""
-        root = _root(point)
+        root = cholesky_root(point)
         return _congruence(root, self._functions.matrix_exp(_whiten(root, tangent)))
 
     @operation
     def log(self, p, q) -> jax.Array:
         """``L Log(L^-1 q L^-T) L'``."""
-        root = _root(p)
+        root = cholesky_root(p)
         return _congruence(root, self._functions.matrix_log(_whiten(root, q)))
 
     @operation
     def between(self, p, q, share) -> jax.Array:
         """``L P^{1-t} Q^t L'`` with p + q = L L', P = L^-1 p L^-T and Q = L^-1 q L^-T, which commute: P + Q = 1."""
-        root = _root(p + q)
+        root = cholesky_root(p + q)
         matrix_log, matrix_exp = self._functions.matrix_log, self._functions.matrix_exp
         logarithm = (1.0 - share) * matrix_log(_whiten(root, p)) + share * matrix_log(_whiten(root, q))
         return self.project(_congruence(root, matrix_exp(logarithm)))
@@ -105,7 +105,7 @@ class SPD(Manifold):
     @operation
     def squared_dist(self, p, q) -> jax.Array:
         """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
-        root = _root(p)
+        root = cholesky_root(p)
         if self.size == 2:
             return spd2.squared_log_norm(_whiten(root, q), _whiten(root, q - p))
         return jnp.sum(self._functions.matrix_log(_whiten(root, q)) ** 2)
@@ -113,7 +113,7 @@ class SPD(Manifold):
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
         """``E v E'`` with ``E = (q p^-1)^{1/2} = L W^{1/2} L^-1``."""
-        root = _root(p)
+        root = cholesky_root(p)
         half = self._functions.matrix_sqrt(_whiten(root, q))
         return _congruence(root, half @ _whiten(root, tangent) @ half)
 
@@ -122,7 +122,7 @@ class SPD(Manifold):
         """Two matrix-vector products for size 2; else whitening and summing as three matrix products."""
         if self.size == 2:
             return spd2.log_moments(base, points, weights)
-        root = _root(base)
+        root = cholesky_root(base)
         total, square = spectral.log_moments(self._whitened(root, points), weights)
         return _congruence(root, total), square
 
@@ -131,7 +131,7 @@ class SPD(Manifold):
         """The exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
         if self.size == 2:
             return *spd2.newton_moments(base, points, weights), 0.0
-        root = _root(base)
+        root = cholesky_root(base)
         total, square, step, rate = spectral.newton_moments(self._whitened(root, points), weights)
         return _congruence(root, total), square, _congruence(root, step), rate
 
@@ -182,12 +182,12 @@ class SPD(Manifold):
     @operation
     def to_home(self, center, point) -> jax.Array:
         """``L^-1 x L^-T`` with c = L L'."""
-        return _whiten(_root(center), point)
+        return _whiten(cholesky_root(center), point)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
         """``L y L'``."""
-        return _congruence(_root(center), point)
+        return _congruence(cholesky_root(center), point)
 
     @operation
     def project(self, x: jax.Array | np.ndarray) -> jax.Array:
@@ -210,8 +210,8 @@ class SPD(Manifold):
     @operation
     def frame(self, point) -> jax.Array:
         """``L e_ij L'`` for the orthonormal basis e_ij of symmetric matrices."""
-        root = _root(jax.lax.stop_gradient(point))
-        basis = jnp.asarray(_symmetric_basis(self.size), dtype=root.dtype)
+        root = cholesky_root(jax.lax.stop_gradient(point))
+        basis = jnp.asarray(symmetric_basis(self.size), dtype=root.dtype)
         return jax.vmap(lambda e: _congruence(root, e))(basis)
 
     @operation
@@ -221,12 +221,12 @@ class SPD(Manifold):
         # Diagonal variance 1, off-diagonal variance 1/2.
         symmetric = (noise + noise.T) / 2.0
         diagonal = jnp.diag(jnp.diag(noise))
-        return _congruence(_root(point), symmetric - jnp.diag(jnp.diag(symmetric)) + diagonal)
+        return _congruence(cholesky_root(point), symmetric - jnp.diag(jnp.diag(symmetric)) + diagonal)
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
         """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, l = eig(L^-1 v L^-T)."""
-        whitened = _whiten(_root(point), tangent)
+        whitened = _whiten(cholesky_root(point), tangent)
         if self.size == 2:
             return spd2.log_sinhc_gap(whitened)
         return spectral.sum_log_sinhc_gaps(whitened)
@@ -257,7 +257,7 @@ class SPD(Manifold):
         return spd2 if self.size == 2 else spectral
 
 
-def _root(point):
+def cholesky_root(point):
     """Lower triangular L with p = L L'; the matrix is made symmetric first."""
     if point.shape[-1] == 2:
         return spd2.cholesky(point)
@@ -284,7 +284,7 @@ def _inverse_of_lower(root):
 
 def _inverse_root(point):
     """``L^-1``, so that ``p^-1 = L^-T L^-1``."""
-    return _inverse_of_lower(_root(point))
+    return _inverse_of_lower(cholesky_root(point))
 
 
 def _congruence(root, x):
@@ -294,11 +294,12 @@ def _congruence(root, x):
 
 def _positive_definite(symmetric) -> jax.Array:
     # Cholesky answers NaN for an indefinite or infinite matrix, and a zero pivot for a singular one.
-    root = _root(symmetric)
+    root = cholesky_root(symmetric)
     return jnp.all(jnp.isfinite(root)) & jnp.all(jnp.diag(root) > 0)
 
 
-def _symmetric_basis(size: int) -> np.ndarray:
+def symmetric_basis(size: int) -> np.ndarray:
+    """An orthonormal basis (dim, size, size) of the symmetric matrices."""
     basis = []
     for i in range(size):
         for j in range(i + 1):
