@@ -117,6 +117,8 @@ REFERENCE_DIAMETERS = [
     (4.0, 0.30, 0.30, 1.06427),
     (4.0, 0.30, 0.45, 1.15316),
     (4.0, 0.37, 0.37, 1.10156),
+    (1.0, 0.7, 0.35, 1.02140),
+    (1.0, 0.76, 0.19, 1.00631),
 ]
 
 
@@ -136,7 +138,7 @@ def test_log_diameter_at_the_ends_of_its_range(ball_radius, reach):
     assert bound <= 2 * ball_radius * rauch(ball_radius + reach, 1.0) * (1 + 1e-4) + 1e-11
 
 
-@pytest.mark.parametrize(("ball_radius", "reach"), [(0.0, 0.1), (0.8, 0.8), (0.3, 0.2), (0.3, 1.6), (math.nan, 1.0)])
+@pytest.mark.parametrize(("ball_radius", "reach"), [(0.0, 0.1), (0.8, 0.8), (0.3, 0.0), (0.3, 1.6), (math.nan, 1.0)])
 def test_log_diameter_refuses_radii_outside_the_theorem(ball_radius, reach):
     with pytest.raises(ValueError, match=r"needs 0 < r <= pi/4 .*\.$"):
         log_diameter(ball_radius, reach)

@@ -178,6 +178,7 @@ DISK = GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 0.5)
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 2.0), 20, 0.75),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, support_radius=1.0), 20, 0.8),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, PowerMean(1.5)), 20, 0.3),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, support_radius=0.3), 60, 0.7),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0), 30, 0.98),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0, SmoothedMedian(1.5)), 60, 0.3),
         ),
@@ -221,8 +222,9 @@ def test_the_barrier_takes_noise_away():
     """The larger the ball, the more: Theorem P alone is too careful there."""
     for radius, least in ((0.5, 1.1), (0.7, 1.5), (0.76, 2.2)):
         ball = GeodesicBall(Sphere(2), Sphere(2).origin, radius)
-        with_barrier, without = GibbsMechanism(ball, 1.0), GibbsMechanism(ball, 1.0, barrier_radius=radius)
+        with_barrier, without = (GibbsMechanism(ball, 1.0, FrechetMean(), radius, own) for own in (None, radius))
         assert math.sqrt(without.scale(100) / with_barrier.scale(100)) > least
+        assert GibbsMechanism(ball, 1.0).scale(100) < with_barrier.scale(100), "a smaller support has less noise"
         assert "barrier" in with_barrier.law(100).terms.more and without.law(100).terms.more is None
 
 
@@ -248,7 +250,8 @@ def test_with_the_barrier_the_loss_is_as_convex_as_is_claimed(space):
     along = opposite(ball.radius * jnp.asarray([0.1, 0.3, 0.5, 0.52, 0.6, 0.8, 0.99]))
     found = [least(inside, data), least(inside, far[None]), least(along, far[None])]
     worst = min(float(jnp.min(own)) for own in found)
-    assert claimed - 1e-6 < worst < claimed + 0.02
+    assert claimed - 1e-6 < worst
+    assert worst < claimed + 0.02 or isinstance(space, Grassmann), "few of its planes have the largest curvature"
 
 
 @pytest.mark.parametrize(
@@ -447,7 +450,7 @@ def test_calls_are_refused_in_words():
     matrices = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
     for call, words in (
         (lambda: GibbsMechanism(sphere, 0.0), "mu"),
-        (lambda: GibbsMechanism(sphere, 1.0, support_radius=0.4), "at least the ball's radius"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius=0.0), "support_radius must"),
         (lambda: GibbsMechanism(sphere, 1.0, support_radius=2.0), "support_radius must"),
         (lambda: GibbsMechanism(sphere, 1.0, barrier_radius=0.6), "barrier_radius must"),
         (lambda: GibbsMechanism(sphere, 1.0, FrechetMedian()), "SmoothedMedian"),

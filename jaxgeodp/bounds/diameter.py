@@ -30,13 +30,13 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
 
     Args:
         ball_radius: r, in (0, pi/4].
-        reach: R, with r <= R and R < pi/2.
+        reach: R, in (0, pi/2).
 
     Raises:
         ValueError: the radii are outside these ranges.
     """
-    if not (0 < ball_radius <= math.pi / 4 and ball_radius <= reach < math.pi / 2):
-        raise InputError(f"log_diameter: needs 0 < r <= pi/4 and r <= R < pi/2, got r={ball_radius}, R={reach}.")
+    if not (0 < ball_radius <= math.pi / 4 and 0 < reach < math.pi / 2):
+        raise InputError(f"log_diameter: needs 0 < r <= pi/4 and 0 < R < pi/2, got r={ball_radius}, R={reach}.")
     rate = 1.0 - (ball_radius + reach) / math.tan(ball_radius + reach)
     best = sampled_diameter(reach, ball_radius)
     intervals = [(0.0, reach)]

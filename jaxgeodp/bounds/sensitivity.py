@@ -26,8 +26,8 @@ class Sensitivity:
 def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
     """Bound of ``|grad F(x; D) - grad F(x; D')|_x`` over x within ``support_radius`` of the centre.
 
-    F is half the mean squared distance. ``support_radius`` is at least the ball's radius, or infinite on a
-    manifold without positive curvature.
+    F is half the mean squared distance. ``support_radius`` is above 0, infinite only on a manifold without positive
+    curvature.
 
     Raises:
         ValueError: the support is too large for the curvature.

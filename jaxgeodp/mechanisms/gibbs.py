@@ -6,12 +6,13 @@ from typing import final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, gibbs_rate
+from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import refused_in_words
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -22,8 +23,12 @@ from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 _THEOREM = "docs/mathematics.md, Theorem P: mu = k Delta/sqrt(k m + Ricci)"
 _WITH_BARRIER = "docs/mathematics.md, Theorems P and P2: mu = k Delta/sqrt(k m + Ricci), with a public barrier"
-# Barriers that are tried begin at these shares of the ball's radius; few, as programs are compiled for them.
+# Barriers that are tried begin at these shares of the ball's radius, and supports end at these; few, as programs are
+# compiled for them.
 _STARTS = tuple(j / 8.0 for j in range(9))
+_ENDS = (1.0, 0.75, 0.625)
+# Standard deviations for which there is room between the supposed mean and the rim of the support.
+_ROOM = 3.0
 # A mean is supposed to be this share of the radius away from the centre, where a barrier is chosen.
 _SUPPOSED = 0.5
 # Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
@@ -40,7 +45,7 @@ class GibbsMechanism(BallMechanism):
 
     k is the largest for which Theorem P proves it: it needs how much the gradient of F can change, not how much the
     minimiser can. The Frechet mean where no curvature is positive is drawn from the whole manifold, with W = 0. All
-    else is drawn from the ball of the data or a larger one, and W is a public barrier: 0 up to a distance r0 from the
+    else is drawn from a ball about the public centre, and W is a public barrier: 0 up to a distance r0 from the
     centre, and beyond it as convex as F is less so. It draws releases of data whose summary lies beyond r0 towards the
     centre.
 
@@ -48,9 +53,10 @@ class GibbsMechanism(BallMechanism):
         ball: the public ball that holds the data (Assumption 1).
         mu: privacy parameter, in (0, inf).
         statistic: what is summarised: one whose `Statistic.convexity` is known.
-        support_radius: R >= ball.radius, of the ball of releases; by default the radius of the ball, or none.
-        barrier_radius: r0, from 0 to R; R for no barrier. By default an eighth of the radius times 0, ..., 8: the one
-            with the smallest expected error for a mean half a radius away from the centre.
+        support_radius: R, of the ball of releases, above 0.
+        barrier_radius: r0, from 0 to R; R for no barrier. By default R is 5, 6 or 8 eighths of the radius of the ball
+            (none where that is proven), and r0 some eighths: those with the smallest expected error for a mean half a
+            radius away from the centre.
 
     Raises:
         ValueError: see `BallMechanism`; a radius is out of range, or nothing is known of the statistic's convexity.
@@ -72,15 +78,15 @@ class GibbsMechanism(BallMechanism):
         with refused_in_words("GibbsMechanism"):
             self.statistic.check(self.ball.manifold)
             float(self.statistic.convexity(self.ball, self.ball.radius))  # refuses where none is known
-        limit, reach = _largest_support(self.ball), self._reach
-        if self.support_radius is not None and not self.ball.radius <= self.support_radius < limit:
+        limit = _largest_support(self.ball)
+        if self.support_radius is not None and not 0.0 < self.support_radius < limit:
             raise InputError(
-                f"GibbsMechanism: support_radius must be at least the ball's radius {self.ball.radius:g} and below "
-                f"{limit:.6g}, got {self.support_radius!r}."
+                f"GibbsMechanism: support_radius must be above 0 and below {limit:.6g}, got {self.support_radius!r}."
             )
-        if self.barrier_radius is not None and not 0.0 <= self.barrier_radius <= reach:
+        ends = [end * self.ball.radius for end in self._ends]
+        if self.barrier_radius is not None and not 0.0 <= self.barrier_radius <= max(ends):
             raise InputError(
-                f"GibbsMechanism: barrier_radius must be between 0 and the support's radius {reach:g}, got "
+                f"GibbsMechanism: barrier_radius must be between 0 and the support's radius {max(ends):g}, got "
                 f"{self.barrier_radius!r}."
             )
 
@@ -91,16 +97,14 @@ class GibbsMechanism(BallMechanism):
 
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
-        n, ball, reach = record_count(n), self.ball, self._reach
-        sensitivity = self.statistic.gradient_sensitivity(ball, n, reach, "tight")
-        share, rate = self._chosen(sensitivity.value)
+        n, ball = record_count(n), self.ball
+        end, start, rate, sensitivity = self._chosen(n)
         if not math.isfinite(rate):
             raise InputError(
                 f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} there is no k for which mu-GDP is "
                 f"proven on {ball.manifold}: raise mu or n, or lower radius."
             )
-        bounded = math.isfinite(reach)
-        barrier = share * ball.radius < reach
+        barrier = start < end
         terms = Terms(
             mechanism="GibbsMechanism",
             statistic=self.statistic.description,
@@ -112,31 +116,34 @@ class GibbsMechanism(BallMechanism):
             theorem=_WITH_BARRIER if barrier else _THEOREM,
             sampler=SAMPLER,
             timing="the running time depends on the data",
-            more={"barrier": {"center": "as ball", "radius": share * ball.radius}} if barrier else None,
+            more={"barrier": {"center": "as ball", "radius": start * ball.radius}} if barrier else None,
         )
-        support = dataclasses.replace(ball, radius=reach) if bounded else None
-        target = Potential(self.statistic, share if barrier else None)
+        support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
+        target = Potential(self.statistic, start if barrier else None, end)
         return DensityLaw(target, ball, 1.0 / rate, support, terms)
 
     @property
-    def _reach(self):
-        """Of the support."""
+    def _ends(self) -> tuple[float, ...]:
+        """Of supports that are tried, in units of the ball's radius."""
         if self.support_radius is not None:
-            return self.support_radius
-        return math.inf if self.statistic.may_be_unbounded(self.ball.manifold) else self.ball.radius
+            return (self.support_radius / self.ball.radius,)
+        return (math.inf,) if self.statistic.may_be_unbounded(self.ball.manifold) else _ENDS
 
-    def _chosen(self, gradient) -> tuple[float, float]:
-        """Where the barrier begins, in units of the radius, and k."""
-        radius = self.ball.radius
-        end = self._reach / radius
-        if self.barrier_radius is not None:
-            shares = [self.barrier_radius / radius]
-        else:
-            shares = [end, *(_STARTS if math.isfinite(end) else ())]
-        rates = [self._rate(gradient, share * radius) for share in shares]
-        errors = [self._expected(share * radius, rate) for share, rate in zip(shares, rates, strict=True)]
-        best = int(np.argmin(errors))
-        return shares[best], rates[best]
+    def _chosen(self, n) -> tuple[float, float, float, Sensitivity]:
+        """Where the support ends and the barrier begins, in units of the radius, k, and the gradient's sensitivity."""
+        radius, found = self.ball.radius, []
+        for end in self._ends:
+            sensitivity = self.statistic.gradient_sensitivity(self.ball, n, end * radius, "tight")
+            if self.barrier_radius is not None:
+                starts = [min(self.barrier_radius / radius, end)]
+            else:
+                starts = [end, *(start for start in _STARTS if start < end and math.isfinite(end))]
+            for start in starts:
+                rate = self._rate(sensitivity.value, start * radius)
+                roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, radius)
+                error = self._expected(start * radius, rate) if roomy else math.inf
+                found.append((error, (end, start, rate, sensitivity)))
+        return min(found, key=lambda pair: pair[0])[1]
 
     def _rate(self, gradient, start):
         convexity = self.statistic.convexity(self.ball, start)
@@ -159,22 +166,28 @@ class Potential(Target):
 
     Args:
         start: where the barrier begins, in units of the ball's radius; None for no barrier.
+        end: where the support does, in the same units; infinite if there is none.
     """
 
     statistic: Statistic
     start: float | None
+    end: float
     radial = False
     proposals = 16
 
     def at_home(self, ball):
         """See `Target.at_home`."""
-        return Potential(self.statistic.at_home(ball), self.start)
+        return Potential(self.statistic.at_home(ball), self.start, self.end)
 
     def center(self, ball, points):
         """Near the minimiser; any point will do."""
         manifold, statistic = ball.manifold, self.statistic
-        center = statistic.center(ball, points)
-        least = jnp.asarray(statistic.convexity(ball, self._start(ball, ball.radius)), real_dtype(center))
+        if math.isfinite(self.end):  # the centre of an envelope lies inside the support
+            inner = GeodesicBall.tree_unflatten(manifold, (ball.center, self.end * ball.radius))
+        else:
+            inner = ball
+        center = inner.pull_inside(statistic.center(ball, points))
+        least = jnp.asarray(statistic.convexity(ball, self._start(ball, inner.radius)), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
 
         def gradient(x):
@@ -195,11 +208,11 @@ class Potential(Target):
             size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
             pull = manifold.norm(x, own)
             best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
-            following = ball.pull_inside(manifold.project(manifold.exp(x, size * -own)))
+            following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
             return following, x, own, size, best, least_pull, count + 1
 
         first = gradient(center)
-        start = ball.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
+        start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
         state = (start, center, first, shortest, center, manifold.norm(center, first), 0)
         return jax.lax.while_loop(unfinished, step, state)[4]
 
@@ -255,6 +268,11 @@ class Potential(Target):
         """W, for a ball at home."""
         statistic, highest = self.statistic, ball.manifold.curvature_bounds[1]
         return Barrier(self._start(ball, math.inf), highest, lambda t: statistic.convexity(ball, t))
+
+
+def _leaves_room(end, rate, radius):
+    """Between the supposed mean and the rim of a support."""
+    return math.isfinite(rate) and (end - _SUPPOSED) * radius > _ROOM / math.sqrt(rate)
 
 
 def _largest_support(ball):
