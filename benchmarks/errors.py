@@ -31,15 +31,18 @@ NAMES = [
     "LaplaceMechanism",
     "TangentLaplace",
     "WrappedLaplace",
+    "GibbsMechanism",
     "RiemannianGaussian",
     "WrappedGaussian",
     "EuclideanLaplace",
     "EuclideanLaplace (projected)",
     "LandmarkLaplace",
+    "LandmarkLaplace (unaligned)",
 ]
 COLORS = {name: f"C{j}" for j, name in enumerate(NAMES)}
 # Dashed: values off the manifold.
-STYLES = {name: "o--" if name in ("EuclideanLaplace", "LandmarkLaplace") else "o-" for name in NAMES}
+OFF = ("EuclideanLaplace", "LandmarkLaplace", "LandmarkLaplace (unaligned)")
+STYLES = {name: "o--" if name in OFF else "o-" for name in NAMES}
 TICKS = [factor * 10.0**power for power in range(4) for factor in (1, 1.5, 2, 3, 5, 7)]
 
 

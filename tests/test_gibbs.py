@@ -445,6 +445,59 @@ def test_a_loss_of_ones_own_is_drawn_with_constants_that_are_supposed():
         GibbsMechanism(ball, 1.0, peeking)
 
 
+def test_records_without_a_loss_are_as_convex_as_others():
+    """All but one: if they counted nothing, that one would decide alone."""
+    ball, n = GeodesicBall(Euclidean(1), [0.0], 1.0), 40
+
+    def pull(x, y):
+        return 0.5 * (x[0] - jnp.clip(y[0], -1.0, 1.0)) ** 2
+
+    law = GibbsMechanism(ball, 1.0, ConvexRisk(pull, lipschitz=2.0, convexity_bound=1.0, shape=(1,))).law(n)
+    points = jnp.linspace(-0.999, 0.999, 2001)[:, None]
+    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    first, second = (
+        np.asarray(density(points, np.append(np.full(n - 1, np.nan), end)[:, None])) for end in (1.0, -1.0)
+    )
+    found = least_mu(first, second, np.ones(len(points)))
+    assert 0.3 < found < 1.0
+    planted = ConvexRisk(lambda x, y: jnp.where(jnp.isnan(y[0]), 0.0, pull(x, jnp.nan_to_num(y))), 2.0, 1.0, (1,))
+    wrong = GibbsMechanism(ball, 1.0, planted).law(n)
+    density = jax.jit(jax.vmap(wrong.log_density, (0, None)))
+    first, second = (
+        np.asarray(density(points, np.append(np.full(n - 1, np.nan), end)[:, None])) for end in (1.0, -1.0)
+    )
+    assert least_mu(first, second, np.ones(len(points))) > 1.5
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "record"),
+    [
+        (
+            GibbsMechanism(
+                GeodesicBall(Euclidean(1), [0.0], 1.0),
+                1.0,
+                ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -y[0] * x[0]) + 0.05 * x[0] ** 2, 1.1, 0.1),
+            ),
+            [1.0],
+        ),
+        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0), [math.sin(0.7), 0.0, math.cos(0.7)]),
+        *exhaustive(
+            (
+                GibbsMechanism(GeodesicBall(Sphere(5), Sphere(5).origin, 0.7), 1.0),
+                [math.sin(0.7), *4 * [0.0], 0.764842],
+            ),
+        ),
+    ],
+    ids=lambda value: type(value.ball.manifold).__name__ if isinstance(value, GibbsMechanism) else "rim",
+)
+def test_a_minimum_at_the_rim_is_drawn_from_as_fast(mechanism, record):
+    """There the gradient is not 0, and points out of the support."""
+    for n in (100, 10**5):
+        law = mechanism.law(n)
+        draws = law.simulated(jax.random.key(0), jnp.asarray([record] * 4), 50, 256)
+        assert bool(draws.complete) and float(draws.acceptance) > 0.01
+
+
 def test_calls_are_refused_in_words():
     sphere = GeodesicBall(Sphere(2), Sphere(2).origin, 0.5)
     matrices = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
@@ -456,8 +509,11 @@ def test_calls_are_refused_in_words():
         (lambda: GibbsMechanism(sphere, 1.0, FrechetMedian()), "SmoothedMedian"),
         (lambda: GibbsMechanism(sphere, 1.0, PowerMean(3.0)), "SmoothedMedian"),
         (lambda: GibbsMechanism(sphere, 1.0, PowerMean(1.2)), "SmoothedMedian"),
-        (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.1)), "a quarter of the ball's radius"),
+        (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.1)), "a width of at least 0.125"),
+        (lambda: GibbsMechanism(ball_on(PlanarShapes(10)), 1.0, SmoothedMedian(0.1)), "a width of at least"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius=0.3, barrier_radius=0.3), "must be below the support's"),
         (lambda: GibbsMechanism(matrices, 0.01).law(3), "raise mu or n"),
+        (lambda: GibbsMechanism(ball_on(PlanarShapes(50), 0.9), 1.0).law(100), "in 96 dimensions: raise mu or n"),
         (
             lambda: GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 14.5), 1.0).release(np.ones((2000, 2, 2))),
             "double",

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import GradientGrowth, RadialGrowth
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -21,6 +22,8 @@ from jaxgeodp.manifolds.manifold import Manifold
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 # A rate is this much below the one that was calculated.
 _ROUNDING = 1e-12
+# In units of the support's radius.
+_NEAR_RIM = 1e-6
 
 
 def gibbs_rate(mu: float, gradient: float, convexity: float, ricci: float) -> float:
@@ -64,18 +67,28 @@ class Barrier:
         start: r0.
         curvature: k, the largest curvature.
         bound: m, a lower bound of the Hessian of F that falls with the distance from the centre.
+        wall: what w' rises by beside that, for each unit of length beyond ``start``; at least 0.
     """
 
     start: Any
     curvature: float
     bound: Callable[[Any], Any]
+    wall: float
 
     def slope(self, t: jax.Array) -> jax.Array:
         """w'(t)."""
         root = math.sqrt(max(self.curvature, 0.0))
         tangent = jnp.tan(root * t) / root if root > 0.0 else t
         beyond = jnp.maximum(t, self.start)
-        return jnp.maximum(self.bound(jnp.asarray(self.start)) - self.bound(beyond), 0.0) * tangent
+        lost = jnp.maximum(self.bound(jnp.asarray(self.start)) - self.bound(beyond), 0.0)
+        return lost * tangent + self.wall * (beyond - self.start)
+
+    def bend(self, t: jax.Array, reach) -> jax.Array:
+        """A lower bound of the Hessian of W at distance t, and beyond it up to ``reach``; it grows with t."""
+        beyond = jnp.maximum(t, self.start)
+        lost = jnp.maximum(self.bound(jnp.asarray(self.start)) - self.bound(beyond), 0.0)
+        share = 1.0 - self.start / jnp.where(beyond > 0.0, beyond, 1.0)
+        return lost + self.wall * share * h_max(reach, self.curvature)
 
     def value(self, t: jax.Array) -> jax.Array:
         """w(t), by quadrature."""
@@ -97,19 +110,24 @@ class PotentialGrowth:
     """A lower bound of psi(x) - psi(c) by the distance t from a centre c, as lines on intervals.
 
     Along a geodesic from c the second derivative of psi is at least the larger of ``least`` and the slope of
-    ``hessian``; its first derivative is at least -``pull`` at c, which need not be the minimiser.
+    ``hessian`` with what the barrier adds; its first derivative is at least -``pull`` at c, which need not be the
+    minimiser, but for a fall of at most ``offset`` altogether (`pull_within`).
 
     Args:
         hessian: None where only ``least`` is known.
+        added: what the barrier adds at least at distances from c up to t, as a function of t; it falls.
         least: above 0.
-        pull: length of the gradient of psi at c.
+        pull: length of the gradient of psi at c, or of what of it does not point out of the support.
+        offset: what the rest of the gradient may take.
         scale: what psi is divided by.
         manifold: of the points.
     """
 
     hessian: GradientGrowth | RadialGrowth | None
+    added: Callable[[jax.Array], jax.Array]
     least: jax.Array
     pull: jax.Array
+    offset: jax.Array
     scale: jax.Array
     manifold: Manifold
 
@@ -125,7 +143,7 @@ class PotentialGrowth:
         width = upper - lower
         bend = jnp.broadcast_to(jnp.asarray(self.least, width.dtype), width.shape)
         if self.hessian is not None:
-            bend = jnp.maximum(bend, self.hessian.slope(upper))
+            bend = jnp.maximum(bend, self.hessian.slope(upper) + self.added(upper))
         steps = jnp.cumsum(bend * width)
         first = jnp.concatenate([jnp.zeros_like(steps[:1]), steps[:-1]]) - self.pull
         rises = jnp.cumsum(first * width + 0.5 * bend * width**2)
@@ -133,4 +151,23 @@ class PotentialGrowth:
         # psi lies above the parabola, which lies above its tangents: of narrow intervals that in the middle, of wide
         # ones that near their start, where the mass is.
         touch = jnp.minimum(0.5 * width, self.bulk / 48.0)
-        return values - 0.5 * bend * touch**2, first + bend * touch
+        return values - 0.5 * bend * touch**2 - self.offset, first + bend * touch
+
+
+def pull_within(manifold: Manifold, origin, reach, x, gradient) -> tuple[jax.Array, jax.Array]:
+    """How steeply psi may fall from x into the ball of radius ``reach`` about ``origin``: a slope, and an offset.
+
+    With u the direction away from the origin, <u, log_x y> is at most what is left to the rim, for all y of the ball,
+    as distances from its centre are convex there. So near the rim the part of -gradient along u costs that at most, and
+    only the rest of the gradient counts as a slope (docs/mathematics.md, section 17).
+    """
+    length = manifold.norm(x, gradient)
+    back = -manifold.log(x, origin)
+    away = manifold.norm(x, back)
+    apart = (away > 0.0) & jnp.isfinite(reach)
+    unit = back / jnp.where(apart, away, 1.0).astype(back.dtype)
+    outward = jnp.where(apart, jnp.maximum(-manifold.inner(x, gradient, unit), 0.0), 0.0)
+    rest = manifold.norm(x, gradient + outward.astype(back.dtype) * unit)
+    left = jnp.where(apart, jnp.maximum(reach - away, 0.0), 0.0)
+    near = apart & (left < _NEAR_RIM * reach)
+    return jnp.where(near, rest, length), jnp.where(near, outward * left, 0.0)

@@ -58,8 +58,10 @@ def simulate(
         if values.size > 1:
             error = values.std(ddof=1) / math.sqrt(values.size)
             say(f"mean {name} distance of a release from the mean: {values.mean():.5g} +- {2 * error:.1g}")
-    scale = f"scale {chosen.scale(n):.4g}, " if isinstance(chosen, BallMechanism) else ""
+    told = isinstance(chosen, BallMechanism)
+    scale = f"scale {chosen.scale(n):.4g}, " if told else ""
+    proposals = f", {errors.proposals.mean():.3g} proposals per draw" if told else ""
     say(
         f"{cell.label}: {scale}{errors.on_manifold.mean():.1%} of values on "
-        f"{generator.ball.manifold}, {errors.proposals.mean():.3g} proposals per draw; {peak_memory()}"
+        f"{generator.ball.manifold}{proposals}; {peak_memory()}"
     )

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.bounds import largest_support
-from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, gibbs_rate
+from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, gibbs_rate, pull_within
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import refused_in_words
@@ -27,12 +27,16 @@ _WITH_BARRIER = "docs/mathematics.md, Theorems P and P2: mu = k Delta/sqrt(k m +
 # compiled for them.
 _STARTS = tuple(j / 8.0 for j in range(9))
 _ENDS = (1.0, 0.75, 0.625)
+# How much more a barrier pulls at the rim than F may.
+_MARGIN = 1.05
 # Standard deviations for which there is room between the supposed mean and the rim of the support.
 _ROOM = 3.0
 # A mean is supposed to be this share of the radius away from the centre, where a barrier is chosen.
 _SUPPOSED = 0.5
 # Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
 _LARGEST_REACH = 10.0
+# In more, draws about records at the rim need noise that is short against the room beyond the barrier.
+_FEW_DIMENSIONS = 20
 # Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
 _STEPS, _PRECISION = 1000, 1e-9
 _SHORTEST = 1e-3
@@ -83,11 +87,21 @@ class GibbsMechanism(BallMechanism):
             raise InputError(
                 f"GibbsMechanism: support_radius must be above 0 and below {limit:.6g}, got {self.support_radius!r}."
             )
+        if self.barrier_radius is not None:
+            self._check_barrier(self.barrier_radius)
+
+    def _check_barrier(self, barrier_radius):
         ends = [end * self.ball.radius for end in self._ends]
-        if self.barrier_radius is not None and not 0.0 <= self.barrier_radius <= max(ends):
+        if not 0.0 <= barrier_radius <= max(ends):
             raise InputError(
                 f"GibbsMechanism: barrier_radius must be between 0 and the support's radius {max(ends):g}, got "
-                f"{self.barrier_radius!r}."
+                f"{barrier_radius!r}."
+            )
+        outward = math.isfinite(max(ends)) and self.statistic.outward_pull(self.ball, max(ends)) > 0.0
+        if outward and not barrier_radius < max(ends):
+            raise InputError(
+                f"GibbsMechanism: barrier_radius must be below the support's radius {max(ends):g} for "
+                f"{self.statistic.description} in this support, got {barrier_radius!r}."
             )
 
     @property
@@ -105,6 +119,12 @@ class GibbsMechanism(BallMechanism):
                 f"proven on {ball.manifold}: raise mu or n, or lower radius."
             )
         barrier = start < end
+        many, wide = ball.manifold.dim > _FEW_DIMENSIONS, math.sqrt(ball.manifold.dim / rate)
+        if barrier and many and wide > 0.5 * (end - start) * ball.radius:
+            raise InputError(
+                f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is so wide that a draw "
+                f"might never be found in {ball.manifold.dim} dimensions: raise mu or n, or use WrappedGaussian."
+            )
         terms = Terms(
             mechanism="GibbsMechanism",
             statistic=self.statistic.description,
@@ -119,7 +139,7 @@ class GibbsMechanism(BallMechanism):
             more={"barrier": {"center": "as ball", "radius": start * ball.radius}} if barrier else None,
         )
         support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
-        target = Potential(self.statistic, start if barrier else None, end)
+        target = Potential(self.statistic, start if barrier else None, end, self._wall(end, start) if barrier else 0.0)
         return DensityLaw(target, ball, 1.0 / rate, support, terms)
 
     @property
@@ -134,14 +154,16 @@ class GibbsMechanism(BallMechanism):
         radius, found = self.ball.radius, []
         for end in self._ends:
             sensitivity = self.statistic.gradient_sensitivity(self.ball, n, end * radius, "tight")
+            starts = [end, *(_STARTS if math.isfinite(end) else ())]
             if self.barrier_radius is not None:
                 starts = [min(self.barrier_radius / radius, end)]
-            else:
-                starts = [end, *(start for start in _STARTS if start < end and math.isfinite(end))]
+            # Without a barrier the minimum may lie at the rim, where draws are rare.
+            outward = math.isfinite(end) and self.statistic.outward_pull(self.ball, end * radius) > 0.0
+            starts = [start for start in dict.fromkeys(starts) if start < end or (start == end and not outward)]
             for start in starts:
                 rate = self._rate(sensitivity.value, start * radius)
                 roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, radius)
-                error = self._expected(start * radius, rate) if roomy else math.inf
+                error = self._expected(start, end, rate) if roomy else math.inf
                 found.append((error, (end, start, rate, sensitivity)))
         return min(found, key=lambda pair: pair[0])[1]
 
@@ -149,15 +171,21 @@ class GibbsMechanism(BallMechanism):
         convexity = self.statistic.convexity(self.ball, start)
         return gibbs_rate(self.mu, gradient, convexity, self.ball.manifold.ricci_bound) if convexity > 0.0 else math.nan
 
-    def _expected(self, start, rate):
+    def _expected(self, start, end, rate):
         """The squared error for a mean at the supposed distance, where space is flat; infinite without a rate."""
         if not math.isfinite(rate):
             return math.inf
-        least, there = (float(self.statistic.convexity(self.ball, t)) for t in (start, _SUPPOSED * self.ball.radius))
+        away, radius = _SUPPOSED * self.ball.radius, self.ball.radius
+        least, there = (float(self.statistic.convexity(self.ball, t)) for t in (start * radius, away))
         root = math.sqrt(max(self.ball.manifold.curvature_bounds[1], 0.0))
-        away = _SUPPOSED * self.ball.radius
         pull = max(least - there, 0.0) * (math.tan(root * away) / root if root > 0.0 else away)
+        pull += self._wall(end, start) * max(away - start * radius, 0.0)
         return self.ball.manifold.dim / rate + (pull / least) ** 2
+
+    def _wall(self, end, start):
+        """What keeps the minimum within the support."""
+        outward = self.statistic.outward_pull(self.ball, end * self.ball.radius) if math.isfinite(end) else 0.0
+        return _MARGIN * outward / ((end - start) * self.ball.radius) if outward > 0.0 else 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,25 +195,26 @@ class Potential(Target):
     Args:
         start: where the barrier begins, in units of the ball's radius; None for no barrier.
         end: where the support does, in the same units; infinite if there is none.
+        wall: see `Barrier`.
     """
 
     statistic: Statistic
     start: float | None
     end: float
+    wall: float
     radial = False
     proposals = 16
 
     def at_home(self, ball):
         """See `Target.at_home`."""
-        return Potential(self.statistic.at_home(ball), self.start, self.end)
+        return dataclasses.replace(self, statistic=self.statistic.at_home(ball))
 
     def center(self, ball, points):
         """Near the minimiser; any point will do."""
         manifold, statistic = ball.manifold, self.statistic
-        if math.isfinite(self.end):  # the centre of an envelope lies inside the support
-            inner = GeodesicBall.tree_unflatten(manifold, (ball.center, self.end * ball.radius))
-        else:
-            inner = ball
+        reach = self.end * ball.radius
+        # The centre of an envelope lies inside the support.
+        inner = ball if math.isinf(self.end) else GeodesicBall.tree_unflatten(manifold, (ball.center, reach))
         center = inner.pull_inside(statistic.center(ball, points))
         least = jnp.asarray(statistic.convexity(ball, self._start(ball, inner.radius)), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
@@ -193,6 +222,9 @@ class Potential(Target):
         def gradient(x):
             slope = statistic.gradient(manifold, x, points)
             return slope if self.start is None else slope + self.barrier(ball).gradient(manifold, _center(ball, x), x)
+
+        def pull_of(x, slope):
+            return pull_within(manifold, _center(ball, x), reach, x, slope)[0]
 
         def unfinished(state):
             *_, least_pull, count = state
@@ -206,14 +238,14 @@ class Potential(Target):
             change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
             seen = manifold.inner(x, gone, gone) / jnp.where(change > 0, change, 1.0)
             size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
-            pull = manifold.norm(x, own)
+            pull = pull_of(x, own)
             best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
             following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
             return following, x, own, size, best, least_pull, count + 1
 
         first = gradient(center)
         start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
-        state = (start, center, first, shortest, center, manifold.norm(center, first), 0)
+        state = (start, center, first, shortest, center, pull_of(center, first), 0)
         return jax.lax.while_loop(unfinished, step, state)[4]
 
     def potential(self, ball, x, center, points):
@@ -234,11 +266,17 @@ class Potential(Target):
         slope = statistic.gradient(manifold, center, points)
         pull = manifold.norm(center, slope)
         growth = statistic.hessian_growth(manifold, center, points, reach + ball.radius, pull)
+        away, barrier = manifold.dist(_center(ball, center), center), self.barrier(ball)
         if self.start is not None:
-            slope = slope + self.barrier(ball).gradient(manifold, _center(ball, center), center)
+            slope = slope + barrier.gradient(manifold, _center(ball, center), center)
         least = jnp.asarray(statistic.convexity(ball, self._start(ball, reach)), pull.dtype)
         temperature = jnp.asarray(self.temperature(scale), pull.dtype)
-        return PotentialGrowth(growth, least, manifold.norm(center, slope), temperature, manifold)
+        steepest, offset = pull_within(manifold, _center(ball, center), reach, center, slope)
+
+        def added(t):
+            return jnp.zeros_like(t) if self.start is None else barrier.bend(jnp.maximum(away - t, 0.0), reach)
+
+        return PotentialGrowth(growth, added, least, steepest, offset, temperature, manifold)
 
     def public_bounds(self, ball, support):
         """None are known."""
@@ -267,7 +305,7 @@ class Potential(Target):
     def barrier(self, ball) -> Barrier:
         """W, for a ball at home."""
         statistic, highest = self.statistic, ball.manifold.curvature_bounds[1]
-        return Barrier(self._start(ball, math.inf), highest, lambda t: statistic.convexity(ball, t))
+        return Barrier(self._start(ball, math.inf), highest, lambda t: statistic.convexity(ball, t), self.wall)
 
 
 def _leaves_room(end, rate, radius):

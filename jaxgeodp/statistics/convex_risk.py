@@ -7,8 +7,10 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 from jaxgeodp.statistics.statistic import Statistic
@@ -22,7 +24,8 @@ class ConvexRisk(Statistic):
     Where a mechanism clips gradients there is no loss that they are gradients of, so that here both constants are
     *supposed*, and the record says so: nothing checks them, and the guarantee hangs on them. A loss that is not convex
     enough becomes so by adding (m/2) dist(x, p0)^2 for a public point p0, which adds m h_max(R) to the constant.
-    A record whose loss or gradient is not finite counts as one without loss.
+    A record whose loss or gradient is not finite at the centre of the ball, or somewhere, counts there with a multiple
+    of dist^2 from the centre, which is as convex.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
@@ -77,38 +80,75 @@ class ConvexRisk(Statistic):
         return ball.clip(data) if self.shape is None else data
 
     def loss(self, manifold, x, datum):
-        """The user's function, where it and its gradient are finite; else 0."""
+        """The user's function."""
+        return self.function(x, datum)
+
+    def at_home(self, ball):
+        """See `_AtHome`."""
+        return _AtHome(self, ball)
+
+    def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
+        """2 L/n; L is not below the longest gradient of what stands for a record that has no loss."""
+        if support_radius > 2.0 * ball.radius:
+            raise InputError(
+                f"{self.description}: the support's radius must be at most twice the ball's, {2.0 * ball.radius:g}, "
+                f"got {support_radius:g}."
+            )
+        longest = max(self.lipschitz, self.steepness(ball) * support_radius)
+        return Sensitivity(2.0 * longest / n, "2L/n, supposed: no gradient of one record is longer than L")
+
+    def convexity(self, ball, distance):
+        """As supposed, whatever the distance is."""
+        return self.convexity_bound
+
+    def steepness(self, ball) -> Any:
+        """The factor of dist^2/2 from the centre with which that is as convex as the others, in twice the ball."""
+        return self.convexity_bound / h_max(2.0 * ball.radius, ball.manifold.curvature_bounds[1])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _AtHome(Statistic):
+    """A risk of points that lie at home, where a record without a loss has one: a multiple of dist^2 from the centre.
+
+    It is as convex as the others must be, so that a record that is not finite changes no constant.
+    """
+
+    risk: ConvexRisk
+    ball: GeodesicBall  # where the points come from
+
+    def loss(self, manifold, x, datum) -> jax.Array:
         return self._of_one(manifold, x, datum)[0]
 
     def value(self, manifold, x, data):
-        """The mean loss."""
         return jnp.mean(self._of_each(manifold, 0, x, data))
 
     def gradient(self, manifold, x, data):
-        """Of the mean loss."""
         return jnp.mean(self._of_each(manifold, 1, x, data), axis=0)
 
-    def _of_one(self, manifold, x, datum):
-        """Loss and gradient."""
-        value = jnp.asarray(self.function(x, datum))
-        gradient = riemannian_gradient(manifold, lambda y: self.function(y, datum))(x)
-        known = jnp.isfinite(value) & jnp.isfinite(manifold.norm(x, gradient))
-        return jnp.where(known, value, 0.0), jnp.where(known, gradient, 0.0)
+    def gradient_sensitivity(self, ball, n, support_radius, calibration):
+        return self.risk.gradient_sensitivity(self.ball, n, support_radius, calibration)
+
+    def convexity(self, ball, distance):
+        return self.risk.convexity(self.ball, distance)
+
+    def _of_one(self, manifold, x, datum) -> Any:
+        """Loss and gradient; those of no record where they are not finite at the centre or here."""
+
+        def function(y):
+            return self.risk.function(self.ball.from_home(y), datum)
+
+        home = manifold.home(jnp.asarray(self.ball.center, x.dtype))
+        value: jax.Array = jnp.asarray(function(x))
+        gradient = riemannian_gradient(manifold, function)(x)
+        at_home = riemannian_gradient(manifold, function)(home)
+        known = jnp.isfinite(value) & jnp.isfinite(function(home))
+        known &= jnp.isfinite(manifold.norm(x, gradient)) & jnp.isfinite(manifold.norm(home, at_home))
+        factor = self.risk.steepness(self.ball)
+        none = 0.5 * factor * manifold.squared_dist(home, x)
+        return jnp.where(known, value, none), jnp.where(known, gradient, -factor * manifold.log(x, home))
 
     def _of_each(self, manifold, which, x, data):
         x, data = jnp.asarray(x), jnp.asarray(data)
         datum = jax.ShapeDtypeStruct(data.shape[1:], data.dtype)
         one = of_one_record("ConvexRisk: the loss", lambda *of: self._of_one(manifold, *of)[which], x, datum)
         return jax.vmap(lambda datum: one(x, datum))(data)
-
-    def at_home(self, ball):
-        """With the function of points carried back."""
-        return dataclasses.replace(self, function=lambda y, datum: self.function(ball.from_home(y), datum))
-
-    def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
-        """2 L/n."""
-        return Sensitivity(2.0 * self.lipschitz / n, "2L/n, supposed: no gradient of one record is longer than L")
-
-    def convexity(self, ball, distance):
-        """As supposed, whatever the distance is."""
-        return self.convexity_bound

@@ -19,6 +19,8 @@ from jaxgeodp.statistics.statistic import Equivariant
 _LARGEST_POWER = 16.0
 # For Gibbs mechanisms: of smaller powers the minimum takes too long to find.
 _LEAST_CONVEX = 1.5
+# Of proposals that are accepted.
+_LEAST_SHARE = 1e-4
 
 
 class _PowerStatistic(Equivariant):
@@ -45,8 +47,12 @@ class _PowerStatistic(Equivariant):
 
     def convexity(self, ball, distance):
         """For 1.5 <= p <= 2: (p - 1) h_max s^{p-2} at the farthest that a record can be."""
-        self._check_convex()
+        self._check_convex(ball.manifold.dim)
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def outward_pull(self, ball, reach):
+        """None from the ball of the records on: all pull inwards."""
+        return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
         """Of each record, by its distance from the centre."""
@@ -54,11 +60,13 @@ class _PowerStatistic(Equivariant):
         distances = jax.vmap(lambda y: manifold.dist(center, y))(data)
         return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)
 
-    def _check_convex(self):
-        if not _LEAST_CONVEX <= self.power <= 2.0:
+    def _check_convex(self, dim):
+        # Across the geodesic between two clusters the loss is as much steeper as this is below 1, in all directions.
+        share = (self.power - 1.0) ** (0.5 * (dim - 1))
+        if not _LEAST_CONVEX <= self.power <= 2.0 or share < _LEAST_SHARE:
             raise InputError(
-                f"{self.description}: GibbsMechanism needs a loss that is convex enough, as for powers from 1.5 to 2, "
-                "or SmoothedMedian."
+                f"{self.description}: GibbsMechanism needs a loss that is convex enough, as for powers from 1.5 to 2 "
+                "(nearer to 2 in many dimensions), or SmoothedMedian."
             )
 
     def _bend(self, s, curvature):

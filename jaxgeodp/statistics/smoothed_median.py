@@ -19,8 +19,9 @@ from jaxgeodp.statistics.statistic import Equivariant
 
 # Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
 _STEPS = 60
-# In units of the ball's radius: of smaller ones the minimum takes too long to find.
-_LEAST_WIDTH = 0.25
+# In units of the ball's radius: of smaller ones the minimum takes too long to find; and where records lie at two ends
+# of the ball about (width^2/(s^2 + width^2))^((d-1)/2) of the proposals are accepted, s being 2 radii at most.
+_LEAST_WIDTH, _LEAST_SHARE = 0.25, 1e-4
 
 
 @final
@@ -87,13 +88,19 @@ class SmoothedMedian(Equivariant):
         return Sensitivity(value, "2 s/(n sqrt(s^2 + eta^2)) (docs/mathematics.md, section 17)")
 
     def convexity(self, ball: GeodesicBall, distance):
-        """At the farthest that a record can be; for widths of at least a quarter of the radius."""
-        if not isinstance(ball.radius, Tracer) and self.width < _LEAST_WIDTH * ball.radius:
-            raise InputError(
-                f"{self.description}: GibbsMechanism needs a width of at least {_LEAST_WIDTH * ball.radius:g}, a "
-                "quarter of the ball's radius."
-            )
+        """At the farthest that a record can be; for widths that are not too small for draws to be found."""
+        if not isinstance(ball.radius, Tracer):
+            least = _least_width(ball.manifold.dim) * ball.radius
+            if self.width < least:
+                raise InputError(
+                    f"{self.description}: GibbsMechanism needs a width of at least {least:.3g} in this ball of "
+                    f"{ball.manifold}."
+                )
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def outward_pull(self, ball, reach):
+        """None from the ball of the records on: all pull inwards."""
+        return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
         """Of each record, by its distance from the centre."""
@@ -110,3 +117,10 @@ class SmoothedMedian(Equivariant):
         """Along the geodesic to a record it is 1/sqrt times the first factor, across times the second; both below 1."""
         square = s**2 + self.width**2
         return self.width**2 / square * h_max(s, curvature) / square**0.5
+
+
+def _least_width(dim):
+    if dim == 1:
+        return _LEAST_WIDTH
+    ratio = _LEAST_SHARE ** (2.0 / (dim - 1))
+    return max(_LEAST_WIDTH, 2.0 * math.sqrt(ratio / (1.0 - ratio)))

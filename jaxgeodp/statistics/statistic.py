@@ -106,6 +106,10 @@ class Statistic(abc.ABC):
         """
         raise InputError(f"{self.description}: no bound of its Hessian is known, which GibbsMechanism needs.")
 
+    def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
+        """A bound of how strongly F may fall away from the centre of the ball, at this distance of it."""
+        return self.gradient_sensitivity(ball, 2, reach, "tight").value  # two records at most as long as each other
+
     def hessian_growth(self, manifold: Manifold, center, data, farthest, pull) -> GradientGrowth | RadialGrowth | None:
         """What is known of the Hessian of F along geodesics from ``center``, where its gradient has length ``pull``.
 
@@ -159,6 +163,9 @@ class _Carried(Statistic):
 
     def convexity(self, ball, distance):
         return self.inner.convexity(self.ball, distance)
+
+    def outward_pull(self, ball, reach):
+        return self.inner.outward_pull(self.ball, reach)
 
     def gradient_growth(self, manifold, center, data, farthest):
         return self.inner.gradient_growth(manifold, self.ball.from_home(center), data, farthest)
@@ -216,6 +223,10 @@ class FrechetMean(Equivariant):
     def convexity(self, ball: GeodesicBall, distance):
         """h_max at the farthest that a record can be."""
         return h_max(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
+        """Of records at the rim of the ball."""
+        return max(ball.radius - reach, 0.0)
 
     def hessian_growth(self, manifold: Manifold, center, data, farthest, pull):
         """See `jaxgeodp.bounds.growth`."""
