@@ -62,7 +62,8 @@ def main():
             for plan in plan_mechanisms(ball, n, 1.0, mu=1.0, draws=20 if arguments.quick else 500):
                 unit = 2.0 * radius / n
                 errors.setdefault(plan.mechanism, [None] * len(cells))[column] = plan.error / unit
-                notes.setdefault(plan.mechanism, [None] * len(cells))[column] = plan.scale / unit
+                scale = plan.scale**0.5 if plan.mechanism == "GibbsMechanism" else plan.scale  # 1/k is a variance
+                notes.setdefault(plan.mechanism, [None] * len(cells))[column] = scale / unit
         heads = [f"{label} {value:g}" for value, *_ in cells]
         rows = [
             [name, *(f"{e:.3g} ({s:.3g})" for e, s in zip(values, notes[name], strict=True))]
