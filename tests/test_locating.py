@@ -60,7 +60,7 @@ SPACES = [
     Product(Sphere(1), Rotations()),
 ]
 # One without end, a compact one, and a product of both.
-ONE_OF_EACH_WAY = [SPD(2), Sphere(2), Product(Sphere(2), Euclidean(2))]
+ONE_OF_EACH_WAY = [Hyperbolic(2), Sphere(2), Product(Sphere(2), Euclidean(2))]
 FURTHER = exhaustive(*(space for space in SPACES if space not in ONE_OF_EACH_WAY))
 COMPACT = [space for space in SPACES if all(not part.open for part in parts_of(space))]
 DOMAIN = {Euclidean(2): 30.0, Product(Sphere(2), Euclidean(2)): 30.0}

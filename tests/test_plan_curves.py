@@ -60,7 +60,7 @@ def test_curves_go_through_the_plan_and_need_its_programs_only():
     assert np.all(np.diff(curves.radius.errors) > 0)
     assert np.all(np.diff(curves.n.errors) < 0) and np.all(np.diff(curves.strength.errors) < 0)
     gaussian = curves.parameters.index("mu")
-    alone = plan_mechanisms(ball, n=100, mu=4.0, draws=40, names=["gaussian", "wrapped-gaussian"])
+    alone = plan_mechanisms(ball, n=100, mu=4.0, draws=40, names=["gaussian", "wrapped-gaussian", "gibbs"])
     assert curves.strength.errors[gaussian, -1] in [plan.error for plan in alone]
     compiled.clear()
     plan_curves(ball, n=900, epsilon=0.7, mu=0.2, draws=40)
