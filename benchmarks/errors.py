@@ -39,7 +39,7 @@ NAMES = [
     "LandmarkLaplace",
     "LandmarkLaplace (unaligned)",
 ]
-COLORS = {name: f"C{j}" for j, name in enumerate(NAMES)}
+COLORS = {name: f"C{j}" for j, name in enumerate(NAMES)} | {"LandmarkLaplace (unaligned)": "black"}
 # Dashed: values off the manifold.
 OFF = ("EuclideanLaplace", "LandmarkLaplace", "LandmarkLaplace (unaligned)")
 STYLES = {name: "o--" if name in OFF else "o-" for name in NAMES}
