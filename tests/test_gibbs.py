@@ -178,7 +178,7 @@ DISK = GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 0.5)
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 2.0), 20, 0.75),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, support_radius=1.0), 20, 0.8),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0, PowerMean(1.5)), 20, 0.3),
-            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, support_radius=0.3), 60, 0.7),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, support_radius=0.3), 60, 0.55),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0), 30, 0.98),
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 2.0), 1.0, SmoothedMedian(1.5)), 60, 0.3),
         ),
