@@ -553,6 +553,20 @@ def test_the_smoothed_median_resists_what_moves_the_mean():
         assert np.linalg.norm(robust.mean(axis=0)) < 0.25 < 0.5 < np.linalg.norm(mean.mean(axis=0))
 
 
+@pytest.mark.parametrize(("support", "known"), [(0.6, True), (1.0, True), (1.3, False)])
+def test_nothing_is_claimed_of_a_gradient_beyond_a_quarter_of_a_great_circle(support, known):
+    """There the smoothed median is not convex, and a growth would be a wrong law of `KNGMechanism`."""
+    space, statistic = Sphere(2), SmoothedMedian(0.3)
+    ball = GeodesicBall(space, space.origin, 0.5)
+    law = KNGMechanism(ball, 1.0, statistic, support_radius=support).law(20)
+    data = cap(space, jnp.asarray(space.origin), 0.49, 8, 0)
+    values, slopes = law.growth(law.center(data), data).lines(
+        jnp.asarray([0.0, 0.1, 0.2]), jnp.asarray([0.1, 0.2, 0.3])
+    )
+    assert bool(jnp.all(slopes > 0.0)) == known
+    assert known or (not values.any() and not slopes.any())
+
+
 @pytest.mark.parametrize(
     ("statistic", "space"),
     [

@@ -69,10 +69,15 @@ class RadialGrowth:
         return jax.lax.map(lambda own: jnp.mean(self.bound(jnp.minimum(self.distances + own, self.farthest))), t)
 
     def lines(self, lower, upper):
-        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0."""
-        slopes = self.slope(upper)
+        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0.
+
+        All 0 where the bound is not positive at the farthest: it is one only where it is.
+        """
+        known = self.bound(jnp.asarray(self.farthest)) > 0.0
+        slopes = jnp.where(known, self.slope(upper), 0.0)
         rises = jnp.cumsum(slopes * (upper - lower))
-        return jnp.concatenate([jnp.zeros_like(rises[:1]), rises[:-1]]) - self.pull, slopes
+        values = jnp.concatenate([jnp.zeros_like(rises[:1]), rises[:-1]]) - self.pull
+        return jnp.where(known, values, 0.0), slopes
 
 
 def gradient_growth(manifold: Manifold, mean, points, weights, farthest, pull=0.0) -> GradientGrowth | float:
