@@ -498,6 +498,50 @@ def test_a_minimum_at_the_rim_is_drawn_from_as_fast(mechanism, record):
         assert bool(draws.complete) and float(draws.acceptance) > 0.01
 
 
+def linear(x, y):
+    return jnp.vdot(x, jnp.clip(y, -1.0, 1.0))
+
+
+@pytest.mark.parametrize(("n", "ridge"), [(40, 0.0), (40, 0.3), (4000, 0.0)])
+def test_a_loss_that_is_not_convex_enough_gets_a_public_quadratic(n, ridge):
+    """A linear loss: shifted normal laws, but for the wall at the rim. A convexity of 0.3 that it has not is seen."""
+    ball = GeodesicBall(Euclidean(1), [0.0], 1.0)
+    law = GibbsMechanism(ball, 1.0, ConvexRisk(linear, lipschitz=1.0, convexity_bound=ridge), 1.0).law(n)
+    # The best lambda for d/k + lambda r^2/8, with k = lambda/gradient^2.
+    least = law.terms.more["barrier"].get("regularizer", 0.0)
+    assert least == pytest.approx(0.0 if ridge else 2.0 / n * math.sqrt(2.0) / 0.5, rel=0.1)
+    points = jnp.linspace(-0.9999, 0.9999, 20001)[:, None]
+    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    data = np.resize([1.0, -1.0], n)[:, None]
+    first, second = (np.asarray(density(points, np.append(data[:-1], [[end]], axis=0))) for end in (1.0, -1.0))
+    found = least_mu(first, second, np.ones(len(points)))
+    assert found > 1.5 if ridge else 0.7 < found < 1.0
+
+
+def test_a_ridge_makes_up_for_negative_ricci_curvature():
+    space, n = Hyperbolic(2), 30
+    ball = GeodesicBall(space, space.origin, 0.6)
+
+    def away(x, y):
+        return -0.3 * space.squared_dist(x, jnp.asarray(space.origin)) / 2 + space.squared_dist(x, y) / 2
+
+    statistic = ConvexRisk(away, lipschitz=2.0, convexity_bound=0.0)
+    law = GibbsMechanism(ball, 0.3, statistic, 0.6).law(n)
+    ridge, k = law.terms.more["barrier"]["regularizer"], 1.0 / law.scale
+    assert k * law.terms.sensitivity / math.sqrt(k * ridge - 1.0) <= 0.3 * (1 + 1e-9)
+    draws = law.simulated(jax.random.key(0), jnp.asarray([space.origin] * n), 50, 256)
+    assert bool(draws.complete)
+
+
+def test_a_draw_that_might_never_be_found_is_refused():
+    many = GeodesicBall(Euclidean(12), np.zeros(12), 1.0)
+    statistic = ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -jnp.vdot(x, y)), lipschitz=1.0, convexity_bound=0.0)
+    with pytest.raises(ValueError, match="a draw might need"):
+        GibbsMechanism(many, 1.0, statistic, 1.0).release(np.zeros((5000, 12)))
+    few = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
+    assert GibbsMechanism(few, 1.0, statistic, 1.0).release(np.zeros((5000, 2))).value.shape == (2,)
+
+
 def test_calls_are_refused_in_words():
     sphere = GeodesicBall(Sphere(2), Sphere(2).origin, 0.5)
     matrices = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
@@ -520,8 +564,8 @@ def test_calls_are_refused_in_words():
         ),
         (lambda: GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.8), 1.0), "Assumption 1"),
         (lambda: SmoothedMedian(0.0), "width"),
-        (lambda: ConvexRisk(steep, 1.0, 0.0), "convexity_bound"),
-        (lambda: GibbsMechanism(sphere, 1.0).release(np.eye(3), delta=1e-6), "delta is for"),
+        (lambda: ConvexRisk(steep, 1.0, -0.1), "convexity_bound"),
+        (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.2)).release(np.eye(3), delta=1e-6), "delta is for"),
         (lambda: RiemannianGaussian(matrices, 0.02).law(10), "raise mu or n"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -1,6 +1,7 @@
 """Laws and ways of one's own: what is promised is what is drawn, and the two outcomes hold for them, too."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -58,12 +59,19 @@ class OfLaplace(BallMechanism):
         return dataclasses.replace(law, terms=terms)
 
 
-@pytest.mark.parametrize("guarantee", [GaussianDP(1.0), NotProven("nothing")], ids=["mu", "nothing"])
-def test_a_fixed_number_of_proposals_is_for_pure_privacy(tmp_path, guarantee):
+def test_a_fixed_number_of_proposals_is_for_what_is_proven(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
-    with pytest.raises(ValueError, match="delta is for what is proven to be pure"):
-        OfLaplace(CAP, guarantee).release(DATA, ledger, delta=1e-6)
+    with pytest.raises(ValueError, match="delta is for what is proven"):
+        OfLaplace(CAP, NotProven("nothing")).release(DATA, ledger, delta=1e-6)
     assert ledger.account().releases == 0
+
+
+def test_half_of_delta_is_that_of_the_gaussian_guarantee():
+    record = OfLaplace(CAP, GaussianDP(1.0)).release(DATA, delta=1e-6).record
+    assert record["guarantee"]["epsilon"] == GaussianDP(1.0).to_approximate(5e-7).epsilon
+    eta = float(record["sampler"]["exactness"].rsplit("e^", 1)[1])
+    assert eta <= math.log(5e-7) - record["guarantee"]["epsilon"] + 1e-3
+    assert record["guarantee"]["delta"] == 1e-6
 
 
 def test_a_fixed_number_of_proposals_keeps_the_epsilon_of_the_guarantee():

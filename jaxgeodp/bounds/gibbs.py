@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.bounds.comparison import h_max
+from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.bounds.growth import GradientGrowth, RadialGrowth
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -61,22 +61,28 @@ def hadamard_scale(mu: float, sensitivity: float, ricci: float) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Barrier:
-    """W = w(t) at distance t from the centre: 0 up to ``start``, then w'(t) = (m(start) - m(t)) tan(t sqrt k)/sqrt k.
+    """W at distance t from the centre: 0 up to ``start``, then w'(t) = (m(start) - m(t)) tan(t sqrt k)/sqrt k.
 
     Args:
         start: r0.
         curvature: k, the largest curvature.
         bound: m, a lower bound of the Hessian of F that falls with the distance from the centre.
         wall: what w' rises by beside that, for each unit of length beyond ``start``; at least 0.
+        ridge: W has ridge t^2/2 beside all that, from the centre on; at least 0.
     """
 
     start: Any
     curvature: float
     bound: Callable[[Any], Any]
     wall: float
+    ridge: float
 
     def slope(self, t: jax.Array) -> jax.Array:
         """w'(t)."""
+        return self._beyond(t) + self.ridge * t
+
+    def _beyond(self, t):
+        """What is 0 up to ``start``."""
         root = math.sqrt(max(self.curvature, 0.0))
         tangent = jnp.tan(root * t) / root if root > 0.0 else t
         beyond = jnp.maximum(t, self.start)
@@ -88,13 +94,22 @@ class Barrier:
         beyond = jnp.maximum(t, self.start)
         lost = jnp.maximum(self.bound(jnp.asarray(self.start)) - self.bound(beyond), 0.0)
         share = 1.0 - self.start / jnp.where(beyond > 0.0, beyond, 1.0)
-        return lost + self.wall * share * h_max(reach, self.curvature)
+        return lost + (self.wall * share + self.ridge) * h_max(reach, self.curvature)
+
+    def largest_bend(self, reach: float, lowest: float) -> float:
+        """An upper bound of the Hessian of W within ``reach``, where no curvature is below ``lowest``.
+
+        w'' grows, as the slopes of h_max fall; w' is at most t w'', and h_min(t)/t times w' bends across.
+        """
+        along = float(jax.grad(self.slope)(jnp.asarray(reach)))
+        return along * max(1.0, h_min(reach, lowest))
 
     def value(self, t: jax.Array) -> jax.Array:
         """w(t), by quadrature."""
         half = 0.5 * jnp.maximum(t - self.start, 0.0)
         nodes, weights = (jnp.asarray(own, half.dtype) for own in (_NODES, _WEIGHTS))
-        return half * jnp.sum(weights * self.slope(self.start + half * (1.0 + nodes)))
+        beyond = half * jnp.sum(weights * self._beyond(self.start + half * (1.0 + nodes)))
+        return beyond + 0.5 * self.ridge * t**2
 
     def gradient(self, manifold: Manifold, origin: jax.Array, x: jax.Array) -> jax.Array:
         """Of W at x, a tangent vector; ``origin`` is the centre of the ball."""

@@ -9,6 +9,7 @@ from jaxgeodp.mechanisms.gibbs import GibbsMechanism
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
+from jaxgeodp.mechanisms.metric import MetricLaplace
 from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
 from jaxgeodp.mechanisms.suggestion import Suggestion, suggest_ball
 from jaxgeodp.mechanisms.tangent import TangentLaplace
@@ -24,6 +25,7 @@ __all__ = [
     "LandmarkLaplace",
     "LaplaceMechanism",
     "Mechanism",
+    "MetricLaplace",
     "Plan",
     "PlanCurves",
     "RiemannianGaussian",

@@ -64,7 +64,7 @@ MECHANISMS: dict[str, NamedMechanism] = {
     "tangent": NamedMechanism(TangentLaplace, ways=("grid",), unbiased=_is_flat),
     "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu", ways=("grid",)),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
-    "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_has_no_positive_curvature),
+    "gibbs": NamedMechanism(GibbsMechanism, "mu", ways=("delta",), unbiased=_has_no_positive_curvature),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
     "landmarks-unaligned": NamedMechanism(
         functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False

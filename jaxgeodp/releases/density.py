@@ -42,7 +42,7 @@ _ROUNDINGS = 100.0
 class PublicBounds(NamedTuple):
     """What is known of psi for all data in a ball, as functions of the distance from the centre."""
 
-    growth: Callable[[jax.Array], jax.Array] | float  #: from below; see `Target.growth`
+    growth: Any  #: from below; see `Target.growth`
     upper: Callable[[ArrayLike], np.ndarray]  #: from above, within the support's room around the ball
 
 

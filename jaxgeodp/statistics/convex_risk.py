@@ -23,14 +23,14 @@ class ConvexRisk(Statistic):
 
     Where a mechanism clips gradients there is no loss that they are gradients of, so that here both constants are
     *supposed*, and the record says so: nothing checks them, and the guarantee hangs on them. A loss that is not convex
-    enough becomes so by adding (m/2) dist(x, p0)^2 for a public point p0, which adds m h_max(R) to the constant.
+    enough gets (lambda/2) dist(x, p0)^2 from `GibbsMechanism`, with a lambda that follows from public numbers.
     A record whose loss or gradient is not finite at the centre of the ball, or somewhere, counts there with a multiple
     of dist^2 from the centre, which is as convex.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         lipschitz: L, the largest length of the gradient of one datum's loss, within the support.
-        convexity_bound: m, above 0: a lower bound of the Hessian of the mean loss of any data, within the support.
+        convexity_bound: m, at least 0: a lower bound of the Hessian of the mean loss of any data, within the support.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are.
 
@@ -54,9 +54,10 @@ class ConvexRisk(Statistic):
     shape: tuple[int, ...] | None = None
 
     def __post_init__(self):
-        if not (callable(self.function) and 0 < self.lipschitz < math.inf and 0 < self.convexity_bound < math.inf):
+        if not (callable(self.function) and 0 < self.lipschitz < math.inf and 0 <= self.convexity_bound < math.inf):
             raise InputError(
-                "ConvexRisk: needs a function (x, datum) -> loss, and finite lipschitz and convexity_bound above 0."
+                "ConvexRisk: needs a function (x, datum) -> loss, a finite lipschitz above 0, and a finite "
+                "convexity_bound of at least 0."
             )
 
     @property

@@ -1,8 +1,8 @@
 """Releases after a public number of proposals: neither the time nor anything else depends on how many were rejected.
 
 The acceptance probability is bounded from below by public numbers, hence the probability eta that none of N proposals
-is accepted; the public centre is released then. The result is (epsilon, (1 + e^epsilon) eta)-differentially private
-(docs/mathematics.md, section 10).
+is accepted; the public centre is released then. What was (epsilon, delta)-differentially private is then
+(epsilon, delta + (1 + e^epsilon) eta)-differentially private (docs/mathematics.md, section 10).
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.entropy import public_key, system_key
-from jaxgeodp.privacy.guarantee import ApproximateDP, PureDP
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP
 from jaxgeodp.privacy.release import idealized
 from jaxgeodp.releases.density import DensityLaw, PublicBounds
 from jaxgeodp.releases.law import Ready
@@ -44,16 +44,13 @@ class FixedTime(Way):
         terms = law.terms
         if not isinstance(law, DensityLaw) or law.target.public_bounds(law.ball, law.support) is None:
             raise InputError(
-                f"{terms.mechanism}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism), and for "
-                "the Frechet mean only: for others no fixed number of proposals is known to suffice, or none is needed."
+                f"{terms.mechanism}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism, "
+                "GibbsMechanism), and for the Frechet mean only: for others no fixed number of proposals is known to "
+                "suffice, or none is needed."
             )
-        if not isinstance(terms.guarantee, PureDP):
-            raise InputError(
-                f"{terms.mechanism}: delta is for what is proven to be pure epsilon-DP; where there are several "
-                "calibrations, choose 'tight' or 'theorem'."
-            )
-        guarantee = ApproximateDP(terms.guarantee.epsilon, self.delta)
-        log_eta = math.log(guarantee.delta) - float(np.logaddexp(0.0, guarantee.epsilon))
+        epsilon, spare = _promised(terms, self.delta)
+        guarantee = ApproximateDP(epsilon, self.delta)
+        log_eta = math.log(spare) - float(np.logaddexp(0.0, guarantee.epsilon))
         law.target.check(law)
         count = proposals_needed(law, log_eta)
         program = compiled_ahead(
@@ -70,6 +67,18 @@ class FixedTime(Way):
         )
         note = idealized("the number of proposals does not depend on the data")
         return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records))
+
+
+def _promised(terms, delta):
+    """Epsilon of the exact law, and what is left of delta: half of it where the exact law has a delta, too."""
+    if isinstance(terms.guarantee, GaussianDP):
+        return terms.guarantee.to_approximate(0.5 * delta).epsilon, 0.5 * delta
+    if isinstance(terms.guarantee, PureDP):
+        return terms.guarantee.epsilon, delta
+    raise InputError(
+        f"{terms.mechanism}: delta is for what is proven; where there are several calibrations, choose 'tight' or "
+        "'theorem'."
+    )
 
 
 def proposals_needed(law: DensityLaw, log_eta: float) -> int:
@@ -97,11 +106,11 @@ def draw_in_fixed_time(law: DensityLaw, key, records, count: int):
     home, points, back = law.at_home(records)
     ball, center = home.ball, home.center(points)
     temperature = law.target.temperature(jnp.asarray(law.scale, real_dtype(center)))
-    growth = _bounds(law).growth
+    growth, level = _bounds(law).growth, law.target.level(ball, center, points)
 
     def log_target(x, distance):
         # A proposal is accepted by the distance it was proposed at, as in `rejection_sample`.
-        psi = distance if law.target.radial else home.potential(x, center, points)
+        psi = distance if law.target.radial else home.potential(x, center, points) - level
         inside = True if home.support is None else home.support.contains(x)
         return jnp.where(inside, -psi / temperature, -jnp.inf)
 
@@ -135,16 +144,38 @@ def log_least_mass(law: DensityLaw) -> float:
     manifold, r, support = law.ball.manifold, law.ball.radius, law.support
     scale = float(law.target.temperature(law.scale))
     potential, degree = _bounds(law).upper, manifold.dim - 1
+
+    def within(most, length):
+        return _last(lambda t: float(np.max(potential(t))) <= most * scale, length)
+
+    def mass(end):
+        t, weights = 0.5 * end * (_gauss()[0] + 1.0), np.log(0.5 * end * _gauss()[1])
+        return log_area(manifold, t) + weights, t
+
     room = support.radius - r if support is not None else min(manifold.injectivity_radius, manifold.diameter)
-    half = support is not None and room < 0.1 * scale
-    if half:
+    found = [-math.inf]
+    if room > 0.0:
+        area, t = mass(within(degree + 40.0 * math.sqrt(degree + 1.0) + 60.0, room))
+        found.append(float(np.logaddexp.reduce(area - potential(t) / scale)))
+    if support is not None:
         # The mean may lie at the rim. A ball of diameter tau that touches it from inside lies in the support.
-        tau = min(manifold.dim * scale, r)
-        nodes, weights = 0.25 * tau * (_gauss()[0] + 1.0), np.log(0.25 * tau * _gauss()[1])
-        return float(-potential(tau).max() / scale + np.logaddexp.reduce(log_area(manifold, nodes) + weights))
-    end = min(room, scale * (degree + 40.0 * math.sqrt(degree + 1.0) + 60.0))
-    t, weights = 0.5 * end * (_gauss()[0] + 1.0), np.log(0.5 * end * _gauss()[1])
-    return float(np.logaddexp.reduce(log_area(manifold, t) - potential(t) / scale + weights))
+        tau = within(manifold.dim, min(r, support.radius))
+        found.append(float(-np.max(potential(tau)) / scale + np.logaddexp.reduce(mass(0.5 * tau)[0])))
+    return max(found)
+
+
+def _last(holds, length):
+    """The last distance up to ``length``, perhaps infinite, for which something holds that ends once, by bisection."""
+    high = min(length, 1.0)
+    while high < length and holds(high):
+        high = min(2.0 * high, length)
+    if holds(high):
+        return high
+    low = 0.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return high
 
 
 @functools.cache

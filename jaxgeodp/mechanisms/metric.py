@@ -1,0 +1,131 @@
+"""Metric differential privacy: one point, perturbed by the person whose it is (Chatzikokolakis et al., PETS 2013)."""
+
+import dataclasses
+import math
+from typing import final
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.points_in_ball import PointsInBall
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.releases.density import SAMPLER, DensityLaw, PublicBounds, Target
+from jaxgeodp.releases.law import Terms
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class MetricLaplace(Mechanism):
+    """Density exp(-epsilon dist(x, y)) around one record y, on the whole of a compact homogeneous manifold.
+
+    Whoever sees the released point can tell two possible records y and y' apart at most by the factor
+    exp(epsilon dist(y, y')): records that are near each other are well hidden among each other, and those on opposite
+    sides are not. The normalising constant is the same around every point, so that the triangle inequality proves it
+    with scale 1/epsilon, and no public ball is needed. It implies pure (epsilon diameter)-DP, which is the guarantee of
+    the record, and what a ledger is charged; epsilon by itself is its entry "metric". It is for one direction,
+    rotation, shape or subspace at a time: a mean of n such releases has errors of the order 1/(epsilon sqrt(n)), where
+    one release of the mean of n records has 1/(epsilon n).
+
+    Args:
+        manifold: of bounded diameter, homogeneous: spheres, rotations, planar shapes, Grassmann manifolds.
+        epsilon: privacy parameter per unit of distance (per radian), in (0, inf).
+
+    Raises:
+        ValueError: another manifold, or epsilon is out of range.
+
+    Example:
+        >>> from jaxgeodp import MetricLaplace, Sphere
+        >>> release = MetricLaplace(Sphere(2), epsilon=5.0).release([[0.0, 0.6, 0.8]])
+        >>> release.value.shape
+        (3,)
+    """
+
+    manifold: Manifold
+    epsilon: float
+
+    def __post_init__(self):
+        if not (self.manifold.homogeneous and math.isfinite(self.manifold.diameter)):
+            raise InputError(
+                f"MetricLaplace: needs a homogeneous manifold of bounded diameter, got {self.manifold}; elsewhere no "
+                "finite epsilon would hide a record among all others."
+            )
+        object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+
+    @property
+    def domain(self) -> PointsInBall:
+        """All points of the manifold; what is none becomes the origin."""
+        return PointsInBall(self._everywhere, self.manifold.shape)
+
+    @property
+    def guarantee(self) -> PureDP:
+        """Pure DP for any two records."""
+        above = math.nextafter(self.manifold.diameter, math.inf)  # pi is no float
+        return PureDP(math.nextafter(self.epsilon * above, math.inf))
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; n is 1.
+
+        Raises:
+            ValueError: there are more records: each is to be released for itself.
+        """
+        if n != 1:
+            raise InputError(f"MetricLaplace: perturbs one record, of shape (1, *shape of a point), got {n}.")
+        terms = Terms(
+            mechanism="MetricLaplace",
+            statistic="the record itself",
+            n=1,
+            strength=self.epsilon,
+            guarantee=self.guarantee,
+            sensitivity=self.manifold.diameter,
+            formula="diameter of the manifold",
+            theorem="docs/mathematics.md, section 8: densities exp(-epsilon dist) with one normalising constant",
+            sampler=SAMPLER,
+            timing="the number of proposals has the same law for all data",
+            promises={"metric": {"epsilon": self.epsilon, "per": "unit of distance on the manifold"}},
+        )
+        return DensityLaw(DistanceFromRecord(), self._everywhere, 1.0 / self.epsilon, None, terms)
+
+    @property
+    def _everywhere(self):
+        """The whole manifold, as a ball; rounding must not leave out the far end."""
+        return GeodesicBall(self.manifold, self.manifold.origin, 1.001 * self.manifold.diameter)
+
+
+@dataclasses.dataclass(frozen=True)
+class DistanceFromRecord(Target):
+    """The distance from the only record."""
+
+    statistic: Statistic = dataclasses.field(default_factory=FrechetMean)
+    radial = True
+    proposals = 64
+
+    def at_home(self, ball):
+        """Itself."""
+        return self
+
+    def center(self, ball, points):
+        """The record."""
+        return points[0]
+
+    def potential(self, ball, x, center, points):
+        """See `Target.potential`."""
+        return ball.manifold.dist(center, x)
+
+    def growth(self, ball, center, points, scale, support):
+        """The distance itself."""
+        return 1.0
+
+    def public_bounds(self, ball, support):
+        """The distance itself."""
+        return PublicBounds(1.0, np.asarray)
+
+    def temperature(self, scale):
+        """The scale."""
+        return scale
+
+    def check(self, law):
+        """Nothing: coordinates of a compact manifold are bounded."""

@@ -1,0 +1,191 @@
+"""The exponent of the Gibbs mechanism: a mean loss and a public barrier, and how fast they grow (ours)."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, pull_within
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.releases.density import PublicBounds, Target
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
+
+# Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
+_LARGEST_REACH = 10.0
+# Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
+_STEPS, _PRECISION = 1000, 1e-9
+# The first step, and the shortest, in units of the longest.
+_SHORTEST = 1e-6
+# Of proposals that a draw may need, where no more is known than how convex F is at least.
+_MOST_PROPOSALS = 1e7
+
+
+@dataclasses.dataclass(frozen=True)
+class Potential(Target):
+    """The mean loss of the statistic, and a barrier.
+
+    Args:
+        start: where the barrier begins, in units of the ball's radius; None for no barrier.
+        end: where the support does, in the same units; infinite if there is none.
+        wall: see `Barrier`.
+        ridge: see `Barrier`.
+    """
+
+    statistic: Statistic
+    start: float | None
+    end: float
+    wall: float
+    ridge: float
+    radial = False
+    proposals = 16
+
+    def at_home(self, ball):
+        """See `Target.at_home`."""
+        return dataclasses.replace(self, statistic=self.statistic.at_home(ball))
+
+    def center(self, ball, points):
+        """Near the minimiser; any point will do."""
+        manifold, statistic = ball.manifold, self.statistic
+        reach = self.end * ball.radius
+        # The centre of an envelope lies inside the support.
+        inner = ball if math.isinf(self.end) else GeodesicBall.tree_unflatten(manifold, (ball.center, reach))
+        center = inner.pull_inside(statistic.center(ball, points))
+        least = jnp.asarray(self._least(ball, inner.radius), real_dtype(center))
+        shortest, longest = _SHORTEST / least, 1.0 / least
+
+        def gradient(x):
+            slope = statistic.gradient(manifold, x, points)
+            return slope if self.start is None else slope + self.barrier(ball).gradient(manifold, _center(ball, x), x)
+
+        def pull_of(x, slope):
+            return pull_within(manifold, _center(ball, x), reach, x, slope)[0]
+
+        def unfinished(state):
+            *_, least_pull, count = state
+            return (least_pull > _PRECISION * ball.radius * least) & (count < _STEPS)
+
+        def step(state):
+            # Barzilai and Borwein: the inverse of the curvature along the last step.
+            x, last, last_gradient, size, best, least_pull, count = state
+            own = gradient(x)
+            gone = manifold.transport(last, x, manifold.log(last, x))
+            change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
+            seen = manifold.inner(x, gone, gone) / jnp.where(change > 0, change, 1.0)
+            size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
+            pull = pull_of(x, own)
+            best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
+            following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
+            return following, x, own, size, best, least_pull, count + 1
+
+        first = gradient(center)
+        start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
+        state = (start, center, first, shortest, center, pull_of(center, first), 0)
+        return jax.lax.while_loop(unfinished, step, state)[4]
+
+    def potential(self, ball, x, center, points):
+        """F + W."""
+        value = self.statistic.value(ball.manifold, x, points)
+        if self.start is None:
+            return value
+        return value + self.barrier(ball).value(ball.manifold.dist(_center(ball, x), x))
+
+    def level(self, ball, center, points):
+        """psi at the centre."""
+        return self.potential(ball, center, center, points)
+
+    def growth(self, ball, center, points, scale, support):
+        """See `PotentialGrowth`."""
+        manifold, statistic = ball.manifold, self.statistic
+        reach = math.inf if support is None else support.radius
+        slope = statistic.gradient(manifold, center, points)
+        pull = manifold.norm(center, slope)
+        growth = statistic.hessian_growth(manifold, center, points, reach + ball.radius, pull)
+        away, barrier = manifold.dist(_center(ball, center), center), self.barrier(ball)
+        if self.start is not None:
+            slope = slope + barrier.gradient(manifold, _center(ball, center), center)
+        least = jnp.asarray(self._least(ball, reach), pull.dtype)
+        temperature = jnp.asarray(self.temperature(scale), pull.dtype)
+        steepest, offset = pull_within(manifold, _center(ball, center), reach, center, slope)
+
+        def added(t):
+            return jnp.zeros_like(t) if self.start is None else barrier.bend(jnp.maximum(away - t, 0.0), reach)
+
+        return PotentialGrowth(growth, added, least, steepest, offset, temperature, manifold)
+
+    def public_bounds(self, ball, support):
+        """Of the Frechet mean: how convex F + W is at least and at most."""
+        if not isinstance(self.statistic, FrechetMean):
+            return None
+        manifold, r = ball.manifold, ball.radius
+        lowest, reach = manifold.curvature_bounds[0], math.inf if support is None else support.radius
+
+        def upper(t):
+            t = np.atleast_1d(t)
+            added = 0.0 if self.start is None else self.barrier(ball).largest_bend(reach, lowest)
+            bend = np.array([h_min(2.0 * r + x, lowest) for x in t]) + added
+            return 0.5 * bend * t**2
+
+        def nothing(t):
+            return jnp.zeros_like(t)
+
+        least = jnp.asarray(self._least(ball, reach))
+        pull, none = _PRECISION * r * least, jnp.zeros(())
+        return PublicBounds(PotentialGrowth(None, nothing, least, pull, none, least * r**2, manifold), upper)
+
+    def temperature(self, scale):
+        """1/k."""
+        return scale
+
+    def check(self, law):
+        """Refuse what reaches points whose coordinates double precision cannot hold."""
+        manifold, terms = law.ball.manifold, law.terms
+        spread = math.sqrt(law.scale)
+        bulk = spread * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * spread)
+        reach = law.ball.radius + (bulk if law.support is None else law.support.radius)
+        if reach * manifold.coordinate_growth > _LARGEST_REACH:
+            raise InputError(
+                f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g}, radius={law.ball.radius:g} the noise is too "
+                f"large for double precision on {manifold}: raise mu or n, or lower radius."
+            )
+        self._check_convexity(law)
+
+    def _check_convexity(self, law):
+        """Without `Statistic.hessian_growth` no draw may take for ever.
+
+        Proposals spread as the least convexity allows, and draws as the Hessian does, which may be as large as the
+        length of the longest gradient over the radius, as far as anybody knows.
+        """
+        statistic, terms = self.statistic, law.terms
+        if law.support is None or type(statistic).hessian_growth is not Statistic.hessian_growth:
+            return
+        least = float(self._least(law.ball, law.support.radius)) * law.support.radius
+        share = min(2.0 * least / (terms.n * terms.sensitivity), 1.0) ** (0.5 * law.ball.manifold.dim)
+        if share * _MOST_PROPOSALS < 1.0:
+            raise InputError(
+                f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw might need {1.0 / share:.1g} "
+                f"proposals, as only a bound of convexity is known of {statistic.description}: give a loss with a "
+                "larger one, or lower n."
+            )
+
+    def _start(self, ball, reach):
+        """How far from the centre F is convex without help."""
+        return reach if self.start is None else self.start * ball.radius
+
+    def _least(self, ball, reach):
+        """How convex F + W is at least, within ``reach`` of the centre."""
+        least = self.statistic.convexity(ball, self._start(ball, reach))
+        return least + self.ridge * h_max(reach, ball.manifold.curvature_bounds[1]) if self.ridge > 0.0 else least
+
+    def barrier(self, ball) -> Barrier:
+        """W, for a ball at home."""
+        statistic, highest, start = self.statistic, ball.manifold.curvature_bounds[1], self._start(ball, math.inf)
+        return Barrier(start, highest, lambda t: statistic.convexity(ball, t), self.wall, self.ridge)
+
+
+def _center(ball, point):
+    return jnp.asarray(ball.center, point.dtype)
