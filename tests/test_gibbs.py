@@ -282,9 +282,9 @@ def test_no_direction_has_less_ricci_curvature(space):
     ("mechanism", "n"),
     [
         (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0), 6),
-        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 8),
-        (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),
         *exhaustive(
+            (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 8),
+            (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0, barrier_radius=0.7), 6),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, PowerMean(1.5)), 9),
         ),
@@ -518,28 +518,73 @@ def test_a_loss_that_is_not_convex_enough_gets_a_public_quadratic(n, ridge):
     assert found > 1.5 if ridge else 0.7 < found < 1.0
 
 
-def test_a_ridge_makes_up_for_negative_ricci_curvature():
-    space, n = Hyperbolic(2), 30
-    ball = GeodesicBall(space, space.origin, 0.6)
+@pytest.mark.parametrize(
+    ("space", "mu", "share", "lipschitz"), [(Sphere(2), 1.0, 0.46, 0.93), (Hyperbolic(2), 0.5, 0.89, 0.67)], ids=str
+)
+def test_a_ridge_keeps_mu_where_space_is_curved(space, mu, share, lipschitz):
+    """Half the squared distance less as much of that from the centre as leaves it barely convex: 0 is true."""
+    ball, n = GeodesicBall(space, space.origin, 0.6), 30
+    origin = jnp.asarray(space.origin)
 
-    def away(x, y):
-        return -0.3 * space.squared_dist(x, jnp.asarray(space.origin)) / 2 + space.squared_dist(x, y) / 2
+    def barely(x, y):
+        return 0.5 * space.squared_dist(x, y) - 0.5 * share * space.squared_dist(x, origin)
 
-    statistic = ConvexRisk(away, lipschitz=2.0, convexity_bound=0.0)
-    law = GibbsMechanism(ball, 0.3, statistic, 0.6).law(n)
-    ridge, k = law.terms.more["barrier"]["regularizer"], 1.0 / law.scale
-    assert k * law.terms.sensitivity / math.sqrt(k * ridge - 1.0) <= 0.3 * (1 + 1e-9)
-    draws = law.simulated(jax.random.key(0), jnp.asarray([space.origin] * n), 50, 256)
-    assert bool(draws.complete)
+    law = GibbsMechanism(ball, mu, ConvexRisk(barely, lipschitz, 0.0, smoothness=1.4), 0.6).law(n)
+    assert law.terms.more["barrier"]["regularizer"] > 0.0
+    points, area = polar_grid(space, 0.6, 120, 120)
+    for planted in (False, True):
+        own = dataclasses.replace(law, scale=law.scale / 8.0) if planted else law
+        density = jax.jit(jax.vmap(own.log_density, (0, None)))
+        worst = 0.0
+        for data, other in neighbours(space, 0.6, n):
+            worst = max(worst, least_mu(*(np.asarray(density(points, own)) for own in (data, other)), area))
+        assert worst > mu if planted else 0.4 * mu < worst <= mu
+
+
+def test_matrices_with_too_little_privacy_for_a_draw_from_everywhere_get_a_support():
+    ball = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
+    law = GibbsMechanism(ball, 0.1).law(10)
+    assert law.support is not None and law.terms.more["barrier"]["regularizer"] > 0.0
 
 
 def test_a_draw_that_might_never_be_found_is_refused():
+    def cone(x, y):
+        squares = jnp.sum((x - y) ** 2)
+        return jnp.sqrt(squares + 1e-14) + 0.5 * squares
+
+    plane = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
+    for n, words in ((10**4, "a draw in 2 dimensions might need"), (200, None)):
+        mechanism = GibbsMechanism(plane, 1.0, ConvexRisk(cone, lipschitz=3.0, convexity_bound=1.0), 1.0)
+        if words is None:
+            assert mechanism.release(np.zeros((n, 2))).value.shape == (2,)
+        else:
+            with pytest.raises(ValueError, match=words):
+                mechanism.release(np.zeros((n, 2)))
+    logistic = ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -jnp.vdot(x, y)), 1.0, 0.0, smoothness=0.25)
     many = GeodesicBall(Euclidean(12), np.zeros(12), 1.0)
-    statistic = ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -jnp.vdot(x, y)), lipschitz=1.0, convexity_bound=0.0)
-    with pytest.raises(ValueError, match="a draw might need"):
-        GibbsMechanism(many, 1.0, statistic, 1.0).release(np.zeros((5000, 12)))
-    few = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
-    assert GibbsMechanism(few, 1.0, statistic, 1.0).release(np.zeros((5000, 2))).value.shape == (2,)
+    with pytest.raises(ValueError, match="give it a smoothness"):
+        GibbsMechanism(many, 1.0, logistic, 1.0).release(np.zeros((5000, 12)))
+    few = GeodesicBall(Euclidean(4), np.zeros(4), 1.0)
+    assert GibbsMechanism(few, 1.0, logistic, 1.0).release(np.zeros((5000, 4))).value.shape == (4,)
+
+
+def test_a_huge_loss_hides_nobody():
+    """Both constants are true; a constant of 1e20 in one record's loss would take all digits of the others."""
+
+    def huber(x, datum):
+        return jnp.sqrt(1.0 + (datum[1] - jnp.clip(datum[0], -1.0, 1.0) * x[0]) ** 2)
+
+    ball, n = GeodesicBall(Euclidean(1), [0.0], 1.0), 1000
+    statistic = ConvexRisk(huber, lipschitz=1.0, convexity_bound=0.0, shape=(2,), smoothness=1.0)
+    law = GibbsMechanism(ball, 1.0, statistic, 1.0).law(n)
+    points = jnp.linspace(-0.999, 0.999, 2001)[:, None]
+    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    data = np.tile([1.0, 0.0], (n, 1))
+    one = np.asarray(density(points, data))
+    for huge in (1e5, 1e14, 1e17, 1e20, 1e100):
+        other = data.copy()
+        other[0] = [1.0, huge]
+        assert least_mu(one, np.asarray(density(points, other)), np.ones(len(points))) < 1.0
 
 
 def test_calls_are_refused_in_words():
@@ -556,7 +601,6 @@ def test_calls_are_refused_in_words():
         (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.1)), "a width of at least 0.125"),
         (lambda: GibbsMechanism(ball_on(PlanarShapes(10)), 1.0, SmoothedMedian(0.1)), "a width of at least"),
         (lambda: GibbsMechanism(sphere, 1.0, support_radius=0.3, barrier_radius=0.3), "must be below the support's"),
-        (lambda: GibbsMechanism(matrices, 0.01).law(3), "raise mu or n"),
         (lambda: GibbsMechanism(ball_on(PlanarShapes(50), 0.9), 1.0).law(100), "in 96 dimensions: raise mu or n"),
         (
             lambda: GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 14.5), 1.0).release(np.ones((2000, 2, 2))),
@@ -567,6 +611,9 @@ def test_calls_are_refused_in_words():
         (lambda: ConvexRisk(steep, 1.0, -0.1), "convexity_bound"),
         (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.2)).release(np.eye(3), delta=1e-6), "delta is for"),
         (lambda: RiemannianGaussian(matrices, 0.02).law(10), "raise mu or n"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius="x"), "support_radius must be a number"),
+        (lambda: GibbsMechanism(sphere, 1.0, statistic="mean"), "statistic must be a Statistic"),
+        (lambda: ConvexRisk(steep, 1.0, 1.0, smoothness=0.5), "smoothness"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -80,6 +80,7 @@ def test_a_release_says_both_epsilons_and_nothing_of_the_record(space):
 def test_calls_are_refused_in_words():
     mechanism = MetricLaplace(Sphere(2), 1.0)
     for call, words in (
+        (lambda: MetricLaplace("S2", 1.0), "must be a Manifold"),
         (lambda: MetricLaplace(SPD(2), 1.0), "bounded diameter"),
         (lambda: MetricLaplace(Euclidean(2), 1.0), "bounded diameter"),
         (lambda: MetricLaplace(Sphere(2), 0.0), "epsilon"),

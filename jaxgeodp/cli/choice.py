@@ -79,6 +79,11 @@ class Choice:
             for name in self._candidates()
             if MECHANISMS[name].suits(ball.manifold) and name in unbiased_names(ball.manifold)
         ]
+        if not names:
+            raise InputError(
+                f"--mechanism auto: none that releases the statistic itself on {ball.manifold} does all that these "
+                f"options ask for; choose one of {', '.join(self._candidates())}."
+            )
         if len(names) == 1:
             return self._named(names[0], ball), {}
         best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)

@@ -78,7 +78,7 @@ def release(
     calibration: Annotated[str, typer.Option(help="tight or theorem, of laplace and kng.")] = "tight",
     delta: Annotated[
         float,
-        typer.Option(help="Of laplace and kng: above 0, a fixed number of proposals, so that time tells nothing."),
+        typer.Option(help="Of laplace, kng, gibbs: above 0, a fixed number of proposals, so that time tells nothing."),
     ] = 0.0,
     numerics: Annotated[
         str,
@@ -200,9 +200,11 @@ def _tell(path, record, choice, space, statistic):
         made = f"sensitivity {record['sensitivity']['value']:.4g}, scale {record['scale']:.4g}"
     if "stages" in record:
         made = f"in a ball of radius {record['ball']['radius']:.4g} that was found, in which {made}"
+    guarantee = record["guarantee"]
+    also = f", ({guarantee['epsilon']:g}, {guarantee['delta']:g})-DP" if guarantee["kind"] == "approx" else ""
     say(
         f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
-        f"{choice.strength!r}, n = {record['n']}{whose}{places}, {made}."
+        f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
     )
     if "count" in record and record["n"] == record["count"]["least"]:
         say(f"{record['n']} is the least number of places: there are too few records, at this budget, for more.")

@@ -76,6 +76,12 @@ class GibbsMechanism(BallMechanism):
 
     def __post_init__(self):
         super().__post_init__()
+        if not isinstance(self.statistic, Statistic):
+            raise InputError(f"GibbsMechanism: statistic must be a Statistic, got {type(self.statistic).__name__}.")
+        for name in ("support_radius", "barrier_radius"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, int | float | np.number):
+                raise InputError(f"GibbsMechanism: {name} must be a number, got {type(given).__name__}.")
         with refused_in_words("GibbsMechanism"):
             self.statistic.check(self.ball.manifold)
             float(self.statistic.convexity(self.ball, self.ball.radius))  # refuses where none is known
@@ -153,16 +159,22 @@ class GibbsMechanism(BallMechanism):
         lambda is 0 unless there is no k without.
         """
         found = []
-        for end in self._ends:
+        for end, start, sensitivity in self._tried(self._ends, n):
+            rate = self._rate(sensitivity.value, start, end, 0.0)
+            roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, self.ball.radius)
+            error = self._expected(start, end, rate) if roomy else math.inf
+            found.append((error, (end, start, rate, sensitivity, 0.0)))
+        if not any(math.isfinite(pair[1][2]) for pair in found):
+            ends = self._ends if math.isfinite(max(self._ends)) else _ENDS
+            found = [self._with_ridge(*own) for own in self._tried(ends, n)]
+        return min(found, key=lambda pair: pair[0])[1]
+
+    def _tried(self, ends, n):
+        """Where supports end and barriers begin, and the gradient's sensitivity there."""
+        for end in ends:
             sensitivity = self.statistic.gradient_sensitivity(self.ball, n, end * self.ball.radius, "tight")
             for start in self._starts(end):
-                rate = self._rate(sensitivity.value, start, end, 0.0)
-                roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, self.ball.radius)
-                error = self._expected(start, end, rate) if roomy else math.inf
-                found.append((error, (end, start, rate, sensitivity, 0.0)))
-        if not any(math.isfinite(pair[1][2]) for pair in found) and math.isfinite(max(self._ends)):
-            found = [self._with_ridge(end, start, sensitivity) for _, (end, start, _, sensitivity, _) in found]
-        return min(found, key=lambda pair: pair[0])[1]
+                yield end, start, sensitivity
 
     def _starts(self, end):
         """Of barriers that are tried, in units of the ball's radius."""

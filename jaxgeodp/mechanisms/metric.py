@@ -48,6 +48,8 @@ class MetricLaplace(Mechanism):
     epsilon: float
 
     def __post_init__(self):
+        if not isinstance(self.manifold, Manifold):
+            raise InputError(f"MetricLaplace: manifold must be a Manifold, got {type(self.manifold).__name__}.")
         if not (self.manifold.homogeneous and math.isfinite(self.manifold.diameter)):
             raise InputError(
                 f"MetricLaplace: needs a homogeneous manifold of bounded diameter, got {self.manifold}; elsewhere no "

@@ -19,10 +19,11 @@ from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 _LARGEST_REACH = 10.0
 # Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
 _STEPS, _PRECISION = 1000, 1e-9
+_SUPPOSED = "supposed: the minimum of F + W is found to 1e-9 radii, in steps whose number depends on the data"
 # The first step, and the shortest, in units of the longest.
 _SHORTEST = 1e-6
-# Of proposals that a draw may need, where no more is known than how convex F is at least.
-_MOST_PROPOSALS = 1e7
+# Losses of single records that a draw may need, where little is known of them: some minutes.
+_MOST_LOSSES = 1e11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +136,8 @@ class Potential(Target):
 
         least = jnp.asarray(self._least(ball, reach))
         pull, none = _PRECISION * r * least, jnp.zeros(())
-        return PublicBounds(PotentialGrowth(None, nothing, least, pull, none, least * r**2, manifold), upper)
+        growth = PotentialGrowth(None, nothing, least, pull, none, least * r**2, manifold)
+        return PublicBounds(growth, upper, _SUPPOSED)
 
     def temperature(self, scale):
         """1/k."""
@@ -157,19 +159,21 @@ class Potential(Target):
     def _check_convexity(self, law):
         """Without `Statistic.hessian_growth` no draw may take for ever.
 
-        Proposals spread as the least convexity allows, and draws as the Hessian does, which may be as large as the
-        length of the longest gradient over the radius, as far as anybody knows.
+        Proposals spread as the least convexity m allows. Draws spread as a Hessian of ``smoothness`` at most does, or
+        as exp(-2 k L t), L the longest gradient: a share (m/Hessian)^(d/2) is accepted, nearly.
         """
-        statistic, terms = self.statistic, law.terms
+        statistic, terms, dim = self.statistic, law.terms, law.ball.manifold.dim
         if law.support is None or type(statistic).hessian_growth is not Statistic.hessian_growth:
             return
-        least = float(self._least(law.ball, law.support.radius)) * law.support.radius
-        share = min(2.0 * least / (terms.n * terms.sensitivity), 1.0) ** (0.5 * law.ball.manifold.dim)
-        if share * _MOST_PROPOSALS < 1.0:
+        least = float(self._least(law.ball, law.support.radius))
+        bend = (terms.n * terms.sensitivity) ** 2 / law.scale
+        smooth = getattr(statistic, "smoothness", None)
+        share = min(least / (bend if smooth is None else min(smooth, bend)), 1.0) ** (0.5 * dim)
+        if terms.n > _MOST_LOSSES * share:
             raise InputError(
-                f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw might need {1.0 / share:.1g} "
-                f"proposals, as only a bound of convexity is known of {statistic.description}: give a loss with a "
-                "larger one, or lower n."
+                f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw in {dim} dimensions might need "
+                f"{terms.n / max(share, 1e-300):.1g} losses of single records, as too little is known of "
+                f"{statistic.description}: give it a smoothness or a larger convexity_bound, or lower n."
             )
 
     def _start(self, ball, reach):

@@ -44,6 +44,7 @@ class PublicBounds(NamedTuple):
 
     growth: Any  #: from below; see `Target.growth`
     upper: Callable[[ArrayLike], np.ndarray]  #: from above, within the support's room around the ball
+    supposed: str = ""  #: what is supposed, for records; empty where nothing is
 
 
 class Target(abc.ABC):
@@ -115,7 +116,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """See `Law.ready`."""
         self.target.check(self)
         self.check()
-        self._check_precision(shape)
+        self.check_precision(shape)
         block = min(self.target.proposals, default_block(self.target.proposals, math.prod(shape.shape)))
         program = compiled_ahead(self.terms.mechanism, sample, self, public_key(), shape, num=1, block=block)
         return lambda records: first_complete(lambda: program(self, system_key(), records))
@@ -132,7 +133,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
             block: proposals at a time.
         """
         self.check()
-        self._check_precision(records)
+        self.check_precision(records)
         return sample(self, key, records, num=num, block=default_block(num, records.size) if block is None else block)
 
     def log_density(self, x, records):
@@ -193,8 +194,12 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """Itself."""
         return value, jnp.asarray(True)
 
-    def _check_precision(self, records):
-        """Where rounding of a gradient moves the log density by much, hardly a proposal would be accepted."""
+    def check_precision(self, records) -> None:
+        """Refuse where rounding of a gradient moves the log density by much: hardly a proposal would be accepted.
+
+        Args:
+            records: of which shape and type are looked at.
+        """
         least = _ROUNDINGS * float(jnp.finfo(records.dtype).eps)
         if not self.target.radial and not isinstance(self.scale, Tracer) and self.scale < least:
             raise InputError(

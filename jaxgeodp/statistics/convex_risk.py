@@ -15,6 +15,9 @@ from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 from jaxgeodp.statistics.statistic import Statistic
 
+# Of a loss at the centre, in units of how much it can change: 10 of 16 digits are left for the change.
+_LARGEST = 1e6
+
 
 @final
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +28,15 @@ class ConvexRisk(Statistic):
     *supposed*, and the record says so: nothing checks them, and the guarantee hangs on them. A loss that is not convex
     enough gets (lambda/2) dist(x, p0)^2 from `GibbsMechanism`, with a lambda that follows from public numbers.
     A record whose loss or gradient is not finite at the centre of the ball, or somewhere, counts there with a multiple
-    of dist^2 from the centre, which is as convex.
+    of dist^2 from the centre, which is as convex; so does one whose loss at the centre exceeds 10^6 L times the ball's
+    diameter, as double precision could not tell how it changes.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         lipschitz: L, the largest length of the gradient of one datum's loss, within the support.
         convexity_bound: m, at least 0: a lower bound of the Hessian of the mean loss of any data, within the support.
+        smoothness: an upper bound of the Hessian of the mean loss, if one is known. No guarantee hangs on it, but how
+            long a draw takes: without it many dimensions or records are refused.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are.
 
@@ -52,8 +58,11 @@ class ConvexRisk(Statistic):
     lipschitz: float
     convexity_bound: float
     shape: tuple[int, ...] | None = None
+    smoothness: float | None = None
 
     def __post_init__(self):
+        if self.smoothness is not None and not self.convexity_bound <= self.smoothness < math.inf:
+            raise InputError("ConvexRisk: smoothness must be a finite number of at least convexity_bound.")
         if not (callable(self.function) and 0 < self.lipschitz < math.inf and 0 <= self.convexity_bound < math.inf):
             raise InputError(
                 "ConvexRisk: needs a function (x, datum) -> loss, a finite lipschitz above 0, and a finite "
@@ -139,10 +148,12 @@ class _AtHome(Statistic):
             return self.risk.function(self.ball.from_home(y), datum)
 
         home = manifold.home(jnp.asarray(self.ball.center, x.dtype))
-        value: jax.Array = jnp.asarray(function(x))
+        there = jnp.asarray(function(home))
+        # What is constant would take digits from what is not.
+        value: jax.Array = jnp.asarray(function(x)) - there
         gradient = riemannian_gradient(manifold, function)(x)
         at_home = riemannian_gradient(manifold, function)(home)
-        known = jnp.isfinite(value) & jnp.isfinite(function(home))
+        known = jnp.isfinite(value) & (jnp.abs(there) <= _LARGEST * self.risk.lipschitz * 2.0 * self.ball.radius)
         known &= jnp.isfinite(manifold.norm(x, gradient)) & jnp.isfinite(manifold.norm(home, at_home))
         factor = self.risk.steepness(self.ball)
         none = 0.5 * factor * manifold.squared_dist(home, x)

@@ -27,6 +27,7 @@ from jaxgeodp.samplers.envelope import radial_envelope
 from jaxgeodp.samplers.rejection import first_of_fixed_number
 
 _MOST_PROPOSALS = 10_000_000
+_PROOF = "fixed number of proposals: docs/mathematics.md, section 10"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,13 +46,15 @@ class FixedTime(Way):
         if not isinstance(law, DensityLaw) or law.target.public_bounds(law.ball, law.support) is None:
             raise InputError(
                 f"{terms.mechanism}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism, "
-                "GibbsMechanism), and for the Frechet mean only: for others no fixed number of proposals is known to "
-                "suffice, or none is needed."
+                "GibbsMechanism, MetricLaplace), and of statistics for the Frechet mean only: for others no fixed "
+                "number of proposals is known to suffice, or none is needed."
             )
+        supposed = _bounds(law).supposed
         epsilon, spare = _promised(terms, self.delta)
         guarantee = ApproximateDP(epsilon, self.delta)
         log_eta = math.log(spare) - float(np.logaddexp(0.0, guarantee.epsilon))
         law.target.check(law)
+        law.check_precision(shape)
         count = proposals_needed(law, log_eta)
         program = compiled_ahead(
             terms.mechanism, draw_in_fixed_time, law, public_key(), shape, passes=count, count=count
@@ -59,13 +62,13 @@ class FixedTime(Way):
         terms = dataclasses.replace(
             terms,
             guarantee=guarantee,
-            theorem=terms.theorem + "; fixed number of proposals: docs/mathematics.md, section 10",
+            theorem="; ".join(filter(None, [terms.theorem, _PROOF, supposed])),
             sampler={
                 "name": "first accepted of a public number of proposals",
                 "exactness": f"within total variation e^{math.ceil(1e3 * log_eta) / 1e3:.3f}",
             },
         )
-        note = idealized("the number of proposals does not depend on the data")
+        note = idealized("; ".join(filter(None, ["the number of proposals does not depend on the data", supposed])))
         return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records))
 
 
