@@ -161,6 +161,23 @@ def test_auto_takes_the_best_of_the_plan_and_says_so(tmp_path, monkeypatch):
     errors = record["chosen"]["expected_errors"]
     assert record["mechanism"] == min(errors, key=errors.get)
     assert {"LaplaceMechanism", "KNGMechanism", "WrappedLaplace"} == set(errors), "TangentLaplace has another mean"
+    for wrong in (
+        ("--epsilon", 1, "--mu", 1),
+        (),
+        ("--epsilon", 1, "--statistic", "median", "--numerics", "grid"),
+    ):
+        assert run(*own, *wrong, "--out", "wrong.json").exit_code == 2
+    refused = run(*own, "--mu", 1, "--delta", 1e-6, "--out", "wrong.json")
+    assert refused.exit_code == 2 and "choose one of gibbs" in " ".join(refused.output.split())
+
+
+@pytest.mark.exhaustive
+def test_auto_takes_the_best_of_what_the_options_leave(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", np.random.default_rng(0).normal(size=(40, 3)) * 0.1 + [0, 0, 1])
+    own = ("release", "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.7)
+    assert run(*own, "--epsilon", 1, "--out", "auto.json").exit_code == 0
+    errors = json.loads((tmp_path / "auto.json").read_text())["chosen"]["expected_errors"]
     # The errors are those of the calibration that is released.
     assert run(*own, "--epsilon", 1, "--calibration", "theorem", "--out", "theorem.json").exit_code == 0
     theorem = json.loads((tmp_path / "theorem.json").read_text())["chosen"]["expected_errors"]
@@ -172,10 +189,3 @@ def test_auto_takes_the_best_of_the_plan_and_says_so(tmp_path, monkeypatch):
     assert median["mechanism"] == "KNGMechanism" and "chosen" not in median
     assert run(*own, "--mu", 1, "--out", "mu.json").exit_code == 0
     assert json.loads((tmp_path / "mu.json").read_text())["guarantee"]["kind"] == "gdp"
-    for wrong in (
-        ("--epsilon", 1, "--mu", 1),
-        (),
-        ("--epsilon", 1, "--statistic", "median", "--numerics", "grid"),
-        ("--mu", 1, "--delta", 1e-6),
-    ):
-        assert run(*own, *wrong, "--out", "wrong.json").exit_code == 2
