@@ -48,9 +48,9 @@ def test_the_exact_check_sees_one_step_too_much():
     edge[1, 129] = 1
     edge[2] = grid.STEPS // 11  # 130/121 of the square
     edge[3, 0] = grid.STEPS + 1
-    np.testing.assert_array_equal(grid._inside(edge), [True, False, False, False])
+    np.testing.assert_array_equal(grid._inside(edge, grid.STEPS), [True, False, False, False])
     for dim, inside in ((64**2, True), (64**2 + 1, False), (64**3, False)):
-        assert grid._inside(np.full((1, dim), grid.STEPS // 64))[0] == inside
+        assert grid._inside(np.full((1, dim), grid.STEPS // 64), grid.STEPS)[0] == inside
 
 
 @settings(max_examples=100, deadline=None)

@@ -72,6 +72,24 @@ def manifold_named(name: str, size: int | None = None) -> Manifold:
     return manifold
 
 
+def manifold_of(described: dict) -> Manifold:
+    """The manifold that a release record describes.
+
+    Raises:
+        ValueError: no manifold of this library.
+    """
+    kinds: dict[str, Callable[..., Manifold]] = {
+        entry.make.__name__: entry.make for entry in MANIFOLDS.values() if isinstance(entry.make, type)
+    }
+    try:
+        fields = {name: value for name, value in described.items() if name != "name"}
+        if described["name"] == "Product":
+            return Product(*(manifold_of(part) for part in fields["manifolds"]))
+        return kinds[described["name"]](**fields)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("a release record of another manifold than those of this library.") from None
+
+
 def check_name(name: str) -> None:
     """Raise ValueError unless the name is of `MANIFOLDS`, or a product of such."""
     for part in name.split("*"):

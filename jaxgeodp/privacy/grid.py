@@ -18,8 +18,8 @@ from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
 
 #: Steps of the grid in the radius of a ball of vectors: sums of 64 squares fit 64 bits.
 STEPS = 2**28
-# A vector of this length, in steps, is surely inside, whatever its floating-point sum of squares has lost.
-_SURE = STEPS * (1.0 - 1e-9)
+# A vector of this length, in units of the radius, is surely inside, whatever a floating-point sum of squares has lost.
+_SURE = 1.0 - 1e-9
 #: What a release record says.
 NOTE = (
     "noise of integers on a public grid, from the operating system's generator: the guarantee is for the program's "
@@ -35,25 +35,27 @@ class GridNoise(NamedTuple):
     step: float  #: length of a step, in the units of the vector
 
 
-def to_grid(vectors: np.ndarray, radius) -> np.ndarray:
-    """Each vector as integers in the ball of `STEPS` around 0, whatever the other vectors are.
+def to_grid(vectors: np.ndarray, radius, steps: int = STEPS) -> np.ndarray:
+    """Each vector as integers in the ball of ``steps`` around 0, whatever the other vectors are.
 
     Args:
         vectors: (..., d) floating point; one that is not finite counts as 0, one that is too long is shortened.
         radius: of the ball of vectors that becomes the ball of integers; a number or an array (...,).
+        steps: radius of that, at most `STEPS`.
 
     Returns:
-        Integers (..., d), sums of squares at most STEPS^2: checked in integers.
+        Integers (..., d), sums of squares at most steps^2: checked in integers.
     """
+    sure = steps * _SURE
     with np.errstate(all="ignore"):
-        scaled = np.asarray(vectors, np.float64) * np.asarray(STEPS / np.asarray(radius, np.float64))[..., None]
+        scaled = np.asarray(vectors, np.float64) * np.asarray(steps / np.asarray(radius, np.float64))[..., None]
         scaled = np.where(np.all(np.isfinite(scaled), axis=-1, keepdims=True), scaled, 0.0)
-        scaled = np.clip(scaled, -4.0 * STEPS, 4.0 * STEPS)
+        scaled = np.clip(scaled, -4.0 * steps, 4.0 * steps)
         rounded = np.rint(scaled)
         lengths = np.linalg.norm(scaled, axis=-1, keepdims=True)
-        shortened = np.trunc(scaled * (_SURE / np.maximum(lengths, 1.0)))
-        steps = np.where(np.linalg.norm(rounded, axis=-1, keepdims=True) <= _SURE, rounded, shortened).astype(np.int64)
-    return np.where(_inside(steps)[..., None], steps, 0)
+        shortened = np.trunc(scaled * (sure / np.maximum(lengths, 1.0)))
+        whole = np.where(np.linalg.norm(rounded, axis=-1, keepdims=True) <= sure, rounded, shortened).astype(np.int64)
+    return np.where(_inside(whole, steps)[..., None], whole, 0)
 
 
 def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
@@ -66,13 +68,13 @@ def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
     return np.sum([np.sum(to_grid(part, radius), axis=0) for part in parts], axis=0)
 
 
-def _inside(steps):
-    """Whether sums of squares are at most STEPS^2, exactly."""
-    sums = np.clip(steps, -STEPS, STEPS) ** 2
-    while sums.shape[-1] > 1:  # sums of 64, which fit; cut above STEPS^2, which fit again
+def _inside(vectors, steps):
+    """Whether sums of squares are at most steps^2, exactly."""
+    sums = np.clip(vectors, -steps, steps) ** 2
+    while sums.shape[-1] > 1:  # sums of 64, which fit; cut above steps^2, which fit again
         parts = [np.sum(sums[..., j : j + 64], axis=-1) for j in range(0, sums.shape[-1], 64)]
-        sums = np.minimum(np.stack(parts, axis=-1), STEPS**2 + 1)
-    return (np.max(np.abs(steps), axis=-1) <= STEPS) & (sums[..., 0] <= STEPS**2)
+        sums = np.minimum(np.stack(parts, axis=-1), steps**2 + 1)
+    return (np.max(np.abs(vectors), axis=-1) <= steps) & (sums[..., 0] <= steps**2)
 
 
 def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> GridNoise:

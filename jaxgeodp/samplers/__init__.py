@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from jaxgeodp.samplers.diagnostics import Diagnostics, diagnose
     from jaxgeodp.samplers.distributions import KNG, ManifoldLaplace
     from jaxgeodp.samplers.numpyro_kernel import GeodesicMetropolis
+    from jaxgeodp.samplers.wrapped_normal import WrappedNormal
 
 __all__ = [
     "KNG",
@@ -17,6 +18,7 @@ __all__ = [
     "Draws",
     "GeodesicMetropolis",
     "ManifoldLaplace",
+    "WrappedNormal",
     "diagnose",
     "metropolis",
     "rejection_sample",
@@ -29,6 +31,7 @@ _WITH_NUMPYRO = {
     "KNG": "distributions",
     "ManifoldLaplace": "distributions",
     "GeodesicMetropolis": "numpyro_kernel",
+    "WrappedNormal": "wrapped_normal",
 }
 
 

@@ -16,27 +16,32 @@ from jaxgeodp.samplers.rejection import rejection_sample
 _NODES = 400
 
 
-class _OnManifold(constraints.Constraint):
+class OnManifold(constraints.Constraint):
     """Points of a manifold, to within 1e-6."""
 
     def __init__(self, manifold):
+        """Of a manifold."""
         self.manifold = manifold
         self.event_dim = len(manifold.shape)
 
     def __call__(self, x):
+        """Whether points belong."""
         belongs = jnp.vectorize(
-            lambda point: self.manifold.belongs(point, 1e-6), signature=f"({_axes(self.manifold)})->()"
+            lambda point: self.manifold.belongs(point, 1e-6), signature=f"({point_axes(self.manifold)})->()"
         )
         return belongs(x)
 
     def feasible_like(self, prototype):
+        """The origin."""
         return jnp.broadcast_to(jnp.asarray(self.manifold.origin), jnp.shape(prototype))
 
     def tree_flatten(self):
+        """As the base asks for."""
         return (), ((), {"manifold": self.manifold, "event_dim": self.event_dim})
 
 
-def _axes(manifold):
+def point_axes(manifold: Manifold) -> str:
+    """Letters for the axes of a point, for `jnp.vectorize`."""
     return ",".join("abc"[: len(manifold.shape)])
 
 
@@ -85,7 +90,7 @@ class ManifoldLaplace(Distribution):
     @property
     def support(self):
         """The manifold."""
-        return _OnManifold(self.manifold)
+        return OnManifold(self.manifold)
 
     @property
     def normalized(self) -> bool:
@@ -104,7 +109,7 @@ class ManifoldLaplace(Distribution):
     def log_prob(self, value, intermediates=None):
         """Log density with respect to the volume measure; there are no ``intermediates``."""
         distance = jnp.vectorize(
-            lambda x: self.manifold.dist(self.center, x), signature=f"({_axes(self.manifold)})->()"
+            lambda x: self.manifold.dist(self.center, x), signature=f"({point_axes(self.manifold)})->()"
         )(value)
         return -distance / self.scale - (self._log_normalizer() if self.normalized else 0.0)
 
@@ -144,7 +149,7 @@ class KNG(Distribution):
     @property
     def support(self):
         """The manifold."""
-        return _OnManifold(self.mechanism.ball.manifold)
+        return OnManifold(self.mechanism.ball.manifold)
 
     def sample(self, key, sample_shape=()):
         """Independent exact draws, shape (\\*sample_shape, \\*shape)."""
@@ -155,6 +160,6 @@ class KNG(Distribution):
         """Log density up to a constant, minus infinity outside the mechanism's support; there are no intermediates."""
         density = jnp.vectorize(
             lambda x: self.mechanism.log_density(x, self.data),
-            signature=f"({_axes(self.mechanism.ball.manifold)})->()",
+            signature=f"({point_axes(self.mechanism.ball.manifold)})->()",
         )
         return density(value)

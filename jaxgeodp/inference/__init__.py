@@ -1,0 +1,26 @@
+"""What a private mean is worth: spread, regions, tests, principal geodesics, synthetic records.
+
+Private are `describe` and the mechanisms of `moments`; all else is made of their releases alone.
+"""
+
+from jaxgeodp.inference.confidence import confidence_ball, two_sample_test
+from jaxgeodp.inference.description import Description, describe, principal_geodesics, synthesize
+from jaxgeodp.inference.moments import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.population import Population, PrincipalGeodesics
+from jaxgeodp.inference.regions import ConfidenceBall, TwoSampleTest
+
+__all__ = [
+    "ConfidenceBall",
+    "Description",
+    "FrechetVariance",
+    "Population",
+    "PrincipalGeodesics",
+    "SpreadMechanism",
+    "TangentCovariance",
+    "TwoSampleTest",
+    "confidence_ball",
+    "describe",
+    "principal_geodesics",
+    "synthesize",
+    "two_sample_test",
+]

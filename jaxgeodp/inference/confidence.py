@@ -1,0 +1,53 @@
+"""Regions and tests of released means, by a reader of their records."""
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.inference.description import Description
+from jaxgeodp.inference.regions import DRAWS, ConfidenceBall, TwoSampleTest, ball_of, compare
+from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.privacy.release import Release
+
+
+def confidence_ball(released: Description | Release, level: float = 0.95) -> ConfidenceBall:
+    """A ball about a released mean that holds the true mean with probability ``level``, nearly; post-processing.
+
+    Of a description, the mean of the population, clipped to the ball: the noise of the release and that of the sample
+    count (a parametric bootstrap; its coverage is measured, not proven: docs/inference.md). Of a single release of a
+    mean, that of the clipped records: only its noise counts.
+
+    Args:
+        released: what `describe` gave, or a release of a mean.
+        level: in (0, 1); of a single release .95, which its record states.
+
+    Raises:
+        ValueError: the level is out of range, or the record does not state its expected error.
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"confidence_ball: level must be between 0 and 1, got {level!r}.")
+    if isinstance(released, Description):
+        return ball_of(released.population, released.procedure, level)
+    stated = released.expected_error
+    if level != stated.level:
+        raise InputError(f"confidence_ball: of a single release only level {stated.level:g} is known, got {level:g}.")
+    manifold = manifold_of(released.record["manifold"])
+    target = "the Frechet mean of the clipped records"
+    return ConfidenceBall(manifold, np.asarray(released.value), stated.radius, level, target)
+
+
+def two_sample_test(first: Description, second: Description, draws: int = DRAWS) -> TwoSampleTest:
+    """Whether two populations have one mean; post-processing.
+
+    Both fitted laws are carried to a common mean, and what is released of data drawn from them says how far apart two
+    releases are if the means are one.
+
+    Args:
+        first, second: what `describe` gave for the two.
+        draws: replicates; the smallest p value is 1/(1 + draws).
+
+    Raises:
+        ValueError: they are on different manifolds.
+    """
+    if first.manifold != second.manifold:
+        raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
+    return compare(*((own.population, own.procedure) for own in (first, second)), draws=draws)

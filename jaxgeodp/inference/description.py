@@ -1,0 +1,321 @@
+"""Mean, variance and covariance of records under one budget, and what a reader can make of them."""
+
+import dataclasses
+import functools
+import json
+import math
+import pathlib
+from fractions import Fraction
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
+from jaxgeodp.files import write_atomically
+from jaxgeodp.inference.moments import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
+from jaxgeodp.inference.population import reference as reference_of
+from jaxgeodp.inference.regions import ConfidenceBall, Procedure, ball_of
+from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.locating.mechanism import LocatedMechanism
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import from_lists
+from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.mechanisms.names import mechanism_named
+from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.decimals import float_below, square, written
+from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Draft, Release, make_releases
+from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
+from jaxgeodp.releases.mechanism import checked_again, releasing
+from jaxgeodp.releases.ways import Idealized, OnGrid
+
+_OWNER = "describe"
+_PARTS = ("mean", "variance", "covariance")
+_FILE = "description.json"
+# Of the limit of Assumption 1, where a ball that was found has no radius of its own.
+_INSIDE = 0.9
+_BY = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Description:
+    """Three releases about the same records, charged together.
+
+    Attributes:
+        manifold: of the records.
+        mean: the Frechet mean.
+        variance: mean squared distance from it (from the nearest point of the ball, if it lies outside).
+        covariance: second moment of logarithms there, in the frame of its record.
+        public: what was known before: the privacy parameter of each, the domain of a search.
+    """
+
+    manifold: Manifold
+    mean: Release
+    variance: Release
+    covariance: Release
+    public: dict
+
+    @property
+    def releases(self) -> dict[str, Release]:
+        """All of them, by name."""
+        return {name: getattr(self, name) for name in _PARTS}
+
+    @property
+    def guarantee(self) -> dict:
+        """What all of them promise together, as in a record."""
+        return self.public["guarantee"]
+
+    @functools.cached_property
+    def population(self) -> Population:
+        """The wrapped normal law that fits them."""
+        return population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
+
+    @functools.cached_property
+    def region(self) -> ConfidenceBall:
+        """`confidence_ball` at level .95."""
+        return ball_of(self.population, self.procedure, 0.95)
+
+    @property
+    def procedure(self) -> Procedure:
+        """How the mean was released, for a parametric bootstrap."""
+        parameter, strength = self.public["parameter"], self.public["strengths"]["mean"]
+        if self.public["located"]:
+            found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength}).search()
+            return Procedure(found, int(self.mean.record["n"]))
+        ball = self.mean.record["ball"]
+        where = GeodesicBall(self.manifold, _center_of(self.manifold, ball["center"]), ball["radius"])
+        return Procedure(mechanism_named(_BY[parameter], where, strength), int(self.mean.record["n"]))
+
+    def save(self, folder, overwrite: bool = False) -> None:
+        """Write mean.json, variance.json, covariance.json and description.json, from which `load` makes it again.
+
+        Raises:
+            OSError: a file exists and ``overwrite`` is false, or cannot be written.
+        """
+        folder = pathlib.Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        names = [*(f"{name}.json" for name in _PARTS), _FILE]
+        if not overwrite and (taken := [name for name in names if (folder / name).exists()]):
+            raise FileExistsError(f"{folder / taken[0]} exists; say overwrite=True.")
+        for name in _PARTS:
+            getattr(self, name).save(folder / f"{name}.json")
+        write_atomically(folder / _FILE, json.dumps(self.public, indent=2) + "\n", replace=True)
+
+    @classmethod
+    def load(cls, folder) -> "Description":
+        """What `save` wrote.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: it holds something else.
+        """
+        folder = pathlib.Path(folder)
+        mean, variance, covariance = (Release.load(folder / f"{name}.json") for name in _PARTS)
+        try:
+            public = json.loads((folder / _FILE).read_text())
+            manifold = manifold_of(mean.record["manifold"])
+            if set(public["strengths"]) != set(_PARTS):
+                raise ValueError("another document")
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{folder / _FILE}: holds no description.") from None
+        return cls(manifold, mean, variance, covariance, public)
+
+    def _mean_noise(self) -> float:
+        """Expected squared distance of the released mean from the mean of the clipped records, nearly."""
+        scale, dim = self.mean.record["scale"], self.manifold.dim
+        if scale is None:
+            return 0.0
+        return scale**2 * dim * (1.0 if self.public["parameter"] == "mu" else dim + 1.0)
+
+
+def describe(
+    data,
+    manifold: Manifold,
+    *,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    ball: GeodesicBall | None = None,
+    domain: float | None = None,
+    ledger: Ledger | None = None,
+) -> Description:
+    """The Frechet mean, the variance and the covariance of records, with one budget.
+
+    The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
+    one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
+    are released.
+
+    Args:
+        data: (n, \\*shape of a point), n >= 2.
+        manifold: of the records.
+        epsilon: the whole budget, pure; or
+        mu: that of Gaussian noise: all together promise mu^2/2-zCDP.
+        ball: a public ball that holds the data; None to find one.
+        domain: see `LocatedMechanism`.
+        ledger: charged once, before anything is drawn.
+
+    Raises:
+        ValueError: wrong shape, not one privacy parameter, too few records, or the ledger has not enough left.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from jaxgeodp import GeodesicBall, SPD
+        >>> from jaxgeodp.inference import describe
+        >>> data = np.tile(np.eye(2), (200, 1, 1))
+        >>> found = describe(data, SPD(2), mu=2.0, ball=GeodesicBall(SPD(2), np.eye(2), 1.0))
+        >>> found.covariance.value.shape
+        (3, 3)
+    """
+    if (epsilon is None) == (mu is None):
+        raise InputError("describe: needs epsilon or mu, and not both.")
+    if ball is not None and (ball.manifold != manifold or domain is not None):
+        raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
+    parameter, whole = "mu", mu
+    if whole is None:
+        assert epsilon is not None  # one of them is given
+        parameter, whole = "epsilon", epsilon
+    ({"epsilon": PureDP, "mu": GaussianDP}[parameter])(whole)  # checks
+    with releasing():
+        first = _first(manifold, ball, domain, parameter, whole)
+        records = raw_records(first, data)
+        n = len(records)
+        shares = shares_of(parameter, whole, n, manifold.dim)
+        strengths = dict(zip(_PARTS, _split(parameter, whole, shares), strict=True))
+        first = _first(manifold, ball, domain, parameter, strengths["mean"])
+        checked_again(first)
+        shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
+        draft = drafted(first, n, shape, _wanted(first))(lambda: records)
+        start = _largest_ball(manifold, ball)
+        later = [_spread(start, start.center, name, parameter, strengths) for name in _PARTS[1:]]
+        drafts, guarantee = _chain(draft, later, manifold, ball, n, shape, records)
+        releases = make_releases(drafts, ledger, guarantee)
+    public = {
+        "parameter": parameter,
+        "strengths": strengths,
+        "located": ball is None,
+        "domain": domain,
+        "guarantee": guarantee.record("the sum of the three releases") | {"adjacency": ADJACENCY},
+    }
+    mean, variance, covariance = releases
+    return Description(manifold, mean, variance, covariance, public)
+
+
+def _first(manifold, ball, domain, parameter, strength) -> Any:
+    if ball is not None:
+        return mechanism_named(_BY[parameter], ball, strength)
+    return LocatedMechanism(manifold, domain=domain, **{parameter: strength}).search()
+
+
+def _wanted(mechanism):
+    """On a grid where the noise is Gaussian."""
+    gaussian = getattr(mechanism, "mu", None) is not None
+    return Wanted(OnGrid() if gaussian else Idealized(), ADJACENCY)
+
+
+def _split(parameter, whole, shares):
+    """What each part has of the privacy parameter, at most."""
+    exact = [Fraction(share) for share in shares]
+    if parameter == "epsilon":
+        return [float_below(Fraction(written(whole)) * share) for share in exact]
+    return [float_below(Fraction(square(written(whole))) * share, 2) for share in exact]
+
+
+def _spread(ball, about, name, parameter, strengths) -> SpreadMechanism:
+    statistic = FrechetVariance() if name == "variance" else TangentCovariance()
+    return SpreadMechanism(ball, about, statistic, **{parameter: strengths[name]})
+
+
+def _largest_ball(manifold, ball) -> GeodesicBall:
+    """A ball for which programs are compiled before it is known."""
+    if ball is not None:
+        return ball
+    limit = _INSIDE * assumption_limit(manifold)
+    return GeodesicBall(manifold, manifold.origin, limit if math.isfinite(limit) else 1.0)
+
+
+def _chain(mean: Draft, later, manifold, ball, n, shape, records) -> tuple[list[Draft], Guarantee]:
+    """The drafts of all three, the later ones of what the first has drawn, and what they promise together."""
+    drawn: dict[str, Any] = {}
+
+    def draw_mean():
+        value, told = mean.draw()
+        value = np.where(np.all(np.isfinite(value)), value, np.asarray(mean.fallback, value.dtype))
+        drawn["mean"], drawn["ball"] = value, told.entries["ball"]
+        return value, told
+
+    drafts = [dataclasses.replace(mean, draw=draw_mean)]
+    for mechanism in later:
+        draft = drafted(mechanism, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records)
+
+        def draw(mechanism=mechanism, draft=draft):
+            try:
+                where = ball if ball is not None else _found_ball(manifold, drawn["ball"])
+                about = np.asarray(_nearest(where, jnp.asarray(drawn["mean"])))
+                own = dataclasses.replace(mechanism, ball=where, about=about)
+                value, _ = drafted(own, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records).draw()
+                return value, _told(draft, own, n)
+            except Exception:  # it would tell of the records
+                return np.asarray(draft.fallback, float), draft
+
+        drafts.append(dataclasses.replace(draft, draw=draw, expected=None))
+    promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
+    assert len(promised) == len(drafts)  # as of all mechanisms here
+    return drafts, compose(promised)
+
+
+def _told(draft, mechanism, n) -> Draft:
+    """The draft, of what is known after the mean."""
+    terms = mechanism.law(n).terms
+    entries = draft.entries | mechanism.domain.described(())
+    entries |= {
+        "scale": mechanism.scale(n),
+        "sensitivity": {"value": terms.sensitivity, "formula": terms.formula, "calibration": terms.calibration},
+    }
+    return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
+
+
+def _found_ball(manifold, entry) -> GeodesicBall:
+    return GeodesicBall(manifold, _center_of(manifold, entry["center"]), entry["radius"])
+
+
+def _center_of(manifold, lists):
+    return from_lists(lists, "complex128" if manifold.dtype_kind == "complex" else "float64")
+
+
+@jax.jit
+def _nearest(ball, point):
+    return ball.pull_inside(point)
+
+
+def principal_geodesics(description: Description, level: float = 0.95) -> PrincipalGeodesics:
+    """Geodesics through the released mean in the directions of largest spread; post-processing.
+
+    Args:
+        description: see `describe`.
+        level: of the intervals of their variances, in (0, 1).
+    """
+    if not 0.0 < level < 1.0:
+        raise InputError(f"principal_geodesics: level must be between 0 and 1, got {level!r}.")
+    return geodesics_of(description.population, level)
+
+
+def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
+    """Synthetic records: draws of the wrapped normal law that fits the releases, whose guarantee they share.
+
+    Args:
+        description: see `describe`.
+        n: how many.
+        key: JAX random key.
+
+    Returns:
+        (n, \\*shape of a point).
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"synthesize: n must be a whole number of at least 1, got {n!r}.")
+    with jax.enable_x64(True):
+        mean, frame, root = reference_of(description.population)
+        return np.asarray(draw_points(description.manifold, mean, frame, root, key, n))

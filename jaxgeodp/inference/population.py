@@ -1,0 +1,208 @@
+"""What a reader makes of released moments: a wrapped normal law of the population (docs/mathematics.md, section 18).
+
+All of it is post-processing of released numbers: whoever has the records can do it, and nothing is spent.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.manifold import Manifold
+
+# A standard deviation of Laplace noise in units of its scale.
+_LAPLACE = math.sqrt(2.0)
+# Of the trace, below which a matrix is taken to be singular.
+_LEAST = 1e-9
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
+    """A wrapped normal law about a released mean.
+
+    Attributes:
+        manifold: of the points.
+        mean: the released mean, a point.
+        frame: orthonormal basis at the mean, (dim, \\*shape).
+        covariance: (dim, dim) in that frame, positive semidefinite, without the known effects of noise.
+        variance: its trace.
+        variance_sd: standard deviation of the noise of ``variance``.
+        entry_sd: of the noise of an entry of the covariance that was released, on the diagonal.
+        n: number of records.
+    """
+
+    manifold: Manifold
+    mean: np.ndarray
+    frame: np.ndarray
+    covariance: np.ndarray
+    variance: float
+    variance_sd: float
+    entry_sd: float
+    n: int
+
+
+def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: float) -> Population:
+    """The law that fits three releases.
+
+    The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it. The matrix
+    is drawn towards a multiple of the identity by the share that its noise has in how far it is from that; negative
+    eigenvalues become 0, and the rest is scaled to the trace.
+
+    Args:
+        manifold: of the points.
+        mean, variance, covariance: releases; the last two about one point.
+        mean_noise: expected squared distance of the released mean from that of the records.
+    """
+    about = np.asarray(variance.record["about"])
+    if not np.array_equal(about, np.asarray(covariance.record["about"])):
+        raise InputError("population_of: variance and covariance must be about the same point.")
+    dim, matrix = manifold.dim, np.asarray(covariance.value, float)
+    variance_sd, entry_sd = (_deviation(own) for own in (variance, covariance))
+    trace = max(float(variance.value) - mean_noise, 0.0)
+    shape = _shape(matrix, entry_sd, trace / dim)
+    frame, mean_point = (_points(manifold, own) for own in (covariance.record["frame"], covariance.record["about"]))
+    target = np.asarray(mean.value)
+    with jax.enable_x64(True):
+        moved = np.asarray(_transported(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
+    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, int(mean.record["n"]))
+
+
+def _shape(matrix, entry_sd, level):
+    """A positive semidefinite matrix of trace 1."""
+    dim = len(matrix)
+    identity = np.eye(dim) / dim
+    noise = entry_sd**2 * (dim + 0.5 * dim * (dim - 1))  # expected squared Frobenius norm; .5 off the diagonal, twice
+    away = matrix - level * np.eye(dim)
+    seen = float(np.sum(away**2))
+    kept = max(1.0 - noise / seen, 0.0) if seen > 0.0 else 0.0
+    values, vectors = np.linalg.eigh(level * np.eye(dim) + kept * away)
+    values = np.maximum(values, 0.0)
+    total = float(np.sum(values))
+    return identity if total <= 0.0 else (vectors * (values / total)) @ vectors.T
+
+
+def _deviation(release):
+    """Standard deviation of the noise of a number, or of an entry on the diagonal."""
+    laplace = release.record["guarantee"]["kind"] == "pure"
+    return float(release.record["scale"]) * (_LAPLACE if laplace else 1.0)
+
+
+def _points(manifold, lists) -> np.ndarray:
+    """Numbers of a record; planar shapes have pairs."""
+    array = np.asarray(lists, float)
+    return array @ np.array([1.0, 1j]) if manifold.dtype_kind == "complex" else array
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _transported(manifold, start, end, frame):
+    near = manifold.dist(start, end) > 0.0
+    moved = jax.vmap(lambda own: manifold.transport(start, end, own))(frame)
+    return jnp.where(near, moved, frame)
+
+
+def root_of(covariance) -> np.ndarray:
+    """A matrix B with B B' = covariance, which may be singular."""
+    values, vectors = np.linalg.eigh(covariance)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 5))
+def draw_points(manifold, mean, frame, root, key, n: int) -> jax.Array:
+    """n points of a wrapped normal law, (n, \\*shape)."""
+    normal = jax.random.normal(key, (n, manifold.dim), root.dtype)
+
+    def point(z):
+        return manifold.project(manifold.exp(mean, manifold.combine(root @ z, frame)))
+
+    return jax.vmap(point)(normal)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PrincipalGeodesics:
+    """Geodesics through a released mean in the directions of largest spread.
+
+    Attributes:
+        manifold, mean: of the population.
+        directions: unit tangent vectors at the mean, (dim, \\*shape), of falling variance.
+        variances: along them, (dim,).
+        intervals: of the variances, (dim, 2), for ``level``.
+        level: coverage that the intervals aim at.
+    """
+
+    manifold: Manifold
+    mean: np.ndarray
+    directions: np.ndarray
+    variances: np.ndarray
+    intervals: np.ndarray
+    level: float
+
+    @property
+    def shares(self) -> np.ndarray:
+        """Of the total variance."""
+        total = float(np.sum(self.variances))
+        return self.variances / total if total > 0.0 else np.zeros_like(self.variances)
+
+    def along(self, place: int, deviations) -> np.ndarray:
+        """Points on one of the geodesics, (len(deviations), \\*shape).
+
+        Args:
+            place: of the geodesic, from 0.
+            deviations: how far from the mean, in standard deviations.
+        """
+        if not 0 <= place < len(self.variances):
+            raise InputError(f"along: place must be from 0 to {len(self.variances) - 1}, got {place}.")
+        lengths = math.sqrt(self.variances[place]) * np.asarray(deviations, float)
+        with jax.enable_x64(True):
+            return np.asarray(
+                _along(self.manifold, jnp.asarray(self.mean), jnp.asarray(self.directions[place]), jnp.asarray(lengths))
+            )
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _along(manifold, mean, direction, lengths):
+    return jax.vmap(lambda t: manifold.project(manifold.exp(mean, t.astype(direction.dtype) * direction)))(lengths)
+
+
+def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
+    """The principal geodesics of a population.
+
+    Intervals are those of a parametric bootstrap: second moments of n draws of the population, plus noise as in the
+    release, made into a law in the same way.
+
+    Args:
+        population: see there.
+        level: in (0, 1).
+        draws: of the bootstrap.
+    """
+    own = population
+    values, vectors = np.linalg.eigh(own.covariance)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    rng, dim = np.random.default_rng(0), own.manifold.dim
+    found = np.empty((draws, dim))
+    root = root_of(own.covariance)
+    for place in range(draws):
+        # Of a Wishart matrix, by Bartlett's decomposition.
+        lower = np.tril(rng.normal(size=(dim, dim)), -1)
+        lower[np.diag_indices(dim)] = np.sqrt(rng.chisquare(np.maximum(own.n - np.arange(dim), 1)))
+        factor = root @ lower
+        noise = own.entry_sd * rng.normal(size=(dim, dim))
+        noise = np.triu(noise) / np.where(np.eye(dim) > 0, 1.0, 1.4) + np.triu(noise, 1).T / 1.4
+        total = max(float(np.sum(factor**2)) / own.n + own.variance_sd * rng.normal(), 0.0)
+        matrix = factor @ factor.T / own.n + noise
+        found[place] = total * np.linalg.eigvalsh(_shape(matrix, own.entry_sd, total / dim))[::-1]
+    tail = 0.5 * (1.0 - level)
+    low, high = np.quantile(found, [tail, 1.0 - tail], axis=0)
+    # Basic intervals: the error of the bootstrap is that of the release.
+    intervals = np.stack([np.maximum(2.0 * values - high, 0.0), np.maximum(2.0 * values - low, values)], axis=1)
+    directions = np.tensordot(vectors.T, own.frame, axes=1)
+    return PrincipalGeodesics(own.manifold, own.mean, directions, values, intervals, level)
+
+
+def reference(population: Population) -> Any:
+    """Mean, frame and root as arrays of JAX."""
+    return tuple(jnp.asarray(own) for own in (population.mean, population.frame, root_of(population.covariance)))

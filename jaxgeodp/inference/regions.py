@@ -1,0 +1,198 @@
+"""Where the population's mean lies: a parametric bootstrap of the whole private procedure (section 18).
+
+Draws of the fitted wrapped normal law, not clipped, go through the mechanism that made the release, and the distances
+of what it releases from the mean of that law tell how far the release may be from the population's mean. It is
+post-processing. The variance of each replicate is that of the release with noise of its own law added, as it is not
+known better.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.inference.population import Population, reference
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.statistics import frechet_mean
+
+# Replicates at a time: numbers of their records.
+_NUMBERS = 2**22
+#: Replicates of a bootstrap.
+DRAWS = 2000
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Procedure:
+    """How a mean is released of n records.
+
+    Attributes:
+        mechanism: for the Frechet mean.
+        n: number of records.
+    """
+
+    mechanism: Any
+    n: int
+
+    @property
+    def released(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
+        """Of a key and records, a draw: as `Mechanism.simulate`, with the mean by Newton's method where it is known."""
+        law = self.mechanism.law(self.n)
+        if not isinstance(law, PointLaw):
+            return lambda key, records: law.simulate(key, records, 1)[0]
+
+        def draw(key, records):
+            home, points, back = law.at_home(records)
+            center = frechet_mean(law.ball.manifold, points)
+            return home.draws(key, points, center, 1, None).mapped(back).points[0]
+
+        return draw
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ConfidenceBall:
+    """The points within ``radius`` of a released mean.
+
+    Attributes:
+        center: the released mean.
+        radius: distance.
+        level: coverage that it aims at.
+        target: what it covers, in words.
+    """
+
+    manifold: Manifold
+    center: np.ndarray
+    radius: float
+    level: float
+    target: str
+
+    def contains(self, point) -> bool:
+        """Whether a point lies within."""
+        with jax.enable_x64(True):
+            return bool(self.manifold.dist(jnp.asarray(self.center), jnp.asarray(point)) <= self.radius)
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoSampleTest:
+    """Of the hypothesis that two populations have one mean.
+
+    Attributes:
+        p_value: (1 + replicates at least as far apart)/(1 + replicates).
+        distance: of the two released means.
+        critical: distance that is exceeded with probability .05 if the means are one.
+    """
+
+    p_value: float
+    distance: float
+    critical: float
+
+
+def ball_of(population: Population, procedure: Procedure, level: float, draws: int = DRAWS) -> ConfidenceBall:
+    """See `confidence_ball`.
+
+    Args:
+        population: fitted.
+        procedure: of the mean's release.
+        level: in (0, 1).
+        draws: replicates.
+    """
+    with jax.enable_x64(True):
+        means = replicated_means(population, procedure, jax.random.key(0), draws)
+        distances = _distances(population.manifold, jnp.asarray(population.mean), means)
+    radius = float(np.quantile(np.asarray(distances), level))
+    target = "the Frechet mean of the population, clipped to the ball"
+    return ConfidenceBall(population.manifold, population.mean, radius, level, target)
+
+
+def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
+    """Two pairs of a population and its procedure.
+
+    Both laws are carried to a common mean, which divides the geodesic between the released ones by the sampling
+    variances.
+    """
+    (one, _), (other, _) = first, second
+    manifold = one.manifold
+    weights = [max(own.variance, 1e-300) / own.n for own in (one, other)]
+    share = weights[0] / sum(weights)
+    with jax.enable_x64(True):
+        ends = [jnp.asarray(own.mean) for own in (one, other)]
+        distance = float(_distances(manifold, ends[0], ends[1][None])[0])
+        common = _between(manifold, *ends, share)
+        means = [
+            replicated_means(_moved(own, common), procedure, jax.random.key(place), draws)
+            for place, (own, procedure) in enumerate((first, second))
+        ]
+        apart = np.asarray(_pairwise(manifold, *means))
+    beyond = int(np.sum(apart >= distance))
+    return TwoSampleTest((1 + beyond) / (1 + draws), distance, float(np.quantile(apart, 0.95)))
+
+
+def _moved(population: Population, point) -> Population:
+    """The law about another mean, by parallel transport."""
+    start, frame = jnp.asarray(population.mean), jnp.asarray(population.frame)
+    frame = jnp.where(
+        _distances(population.manifold, start, point[None])[0] > 0.0,
+        _carried(population.manifold, start, point, frame),
+        frame,
+    )
+    return dataclasses.replace(population, mean=np.asarray(point), frame=np.asarray(frame))
+
+
+def replicated_means(population: Population, procedure: Procedure, key, draws: int) -> jax.Array:
+    """What the procedure releases of data sets drawn from a population, (draws, \\*shape).
+
+    Args:
+        population: see there.
+        procedure: of the release.
+        key: JAX random key.
+        draws: how many.
+    """
+    released = procedure.released
+    mean, frame, root = reference(population)
+    relative = population.variance_sd / max(population.variance, 1e-300)
+    numbers = procedure.n * math.prod(population.manifold.shape)
+    batch = int(np.clip(_NUMBERS // numbers, 1, draws))
+
+    def one(key):
+        of_spread, of_data, of_release = jax.random.split(key, 3)
+        factor = jnp.sqrt(jnp.maximum(1.0 + relative * jax.random.normal(of_spread), 0.0))
+        z = jax.random.normal(of_data, (procedure.n, population.manifold.dim), root.dtype)
+        records = _points(population.manifold, mean, frame, factor * root, z)
+        return released(of_release, records)
+
+    run = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=batch))
+    return run(jax.random.split(key, draws))
+
+
+def _points(manifold, mean, frame, root, z):
+    vectors = z @ root.T
+
+    def point(own):
+        return manifold.project(manifold.exp(mean, manifold.combine(own, frame)))
+
+    return jax.vmap(point)(vectors)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _distances(manifold, center, points):
+    return jax.vmap(lambda x: manifold.dist(center, x))(points)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _pairwise(manifold, first, second):
+    return jax.vmap(manifold.dist)(first, second)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _between(manifold, start, end, share):
+    return manifold.between(start, end, share)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _carried(manifold, start, end, frame):
+    return jax.vmap(lambda own: manifold.transport(start, end, own))(frame)

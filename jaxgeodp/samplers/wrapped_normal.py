@@ -1,0 +1,91 @@
+"""Normal vectors of a tangent space, carried to the manifold by its exponential map."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from numpyro.distributions import Distribution
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.samplers.distributions import OnManifold, point_axes
+
+
+class WrappedNormal(Distribution):
+    """The law of exp_mean(v), v normal with mean 0 and a covariance in the frame ``manifold.frame(mean)``.
+
+    Its Frechet mean is ``mean`` on symmetric spaces, while hardly a vector is longer than the injectivity radius.
+    `log_prob` is the density with respect to the volume measure of the vectors that are no longer than that: exact
+    where no curvature is positive; elsewhere the rest, which is not counted, is `tail` at most.
+
+    Args:
+        manifold: of the points.
+        mean: a point, shape ``manifold.shape``; may be traced.
+        covariance: (dim, dim), positive definite; may be traced.
+        frame: (dim, \\*shape), the orthonormal basis at the mean that the covariance refers to, if another.
+
+    Raises:
+        ValueError: a shape does not fit.
+
+    Example:
+        >>> import jax, jax.numpy as jnp
+        >>> from jaxgeodp import SPD
+        >>> from jaxgeodp.samplers import WrappedNormal
+        >>> law = WrappedNormal(SPD(2), jnp.eye(2), 0.01 * jnp.eye(3))
+        >>> law.sample(jax.random.key(0), (5,)).shape
+        (5, 2, 2)
+    """
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - as the base declares it
+    pytree_data_fields = ("mean_point", "root", "frame")
+    pytree_aux_fields = ("manifold",)
+
+    def __init__(self, manifold: Manifold, mean, covariance, frame=None, *, validate_args=None):
+        """See the class."""
+        self.manifold, self.mean_point = manifold, jnp.asarray(mean)
+        covariance = jnp.asarray(covariance, real_dtype(self.mean_point))
+        if self.mean_point.shape != manifold.shape or covariance.shape != (manifold.dim, manifold.dim):
+            raise InputError(
+                f"WrappedNormal: on {manifold} the mean must have shape {manifold.shape} and the covariance "
+                f"{(manifold.dim, manifold.dim)}, got {self.mean_point.shape} and {covariance.shape}."
+            )
+        self.root = jnp.linalg.cholesky(covariance)
+        self.frame = manifold.frame(self.mean_point) if frame is None else jnp.asarray(frame)
+        super().__init__(batch_shape=(), event_shape=manifold.shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        """The manifold."""
+        return OnManifold(self.manifold)
+
+    @property
+    def tail(self) -> jax.Array:
+        """A bound of the probability of vectors longer than the injectivity radius, by Chebyshev's inequality."""
+        return jnp.minimum(jnp.sum(self.root**2) / self.manifold.injectivity_radius**2, 1.0)
+
+    def sample(self, key, sample_shape=()):
+        """Independent draws, shape (\\*sample_shape, \\*manifold.shape); differentiable in the parameters."""
+        if key is None:
+            raise InputError("WrappedNormal: sample needs a random key.")
+        normal = jax.random.normal(key, (math.prod(sample_shape), self.manifold.dim), self.root.dtype)
+        points = jax.vmap(self._point)(normal)
+        return points.reshape(*sample_shape, *self.manifold.shape)
+
+    def log_prob(self, value, intermediates=None):
+        """Log density with respect to the volume measure; there are no ``intermediates``."""
+        return jnp.vectorize(self._log_density, signature=f"({point_axes(self.manifold)})->()")(value)
+
+    def _point(self, z):
+        manifold = self.manifold
+        vector = manifold.combine(self.root @ z, self.frame)
+        return manifold.project(manifold.exp(self.mean_point, vector))
+
+    def _log_density(self, x):
+        manifold = self.manifold
+        vector = manifold.log(self.mean_point, x)
+        z = jax.scipy.linalg.solve_triangular(
+            self.root, manifold.coordinates(self.mean_point, vector, self.frame), lower=True
+        )
+        constant = 0.5 * manifold.dim * math.log(2.0 * math.pi) + jnp.sum(jnp.log(jnp.diagonal(self.root)))
+        return -0.5 * jnp.sum(z**2) - constant - manifold.log_det_exp(self.mean_point, vector)
