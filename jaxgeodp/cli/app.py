@@ -14,6 +14,7 @@ from jaxgeodp.cli.ball import ball
 from jaxgeodp.cli.cache import keep_compiled_programs
 from jaxgeodp.cli.check import check
 from jaxgeodp.cli.demo import demo
+from jaxgeodp.cli.describe import describe
 from jaxgeodp.cli.face import face
 from jaxgeodp.cli.frame import one_sentence_errors, robust_output
 from jaxgeodp.cli.info import info
@@ -36,7 +37,7 @@ app = typer.Typer(
 _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research"
 for panel, commands in {
     _START: (demo, info),
-    _CUSTODIAN: (check, ball, plan, release, show, face, audit),
+    _CUSTODIAN: (check, ball, plan, release, describe, show, face, audit),
     _RESEARCH: (simulate, sweep, reproduce),
 }.items():
     for command in commands:

@@ -197,8 +197,10 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
         found[place] = total * np.linalg.eigvalsh(_shape(matrix, own.entry_sd, total / dim))[::-1]
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(found, [tail, 1.0 - tail], axis=0)
-    # Basic intervals: the error of the bootstrap is that of the release.
-    intervals = np.stack([np.maximum(2.0 * values - high, 0.0), np.maximum(2.0 * values - low, values)], axis=1)
+    # Basic intervals, as the error of the bootstrap is that of the release, and those of percentiles, as eigenvalues
+    # that noise has hidden are 0.
+    least = np.maximum(np.minimum(2.0 * values - high, low), 0.0)
+    intervals = np.stack([least, np.maximum(2.0 * values - low, high)], axis=1)
     directions = np.tensordot(vectors.T, own.frame, axes=1)
     return PrincipalGeodesics(own.manifold, own.mean, directions, values, intervals, level)
 

@@ -9,7 +9,6 @@ known better.
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -22,7 +21,7 @@ from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.statistics import frechet_mean
 
 # Replicates at a time: numbers of their records.
-_NUMBERS = 2**22
+_NUMBERS = 2**19
 #: Replicates of a bootstrap.
 DRAWS = 2000
 
@@ -38,20 +37,6 @@ class Procedure:
 
     mechanism: Any
     n: int
-
-    @property
-    def released(self) -> Callable[[jax.Array, jax.Array], jax.Array]:
-        """Of a key and records, a draw: as `Mechanism.simulate`, with the mean by Newton's method where it is known."""
-        law = self.mechanism.law(self.n)
-        if not isinstance(law, PointLaw):
-            return lambda key, records: law.simulate(key, records, 1)[0]
-
-        def draw(key, records):
-            home, points, back = law.at_home(records)
-            center = frechet_mean(law.ball.manifold, points)
-            return home.draws(key, points, center, 1, None).mapped(back).points[0]
-
-        return draw
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -152,21 +137,36 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
         key: JAX random key.
         draws: how many.
     """
-    released = procedure.released
-    mean, frame, root = reference(population)
-    relative = population.variance_sd / max(population.variance, 1e-300)
+    law = procedure.mechanism.law(procedure.n)
     numbers = procedure.n * math.prod(population.manifold.shape)
-    batch = int(np.clip(_NUMBERS // numbers, 1, draws))
+    most = int(np.clip(_NUMBERS // numbers, 1, draws))
+    batch = next(size for size in range(most, 0, -1) if draws % size == 0)  # a rest would be compiled once more
+    relative = population.variance_sd / max(population.variance, 1e-300)
+    keys = jax.random.split(key, draws)
+    traced, static = (law, None) if isinstance(law, PointLaw) else (None, law)
+    return _replicates(population.manifold, static, procedure.n, batch, traced, reference(population), relative, keys)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _replicates(manifold, static, n, batch, law, wrapped, relative, keys):
+    """One release for each key; a law of points is an argument, so that another one compiles nothing."""
+    mean, frame, root = wrapped
+
+    def released(key, records):
+        if law is None:
+            return static.simulate(key, records, 1)[0]
+        # As `Law.simulate`, with the mean by Newton's method: nobody watches the time.
+        home, points, back = law.at_home(records)
+        center = frechet_mean(manifold, points)
+        return home.draws(key, points, center, 1, None).mapped(back).points[0]
 
     def one(key):
         of_spread, of_data, of_release = jax.random.split(key, 3)
         factor = jnp.sqrt(jnp.maximum(1.0 + relative * jax.random.normal(of_spread), 0.0))
-        z = jax.random.normal(of_data, (procedure.n, population.manifold.dim), root.dtype)
-        records = _points(population.manifold, mean, frame, factor * root, z)
-        return released(of_release, records)
+        z = jax.random.normal(of_data, (n, manifold.dim), root.dtype)
+        return released(of_release, _points(manifold, mean, frame, factor * root, z))
 
-    run = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=batch))
-    return run(jax.random.split(key, draws))
+    return jax.lax.map(one, keys, batch_size=batch)
 
 
 def _points(manifold, mean, frame, root, z):

@@ -1,5 +1,6 @@
 """The picture of a released value, drawn with Matplotlib."""
 
+import base64
 import io
 
 import numpy as np
@@ -22,6 +23,11 @@ def picture_of(record: dict) -> bytes:
     return file.getvalue()
 
 
+def encoded_picture(record: dict) -> str:
+    """`picture_of` in base 64, for a page."""
+    return base64.b64encode(picture_of(record)).decode()
+
+
 def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
@@ -30,6 +36,7 @@ def draw_record(record: dict, figure) -> None:
     else as an array of colours.
     """
     name, value = record["manifold"]["name"], np.asarray(record["value"], float)
+    name = "" if "about" in record else name  # a moment is no point of the manifold
     template = np.asarray(record.get("prepared", {}).get("template", ()), float)
     lines = lines_of(record)
     if lines is not None:

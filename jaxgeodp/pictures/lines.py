@@ -21,6 +21,8 @@ GREY, RED, BLUE, GREEN = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d"
 def lines_of(record: dict) -> list[Line] | None:
     """The lines that show the value of a release record; None where it is nothing in space."""
     value, ball = np.asarray(record["value"], float), record.get("ball") or {}
+    if "about" in record:  # a moment is no point of the manifold
+        return None
     draw = {"Sphere": _direction, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
     if draw is not None:
         return draw(value, ball)

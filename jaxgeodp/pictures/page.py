@@ -1,15 +1,15 @@
 """One HTML page about a release, complete in itself: the picture, what was promised, what it cost, how to verify it."""
 
-import base64
 import html
 import json
 
 import numpy as np
 
-from jaxgeodp.pictures.drawn import picture_of
+from jaxgeodp.pictures.drawn import encoded_picture
 from jaxgeodp.pictures.lines import lines_of
 
-_STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
+#: Of pages.
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.6rem}table{border-collapse:collapse;width:100%}
 td{padding:.25rem .6rem .25rem 0;vertical-align:top;border-bottom:1px solid #e4e4e4}
 td:first-child{color:#666;width:11rem}
@@ -47,7 +47,7 @@ def page_of(record: dict, digest: str) -> str:
     name = record["manifold"]["name"]
     lines = lines_of(record)
     if lines is None:
-        shown = f'<img alt="the released value" src="data:image/png;base64,{_encoded(picture_of(record))}">'
+        shown = f'<img alt="the released value" src="data:image/png;base64,{encoded_picture(record)}">'
     else:
         shown = f'<canvas id="space" width="960" height="960"></canvas><p>Turn it by hand.</p>{_script(lines)}'
     unit = "person" if record.get("unit") == "person" else "record"
@@ -89,8 +89,8 @@ def page_of(record: dict, digest: str) -> str:
     text = html.escape(json.dumps(record, indent=2))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private {html.escape(name)} value</title>'
-        f"<style>{_STYLE}</style><h1>A private value on {html.escape(name)}</h1>{shown}"
-        f"<h2>What was promised</h2>{_table(rows)}<h2>How it was made</h2>{_table(made)}"
+        f"<style>{STYLE}</style><h1>A private value on {html.escape(name)}</h1>{shown}"
+        f"<h2>What was promised</h2>{table(rows)}<h2>How it was made</h2>{table(made)}"
         f"<h2>How to verify it</h2><p>{verify}</p><h2>The record</h2><pre>{text}</pre></html>\n"
     )
 
@@ -129,11 +129,8 @@ def _script(lines):
     return f"<script>{_TURN.replace('LINES', json.dumps(parts))}</script>"
 
 
-def _encoded(png):
-    return base64.b64encode(png).decode()
-
-
-def _table(rows):
+def table(rows: dict[str, str]) -> str:
+    """Rows of names and words, but empty ones."""
     cells = [f"<tr><td>{name}<td>{html.escape(str(text))}" for name, text in rows.items() if text not in ("", None)]
     return f"<table>{''.join(cells)}</table>"
 

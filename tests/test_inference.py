@@ -1,0 +1,260 @@
+"""Second moments, their privacy and integers; what describe charges and says; regions, tests, geodesics, synthesis."""
+
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from strategies import cap, exhaustive, name
+
+from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Rotations, Sphere
+from jaxgeodp.inference import (
+    Description,
+    FrechetVariance,
+    SpreadMechanism,
+    TangentCovariance,
+    confidence_ball,
+    describe,
+    principal_geodesics,
+    synthesize,
+    two_sample_test,
+)
+from jaxgeodp.inference.population import population_of
+from jaxgeodp.inference.shares import noises, shares_of
+from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
+from jaxgeodp.samplers import WrappedNormal
+
+SPACES = [Sphere(2), *exhaustive(SPD(2), Hyperbolic(2), PlanarShapes(4), Rotations(), Euclidean(1))]
+BALL = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+
+
+def scattered(manifold, spread, n, seed=0):
+    origin = jnp.asarray(manifold.origin)
+    keys = jax.random.split(jax.random.key(seed), n)
+    return np.asarray(
+        jax.jit(jax.vmap(lambda k: manifold.exp(origin, spread * manifold.random_tangent(k, origin))))(keys)
+    )
+
+
+# Moments --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", SPACES, ids=name)
+@pytest.mark.parametrize("statistic", [FrechetVariance(), TangentCovariance()], ids=["variance", "covariance"])
+def test_no_record_moves_a_moment_by_more_than_the_sensitivity_and_some_by_nearly_that(space, statistic):
+    """In integers, as they are released; records in all directions at all distances, beyond the rim and none."""
+    ball, n = GeodesicBall(space, space.origin, 0.3), 2
+    center = jnp.asarray(space.origin)
+    frame = np.asarray(space.frame(center))
+    about = np.asarray(space.exp(center, 0.2 * jnp.asarray(frame[0])))
+    mechanism = SpreadMechanism(ball, about, statistic, mu=1.0)
+    nearest, farthest = mechanism.reaches
+    assert nearest == 0.0 and farthest == pytest.approx(0.5)
+    directions = np.random.default_rng(0).normal(size=(60, space.dim))
+    directions[:1] = np.eye(space.dim)[0]
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    lengths = np.resize([0.3, 0.3, 0.1, 0.0, 5.0], 60)
+    vectors = np.concatenate([lengths[:, None] * directions * farthest / 0.3, np.full((1, space.dim), np.nan)])
+    vectors = np.concatenate([vectors, -vectors, farthest * np.eye(space.dim)])
+    seen = np.stack([statistic.steps([own[None]], nearest, farthest).astype(float) for own in vectors])
+    apart = np.linalg.norm(seen[:, None] - seen[None], axis=-1)
+    bound = statistic.sensitivity(space.dim, nearest, farthest)
+    assert 0.97 * bound < apart.max() <= bound
+    law = mechanism.law(n)
+    assert law.terms.sensitivity == pytest.approx(bound * float(statistic.units(space.dim, farthest)[0]) / n)
+
+
+@pytest.mark.parametrize("statistic", [FrechetVariance(), TangentCovariance()], ids=["variance", "covariance"])
+def test_releases_are_the_moment_plus_noise_of_the_scale(statistic):
+    data = scattered(Sphere(2), 0.1, 50)
+    mechanism = SpreadMechanism(BALL, BALL.center, statistic, mu=1.0)
+    law = mechanism.law(50)
+    exact = np.asarray(law.numbers(data))
+    by_hand = np.array([Sphere(2).coordinates(BALL.center, Sphere(2).log(BALL.center, x), law_frame()) for x in data])
+    moment = by_hand.T @ by_hand / 50
+    expected = [np.trace(moment)] if statistic == FrechetVariance() else moment[np.triu_indices(2)]
+    np.testing.assert_allclose(exact, expected, rtol=1e-9)
+    with jax.enable_x64(True):
+        draw = law.grid(jax.ShapeDtypeStruct(data.shape, data.dtype)).draw
+        values = [mechanism.release(data, numerics="grid").value, *(draw(data) for _ in range(399))]
+    numbers = np.stack([np.asarray(statistic.to_numbers(np.asarray(value))) for value in values])
+    noise = ((numbers - exact) / np.asarray(law.scale)).ravel()
+    assert stats.kstest(noise, "norm").pvalue > 1e-6 > stats.kstest(1.8 * noise, "norm").pvalue
+    assert mechanism.guarantee == ZeroConcentratedDP(0.5)
+    with pytest.raises(ValueError, match="numerics='grid'"):
+        mechanism.release(data)
+
+
+def law_frame():
+    return jnp.asarray(Sphere(2).frame(jnp.asarray(BALL.center)))
+
+
+def test_laplace_noise_of_a_matrix_has_independent_entries():
+    mechanism = SpreadMechanism(BALL, BALL.center, TangentCovariance(), epsilon=2.0)
+    record = mechanism.release(scattered(Sphere(2), 0.1, 50), numerics="grid").record
+    assert record["guarantee"]["kind"] == "pure" and record["guarantee"]["epsilon"] == 2.0
+    assert record["scale"] == pytest.approx(math.sqrt(3) * record["sensitivity"]["value"] / 2.0, rel=1e-6)
+
+
+def test_calls_of_moments_are_refused_in_words():
+    for call, words in (
+        (lambda: SpreadMechanism(BALL, BALL.center), "epsilon or mu"),
+        (lambda: SpreadMechanism(BALL, BALL.center, epsilon=1.0, mu=1.0), "epsilon or mu"),
+        (lambda: SpreadMechanism(BALL, [1.0, 0.0, 0.0], mu=1.0), "must lie in the ball"),
+        (lambda: SpreadMechanism(GeodesicBall(Sphere(2), BALL.center, 1.0), BALL.center, mu=1.0), "Assumption 1"),
+        (lambda: describe(np.eye(3), Sphere(2)), "epsilon or mu"),
+        (lambda: describe(np.eye(3), Sphere(2), mu=-1.0), "mu"),
+        (lambda: describe(np.eye(3), Sphere(3), mu=1.0, ball=BALL), "ball must be one of the manifold"),
+        (lambda: describe(np.ones((5, 2)), Sphere(2), mu=1.0, ball=BALL), "shape"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+# Describe -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def described():
+    return describe(scattered(Sphere(2), 0.1, 800), Sphere(2), mu=2.0, ball=BALL)
+
+
+def test_a_description_costs_its_budget_and_is_right(tmp_path):
+    data = scattered(Sphere(2), 0.1, 800)
+    ledger = Ledger(tmp_path / "budget.db", budget=ZeroConcentratedDP(3.0))
+    found = describe(data, Sphere(2), mu=2.0, ball=BALL, ledger=ledger)
+    assert ledger.account().releases == 1
+    assert found.guarantee["rho"] == pytest.approx(2.0, rel=1e-6) and found.guarantee["rho"] <= 2.0
+    parts = [release.record["guarantee"]["rho"] for release in found.releases.values()]
+    assert math.fsum(parts) <= found.guarantee["rho"] * (1 + 1e-12)
+    assert float(found.variance.value) == pytest.approx(0.02, rel=0.25)
+    np.testing.assert_allclose(found.population.covariance, 0.01 * np.eye(2), atol=0.003)
+    assert found.variance.record["about"] == found.mean.record["value"]
+    with pytest.raises(ValueError, match="budget"):
+        describe(data, Sphere(2), mu=2.0, ball=BALL, ledger=ledger)
+    assert ledger.account().releases == 1
+
+
+def test_no_record_changes_anything_but_values():
+    def seen(data):
+        found = describe(data, Sphere(2), mu=1.0, ball=BALL)
+        drop = ("value", "created", "about", "frame", "sensitivity", "scale")  # what follows from the released mean
+        records = [release.record for release in found.releases.values()]
+        return json.dumps([{key: own for key, own in record.items() if key not in drop} for record in records])
+
+    usual = scattered(Sphere(2), 0.1, 30)
+    outcomes = set()
+    for hostile in (usual[0], -BALL.center, np.full(3, np.nan), np.full(3, 1e300)):
+        outcomes.add(seen(np.concatenate([usual[1:], [hostile]])))
+    assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("space", [SPD(2), *exhaustive(Sphere(2), PlanarShapes(5))], ids=name)
+def test_where_no_ball_is_known_one_is_found(space):
+    spread = 0.2 if space == SPD(2) else 0.05
+    found = describe(scattered(space, spread, 3000), space, mu=1.0)
+    assert "stages" in found.mean.record and found.covariance.record["ball"] == found.mean.record["ball"]
+    assert float(found.variance.value) == pytest.approx(space.dim * spread**2, rel=0.3)
+
+
+def test_a_description_is_saved_and_loaded(described, tmp_path):
+    described.save(tmp_path / "out")
+    with pytest.raises(FileExistsError):
+        described.save(tmp_path / "out")
+    again = Description.load(tmp_path / "out")
+    assert again.region.radius == described.region.radius
+    np.testing.assert_array_equal(again.population.covariance, described.population.covariance)
+    (tmp_path / "out" / "description.json").write_text("{}")
+    with pytest.raises(ValueError, match="no description"):
+        Description.load(tmp_path / "out")
+
+
+def test_shares_leave_more_to_the_mean_where_records_are_few_and_sum_to_one():
+    for parameter in ("epsilon", "mu"):
+        few, many = (shares_of(parameter, 1.0, n, 3) for n in (50, 10**6))
+        assert sum(few) == pytest.approx(1.0) and sum(many) == pytest.approx(1.0) and min(*few, *many) > 0.0
+        assert noises(parameter, 1.0, 50, 3, few) > noises(parameter, 1.0, 10**6, 3, many)
+
+
+# What a reader makes of it --------------------------------------------------------------------------------
+
+
+def test_regions_cover_the_truth_and_shrink_with_n(described):
+    region = described.region
+    assert region.contains([0.0, 0.0, 1.0]) and not region.contains([0.0, 0.6, 0.8])
+    # Sampling alone: .95 quantile of a Rayleigh law of scale .1/sqrt(800).
+    assert 1.0 < region.radius / (0.1 / math.sqrt(800) * 2.4477) < 1.5
+    assert confidence_ball(described, 0.5).radius < region.radius
+    alone = confidence_ball(described.mean)
+    assert alone.radius < region.radius and "clipped records" in alone.target
+    with pytest.raises(ValueError, match="level"):
+        confidence_ball(described, 1.0)
+
+
+def test_equal_means_are_not_told_apart_and_others_are(described):
+    same = describe(scattered(Sphere(2), 0.1, 400, 5), Sphere(2), mu=2.0, ball=BALL)
+    turned = scattered(Sphere(2), 0.1, 400, 6) @ np.array([[1, 0, 0], [0, 0.995, -0.0998], [0, 0.0998, 0.995]])
+    other = describe(turned, Sphere(2), mu=2.0, ball=BALL)
+    assert two_sample_test(described, same, draws=400).p_value > 0.01
+    assert two_sample_test(described, other, draws=400).p_value == pytest.approx(1 / 401)
+
+
+def test_principal_geodesics_and_synthetic_records():
+    space, n = Euclidean(3), 4000
+    data = np.random.default_rng(0).normal(size=(n, 3)) * [0.3, 0.1, 0.05]
+    found = describe(data, space, mu=3.0, ball=GeodesicBall(space, np.zeros(3), 1.2))
+    own = principal_geodesics(found)
+    assert abs(own.directions[0] @ [1.0, 0.0, 0.0]) > 0.99
+    assert own.intervals[0, 0] < 0.09 < own.intervals[0, 1] and own.shares[0] > 0.8
+    np.testing.assert_allclose(own.along(0, [0.0])[0], found.mean.value, atol=1e-12)
+    made = synthesize(found, 5000, jax.random.key(0))
+    np.testing.assert_allclose(np.cov(made.T), found.population.covariance, atol=0.01)
+    with pytest.raises(ValueError, match="place"):
+        own.along(3, [0.0])
+    with pytest.raises(ValueError, match="whole number"):
+        synthesize(found, 0, jax.random.key(0))
+
+
+def test_noise_alone_gives_no_spread():
+    """A matrix of noise is drawn to a multiple of the identity, whose trace is the variance."""
+    space = Euclidean(6)
+    ball = GeodesicBall(space, np.zeros(6), 1.0)
+    found = describe(np.zeros((60, 6)), space, mu=1.0, ball=ball)
+    values = np.linalg.eigvalsh(found.population.covariance)
+    assert values.min() >= -1e-12 and values.sum() == pytest.approx(found.population.variance)
+    raw = np.linalg.eigvalsh(np.asarray(found.covariance.value))
+    assert raw.min() < 0.0, "as released, it is no covariance"
+    with pytest.raises(ValueError, match="same point"):
+        other = SpreadMechanism(ball, 0.1 * np.ones(6), TangentCovariance(), mu=1.0)
+        population_of(space, found.mean, found.variance, other.release(np.zeros((60, 6)), numerics="grid"), 0.0)
+
+
+# The wrapped normal law -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("space", [Sphere(2), *exhaustive(SPD(2), Hyperbolic(2), Rotations())], ids=name)
+def test_the_wrapped_normal_law_has_its_density(space):
+    """Of draws, and of the density; on the sphere its integral by areas of cells is 1."""
+    mean = cap(space, jnp.asarray(space.origin), 0.5, 1, 3)[0]
+    covariance = jnp.diag(jnp.linspace(0.04, 0.09, space.dim))
+    law = WrappedNormal(space, mean, covariance)
+    draws = law.sample(jax.random.key(0), (4000,))
+    assert bool(jnp.all(law.support(draws)))
+    vectors = jax.vmap(lambda x: space.coordinates(mean, space.log(mean, x), law.frame))(draws)
+    lengths = jnp.linalg.norm(vectors @ jnp.diag(1.0 / jnp.sqrt(jnp.diagonal(covariance))), axis=1)
+    assert stats.kstest(np.asarray(lengths), stats.chi(space.dim).cdf).pvalue > 1e-6
+    normal = stats.multivariate_normal(np.zeros(space.dim), np.asarray(covariance)).logpdf(np.asarray(vectors))
+    volume = jax.vmap(lambda v: space.log_det_exp(mean, space.combine(v, law.frame)))(vectors)
+    np.testing.assert_allclose(law.log_prob(draws), normal - np.asarray(volume), atol=1e-8)
+    if space == Sphere(2):
+        t, angles = ((np.arange(m) + 0.5) * end / m for m, end in ((300, math.pi), (200, 2.0 * math.pi)))
+        flat = [np.outer(np.sin(t), turn) for turn in (np.cos(angles), np.sin(angles))]
+        flat.append(np.outer(np.cos(t), np.ones_like(angles)))
+        density = np.exp(np.asarray(law.log_prob(jnp.asarray(np.stack(flat, -1)))))
+        total = np.sum(density * np.sin(t)[:, None]) * math.pi / 300 * 2.0 * math.pi / 200
+        assert total == pytest.approx(1.0, abs=2e-3) and float(law.tail) < 0.02
+    with pytest.raises(ValueError, match="shape"):
+        WrappedNormal(space, mean, jnp.eye(space.dim + 1))
