@@ -8,6 +8,17 @@ what has been spent.
 
 from jaxgeodp._version import __version__
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.inference import (
+    Description,
+    FrechetVariance,
+    SpreadMechanism,
+    TangentCovariance,
+    confidence_ball,
+    describe,
+    principal_geodesics,
+    synthesize,
+    two_sample_test,
+)
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
@@ -67,11 +78,13 @@ __all__ = [
     "SPD",
     "ApproximateDP",
     "ConvexRisk",
+    "Description",
     "EmpiricalRisk",
     "Euclidean",
     "EuclideanLaplace",
     "FrechetMean",
     "FrechetMedian",
+    "FrechetVariance",
     "GaussianDP",
     "GeodesicBall",
     "GibbsMechanism",
@@ -96,7 +109,9 @@ __all__ = [
     "Rotations",
     "SmoothedMedian",
     "Sphere",
+    "SpreadMechanism",
     "Statistic",
+    "TangentCovariance",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",
@@ -104,12 +119,17 @@ __all__ = [
     "__version__",
     "certified_distance",
     "compose",
+    "confidence_ball",
     "delta_of_epsilon",
+    "describe",
     "frechet_mean",
     "frechet_median",
     "minimize",
     "power_mean",
+    "principal_geodesics",
     "release_groups",
     "riemannian_gradient",
     "riemannian_hessian",
+    "synthesize",
+    "two_sample_test",
 ]

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from strategies import cap, exhaustive, name
+from typer.testing import CliRunner
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Rotations, Sphere
+from jaxgeodp.cli import app
 from jaxgeodp.inference import (
     Description,
     FrechetVariance,
@@ -258,3 +260,31 @@ def test_the_wrapped_normal_law_has_its_density(space):
         assert total == pytest.approx(1.0, abs=2e-3) and float(law.tail) < 0.02
     with pytest.raises(ValueError, match="shape"):
         WrappedNormal(space, mean, jnp.eye(space.dim + 1))
+
+
+# The command ----------------------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("data.npy", scattered(Sphere(2), 0.1, 300))
+    own = ("describe", "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.5)
+    result = run(*own, "--mu", 1, "--out", "out")
+    assert result.exit_code == 0 and "within" in result.output, result.output
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("data:image/png;base64,") == 7 and "standard deviation" in page
+    again = Description.load(tmp_path / "out")
+    assert f"{again.region.radius:.4g}" in page
+    assert run("show", "out/covariance.json").exit_code == 0
+    assert run("show", "out/covariance.json", "--html", "c.html").exit_code == 0
+    for wrong, words in (
+        (("--mu", 1, "--out", "out"), "exists"),
+        (("--mu", 1, "--epsilon", 1, "--out", "other"), "give one of --epsilon and --mu"),
+        (("--out", "other"), "give one of --epsilon and --mu"),
+    ):
+        refused = run(*own, *wrong)
+        assert refused.exit_code == 2 and words in " ".join(refused.output.split()), refused.output

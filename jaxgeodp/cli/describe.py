@@ -119,7 +119,9 @@ def _page(description, rows, own):
     record = description.mean.record
     drawn = []
     for place in range(min(_SHOWN, len(own.variances))):
-        points = own.along(place, [-2.0, 0.0, 2.0])
+        points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
         title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
-        drawn.append((title, [record | {"value": to_lists(point)} for point in points]))
+        captions = [f"{word} standard deviations; grey: centre of the ball" for word in words]
+        values = zip(points, captions, strict=True)
+        drawn.append((title, [record | {"value": to_lists(point), "caption": caption} for point, caption in values]))
     return page_of_description(record, rows, drawn)

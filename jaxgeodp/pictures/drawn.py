@@ -42,7 +42,9 @@ def draw_record(record: dict, figure) -> None:
     if lines is not None:
         _draw_lines(figure.add_subplot(projection="3d"), lines)
     elif name == "PlanarShapes" and value.ndim == 2:
-        _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float))
+        centre = "centre that was found" if "stages" in record else "public centre"
+        caption = record.get("caption", f"black: released; grey: {centre}")
+        _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
     elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         axes = figure.add_subplot()
         figure.colorbar(draw_matrix(axes, value, [str(k) for k in range(1, len(value) + 1)]), ax=axes)
@@ -60,7 +62,7 @@ def draw_record(record: dict, figure) -> None:
         figure.colorbar(axes.imshow(flat, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto"), ax=axes)
 
 
-def _draw_landmarks(axes, value, center):
+def _draw_landmarks(axes, value, center, caption):
     """Landmarks in their order, numbered, over those of the public centre; outlines of many without numbers."""
     if len(value) > _MOST_LANDMARKS:
         draw_outline(axes, center, color="0.75")
@@ -74,7 +76,7 @@ def _draw_landmarks(axes, value, center):
         axes.plot(np.real(around), np.imag(around), "o-", color=color, markersize=4, linewidth=1.0)
     for number, point in enumerate(released, 1):
         axes.annotate(str(number), (point.real, point.imag), xytext=(4, 4), textcoords="offset points", fontsize=8)
-    axes.set_title("black: released; grey: public centre", fontsize=9)
+    axes.set_title(caption, fontsize=9)
     axes.set_aspect("equal")
     axes.axis("off")
 
