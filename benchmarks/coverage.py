@@ -79,9 +79,8 @@ def cell(manifold, spread, radius, n, mu, outer, draws):
     scales = spread * np.linspace(0.6, 1.4, manifold.dim)
     truth = center, manifold.frame(center), jnp.diag(jnp.asarray(scales))
     shares = shares_of("mu", mu, n, manifold.dim)
-    known = Population(
-        manifold, np.asarray(center), np.asarray(truth[1]), np.diag(scales**2), float(np.sum(scales**2)), 0.0, 0.0, n
-    )
+    total, certain = float(np.sum(scales**2)), 10**12  # as many records: the law is known
+    known = Population(manifold, np.asarray(center), np.asarray(truth[1]), np.diag(scales**2), total, 0.0, 0.0, certain)
     oracle = ball_of(known, Procedure(jgd.WrappedGaussian(ball, mu * math.sqrt(shares[0])), n), 0.95, 4000).radius
     held, widths = [], []
     own = zlib.crc32(f"{manifold} {n} {mu}".encode())  # cells with the same draws would err alike

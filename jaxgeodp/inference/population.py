@@ -17,8 +17,8 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 # A standard deviation of Laplace noise in units of its scale.
 _LAPLACE = math.sqrt(2.0)
-# Of the trace, below which a matrix is taken to be singular.
-_LEAST = 1e-9
+# Of the noise of a variance, what stands for one that it hides: a matrix needs a shape, though it is nearly 0.
+_HIDDEN = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -45,13 +45,22 @@ class Population:
     entry_sd: float
     n: int
 
+    @property
+    def unknown(self) -> float:
+        """Standard deviation of the variance in units of itself: of its noise, and of n records as these."""
+        if not self.variance > 0.0:
+            return 0.0
+        of_sample = 2.0 * float(np.sum(self.covariance**2)) / self.n
+        return math.sqrt(self.variance_sd**2 + of_sample) / self.variance
+
 
 def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: float) -> Population:
     """The law that fits three releases.
 
-    The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it. The matrix
-    is drawn towards a multiple of the identity by the share that its noise has in how far it is from that; negative
-    eigenvalues become 0, and the rest is scaled to the trace.
+    The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it, times
+    n/(n - 1), as the mean has been fitted to the records. The matrix
+    is drawn towards a multiple of the identity, so that it is as far from that as it would be without its noise, nearly;
+    negative eigenvalues become 0, and the rest is scaled to the trace.
 
     Args:
         manifold: of the points.
@@ -63,13 +72,14 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
         raise InputError("population_of: variance and covariance must be about the same point.")
     dim, matrix = manifold.dim, np.asarray(covariance.value, float)
     variance_sd, entry_sd = (_deviation(own) for own in (variance, covariance))
-    trace = max(float(variance.value) - mean_noise, 0.0)
+    n = int(mean.record["n"])
+    trace = max(float(variance.value) - mean_noise, _HIDDEN * variance_sd) * n / (n - 1)
     shape = _shape(matrix, entry_sd, trace / dim)
     frame, mean_point = (_points(manifold, own) for own in (covariance.record["frame"], covariance.record["about"]))
     target = np.asarray(mean.value)
     with jax.enable_x64(True):
         moved = np.asarray(_transported(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
-    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, int(mean.record["n"]))
+    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n)
 
 
 def _shape(matrix, entry_sd, level):
@@ -79,7 +89,7 @@ def _shape(matrix, entry_sd, level):
     noise = entry_sd**2 * (dim + 0.5 * dim * (dim - 1))  # expected squared Frobenius norm; .5 off the diagonal, twice
     away = matrix - level * np.eye(dim)
     seen = float(np.sum(away**2))
-    kept = max(1.0 - noise / seen, 0.0) if seen > 0.0 else 0.0
+    kept = math.sqrt(max(1.0 - noise / seen, 0.0)) if seen > 0.0 else 0.0
     values, vectors = np.linalg.eigh(level * np.eye(dim) + kept * away)
     values = np.maximum(values, 0.0)
     total = float(np.sum(values))

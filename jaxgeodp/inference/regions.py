@@ -141,7 +141,7 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
     numbers = procedure.n * math.prod(population.manifold.shape)
     most = int(np.clip(_NUMBERS // numbers, 1, draws))
     batch = next(size for size in range(most, 0, -1) if draws % size == 0)  # a rest would be compiled once more
-    relative = population.variance_sd / max(population.variance, 1e-300)
+    relative = population.unknown
     keys = jax.random.split(key, draws)
     traced, static = (law, None) if isinstance(law, PointLaw) else (None, law)
     return _replicates(population.manifold, static, procedure.n, batch, traced, reference(population), relative, keys)
