@@ -1,5 +1,6 @@
 """Second moments, their privacy and integers; what describe charges and says; regions, tests, geodesics, synthesis."""
 
+import itertools
 import json
 import math
 
@@ -24,9 +25,10 @@ from jaxgeodp.inference import (
     synthesize,
     two_sample_test,
 )
+from jaxgeodp.inference.description import _split
 from jaxgeodp.inference.population import population_of
-from jaxgeodp.inference.shares import noises, shares_of
-from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
+from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP, compose
 from jaxgeodp.samplers import WrappedNormal
 
 SPACES = [Sphere(2), *exhaustive(SPD(2), Hyperbolic(2), PlanarShapes(4), Rotations(), Euclidean(1))]
@@ -81,7 +83,7 @@ def test_releases_are_the_moment_plus_noise_of_the_scale(statistic):
     np.testing.assert_allclose(exact, expected, rtol=1e-9)
     with jax.enable_x64(True):
         draw = law.grid(jax.ShapeDtypeStruct(data.shape, data.dtype)).draw
-        values = [mechanism.release(data, numerics="grid").value, *(draw(data) for _ in range(399))]
+        values = [mechanism.release(data, numerics="grid").value, *(draw(data) for _ in range(1199))]
     numbers = np.stack([np.asarray(statistic.to_numbers(np.asarray(value))) for value in values])
     noise = ((numbers - exact) / np.asarray(law.scale)).ravel()
     assert stats.kstest(noise, "norm").pvalue > 1e-6 > stats.kstest(1.8 * noise, "norm").pvalue
@@ -169,16 +171,61 @@ def test_a_description_is_saved_and_loaded(described, tmp_path):
     again = Description.load(tmp_path / "out")
     assert again.region.radius == described.region.radius
     np.testing.assert_array_equal(again.population.covariance, described.population.covariance)
+    text = (tmp_path / "out" / "description.json").read_text()
+    (tmp_path / "out" / "description.json").write_text(text.replace("1.99", "0.99"))
+    with pytest.raises(ValueError, match="no description"):
+        Description.load(tmp_path / "out")
     (tmp_path / "out" / "description.json").write_text("{}")
     with pytest.raises(ValueError, match="no description"):
         Description.load(tmp_path / "out")
 
 
-def test_shares_leave_more_to_the_mean_where_records_are_few_and_sum_to_one():
-    for parameter in ("epsilon", "mu"):
-        few, many = (shares_of(parameter, 1.0, n, 3) for n in (50, 10**6))
-        assert sum(few) == pytest.approx(1.0) and sum(many) == pytest.approx(1.0) and min(*few, *many) > 0.0
-        assert noises(parameter, 1.0, 50, 3, few) > noises(parameter, 1.0, 10**6, 3, many)
+@pytest.mark.parametrize("parameter", ["epsilon", "mu"])
+def test_shares_are_all_of_the_budget_and_never_more(parameter):
+    few, many = (shares_of(parameter, 1.0, n, 3) for n in (50, 10**6))
+    assert sum(few) == sum(many) == 100 and min(*few, *many) > 0
+    assert few[0] < many[0], "few records: the noise of the matrix is what is large"
+    for strength in (0.1, 0.2, 0.3, 0.7, 1.0, 3.1):
+        whole = PureDP(strength) if parameter == "epsilon" else GaussianDP(strength).to_zcdp()
+        for shares in itertools.product((38, 55, 68, 93), (2, 5, 15, 30), (5, 2, 30, 17)):
+            own = [100 - shares[1] - shares[2], *shares[1:]]
+            parts = _split(parameter, strength, own)
+            kinds = [PureDP(part) if parameter == "epsilon" else GaussianDP(part).to_zcdp() for part in parts]
+            name = "epsilon" if parameter == "epsilon" else "rho"
+            assert getattr(compose(kinds), name) <= getattr(whole, name)
+
+
+def test_the_whole_of_a_pure_budget_can_be_spent(tmp_path):
+    line = GeodesicBall(Euclidean(1), [0.0], 1.0)
+    ledger = Ledger(tmp_path / "budget.db", budget=PureDP(0.2))
+    data = np.random.default_rng(0).normal(size=(500, 1)) * 0.3
+    found = describe(data, Euclidean(1), epsilon=0.2, ball=line, ledger=ledger)
+    assert found.guarantee["kind"] == "pure" and 0.199 < found.guarantee["epsilon"] <= 0.2
+    assert found.region.radius > 0.0
+
+
+def test_a_mean_outside_the_ball_has_a_spread_about_a_point_of_it():
+    """Matrices of condition e^18, little budget: the mean is often outside."""
+    turn = np.array([[math.cos(0.7), -math.sin(0.7)], [math.sin(0.7), math.cos(0.7)]])
+    center = turn @ np.diag([math.exp(9.0), math.exp(-9.0)]) @ turn.T
+    ball = GeodesicBall(SPD(2), center, 0.1)
+    for _ in range(6):
+        found = describe(np.stack([center] * 4), SPD(2), mu=0.5, ball=ball)
+        assert found.variance.record["scale"] is not None and found.covariance.record["scale"] is not None
+
+
+def test_what_could_not_be_computed_says_so(monkeypatch):
+    def fails(ball, point):
+        raise FloatingPointError("of a record")
+
+    monkeypatch.setattr("jaxgeodp.inference.description._nearest", fails)
+    found = describe(scattered(Sphere(2), 0.1, 30), Sphere(2), mu=1.0, ball=BALL)
+    assert (
+        found.variance.record["scale"] is None and "could not be computed" in found.variance.record["sampler"]["name"]
+    )
+    assert float(found.variance.value) == 0.0 and not np.any(found.covariance.value)
+    with pytest.raises(ValueError, match="could not be computed"):
+        found.region  # noqa: B018 - it raises
 
 
 # What a reader makes of it --------------------------------------------------------------------------------
@@ -271,9 +318,10 @@ def run(*arguments):
 
 def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    np.save("data.npy", scattered(Sphere(2), 0.1, 300))
+    wide = np.random.default_rng(0).normal(size=(300, 3)) * [0.2, 0.02, 0.0] + [0.0, 0.0, 1.0]
+    np.save("data.npy", wide / np.linalg.norm(wide, axis=1, keepdims=True))
     own = ("describe", "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.5)
-    result = run(*own, "--mu", 1, "--out", "out")
+    result = run(*own, "--mu", 2, "--out", "out")
     assert result.exit_code == 0 and "within" in result.output, result.output
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("data:image/png;base64,") == 7 and "standard deviation" in page

@@ -66,10 +66,12 @@ def describe(
         center, radius = found or center, found or radius
         public = BallOptions(center, radius_of(center, radius, ball, domain), ball)
         public.check(manifold)
-        out.mkdir(parents=True, exist_ok=True)
         inputs = [data, *public.files, *([] if ledger is None else [ledger])]
-        for name in _FILES:
-            check_writable(out / name, overwrite, inputs)
+        if out.is_dir():
+            for name in _FILES:
+                check_writable(out / name, overwrite, inputs)
+        else:
+            check_writable(out, overwrite, inputs)  # made after the releases, as a folder
         book = opened_ledger(ledger, dataset)
         from jaxgeodp.inference import describe as describe_records
 
@@ -104,7 +106,9 @@ def _summary(description):
         "Region": f"the mean of the population is within {region.radius:.4g} of the released mean, at level "
         f"{region.level:g} (a parametric bootstrap; of the population clipped to the ball)",
         "Spread": f"root mean square distance {deviation:.4g}",
-        "Principal geodesics": "; ".join(
+        "Principal geodesics": "their noise hides them"
+        if not description.population.kept
+        else "; ".join(
             f"{share:.0%} of the variance, standard deviation {np.sqrt(variance):.4g} "
             f"({np.sqrt(low):.4g} to {np.sqrt(high):.4g})"
             for share, variance, (low, high) in list(zip(own.shares, own.variances, own.intervals, strict=True))[:_TOLD]
@@ -118,7 +122,7 @@ def _page(description, rows, own):
 
     record = description.mean.record
     drawn = []
-    for place in range(min(_SHOWN, len(own.variances))):
+    for place in range(min(_SHOWN, len(own.variances)) if description.population.kept else 0):
         points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
         title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
         captions = [f"{word} standard deviations; grey: centre of the ball" for word in words]

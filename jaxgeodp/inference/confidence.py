@@ -48,6 +48,8 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
     Raises:
         ValueError: they are on different manifolds.
     """
+    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
+        raise InputError(f"two_sample_test: draws must be a whole number of at least 1, got {draws!r}.")
     if first.manifold != second.manifold:
         raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
     return compare(*((own.population, own.procedure) for own in (first, second)), draws=draws)

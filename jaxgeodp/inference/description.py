@@ -27,7 +27,7 @@ from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import float_below, square, written
-from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
+from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, Release, make_releases
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
@@ -39,6 +39,10 @@ _PARTS = ("mean", "variance", "covariance")
 _FILE = "description.json"
 # Of the limit of Assumption 1, where a ball that was found has no radius of its own.
 _INSIDE = 0.9
+# Of the mean's share, for the last digits of guarantees that add up.
+_ROUNDING = Fraction(1, 10**12)
+# How far within the rim spread is measured, if the mean lies outside: so that rounding leaves it within.
+_WITHIN = 1.0 - 1e-6
 _BY = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
 
 
@@ -72,7 +76,13 @@ class Description:
 
     @functools.cached_property
     def population(self) -> Population:
-        """The wrapped normal law that fits them."""
+        """The wrapped normal law that fits them.
+
+        Raises:
+            ValueError: variance or covariance could not be computed when they were released.
+        """
+        if None in (self.variance.record["scale"], self.covariance.record["scale"]):
+            raise InputError("describe: the spread of these records could not be computed; nothing follows from it.")
         return population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
 
     @functools.cached_property
@@ -119,17 +129,23 @@ class Description:
         try:
             public = json.loads((folder / _FILE).read_text())
             manifold = manifold_of(mean.record["manifold"])
-            if set(public["strengths"]) != set(_PARTS):
+            kinds = [own.record["statistic"] for own in (variance, covariance)]
+            sound = kinds == [FrechetVariance.description, TangentCovariance.description]
+            promised = compose([_promise(own.record["guarantee"]) for own in (mean, variance, covariance)])
+            stated = _promise(public["guarantee"])
+            if not (sound and promised == stated and set(public["strengths"]) == set(_PARTS)):
+                raise ValueError("another document")
+            if public["parameter"] not in _BY or not isinstance(public["located"], bool):
                 raise ValueError("another document")
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{folder / _FILE}: holds no description.") from None
+            raise InputError(f"{folder}: holds no description, or files of several.") from None
         return cls(manifold, mean, variance, covariance, public)
 
     def _mean_noise(self) -> float:
         """Expected squared distance of the released mean from the mean of the clipped records, nearly."""
         scale, dim = self.mean.record["scale"], self.manifold.dim
-        if scale is None:
-            return 0.0
+        if scale is None or self.variance.record["about"] != self.mean.record["value"]:
+            return 0.0  # not about the mean: the region is rather too wide than too narrow
         return scale**2 * dim * (1.0 if self.public["parameter"] == "mu" else dim + 1.0)
 
 
@@ -204,6 +220,12 @@ def describe(
     return Description(manifold, mean, variance, covariance, public)
 
 
+def _promise(entry: dict) -> Guarantee:
+    """The guarantee that a record states."""
+    kind = KINDS[entry["kind"]]
+    return kind(**{field.name: entry[field.name] for field in dataclasses.fields(kind)})
+
+
 def _first(manifold, ball, domain, parameter, strength) -> Any:
     if ball is not None:
         return mechanism_named(_BY[parameter], ball, strength)
@@ -217,11 +239,12 @@ def _wanted(mechanism):
 
 
 def _split(parameter, whole, shares):
-    """What each part has of the privacy parameter, at most."""
-    exact = [Fraction(share) for share in shares]
-    if parameter == "epsilon":
-        return [float_below(Fraction(written(whole)) * share) for share in exact]
-    return [float_below(Fraction(square(written(whole))) * share, 2) for share in exact]
+    """What each part has of the privacy parameter: together at most the whole, with room for rounding a rho up."""
+    exact = Fraction(written(whole) if parameter == "epsilon" else square(written(whole)))
+    power = 1 if parameter == "epsilon" else 2
+    later = [float_below(exact * Fraction(share, 100), power) for share in shares[1:]]
+    taken = sum(Fraction(written(own)) ** power for own in later)
+    return [float_below((exact - taken) * (1 - _ROUNDING), power), *later]
 
 
 def _spread(ball, about, name, parameter, strengths) -> SpreadMechanism:
@@ -259,7 +282,7 @@ def _chain(mean: Draft, later, manifold, ball, n, shape, records) -> tuple[list[
                 value, _ = drafted(own, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records).draw()
                 return value, _told(draft, own, n)
             except Exception:  # it would tell of the records
-                return np.asarray(draft.fallback, float), draft
+                return np.asarray(draft.fallback, float), _none(draft)
 
         drafts.append(dataclasses.replace(draft, draw=draw, expected=None))
     promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
@@ -278,6 +301,14 @@ def _told(draft, mechanism, n) -> Draft:
     return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
 
 
+def _none(draft) -> Draft:
+    """The draft of what could not be computed, as where double precision ends."""
+    nothing = "none: it could not be computed, and the public value 0 is released"
+    unused = {"value": None, "formula": nothing, "calibration": "tight"}
+    entries = draft.entries | {"scale": None, "sensitivity": unused, "sampler": {"name": nothing, "exactness": "exact"}}
+    return dataclasses.replace(draft, entries=entries, expected=None)
+
+
 def _found_ball(manifold, entry) -> GeodesicBall:
     return GeodesicBall(manifold, _center_of(manifold, entry["center"]), entry["radius"])
 
@@ -288,7 +319,13 @@ def _center_of(manifold, lists):
 
 @jax.jit
 def _nearest(ball, point):
-    return ball.pull_inside(point)
+    """The point, or the nearest one of the ball; far from the origin, where the ball is at home."""
+    home = ball.at_home
+    own = ball.to_home(point)
+    inner = GeodesicBall.tree_unflatten(ball.manifold, (home.center, _WITHIN * ball.radius))
+    pulled = inner.pull_inside(own)
+    outside = ball.manifold.dist(jnp.asarray(home.center), own) > _WITHIN * ball.radius
+    return jnp.where(outside, ball.from_home(pulled), point)
 
 
 def principal_geodesics(description: Description, level: float = 0.95) -> PrincipalGeodesics:

@@ -236,7 +236,7 @@ class SpreadMechanism(Mechanism):
             )
         point = GeodesicBall(self.ball.manifold, self.about, self.ball.radius).center  # checks
         object.__setattr__(self, "about", point)
-        if self._away > self.ball.radius * (1.0 + 1e-9):
+        if self._away > self.ball.radius * (1.0 + 5e-7):
             raise InputError("SpreadMechanism: about must lie in the ball.")
 
     @property
@@ -296,8 +296,7 @@ class SpreadMechanism(Mechanism):
     @property
     def _away(self):
         with jax.enable_x64(True):
-            center, about = (jnp.asarray(own) for own in (self.ball.center, self.about))
-            return min(float(_distance(self.ball.manifold, center, about)), self.ball.radius * (1.0 + 1e-6))
+            return min(float(_away(self.ball, jnp.asarray(self.about))), self.ball.radius * (1.0 + 1e-6))
 
     @property
     def _strength(self) -> float:
@@ -424,9 +423,10 @@ def _vectors(ball, about, records):
     return jax.vmap(lambda x: manifold.coordinates(about, manifold.log(about, x), frame))(points)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _distance(manifold, p, q):
-    return manifold.dist(p, q)
+@jax.jit
+def _away(ball, point):
+    """Distance of a point from the centre."""
+    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
 
 
 def _frame(manifold, about):

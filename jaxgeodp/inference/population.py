@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.samplers.wrapped import wrapped_point
 
 # A standard deviation of Laplace noise in units of its scale.
 _LAPLACE = math.sqrt(2.0)
@@ -34,6 +36,8 @@ class Population:
         variance_sd: standard deviation of the noise of ``variance``.
         entry_sd: of the noise of an entry of the covariance that was released, on the diagonal.
         n: number of records.
+        laplace: whether the noise of entries is Laplace noise.
+        kept: how much of the distance of the covariance from a multiple of the identity noise has left, 0 to 1.
     """
 
     manifold: Manifold
@@ -44,6 +48,8 @@ class Population:
     variance_sd: float
     entry_sd: float
     n: int
+    laplace: bool = False
+    kept: float = 1.0
 
     @property
     def unknown(self) -> float:
@@ -58,9 +64,9 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     """The law that fits three releases.
 
     The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it, times
-    n/(n - 1), as the mean has been fitted to the records. The matrix
-    is drawn towards a multiple of the identity, so that it is as far from that as it would be without its noise, nearly;
-    negative eigenvalues become 0, and the rest is scaled to the trace.
+    n/(n - 1), as the mean has been fitted to the records. The matrix is drawn towards a multiple of the identity, so
+    that it is nearly as far from that as it would be without its noise; negative eigenvalues become 0, and the rest is
+    scaled to the trace.
 
     Args:
         manifold: of the points.
@@ -74,16 +80,18 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     variance_sd, entry_sd = (_deviation(own) for own in (variance, covariance))
     n = int(mean.record["n"])
     trace = max(float(variance.value) - mean_noise, _HIDDEN * variance_sd) * n / (n - 1)
-    shape = _shape(matrix, entry_sd, trace / dim)
-    frame, mean_point = (_points(manifold, own) for own in (covariance.record["frame"], covariance.record["about"]))
+    shape, kept = _shape(matrix, entry_sd, trace / dim)
+    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    frame, mean_point = (from_lists(covariance.record[name], kind) for name in ("frame", "about"))
     target = np.asarray(mean.value)
     with jax.enable_x64(True):
-        moved = np.asarray(_transported(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
-    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n)
+        moved = np.asarray(carried(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
+    laplace = covariance.record["guarantee"]["kind"] == "pure"
+    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n, laplace, kept)
 
 
 def _shape(matrix, entry_sd, level):
-    """A positive semidefinite matrix of trace 1."""
+    """A positive semidefinite matrix of trace 1, and how much of its anisotropy is not noise."""
     dim = len(matrix)
     identity = np.eye(dim) / dim
     noise = entry_sd**2 * (dim + 0.5 * dim * (dim - 1))  # expected squared Frobenius norm; .5 off the diagonal, twice
@@ -93,7 +101,7 @@ def _shape(matrix, entry_sd, level):
     values, vectors = np.linalg.eigh(level * np.eye(dim) + kept * away)
     values = np.maximum(values, 0.0)
     total = float(np.sum(values))
-    return identity if total <= 0.0 else (vectors * (values / total)) @ vectors.T
+    return (identity if total <= 0.0 else (vectors * (values / total)) @ vectors.T), kept
 
 
 def _deviation(release):
@@ -102,17 +110,11 @@ def _deviation(release):
     return float(release.record["scale"]) * (_LAPLACE if laplace else 1.0)
 
 
-def _points(manifold, lists) -> np.ndarray:
-    """Numbers of a record; planar shapes have pairs."""
-    array = np.asarray(lists, float)
-    return array @ np.array([1.0, 1j]) if manifold.dtype_kind == "complex" else array
-
-
 @functools.partial(jax.jit, static_argnums=0)
-def _transported(manifold, start, end, frame):
-    near = manifold.dist(start, end) > 0.0
-    moved = jax.vmap(lambda own: manifold.transport(start, end, own))(frame)
-    return jnp.where(near, moved, frame)
+def carried(manifold: Manifold, start, end, frame) -> jax.Array:
+    """A frame by parallel transport; itself if the points are one."""
+    moved: jax.Array = jax.vmap(lambda own: manifold.transport(start, end, own))(frame)
+    return jnp.asarray(jnp.where(manifold.dist(start, end) > 0.0, moved, frame))
 
 
 def root_of(covariance) -> np.ndarray:
@@ -122,14 +124,10 @@ def root_of(covariance) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnums=(0, 5))
-def draw_points(manifold, mean, frame, root, key, n: int) -> jax.Array:
+def draw_points(manifold: Manifold, mean, frame, root, key, n: int) -> jax.Array:
     """n points of a wrapped normal law, (n, \\*shape)."""
     normal = jax.random.normal(key, (n, manifold.dim), root.dtype)
-
-    def point(z):
-        return manifold.project(manifold.exp(mean, manifold.combine(root @ z, frame)))
-
-    return jax.vmap(point)(normal)
+    return jax.vmap(lambda z: wrapped_point(manifold, mean, frame, root, z))(normal)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -196,15 +194,13 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
     found = np.empty((draws, dim))
     root = root_of(own.covariance)
     for place in range(draws):
-        # Of a Wishart matrix, by Bartlett's decomposition.
-        lower = np.tril(rng.normal(size=(dim, dim)), -1)
-        lower[np.diag_indices(dim)] = np.sqrt(rng.chisquare(np.maximum(own.n - np.arange(dim), 1)))
-        factor = root @ lower
-        noise = own.entry_sd * rng.normal(size=(dim, dim))
+        factor = root @ _wishart_root(rng, own.n, dim)
+        draw = (lambda size: rng.laplace(scale=math.sqrt(0.5), size=size)) if own.laplace else rng.standard_normal
+        noise = own.entry_sd * draw((dim, dim))
         noise = np.triu(noise) / np.where(np.eye(dim) > 0, 1.0, 1.4) + np.triu(noise, 1).T / 1.4
         total = max(float(np.sum(factor**2)) / own.n + own.variance_sd * rng.normal(), 0.0)
         matrix = factor @ factor.T / own.n + noise
-        found[place] = total * np.linalg.eigvalsh(_shape(matrix, own.entry_sd, total / dim))[::-1]
+        found[place] = total * np.linalg.eigvalsh(_shape(matrix, own.entry_sd, total / dim)[0])[::-1]
     tail = 0.5 * (1.0 - level)
     low, high = np.quantile(found, [tail, 1.0 - tail], axis=0)
     # Basic intervals, as the error of the bootstrap is that of the release, and those of percentiles, as eigenvalues
@@ -213,6 +209,15 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
     intervals = np.stack([least, np.maximum(2.0 * values - low, high)], axis=1)
     directions = np.tensordot(vectors.T, own.frame, axes=1)
     return PrincipalGeodesics(own.manifold, own.mean, directions, values, intervals, level)
+
+
+def _wishart_root(rng, n, dim):
+    """A with A A' of the law of the sum of z z' over n standard normal z; Bartlett's decomposition for n >= dim."""
+    if n < dim:
+        return rng.normal(size=(dim, n))
+    lower = np.tril(rng.normal(size=(dim, dim)), -1)
+    lower[np.diag_indices(dim)] = np.sqrt(rng.chisquare(n - np.arange(dim)))
+    return lower
 
 
 def reference(population: Population) -> Any:

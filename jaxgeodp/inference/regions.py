@@ -1,7 +1,7 @@
 """Where the population's mean lies: a parametric bootstrap of the whole private procedure (section 18).
 
 Draws of the fitted wrapped normal law, not clipped, go through the mechanism that made the release, and the distances
-of what it releases from the mean of that law tell how far the release may be from the population's mean. It is
+of what it releases from their mean tell how far the release may be from that of the population, clipped. It is
 post-processing. The variance of each replicate is that of the release with noise of its own law added, as it is not
 known better.
 """
@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.inference.population import Population, reference
+from jaxgeodp.inference.population import Population, carried, reference
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.releases.law import PointLaw
+from jaxgeodp.samplers.wrapped import wrapped_point
 from jaxgeodp.statistics import frechet_mean
 
 # Replicates at a time: numbers of their records.
@@ -88,10 +89,16 @@ def ball_of(population: Population, procedure: Procedure, level: float, draws: i
     """
     with jax.enable_x64(True):
         means = replicated_means(population, procedure, jax.random.key(0), draws)
-        distances = _distances(population.manifold, jnp.asarray(population.mean), means)
+        distances = _distances(population.manifold, _middle(population, means), means)
     radius = float(np.quantile(np.asarray(distances), level))
     target = "the Frechet mean of the population, clipped to the ball"
     return ConfidenceBall(population.manifold, population.mean, radius, level, target)
+
+
+def _middle(population: Population, means) -> jax.Array:
+    """The Frechet mean of replicates: clipping moves it away from that of the law they are drawn from."""
+    found = frechet_mean(population.manifold, means)
+    return jnp.where(jnp.all(jnp.isfinite(found)), found, jnp.asarray(population.mean))
 
 
 def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
@@ -119,12 +126,7 @@ def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
 
 def _moved(population: Population, point) -> Population:
     """The law about another mean, by parallel transport."""
-    start, frame = jnp.asarray(population.mean), jnp.asarray(population.frame)
-    frame = jnp.where(
-        _distances(population.manifold, start, point[None])[0] > 0.0,
-        _carried(population.manifold, start, point, frame),
-        frame,
-    )
+    frame = carried(population.manifold, *map(jnp.asarray, (population.mean, point, population.frame)))
     return dataclasses.replace(population, mean=np.asarray(point), frame=np.asarray(frame))
 
 
@@ -164,18 +166,10 @@ def _replicates(manifold, static, n, batch, law, wrapped, relative, keys):
         of_spread, of_data, of_release = jax.random.split(key, 3)
         factor = jnp.sqrt(jnp.maximum(1.0 + relative * jax.random.normal(of_spread), 0.0))
         z = jax.random.normal(of_data, (n, manifold.dim), root.dtype)
-        return released(of_release, _points(manifold, mean, frame, factor * root, z))
+        records = jax.vmap(lambda own: wrapped_point(manifold, mean, frame, factor * root, own))(z)
+        return released(of_release, records)
 
     return jax.lax.map(one, keys, batch_size=batch)
-
-
-def _points(manifold, mean, frame, root, z):
-    vectors = z @ root.T
-
-    def point(own):
-        return manifold.project(manifold.exp(mean, manifold.combine(own, frame)))
-
-    return jax.vmap(point)(vectors)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -191,8 +185,3 @@ def _pairwise(manifold, first, second):
 @functools.partial(jax.jit, static_argnums=0)
 def _between(manifold, start, end, share):
     return manifold.between(start, end, share)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _carried(manifold, start, end, frame):
-    return jax.vmap(lambda own: manifold.transport(start, end, own))(frame)

@@ -9,11 +9,11 @@ import math
 
 _REACH = 1.25**2
 _VARIANCE = 0.25
-_TRIED = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+_TRIED = (2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80)
 
 
-def shares_of(parameter: str, strength: float, n: int, dim: int) -> tuple[float, float, float]:
-    """Shares of epsilon, or of mu^2, of mean, variance and covariance, with sum 1.
+def shares_of(parameter: str, strength: float, n: int, dim: int) -> tuple[int, int, int]:
+    """Shares of epsilon, or of mu^2, of mean, variance and covariance, in hundredths.
 
     Those with the smallest product of relative widths: of the region of the mean, compared with no noise at all, and of
     the errors of variance and covariance compared with themselves, plus 1.
@@ -30,7 +30,7 @@ def shares_of(parameter: str, strength: float, n: int, dim: int) -> tuple[float,
         return 0.5 * math.log1p(mean) + math.log1p(variance) + math.log1p(covariance)
 
     pairs = itertools.product(_TRIED, _TRIED)
-    tried = [(1.0 - v - c, v, c) for v, c in pairs if v + c < 0.95]
+    tried = [(100 - v - c, v, c) for v, c in pairs if v + c < 95]
     return min(tried, key=width)
 
 
@@ -39,8 +39,9 @@ def noises(parameter, strength, n, dim, shares) -> tuple[float, float, float]:
 
     Args:
         parameter, strength, n, dim: see `shares_of`.
-        shares: of the three.
+        shares: of the three, in hundredths.
     """
+    shares = [share / 100.0 for share in shares]
     entries = 0.5 * dim * (dim + 1)
     if parameter == "mu":
         mean, variance, covariance = (strength * math.sqrt(share) for share in shares)

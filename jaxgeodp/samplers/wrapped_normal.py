@@ -10,6 +10,7 @@ from numpyro.distributions import Distribution
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.samplers.distributions import OnManifold, point_axes
+from jaxgeodp.samplers.wrapped import wrapped_point
 
 
 class WrappedNormal(Distribution):
@@ -77,9 +78,7 @@ class WrappedNormal(Distribution):
         return jnp.vectorize(self._log_density, signature=f"({point_axes(self.manifold)})->()")(value)
 
     def _point(self, z):
-        manifold = self.manifold
-        vector = manifold.combine(self.root @ z, self.frame)
-        return manifold.project(manifold.exp(self.mean_point, vector))
+        return wrapped_point(self.manifold, self.mean_point, self.frame, self.root, z)
 
     def _log_density(self, x):
         manifold = self.manifold
