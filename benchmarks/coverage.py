@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp as jgd
-from jaxgeodp.inference.moments import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, population_of
 from jaxgeodp.inference.regions import Procedure, ball_of
 from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds.described import to_lists
 
 SPACES = {

@@ -6,19 +6,10 @@ exact sampler (`samplers`), a guarantee (`PureDP`, `GaussianDP`), the `Release` 
 what has been spent.
 """
 
+from typing import TYPE_CHECKING
+
 from jaxgeodp._version import __version__
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.inference import (
-    Description,
-    FrechetVariance,
-    SpreadMechanism,
-    TangentCovariance,
-    confidence_ball,
-    describe,
-    principal_geodesics,
-    synthesize,
-    two_sample_test,
-)
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
@@ -73,6 +64,19 @@ from jaxgeodp.statistics import (
     minimize,
     power_mean,
 )
+
+if TYPE_CHECKING:
+    from jaxgeodp.inference import (
+        Description,
+        FrechetVariance,
+        SpreadMechanism,
+        TangentCovariance,
+        confidence_ball,
+        describe,
+        principal_geodesics,
+        synthesize,
+        two_sample_test,
+    )
 
 __all__ = [
     "SPD",
@@ -133,3 +137,26 @@ __all__ = [
     "synthesize",
     "two_sample_test",
 ]
+
+# Imported for those who ask: most calls need none of them.
+_OF_INFERENCE = frozenset(
+    {
+        "Description",
+        "FrechetVariance",
+        "SpreadMechanism",
+        "TangentCovariance",
+        "confidence_ball",
+        "describe",
+        "principal_geodesics",
+        "synthesize",
+        "two_sample_test",
+    }
+)
+
+
+def __getattr__(name):
+    if name not in _OF_INFERENCE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import jaxgeodp.inference
+
+    return getattr(jaxgeodp.inference, name)

@@ -1,13 +1,14 @@
 """What a private mean is worth: spread, regions, tests, principal geodesics, synthetic records.
 
-Private are `describe` and the mechanisms of `moments`; all else is made of their releases alone.
+Private are `describe` and `SpreadMechanism`; all else is made of their releases alone.
 """
 
 from jaxgeodp.inference.confidence import confidence_ball, two_sample_test
 from jaxgeodp.inference.description import Description, describe, principal_geodesics, synthesize
-from jaxgeodp.inference.moments import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics
 from jaxgeodp.inference.regions import ConfidenceBall, TwoSampleTest
+from jaxgeodp.inference.spread import SpreadMechanism
 
 __all__ = [
     "ConfidenceBall",

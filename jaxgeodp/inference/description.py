@@ -15,11 +15,12 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
-from jaxgeodp.inference.moments import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
 from jaxgeodp.inference.regions import ConfidenceBall, Procedure, ball_of
 from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists

@@ -1,0 +1,277 @@
+"""The spread of records about a public point, in integers with exact noise (docs/mathematics.md, section 18).
+
+Records are clipped into a public ball; about a public point of it a moment of their logarithms is released.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_in_blocks
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.points_in_ball import PointsInBall
+from jaxgeodp.domains.records import record_count
+from jaxgeodp.inference.moments import Moment, TangentCovariance
+from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.law import Law, Ready, Terms
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.noise import Coordinates, Noise, Normal
+from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
+
+_EXACT = "exact, in integers"
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpreadMechanism(Mechanism):
+    """A second moment of n records about a public point, with exact noise of integers.
+
+    Args:
+        ball: the public ball that holds the data (Assumption 1).
+        about: a public point of the ball, such as a mean that was released.
+        statistic: `TangentCovariance` or `FrechetVariance`.
+        epsilon: privacy parameter of discrete Laplace noise, pure; or
+        mu: of discrete Gaussian noise, which promises mu^2/2-zCDP.
+
+    Raises:
+        ValueError: a ball that violates Assumption 1, a point outside it, or not one privacy parameter.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import GeodesicBall, Sphere
+        >>> from jaxgeodp.inference import FrechetVariance, SpreadMechanism
+        >>> ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+        >>> mechanism = SpreadMechanism(ball, ball.center, FrechetVariance(), mu=1.0)
+        >>> round(mechanism.scale(100), 6)
+        0.0025
+    """
+
+    ball: GeodesicBall
+    about: Any
+    statistic: Moment = dataclasses.field(default_factory=TangentCovariance)
+    _: dataclasses.KW_ONLY
+    epsilon: float | None = None
+    mu: float | None = None
+
+    def __post_init__(self):
+        if (self.epsilon is None) == (self.mu is None):
+            raise InputError("SpreadMechanism: needs epsilon or mu, and not both.")
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+        else:
+            assert self.mu is not None
+            object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
+        if not self.ball.satisfies_assumption:
+            raise InputError(
+                f"SpreadMechanism: radius {self.ball.radius:g} violates Assumption 1; choose a smaller one."
+            )
+        point = GeodesicBall(self.ball.manifold, self.about, self.ball.radius).center  # checks
+        object.__setattr__(self, "about", point)
+        if self._away > self.ball.radius * (1.0 + 5e-7):
+            raise InputError("SpreadMechanism: about must lie in the ball.")
+
+    @property
+    def guarantee(self) -> PureDP | ZeroConcentratedDP:
+        """epsilon-DP, or mu^2/2-zCDP."""
+        if self.epsilon is not None:
+            return PureDP(self.epsilon)
+        assert self.mu is not None
+        return GaussianDP(self.mu).to_zcdp()
+
+    @property
+    def domain(self) -> "SpreadDomain":
+        """Points of the ball."""
+        return SpreadDomain(PointsInBall(self.ball, self.ball.manifold.shape), self.statistic)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`."""
+        n, dim = record_count(n), self.ball.manifold.dim
+        nearest, farthest = self.reaches
+        sensitivity, strength = self.statistic.sensitivity(dim, nearest, farthest), self._strength
+        numbers, units = self.statistic.numbers(dim), self.statistic.units(dim, farthest)
+        if self.epsilon is None:
+            noise = grid.gaussian_noise(sensitivity, float(units[0]), strength)
+        else:
+            noise = grid.laplace_noise(numbers, sensitivity, float(units[0]), strength)
+        terms = Terms(
+            mechanism="SpreadMechanism",
+            statistic=self.statistic.description,
+            n=n,
+            strength=strength,
+            guarantee=grid.zcdp([noise]) if self.epsilon is None else self.guarantee,
+            sensitivity=sensitivity * float(units[0]) / n,
+            formula=self.statistic.formula(dim),
+            theorem="docs/mathematics.md, section 18 and Theorem N",
+            sampler={"name": _drawn(self.epsilon).__name__ + " (Canonne, Kamath & Steinke 2020)", "exactness": _EXACT},
+            timing="",
+            more={"about": to_lists(self.about), "frame": to_lists(np.asarray(_frame(self.ball.manifold, self.about)))},
+        )
+        kind: Noise = Normal() if self.epsilon is None else Coordinates()
+        return SpreadLaw(
+            self.statistic, kind, self.ball, self.about, noise.scale * units / n, noise, self.reaches, terms
+        )
+
+    def sensitivity(self, n: int) -> float:
+        """The global sensitivity for n records (replace-one), in Frobenius norm."""
+        return self.law(n).terms.sensitivity
+
+    def scale(self, n: int) -> float:
+        """Of the noise of a variance, or of the entries on the diagonal of a matrix."""
+        return float(np.asarray(self.law(n).scale)[0])
+
+    @property
+    def reaches(self) -> tuple[float, float]:
+        """Least and largest distance of a record from the point."""
+        return max(self._away - self.ball.radius, 0.0), self._away + self.ball.radius
+
+    @property
+    def _away(self):
+        with jax.enable_x64(True):
+            return min(float(_away(self.ball, jnp.asarray(self.about))), self.ball.radius * (1.0 + 1e-6))
+
+    @property
+    def _strength(self) -> float:
+        given = self.mu if self.epsilon is None else self.epsilon
+        assert given is not None
+        return given
+
+
+def _drawn(epsilon) -> Callable:
+    return discrete_gaussian if epsilon is None else discrete_laplace
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpreadDomain(Domain):
+    """Points in a ball, of which a number or a matrix is released.
+
+    Args:
+        points: see `PointsInBall`.
+        statistic: what is released.
+    """
+
+    points: PointsInBall
+    statistic: Moment
+
+    def records(self, owner, data):
+        """See `Domain.records`."""
+        return self.points.records(owner, data)
+
+    def of_persons(self, owner, shape, count):
+        """See `PointsInBall.of_persons`."""
+        return self.points.of_persons(owner, shape, count)
+
+    def described(self, shape):
+        """See `PointsInBall.described`."""
+        return self.points.described(shape)
+
+    def fallback(self, shape):
+        """No spread."""
+        dim = self.points.ball.manifold.dim
+        return np.asarray(self.statistic.to_value(np.zeros(self.statistic.numbers(dim)), dim))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms", "integers", "reaches")):
+    """See the module docstring.
+
+    Attributes:
+        statistic, ball, about: of the mechanism.
+        noise: the noise of real numbers that that of integers is like.
+        scale: of each number.
+        integers: the noise that is drawn.
+        reaches: least and largest distance of a record from the point.
+        terms: see `Law`.
+    """
+
+    statistic: Moment
+    noise: Noise
+    ball: GeodesicBall
+    about: Any
+    scale: Any
+    integers: grid.GridNoise
+    reaches: tuple[float, float]
+    terms: Terms
+    support = None
+
+    @property
+    def grid(self):
+        """See `Law`."""
+        return self._on_grid
+
+    def ready(self, shape):
+        """Nothing: it is released in integers only."""
+        raise InputError("SpreadMechanism: is released in integers; say numerics='grid'.")
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`, with noise of real numbers."""
+        return _simulate(self, key, records, num)
+
+    def log_density(self, x, records):
+        """See `Law.log_density`, for noise of real numbers."""
+        numbers = self.statistic.to_numbers(x)
+        return self.noise.log_density((numbers - self.numbers(records)) / self.scale)
+
+    def numbers(self, records) -> jax.Array:
+        """What noise is added to, of raw records."""
+        return self.statistic.of_vectors(_vectors(self.ball, self.about, records))
+
+    def value(self, numbers) -> Any:
+        """A number or a matrix."""
+        return self.statistic.to_value(numbers, self.ball.manifold.dim)
+
+    def _on_grid(self, shape):
+        ball, statistic, n = self.ball, self.statistic, self.terms.n
+        about = jnp.asarray(self.about)
+        vectors = compiled_in_blocks(self.terms.mechanism, _vectors, ball, about, shape)
+        units = statistic.units(ball.manifold.dim, self.reaches[1])
+        discrete = _drawn(None if isinstance(self.noise, Normal) else self.terms.strength)
+
+        def draw(records):
+            steps = statistic.steps(vectors(ball, about, records), *self.reaches)
+            noisy = grid.with_noise(discrete, steps, self.integers.scale)
+            return np.asarray(self.value(noisy * units / n))
+
+        return Ready(self.terms, self.integers.scale * float(units[0]) / n, grid.NOTE, draw)
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def _simulate(law, key, records, num):
+    numbers = law.numbers(records)
+    noise = law.noise.draw(key, num, numbers.shape[0], numbers.dtype)
+    return jax.vmap(lambda z: law.value(numbers + law.scale * z))(noise)
+
+
+@jax.jit
+def _vectors(ball, about, records):
+    """Coordinates of the logarithms of raw records, clipped into the ball, at a point: (n, d)."""
+    manifold = ball.manifold
+    points = ball.clip(records)
+    about = jnp.asarray(about, points.dtype)
+    frame = manifold.frame(about)
+    return jax.vmap(lambda x: manifold.coordinates(about, manifold.log(about, x), frame))(points)
+
+
+@jax.jit
+def _away(ball, point):
+    """Distance of a point from the centre."""
+    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
+
+
+def _frame(manifold, about):
+    with jax.enable_x64(True):
+        return _framed(manifold, jnp.asarray(about))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _framed(manifold, about):
+    return manifold.frame(about)
