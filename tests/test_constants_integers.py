@@ -14,7 +14,7 @@ from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 def test_the_check_in_integers_stops_what_floating_point_lets_pass(monkeypatch):
     """Planted: a floating-point stage that thinks lengths up to 1.2 STEPS safe. What is then too long becomes 0, even
     by one step, and what is not too long stays."""
-    monkeypatch.setattr(grid, "_SURE", 1.2 * grid.STEPS)
+    monkeypatch.setattr(grid, "_SURE", 1.2)
     n = grid.STEPS
     vectors = np.array([[n, 0.0], [n, 1.0], [n - 1.0, 0.0], [0.8 * n, 0.8 * n], [-n - 1.0, 0.0], [0.6 * n, -0.79 * n]])
     steps = grid.to_grid(vectors, float(n))
@@ -27,7 +27,7 @@ def test_the_check_in_integers_stops_what_floating_point_lets_pass(monkeypatch):
 @pytest.mark.parametrize("dim", [1, 2, 64, 200])
 def test_the_floating_point_stage_leaves_nothing_to_the_check(dim, monkeypatch):
     """The other way round: without the check nothing would be too long either, at the rim and beyond it."""
-    monkeypatch.setattr(grid, "_inside", lambda steps: np.ones(steps.shape[:-1], bool))
+    monkeypatch.setattr(grid, "_inside", lambda vectors, steps: np.ones(vectors.shape[:-1], bool))
     rng = np.random.default_rng(dim)
     rows = rng.normal(size=(200, dim))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)

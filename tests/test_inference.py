@@ -110,6 +110,8 @@ def test_calls_of_moments_are_refused_in_words():
         (lambda: SpreadMechanism(BALL, [1.0, 0.0, 0.0], mu=1.0), "must lie in the ball"),
         (lambda: SpreadMechanism(GeodesicBall(Sphere(2), BALL.center, 1.0), BALL.center, mu=1.0), "Assumption 1"),
         (lambda: describe(np.eye(3), Sphere(2)), "epsilon or mu"),
+        (lambda: describe(np.eye(3), "sphere", mu=1.0), "needs a Manifold"),
+        (lambda: describe(np.eye(3), Sphere(2), mu=1.0, ball=0.5), "GeodesicBall or None"),
         (lambda: describe(np.eye(3), Sphere(2), mu=-1.0), "mu"),
         (lambda: describe(np.eye(3), Sphere(3), mu=1.0, ball=BALL), "ball must be one of the manifold"),
         (lambda: describe(np.ones((5, 2)), Sphere(2), mu=1.0, ball=BALL), "shape"),

@@ -164,7 +164,7 @@ def describe(
 
     The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
     one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
-    are released.
+    are released; a spread that double precision cannot hold is released as 0, and its record says so.
 
     Args:
         data: (n, \\*shape of a point), n >= 2.
@@ -189,6 +189,8 @@ def describe(
     """
     if (epsilon is None) == (mu is None):
         raise InputError("describe: needs epsilon or mu, and not both.")
+    if not isinstance(manifold, Manifold) or not isinstance(ball, GeodesicBall | None):
+        raise InputError("describe: needs a Manifold, and a GeodesicBall or None for ball.")
     if ball is not None and (ball.manifold != manifold or domain is not None):
         raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
     parameter, whole = "mu", mu
@@ -283,7 +285,7 @@ def _chain(mean: Draft, later, manifold, ball, n, shape, records) -> tuple[list[
                 value, _ = drafted(own, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records).draw()
                 return value, _told(draft, own, n)
             except Exception:  # it would tell of the records
-                return np.asarray(draft.fallback, float), _none(draft)
+                return np.asarray(draft.fallback, float), _none(draft, drawn["ball"])
 
         drafts.append(dataclasses.replace(draft, draw=draw, expected=None))
     promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
@@ -302,11 +304,12 @@ def _told(draft, mechanism, n) -> Draft:
     return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
 
 
-def _none(draft) -> Draft:
+def _none(draft, ball) -> Draft:
     """The draft of what could not be computed, as where double precision ends."""
     nothing = "none: it could not be computed, and the public value 0 is released"
     unused = {"value": None, "formula": nothing, "calibration": "tight"}
-    entries = draft.entries | {"scale": None, "sensitivity": unused, "sampler": {"name": nothing, "exactness": "exact"}}
+    entries = draft.entries | {"ball": ball, "scale": None, "sensitivity": unused}
+    entries |= {"sampler": {"name": nothing, "exactness": "exact"}}
     return dataclasses.replace(draft, entries=entries, expected=None)
 
 

@@ -29,7 +29,6 @@ from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
-from jaxgeodp.statistics import frechet_mean
 
 # Of a stage in the record.
 _COUNT_NOISE = "discrete_laplace, on counts"
@@ -259,10 +258,7 @@ def _one(static, stages, table, key, records):
     support = None if law.support is None else GeodesicBall.tree_unflatten(static.manifold, (center, supports[place]))
     own = _replaced(law, ball, scales[place], support)
     home, points, back = own.at_home(records)
-    # By Newton's method where draws are made about the mean: nobody watches the time.
-    any_center = isinstance(home, DensityLaw) and not home.target.radial
-    center = home.center(points) if any_center else frechet_mean(static.manifold, points)
-    return home.draws(next(keys), points, center, 1, None).mapped(back).points[0]
+    return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
 
 
 def _replaced(law, ball, scale, support):
