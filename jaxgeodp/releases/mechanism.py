@@ -77,10 +77,11 @@ class Mechanism(abc.ABC):
             data: (n, \\*shape of a record), n >= 2; see the class. A record outside the domain is brought into it, a
                 record that is none becomes the public centre; neither is reported.
             ledger: charged before anything is drawn.
-            delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`), whose running
-                time otherwise depends on the data: the number of proposals is then fixed by public numbers and the
-                guarantee is (epsilon, delta). With a probability below delta/(1 + e^epsilon) none is accepted, and
-                the public centre is released.
+            delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`, `GibbsMechanism`
+                of a Frechet mean, `MetricLaplace`), whose running time otherwise depends on the data: the number of
+                proposals is then fixed by public numbers and the guarantee is (epsilon, delta). With a probability
+                below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP half of
+                delta is spent on that, and half is the delta of mu at that epsilon.
             numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid" for mechanisms in the
                 tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`) and for curves: the vector has
                 integer coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
