@@ -9,7 +9,16 @@ import math
 import time
 
 import numpy as np
-from audited import DividedByNTwice, HalfTheScale, InFixedTime, OnTheGrid, Points, RadiusFromTheData, ReusedKey
+from audited import (
+    Described,
+    DividedByNTwice,
+    HalfTheScale,
+    InFixedTime,
+    OnTheGrid,
+    Points,
+    RadiusFromTheData,
+    ReusedKey,
+)
 from timing import print_machine
 
 from jaxgeodp import (
@@ -76,6 +85,15 @@ def rows():
     corners = {"corners": tuple(np.stack([np.ones((4, 3))] * (N - 1) + [s * np.ones((4, 3))]) for s in (1.0, -1.0))}
     for mechanism in (PointwiseGaussian(np.zeros((4, 3)), 1.0, 1.0), JointGaussian(np.zeros((4, 3)), 3.0**0.5, 1.0)):
         yield type(mechanism).__name__, Points(mechanism), corners
+    for ball in (LINE, HYPERBOLIC):
+        for budget in ({"mu": 1.0}, {"epsilon": 1.0}):
+            described = Described(ball, N, **budget)
+            yield f"describe, {next(iter(budget))} = 1", described, adversarial_neighbours(ball, N)
+    yield (
+        "PLANTED: describe, each with all of mu",
+        Described(LINE, N, (1.0, 1.0, 1.0), mu=1.0),
+        adversarial_neighbours(LINE, N),
+    )
     yield "PLANTED: sigma halved", HalfTheScale(HYPERBOLIC, 1.0), edge
     yield "PLANTED: 1/n twice", DividedByNTwice(HYPERBOLIC, 1.0), edge
     alone = np.tile(SPHERE.center, (N, 1))

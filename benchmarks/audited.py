@@ -1,14 +1,18 @@
 """What is audited beside mechanisms, by benchmarks/audit.py and the tests: modes of releases, and planted mistakes."""
 
 import dataclasses
+import math
 import random
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp import ApproximateDP, GeodesicBall, LaplaceMechanism, PureDP
+from jaxgeodp import ApproximateDP, GaussianDP, GeodesicBall, LaplaceMechanism, PureDP, WrappedGaussian
 from jaxgeodp.compiling import like
+from jaxgeodp.inference import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.places import AtPoint
+from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import BallMechanism
 from jaxgeodp.privacy import audit, grid
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
@@ -195,6 +199,62 @@ class RadiusFromTheData:
         """Large near the centre, where the smaller ball leaves the draws."""
         sign = jnp.where(jnp.all(data == data[0]), 1.0, -1.0)
         return -sign * self.ball.manifold.dist(jnp.asarray(self.ball.center), x)
+
+
+class Described:
+    """What `describe` releases with a ball: mean, variance and covariance, as one vector, with noise of real numbers.
+
+    Args:
+        ball, n: public.
+        budget: epsilon or mu by name, of all three.
+        parts: of the mean, the variance, the covariance; by default as `describe` splits the budget. Planted: more.
+    """
+
+    def __init__(self, ball, n, parts=None, **budget):
+        ((parameter, strength),) = budget.items()
+        mu = parameter == "mu"
+        shares = shares_of(parameter, strength, n, ball.manifold.dim)
+        parts = [strength * (share / 100.0) ** (0.5 if mu else 1.0) for share in shares] if parts is None else parts
+        self.guarantee = GaussianDP(strength).to_zcdp() if mu else PureDP(strength)
+        self.ball, self.mean = ball, (WrappedGaussian if mu else LaplaceMechanism)(ball, parts[0]).law(n)
+        kinds = FrechetVariance(), TangentCovariance()
+        spreads = [
+            SpreadMechanism(ball, ball.center, kind, **{parameter: own})
+            for kind, own in zip(kinds, parts[1:], strict=True)
+        ]
+        self.spreads = [spread.law(n) for spread in spreads]
+        self.size = math.prod(ball.manifold.shape)
+
+    def simulate(self, key, data, num):
+        """(num, size of a point + 1 + entries)."""
+        of_mean, of_spread = jax.random.split(key)
+        means = self.mean.simulate(of_mean, data, num)
+
+        @jax.jit
+        def later(key, mean):
+            keys = jax.random.split(key, len(self.spreads))
+            drawn = [law.simulate(own, data, 1)[0] for own, law in zip(keys, self._about(mean), strict=True)]
+            numbers = [law.statistic.to_numbers(own) for law, own in zip(self.spreads, drawn, strict=True)]
+            return jnp.concatenate([mean.reshape(-1), *numbers])
+
+        return jax.vmap(later)(jax.random.split(of_spread, num), means)
+
+    def log_density(self, x, data):
+        """Of such a vector, but for what does not depend on the data."""
+        manifold = self.ball.manifold
+        mean, numbers = x[: self.size].reshape(manifold.shape), x[self.size :]
+        total = self.mean.log_density(mean, data)
+        for law, own in zip(self._about(mean), (numbers[:1], numbers[1:]), strict=True):
+            total = total + law.log_density(law.statistic.to_value(own, manifold.dim), data)
+        return total
+
+    def _about(self, mean):
+        """The laws about the nearest point of the ball, with their noise there."""
+        ball = self.ball
+        about = ball.pull_inside(mean)
+        place = AtPoint(about, ball.manifold.frame(about))
+        farther = 1.0 + ball.manifold.dist(jnp.asarray(ball.center), about) / ball.radius
+        return [dataclasses.replace(law, about=place, scale=law.scale * farther**2) for law in self.spreads]
 
 
 class ReusedKey:

@@ -1,10 +1,11 @@
 """How often the 95 % ball of `confidence_ball` holds the mean of the population, and how wide it is.
 
-    python benchmarks/coverage.py [--outer 400] [--draws 400]
+    python benchmarks/coverage.py [--outer 400] [--draws 400] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball; `describe` is simulated on each,
 noise included, and its region made of what it releases. The oracle knows the law: the .95 quantile of the distances of
-its releases. Prints a table in Markdown.
+its releases. With --test, how often `two_sample_test` rejects at level .05: its size and power. Prints a table in
+Markdown.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import numpy as np
 import jaxgeodp as jgd
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, population_of
-from jaxgeodp.inference.regions import Procedure, ball_of
+from jaxgeodp.inference.regions import Procedure, ball_of, compare
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds.described import to_lists
@@ -33,12 +34,37 @@ SPACES = {
 }
 
 
-def released(manifold, ball, mu, n, shares, key, truth):
-    """The population that a reader of one simulated description fits, and the procedure of its mean."""
-    of_data, of_mean, of_variance, of_matrix = jax.random.split(key, 4)
-    strengths = [mu * math.sqrt(share) for share in shares]
-    data = sample(manifold, *truth, of_data, n)
-    mechanism = jgd.WrappedGaussian(ball, strengths[0])
+def law_of(manifold, spread, radius, away=None):
+    """The public ball, and mean, frame and root of the law of the records.
+
+    Args:
+        away: the mean is moved so far in the last direction of the frame.
+    """
+    origin = jnp.asarray(manifold.origin)
+    ball = jgd.GeodesicBall(manifold, manifold.origin, radius)
+    center = manifold.exp(origin, 0.2 * radius * manifold.frame(origin)[0])
+    if away is not None:
+        center = manifold.exp(center, away * manifold.frame(center)[-1])
+    return ball, (center, manifold.frame(center), jnp.diag(jnp.asarray(spread * np.linspace(0.6, 1.4, manifold.dim))))
+
+
+def first_of(ball, parameter, share):
+    """The mechanism of the mean in `describe`."""
+    return {"mu": jgd.WrappedGaussian, "epsilon": jgd.LaplaceMechanism}[parameter](ball, share)
+
+
+def parts_of(budget, shares):
+    """What mean, variance and covariance have of a budget, as `describe` splits it."""
+    parameter, strength = budget
+    power = 0.5 if parameter == "mu" else 1.0
+    return [strength * (share / 100.0) ** power for share in shares]
+
+
+def released(manifold, ball, budget, n, shares, key, data):
+    """The population that a reader of one simulated description of data fits, and the procedure of its mean."""
+    of_mean, of_variance, of_matrix = jax.random.split(key, 3)
+    parameter, strengths = budget[0], parts_of(budget, shares)
+    mechanism = first_of(ball, parameter, strengths[0])
     law = mechanism.law(n)
     mean = np.asarray(draw(law, of_mean, data))
     about = np.asarray(nearest(ball, mean))
@@ -47,12 +73,15 @@ def released(manifold, ball, mu, n, shares, key, truth):
         (FrechetVariance(), strengths[1], of_variance),
         (TangentCovariance(), strengths[2], of_matrix),
     ):
-        spread = SpreadMechanism(ball, about, statistic, mu=strength)
+        spread = SpreadMechanism(ball, about, statistic, **{parameter: strength})
         terms = spread.law(n)
-        record = {"about": to_lists(about), "scale": float(terms.scale[0]), "guarantee": {"kind": "zcdp"}, "n": n}
+        kind = {"kind": "zcdp" if parameter == "mu" else "pure"}
+        record = {"about": to_lists(about), "scale": float(terms.scale[0]), "guarantee": kind, "n": n}
         record["frame"] = terms.terms.more["frame"]
         parts.append(types.SimpleNamespace(value=np.asarray(terms.simulate(own, data, 1)[0]), record=record))
-    population = population_of(manifold, *parts, mean_noise=law.scale**2 * manifold.dim)
+    dim = manifold.dim
+    noise = float(law.scale) ** 2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
+    population = population_of(manifold, *parts, mean_noise=noise if np.array_equal(about, mean) else 0.0)
     return population, Procedure(mechanism, n)
 
 
@@ -72,26 +101,58 @@ def draw(law, key, records):
     return home.draws(key, points, center, 1, None).mapped(back).points[0]
 
 
-def cell(manifold, spread, radius, n, mu, outer, draws):
+def cell(space, n, budget, outer, draws):
     """Coverage and its standard error, and the mean width over the oracle's."""
-    origin = jnp.asarray(manifold.origin)
-    ball = jgd.GeodesicBall(manifold, manifold.origin, radius)
-    center = manifold.exp(origin, 0.2 * radius * manifold.frame(origin)[0])
-    scales = spread * np.linspace(0.6, 1.4, manifold.dim)
-    truth = center, manifold.frame(center), jnp.diag(jnp.asarray(scales))
-    shares = shares_of("mu", mu, n, manifold.dim)
-    total, certain = float(np.sum(scales**2)), 10**12  # as many records: the law is known
-    known = Population(manifold, np.asarray(center), np.asarray(truth[1]), np.diag(scales**2), total, 0.0, 0.0, certain)
-    oracle = ball_of(known, Procedure(jgd.WrappedGaussian(ball, mu * math.sqrt(shares[0])), n), 0.95, 4000).radius
+    manifold, spread, radius = space
+    ball, truth = law_of(manifold, spread, radius)
+    shares = shares_of(*budget, n, manifold.dim)
+    covariance = np.asarray(truth[2]) ** 2
+    certain = 10**12  # as many records: the law is known
+    known = Population(
+        manifold, np.asarray(truth[0]), np.asarray(truth[1]), covariance, float(np.trace(covariance)), 0.0, 0.0, certain
+    )
+    procedure = Procedure(first_of(ball, budget[0], parts_of(budget, shares)[0]), n)
+    oracle = ball_of(known, procedure, 0.95, 4000).radius
     held, widths = [], []
-    own = zlib.crc32(f"{manifold} {n} {mu}".encode())  # cells with the same draws would err alike
+    own = zlib.crc32(f"{manifold} {n} {budget}".encode())  # cells with the same draws would err alike
     for key in jax.random.split(jax.random.key(own), outer):
-        population, procedure = released(manifold, ball, mu, n, shares, key, truth)
+        of_data, of_release = jax.random.split(key)
+        data = sample(manifold, *truth, of_data, n)
+        population, procedure = released(manifold, ball, budget, n, shares, of_release, data)
         region = ball_of(population, procedure, 0.95, draws)
-        held.append(region.contains(center))
+        held.append(region.contains(truth[0]))
         widths.append(region.radius)
-    share = float(np.mean(held))
-    return share, math.sqrt(share * (1 - share) / outer), float(np.mean(widths)) / oracle
+    return *share_of(held), float(np.mean(widths)) / oracle
+
+
+def rejections(space, n, budget, distance, outer, draws):
+    """How often two laws whose means are so far apart are told apart at level .05, and the standard error.
+
+    The distance is in units of the standard deviation, in that direction, of the difference of two released means.
+    """
+    manifold, spread, radius = space
+    shares = shares_of(*budget, n, manifold.dim)
+    ball, _ = law_of(manifold, spread, radius)
+    scale = float(first_of(ball, budget[0], parts_of(budget, shares)[0]).law(n).scale)
+    noise = scale**2 * (1.0 if budget[0] == "mu" else manifold.dim + 1.0)
+    away = distance * math.sqrt(2.0 * ((1.4 * spread) ** 2 / n + noise))
+    truths = [law_of(manifold, spread, radius, own)[1] for own in (0.0, away)]
+    rejected = []
+    own = zlib.crc32(f"{manifold} {n} {budget} {distance}".encode())
+    for key in jax.random.split(jax.random.key(own), outer):
+        pair = []
+        for truth, one in zip(truths, jax.random.split(key), strict=True):
+            of_data, of_release = jax.random.split(one)
+            data = sample(manifold, *truth, of_data, n)
+            pair.append(released(manifold, ball, budget, n, shares, of_release, data))
+        rejected.append(compare(*pair, draws=draws).p_value <= 0.05)
+    return share_of(rejected)
+
+
+def share_of(outcomes):
+    """A share and its standard error."""
+    share = float(np.mean(outcomes))
+    return share, math.sqrt(share * (1 - share) / len(outcomes))
 
 
 def main():
@@ -100,15 +161,27 @@ def main():
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--spaces", nargs="*", default=list(SPACES))
     parser.add_argument("--n", nargs="*", type=int, default=[50, 200, 1000])
-    parser.add_argument("--mu", nargs="*", type=float, default=[1.0, 3.0])
+    parser.add_argument("--mu", nargs="*", type=float, default=[])
+    parser.add_argument("--epsilon", nargs="*", type=float, default=[])
+    parser.add_argument("--test", action="store_true")
+    parser.add_argument("--distances", nargs="*", type=float, default=[0.0, 1.0, 2.0, 3.0, 4.0])
     arguments = parser.parse_args()
-    print("| space | n | mu | coverage of 95 % | width/oracle |\n|---|---|---|---|---|")
+    budgets = [(name, own) for name in ("mu", "epsilon") for own in getattr(arguments, name)] or [("mu", 1.0)]
+    columns = [f"{x:g}" for x in arguments.distances] if arguments.test else ["coverage of 95 %", "width/oracle"]
+    print(f"| space | n | budget | {' | '.join(columns)} |\n{'|---' * (3 + len(columns))}|")
     for name in arguments.spaces:
-        manifold, spread, radius = SPACES[name]
         for n in arguments.n:
-            for mu in arguments.mu:
-                share, error, width = cell(manifold, spread, radius, n, mu, arguments.outer, arguments.draws)
-                print(f"| {name} | {n} | {mu:g} | {share:.3f} ± {error:.3f} | {width:.2f} |", flush=True)
+            for budget in budgets:
+                if arguments.test:
+                    found = [
+                        rejections(SPACES[name], n, budget, distance, arguments.outer, arguments.draws)
+                        for distance in arguments.distances
+                    ]
+                    told = [f"{share:.3f} ± {error:.3f}" for share, error in found]
+                else:
+                    share, error, width = cell(SPACES[name], n, budget, arguments.outer, arguments.draws)
+                    told = [f"{share:.3f} ± {error:.3f}", f"{width:.2f}"]
+                print(f"| {name} | {n} | {budget[0]} = {budget[1]:g} | {' | '.join(told)} |", flush=True)
 
 
 if __name__ == "__main__":

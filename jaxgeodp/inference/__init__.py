@@ -8,12 +8,14 @@ from jaxgeodp.inference.description import Description, describe, principal_geod
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics
 from jaxgeodp.inference.regions import ConfidenceBall, TwoSampleTest
+from jaxgeodp.inference.regression import GeodesicFit, geodesic_regression
 from jaxgeodp.inference.spread import SpreadMechanism
 
 __all__ = [
     "ConfidenceBall",
     "Description",
     "FrechetVariance",
+    "GeodesicFit",
     "Population",
     "PrincipalGeodesics",
     "SpreadMechanism",
@@ -21,6 +23,7 @@ __all__ = [
     "TwoSampleTest",
     "confidence_ball",
     "describe",
+    "geodesic_regression",
     "principal_geodesics",
     "synthesize",
     "two_sample_test",

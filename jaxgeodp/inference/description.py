@@ -15,6 +15,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
+from jaxgeodp.inference.chain import following, together
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
@@ -210,7 +211,8 @@ def describe(
         draft = drafted(first, n, shape, _wanted(first))(lambda: records)
         start = _largest_ball(manifold, ball)
         later = [_spread(start, start.center, name, parameter, strengths) for name in _PARTS[1:]]
-        drafts, guarantee = _chain(draft, later, manifold, ball, n, shape, records)
+        drafts = _chain(draft, later, manifold, ball, records)
+        guarantee = together(drafts)
         releases = make_releases(drafts, ledger, guarantee)
     public = {
         "parameter": parameter,
@@ -263,8 +265,8 @@ def _largest_ball(manifold, ball) -> GeodesicBall:
     return GeodesicBall(manifold, manifold.origin, limit if math.isfinite(limit) else 1.0)
 
 
-def _chain(mean: Draft, later, manifold, ball, n, shape, records) -> tuple[list[Draft], Guarantee]:
-    """The drafts of all three, the later ones of what the first has drawn, and what they promise together."""
+def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
+    """The drafts of all three, the later ones of what the first has drawn."""
     drawn: dict[str, Any] = {}
 
     def draw_mean():
@@ -273,44 +275,16 @@ def _chain(mean: Draft, later, manifold, ball, n, shape, records) -> tuple[list[
         drawn["mean"], drawn["ball"] = value, told.entries["ball"]
         return value, told
 
-    drafts = [dataclasses.replace(mean, draw=draw_mean)]
-    for mechanism in later:
-        draft = drafted(mechanism, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records)
+    def about_the_mean(mechanism):
+        where = ball if ball is not None else _found_ball(manifold, drawn["ball"])
+        about = np.asarray(_nearest(where, jnp.asarray(drawn["mean"])))
+        return dataclasses.replace(mechanism, ball=where, about=about)
 
-        def draw(mechanism=mechanism, draft=draft):
-            try:
-                where = ball if ball is not None else _found_ball(manifold, drawn["ball"])
-                about = np.asarray(_nearest(where, jnp.asarray(drawn["mean"])))
-                own = dataclasses.replace(mechanism, ball=where, about=about)
-                value, _ = drafted(own, n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records).draw()
-                return value, _told(draft, own, n)
-            except Exception:  # it would tell of the records
-                return np.asarray(draft.fallback, float), _none(draft, drawn["ball"])
+    def known():
+        return {"ball": drawn["ball"]}
 
-        drafts.append(dataclasses.replace(draft, draw=draw, expected=None))
-    promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
-    assert len(promised) == len(drafts)  # as of all mechanisms here
-    return drafts, compose(promised)
-
-
-def _told(draft, mechanism, n) -> Draft:
-    """The draft, of what is known after the mean."""
-    terms = mechanism.law(n).terms
-    entries = draft.entries | mechanism.domain.described(())
-    entries |= {
-        "scale": mechanism.scale(n),
-        "sensitivity": {"value": terms.sensitivity, "formula": terms.formula, "calibration": terms.calibration},
-    }
-    return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
-
-
-def _none(draft, ball) -> Draft:
-    """The draft of what could not be computed, as where double precision ends."""
-    nothing = "none: it could not be computed, and the public value 0 is released"
-    unused = {"value": None, "formula": nothing, "calibration": "tight"}
-    entries = draft.entries | {"ball": ball, "scale": None, "sensitivity": unused}
-    entries |= {"sampler": {"name": nothing, "exactness": "exact"}}
-    return dataclasses.replace(draft, entries=entries, expected=None)
+    own = [following(one, records, functools.partial(about_the_mean, one), known) for one in later]
+    return [dataclasses.replace(mean, draw=draw_mean), *own]
 
 
 def _found_ball(manifold, entry) -> GeodesicBall:

@@ -1,6 +1,7 @@
 """The spread of records about a public point, in integers with exact noise (docs/mathematics.md, section 18).
 
-Records are clipped into a public ball; about a public point of it a moment of their logarithms is released.
+Records are clipped into a public ball; about a public point of it, or along a public geodesic, a moment of their
+logarithms is released.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.inference.moments import Moment, TangentCovariance
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.inference.places import AtPoint, Place, frame_at
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.pytrees import Pytree
@@ -38,8 +39,8 @@ class SpreadMechanism(Mechanism):
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
-        about: a public point of the ball, such as a mean that was released.
-        statistic: `TangentCovariance` or `FrechetVariance`.
+        about: a public point of the ball, such as a mean that was released; or another `Place`.
+        statistic: `TangentCovariance` or `FrechetVariance`; of a geodesic `ResidualMoments`.
         epsilon: privacy parameter of discrete Laplace noise, pure; or
         mu: of discrete Gaussian noise, which promises mu^2/2-zCDP.
 
@@ -75,10 +76,11 @@ class SpreadMechanism(Mechanism):
             raise InputError(
                 f"SpreadMechanism: radius {self.ball.radius:g} violates Assumption 1; choose a smaller one."
             )
-        point = GeodesicBall(self.ball.manifold, self.about, self.ball.radius).center  # checks
-        object.__setattr__(self, "about", point)
-        if self._away > self.ball.radius * (1.0 + 5e-7):
-            raise InputError("SpreadMechanism: about must lie in the ball.")
+        place = self.about
+        if not isinstance(place, Place):
+            point = GeodesicBall(self.ball.manifold, place, self.ball.radius).center  # checks
+            place = AtPoint(point, frame_at(self.ball.manifold, point))
+        object.__setattr__(self, "about", place.checked(self.ball))
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
@@ -90,8 +92,8 @@ class SpreadMechanism(Mechanism):
 
     @property
     def domain(self) -> "SpreadDomain":
-        """Points of the ball."""
-        return SpreadDomain(PointsInBall(self.ball, self.ball.manifold.shape), self.statistic)
+        """Points of the ball, with times for a geodesic."""
+        return SpreadDomain(self.about.domain(self.ball), self.statistic)
 
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
@@ -114,7 +116,7 @@ class SpreadMechanism(Mechanism):
             theorem="docs/mathematics.md, section 18 and Theorem N",
             sampler={"name": _drawn(self.epsilon).__name__ + " (Canonne, Kamath & Steinke 2020)", "exactness": _EXACT},
             timing="",
-            more={"about": to_lists(self.about), "frame": to_lists(np.asarray(_frame(self.ball.manifold, self.about)))},
+            more=self.about.described(self.ball),
         )
         kind: Noise = Normal() if self.epsilon is None else Coordinates()
         return SpreadLaw(
@@ -131,13 +133,8 @@ class SpreadMechanism(Mechanism):
 
     @property
     def reaches(self) -> tuple[float, float]:
-        """Least and largest distance of a record from the point."""
-        return max(self._away - self.ball.radius, 0.0), self._away + self.ball.radius
-
-    @property
-    def _away(self):
-        with jax.enable_x64(True):
-            return min(float(_away(self.ball, jnp.asarray(self.about))), self.ball.radius * (1.0 + 1e-6))
+        """Least and largest length of a record's vector."""
+        return self.about.reaches(self.ball)
 
     @property
     def _strength(self) -> float:
@@ -223,7 +220,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
 
     def numbers(self, records) -> jax.Array:
         """What noise is added to, of raw records."""
-        return self.statistic.of_vectors(_vectors(self.ball, self.about, records))
+        return self.statistic.of_vectors(self.about.vectors(self.ball, records))
 
     def value(self, numbers) -> Any:
         """A number or a matrix."""
@@ -231,7 +228,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
 
     def _on_grid(self, shape):
         ball, statistic, n = self.ball, self.statistic, self.terms.n
-        about = jnp.asarray(self.about)
+        about = jax.tree.map(jnp.asarray, self.about)
         vectors = compiled_in_blocks(self.terms.mechanism, _vectors, ball, about, shape)
         units = statistic.units(ball.manifold.dim, self.reaches[1])
         discrete = _drawn(None if isinstance(self.noise, Normal) else self.terms.strength)
@@ -253,25 +250,4 @@ def _simulate(law, key, records, num):
 
 @jax.jit
 def _vectors(ball, about, records):
-    """Coordinates of the logarithms of raw records, clipped into the ball, at a point: (n, d)."""
-    manifold = ball.manifold
-    points = ball.clip(records)
-    about = jnp.asarray(about, points.dtype)
-    frame = manifold.frame(about)
-    return jax.vmap(lambda x: manifold.coordinates(about, manifold.log(about, x), frame))(points)
-
-
-@jax.jit
-def _away(ball, point):
-    """Distance of a point from the centre."""
-    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
-
-
-def _frame(manifold, about):
-    with jax.enable_x64(True):
-        return _framed(manifold, jnp.asarray(about))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _framed(manifold, about):
-    return manifold.frame(about)
+    return about.vectors(ball, records)

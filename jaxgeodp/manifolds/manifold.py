@@ -340,16 +340,19 @@ class Manifold(abc.ABC):
     def frame(self, point) -> jax.Array:
         """An orthonormal basis of the tangent space at ``point``, shape (dim, \\*shape).
 
-        Not smooth in the point: use it at a fixed point only.
+        Not smooth in the point: use it at a fixed point only. Two programs give one frame but for rounding, except at
+        points in special position: weights keep the eigenvalues apart.
         """
         point = jax.lax.stop_gradient(point)
         ambient = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *self.shape)
         if self.dtype_kind == "complex":
             ambient = jnp.concatenate([ambient, 1j * ambient])
-        vectors = jax.vmap(lambda v: self.to_tangent(point, v))(ambient)
+        weights = jnp.asarray(1.0 + np.sqrt(2.0) * np.arange(1, len(ambient) + 1) % 1.0, real_dtype(point))
+        vectors = jax.vmap(lambda w, v: w.astype(v.dtype) * self.to_tangent(point, v))(weights, ambient)
         gram = jax.vmap(lambda u: jax.vmap(lambda v: self.inner(point, u, v))(vectors))(vectors)
         values, coordinates = jnp.linalg.eigh(gram)
         largest = coordinates[:, -self.dim :] / jnp.sqrt(values[-self.dim :])
+        largest = largest * jnp.where(weights @ largest < 0.0, -1.0, 1.0)
         return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
 
     @operation

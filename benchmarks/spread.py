@@ -1,0 +1,96 @@
+"""How near principal geodesics and synthetic records come to the truth, over n.
+
+    python benchmarks/spread.py [--replicates 100] [--mu 1]
+
+Data sets are drawn from the wrapped normal laws of benchmarks/coverage.py; `describe` is simulated on each, noise
+included. The angle is that between the first principal direction and the law's; that of the records, which is not
+private, stands beside it. Then as many synthetic records as there are real ones are drawn: the distance of their mean
+from that of the law, and of their covariance (Frobenius norm, in units of the law's). Prints a table in Markdown.
+"""
+
+import argparse
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from coverage import SPACES, law_of, released, sample
+
+import jaxgeodp as jgd
+from jaxgeodp.inference.population import carried, draw_points, reference
+from jaxgeodp.inference.shares import shares_of
+
+
+def moments(manifold, truth, points):
+    """The mean of points, and their covariance in the frame of the truth, carried to the mean."""
+    center, frame, _ = truth
+    mean = jgd.frechet_mean(manifold, points)
+    there = carried(manifold, center, mean, frame)
+    vectors = coordinates(manifold, mean, points, there)
+    return mean, np.asarray(vectors.T @ vectors / (len(points) - 1))
+
+
+coordinates = jax.jit(
+    lambda manifold, mean, points, frame: jax.vmap(lambda x: manifold.coordinates(mean, manifold.log(mean, x), frame))(
+        points
+    ),
+    static_argnums=0,
+)
+
+
+def figures(manifold, truth, mean, covariance):
+    """Angle of the first direction in degrees, distance of the mean, relative error of the covariance."""
+    center, _, root = truth
+    right = np.asarray(root) @ np.asarray(root).T
+    first = [np.linalg.eigh(own)[1][:, -1] for own in (right, covariance)]
+    angle = np.degrees(np.arccos(min(abs(float(first[0] @ first[1])), 1.0)))
+    error = np.linalg.norm(covariance - right) / np.linalg.norm(right)
+    return angle, float(manifold.dist(jnp.asarray(center), jnp.asarray(mean))), error
+
+
+def cell(manifold, spread, radius, n, mu, replicates):
+    """Averages of the figures of records, and of synthetic ones."""
+    ball, truth = law_of(manifold, spread, radius)
+    shares = shares_of("mu", mu, n, manifold.dim)
+    found = []
+    for key in jax.random.split(jax.random.key(n), replicates):
+        of_data, of_release, of_synthetic = jax.random.split(key, 3)
+        data = sample(manifold, *truth, of_data, n)
+        population, _ = released(manifold, ball, ("mu", mu), n, shares, of_release, data)
+        synthetic = draw_points(manifold, *reference(population), of_synthetic, n)
+        own = figures(manifold, truth, *moments(manifold, truth, data))
+        theirs = figures(manifold, truth, *moments(manifold, truth, synthetic))
+        # The direction is that of the fitted law, not of draws from it.
+        there = carried(manifold, jnp.asarray(truth[0]), jnp.asarray(population.mean), jnp.asarray(truth[1]))
+        turn = coordinates_of_frame(manifold, jnp.asarray(population.mean), jnp.asarray(population.frame), there)
+        fitted = figures(
+            manifold, truth, population.mean, np.asarray(turn) @ population.covariance @ np.asarray(turn).T
+        )
+        found.append((own[0], fitted[0], own[1], theirs[1], own[2], theirs[2]))
+    return np.mean(found, axis=0)
+
+
+coordinates_of_frame = jax.jit(
+    lambda manifold, mean, frame, other: jax.vmap(lambda v: manifold.coordinates(mean, v, other))(frame).T,
+    static_argnums=0,
+)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--mu", type=float, default=1.0)
+    parser.add_argument("--spaces", nargs="*", default=list(SPACES))
+    parser.add_argument("--n", nargs="*", type=int, default=[200, 1000, 10_000, 100_000])
+    arguments = parser.parse_args()
+    print("| space | n | angle, °: records | released | mean: records | synthetic | covariance: records | synthetic |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name in arguments.spaces:
+        for n in arguments.n:
+            own = cell(*SPACES[name], n, arguments.mu, arguments.replicates)
+            angles, rest = " | ".join(f"{x:.1f}" for x in own[:2]), " | ".join(f"{x:.2g}" for x in own[2:])
+            print(f"| {name} | {n} | {angles} | {rest} |", flush=True)
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    main()

@@ -1,0 +1,76 @@
+"""Releases that follow one another about the same records, charged together (docs/mathematics.md, section 18).
+
+All programs are compiled, and the whole is charged, before anything is drawn; what a later mechanism is about follows
+from what the earlier ones have drawn.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import jax
+import numpy as np
+
+from jaxgeodp.inference.spread import SpreadMechanism
+from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee
+from jaxgeodp.privacy.release import Draft
+from jaxgeodp.releases.drafts import Wanted, drafted
+from jaxgeodp.releases.ways import OnGrid
+
+_WANTED = Wanted(OnGrid(), ADJACENCY)
+
+
+def following(
+    mechanism: SpreadMechanism, records, made_again: Callable[[], SpreadMechanism], known: Callable[[], dict]
+) -> Draft:
+    """The draft of a mechanism that is made again when its turn has come.
+
+    Args:
+        mechanism: like the one that will be made, about anything.
+        records: (n, \\*shape), as `raw_records` gives them.
+        made_again: the mechanism, of what has been drawn before.
+        known: entries of the record that follow from that, should it fail.
+    """
+    n, shape = len(records), _of_one(records)
+    draft = drafted(mechanism, n, shape, _WANTED)(lambda: records)
+
+    def draw():
+        try:
+            own = made_again()
+            value, _ = drafted(own, n, shape, _WANTED)(lambda: records).draw()
+            return value, _told(draft, own, n)
+        except Exception:  # it would tell of the records
+            return np.asarray(draft.fallback, float), _none(draft, known())
+
+    return dataclasses.replace(draft, draw=draw, expected=None)
+
+
+def together(drafts) -> Guarantee:
+    """What all of them promise."""
+    promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
+    assert len(promised) == len(drafts)  # as of all mechanisms here
+    return compose(promised)
+
+
+def _of_one(records):
+    return jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
+
+
+def _told(draft, mechanism, n) -> Draft:
+    """The draft, of what is known after the earlier ones."""
+    terms = mechanism.law(n).terms
+    entries = draft.entries | mechanism.domain.described(())
+    entries |= {
+        "scale": mechanism.scale(n),
+        "sensitivity": {"value": terms.sensitivity, "formula": terms.formula, "calibration": terms.calibration},
+    }
+    return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
+
+
+def _none(draft, known) -> Draft:
+    """The draft of what could not be computed, as where double precision ends."""
+    nothing = "none: it could not be computed, and the public value 0 is released"
+    unused = {"value": None, "formula": nothing, "calibration": "tight"}
+    entries = draft.entries | known | {"scale": None, "sensitivity": unused}
+    entries |= {"sampler": {"name": nothing, "exactness": "exact"}}
+    return dataclasses.replace(draft, entries=entries, expected=None)

@@ -1,0 +1,177 @@
+"""What records are compared with: a public point, or a public geodesic (docs/mathematics.md, section 18)."""
+
+import abc
+import dataclasses
+import functools
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.points_in_ball import PointsInBall
+from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.pytrees import Pytree
+
+
+class Place(Pytree, abc.ABC):
+    """What gives each record a vector of numbers; all of it public. A subclass is a frozen dataclass of arrays."""
+
+    @abc.abstractmethod
+    def checked(self, ball: GeodesicBall) -> "Place":
+        """Itself, as arrays of the manifold's kind.
+
+        Raises:
+            ValueError: it is of another manifold, or not in the ball where it must be.
+        """
+
+    @abc.abstractmethod
+    def domain(self, ball: GeodesicBall) -> PointsInBall:
+        """Of the records."""
+
+    @abc.abstractmethod
+    def vectors(self, ball: GeodesicBall, records) -> jax.Array:
+        """One vector for each record, (n, m); traced."""
+
+    @abc.abstractmethod
+    def reaches(self, ball: GeodesicBall) -> tuple[float, float]:
+        """Least and largest length of a vector."""
+
+    @abc.abstractmethod
+    def described(self, ball: GeodesicBall) -> dict:
+        """Entries of a release record."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class AtPoint(Place):
+    """The vector of a record is its logarithm, in an orthonormal frame.
+
+    Attributes:
+        point: of the ball.
+        frame: there, (dim, \\*shape): a part of the place, as two programs may find two frames.
+    """
+
+    point: Any
+    frame: Any
+
+    def checked(self, ball):
+        """See `Place.checked`."""
+        point = GeodesicBall(ball.manifold, self.point, ball.radius).center
+        place = AtPoint(point, _frame_of(ball.manifold, point, self.frame))
+        if place._away(ball) > ball.radius * (1.0 + 5e-7):
+            raise InputError("SpreadMechanism: about must lie in the ball.")
+        return place
+
+    def domain(self, ball):
+        """Points."""
+        return PointsInBall(ball, ball.manifold.shape)
+
+    def vectors(self, ball, records):
+        """Coordinates of the logarithms of records, clipped into the ball: (n, d)."""
+        manifold = ball.manifold
+        points = ball.clip(records)
+        about, frame = (jnp.asarray(own, points.dtype) for own in (self.point, self.frame))
+        return jax.vmap(lambda x: manifold.coordinates(about, manifold.log(about, x), frame))(points)
+
+    def reaches(self, ball):
+        """Of distances."""
+        away = self._away(ball)
+        return max(away - ball.radius, 0.0), away + ball.radius
+
+    def described(self, ball):
+        """The point and its frame."""
+        return {"about": to_lists(self.point), "frame": to_lists(self.frame)}
+
+    def _away(self, ball):
+        with jax.enable_x64(True):
+            return min(float(_away(ball, jnp.asarray(self.point))), ball.radius * (1.0 + 1e-6))
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class AlongGeodesic(Place):
+    """Of a time and a point: s = 2 time - 1, and the point's residual, carried along the geodesic to its middle.
+
+    At time t the geodesic is at exp_middle((2t - 1) velocity), for t from 0 to 1. The residual is the logarithm of the
+    point there, in units of ``reach``; a longer one is shortened to 1.
+
+    Attributes:
+        middle: where the geodesic is at t = 1/2.
+        velocity: tangent vector there: half of the way from t = 0 to t = 1.
+        frame: at the middle, (dim, \\*shape); see `AtPoint`.
+        reach: length of residuals that count in full.
+    """
+
+    middle: Any
+    velocity: Any
+    frame: Any
+    reach: Any
+
+    def checked(self, ball):
+        """See `Place.checked`."""
+        middle = GeodesicBall(ball.manifold, self.middle, ball.radius).center
+        velocity = np.asarray(self.velocity, middle.dtype)
+        if velocity.shape != middle.shape or not np.all(np.isfinite(velocity)):
+            raise InputError(f"AlongGeodesic: velocity must be a tangent vector of shape {middle.shape}.")
+        if not 0.0 < self.reach < np.inf:
+            raise InputError(f"AlongGeodesic: reach must be above 0 and finite, got {self.reach!r}.")
+        return AlongGeodesic(middle, velocity, _frame_of(ball.manifold, middle, self.frame), float(self.reach))
+
+    def domain(self, ball):
+        """A time and the numbers of a point."""
+        return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), points=False)
+
+    def vectors(self, ball, records):
+        """s and the coordinates of the residual, (n, 1 + d)."""
+        manifold = ball.manifold
+        times = jnp.nan_to_num(jnp.real(records[:, 0]), nan=0.5)
+        s = 2.0 * jnp.clip(times, 0.0, 1.0) - 1.0
+        points = ball.clip(records[:, 1:].reshape(-1, *manifold.shape))
+        middle, velocity, frame = (jnp.asarray(x, points.dtype) for x in (self.middle, self.velocity, self.frame))
+
+        def one(s, x):
+            there = manifold.project(manifold.exp(middle, s.astype(velocity.dtype) * velocity))
+            carried = manifold.transport(there, middle, manifold.log(there, x))
+            return manifold.coordinates(middle, carried, frame) / self.reach
+
+        residuals = jax.vmap(one)(s, points)
+        lengths = jnp.linalg.norm(residuals, axis=1, keepdims=True)
+        residuals = jnp.where(jnp.isfinite(lengths), residuals / jnp.maximum(lengths, 1.0), 0.0)
+        return jnp.concatenate([s[:, None], residuals], axis=1)
+
+    def reaches(self, ball):
+        """In units of ``reach``."""
+        return 0.0, 1.0
+
+    def described(self, ball):
+        """The geodesic, the frame at its middle, and the reach."""
+        geodesic = {"middle": to_lists(self.middle), "velocity": to_lists(self.velocity), "reach": self.reach}
+        return {"geodesic": geodesic, "frame": to_lists(self.frame)}
+
+
+def frame_at(manifold, point) -> np.ndarray:
+    """An orthonormal frame of the tangent space at a point, in double precision."""
+    with jax.enable_x64(True):
+        return np.asarray(_framed(manifold, jnp.asarray(point)))
+
+
+def _frame_of(manifold, point, frame) -> np.ndarray:
+    """A frame as an array of the point's kind; its shape alone is checked."""
+    own = np.asarray(frame, np.asarray(point).dtype)
+    if own.shape != (manifold.dim, *manifold.shape):
+        raise InputError(f"SpreadMechanism: frame must have shape {(manifold.dim, *manifold.shape)}, got {own.shape}.")
+    return own
+
+
+@jax.jit
+def _away(ball, point):
+    """Distance of a point from the centre."""
+    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _framed(manifold, about):
+    return manifold.frame(about)

@@ -1,0 +1,272 @@
+"""Private geodesic regression: where points are expected at a time, along a geodesic (section 18)."""
+
+import dataclasses
+import functools
+import json
+import math
+import pathlib
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.records import host_array, records_of_shape
+from jaxgeodp.inference.chain import following, together
+from jaxgeodp.inference.places import AlongGeodesic, frame_at
+from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, moved
+from jaxgeodp.inference.spread import SpreadMechanism
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import from_lists
+from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.privacy.decimals import float_below, square, written
+from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, PureDP
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release, make_releases
+from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
+from jaxgeodp.releases.mechanism import releasing
+from jaxgeodp.releases.ways import OnGrid
+
+# The first round's part of the budget, in hundredths, where there are two.
+_FIRST = 30
+# Residuals of the second round count in full up to this: standard deviations beyond the length that is usual, of
+# records and of the first round's error.
+_BEYOND = 2.5
+# Where the first round's error is a larger part of the ball, its noise is all that a second one would see.
+_LARGEST_ERROR = 0.3
+# Of the first part of a budget, for the last digits of guarantees that add up.
+_ROUNDING = Fraction(1, 10**12)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class GeodesicFit:
+    """The geodesic gamma with released parameters: at time t, from 0 to 1, points are expected at gamma(t).
+
+    Attributes:
+        manifold: of the points.
+        middle: gamma(1/2).
+        velocity: half of the way from gamma(0) to gamma(1): a tangent vector at the middle.
+        covariance: of the errors of middle and velocity, in each of dim coordinates, (2, 2): those of the noise, and of
+            n records of a population, as where space is flat.
+        residual_sd: standard deviation of points from the geodesic, in each coordinate.
+        releases: one for each round; all is made of them.
+    """
+
+    manifold: Manifold
+    middle: np.ndarray
+    velocity: np.ndarray
+    covariance: np.ndarray
+    residual_sd: float
+    releases: tuple[Release, ...]
+
+    def predict(self, times: ArrayLike) -> np.ndarray:
+        """gamma at times (m,), (m, \\*shape)."""
+        with jax.enable_x64(True):
+            s = 2.0 * jnp.atleast_1d(jnp.asarray(times, float)) - 1.0
+            return np.asarray(_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
+
+    @property
+    def intercept(self) -> np.ndarray:
+        """gamma(0)."""
+        return self.predict(0.0)[0]
+
+    @property
+    def slope(self) -> np.ndarray:
+        """The velocity of gamma at time 0, per unit of time: a tangent vector at the intercept."""
+        with jax.enable_x64(True):
+            own = _carried(self.manifold, *(jnp.asarray(x) for x in (self.middle, self.intercept, self.velocity)))
+        return 2.0 * np.asarray(own)
+
+    @property
+    def speed(self) -> float:
+        """Distance per unit of time."""
+        with jax.enable_x64(True):
+            return 2.0 * float(self.manifold.norm(jnp.asarray(self.middle), jnp.asarray(self.velocity)))
+
+    @property
+    def speed_error(self) -> float:
+        """Standard error of the speed."""
+        return 2.0 * math.sqrt(self.covariance[1, 1])
+
+    def standard_error(self, times: ArrayLike) -> np.ndarray:
+        """Root of the mean squared distance of gamma from where it would be without error, at times (m,)."""
+        s = 2.0 * np.atleast_1d(np.asarray(times, float)) - 1.0
+        rows = np.stack([np.ones_like(s), s], axis=1)
+        return np.sqrt(self.manifold.dim * np.einsum("mi,ij,mj->m", rows, self.covariance, rows))
+
+    def save(self, path, overwrite: bool = False) -> None:
+        """Write the releases as one JSON file, from which `load` makes the fit again.
+
+        Raises:
+            OSError: the file exists and ``overwrite`` is false, or cannot be written.
+        """
+        from jaxgeodp.files import write_atomically
+
+        records = [json.loads(release.to_json()) for release in self.releases]
+        write_atomically(path, json.dumps({"rounds": records}, indent=2) + "\n", replace=overwrite)
+
+    @classmethod
+    def load(cls, path) -> "GeodesicFit":
+        """What `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds something else.
+        """
+        text = pathlib.Path(path).read_bytes()
+        try:
+            records = json.loads(text)["rounds"]
+            if not records or any(own["statistic"] != ResidualMoments.description for own in records):
+                raise ValueError("another document")
+            return _fit([Release(from_lists(own["value"], "float64"), own) for own in records])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"{path}: holds no geodesic regression.") from None
+
+
+def geodesic_regression(
+    times: ArrayLike,
+    data: ArrayLike,
+    ball: GeodesicBall,
+    *,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    ledger: Ledger | None = None,
+) -> GeodesicFit:
+    """Fit a geodesic to points at times, privately: a record is a time and a point, and both are protected.
+
+    The first round is linear regression of logarithms at the public centre. The second takes residuals along the
+    geodesic that the first has found, cut at the length that nearly all have, and corrects it: about the true geodesic
+    residuals are 0 on average at every time, if points lie symmetrically about it, so that the correction has no bias
+    from curvature. Where noise would be all that a second round sees, by public numbers, there is one.
+
+    Args:
+        times: (n,), from 0 to 1; others count as the nearer of these.
+        data: (n, \\*shape of a point).
+        ball: public; points are clipped into it.
+        epsilon: the whole budget, pure; or
+        mu: that of Gaussian noise: all rounds together promise mu^2/2-zCDP.
+        ledger: charged once, before anything is drawn.
+
+    Raises:
+        ValueError: wrong shapes, not one privacy parameter, a ball that violates Assumption 1, or the ledger has not
+            enough left.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import GeodesicBall, Sphere
+        >>> from jaxgeodp.inference import geodesic_regression
+        >>> times = np.linspace(0.0, 1.0, 500)
+        >>> angles = 0.5 * times - 0.25
+        >>> data = np.stack([np.sin(angles), np.zeros(500), np.cos(angles)], axis=1)
+        >>> fit = geodesic_regression(times, data, GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), mu=2.0)
+        >>> bool(abs(fit.speed - 0.5) < 0.1)
+        True
+    """
+    name = "geodesic_regression"
+    if (epsilon is None) == (mu is None):
+        raise InputError(f"{name}: needs epsilon or mu, and not both.")
+    if not isinstance(ball, GeodesicBall):
+        raise InputError(f"{name}: ball must be a GeodesicBall, got {type(ball).__name__}.")
+    if epsilon is not None:
+        parameter, whole = "epsilon", PureDP(epsilon).epsilon
+    else:
+        assert mu is not None  # one of them is given
+        parameter, whole = "mu", GaussianDP(mu).mu
+    with releasing():
+        pairs = _pairs(name, times, data, ball.manifold)
+        place = _standing(ball)
+        strengths = _strengths(parameter, whole, len(pairs), ball)
+        mechanisms = [SpreadMechanism(ball, place, ResidualMoments(), **{parameter: own}) for own in strengths]
+        records = raw_records(mechanisms[0], pairs)
+        n, drawn = len(records), []
+        shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
+        first = drafted(mechanisms[0], n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records)
+
+        def draw_first():
+            value, told = first.draw()
+            drawn.append(value)
+            return value, told
+
+        def second():
+            correction = _correction(drawn[0], mechanisms[0], n)
+            middle, velocity = moved(place.middle, place.velocity, place.frame, correction, ball)
+            about = AlongGeodesic(middle, velocity, frame_at(ball.manifold, middle), _reach(correction, ball))
+            return dataclasses.replace(mechanisms[1], about=about)
+
+        drafts = [dataclasses.replace(first, draw=draw_first, expected=None)]
+        drafts += [following(own, records, second, dict) for own in mechanisms[1:]]
+        releases = make_releases(drafts, ledger, together(drafts))
+    return _fit(releases)
+
+
+def _pairs(name, times, data, manifold) -> np.ndarray:
+    """Times and points in one array, (n, 1 + numbers of a point); only shapes and types are looked at."""
+    points = manifold.as_points(host_array(name, data))
+    points = np.asarray(records_of_shape(name, points, manifold.shape, manifold.dtype_kind, f"on {manifold}"))
+    own = np.asarray(host_array(name, times))
+    if own.shape != (len(points),) or own.dtype.kind not in "fiu":
+        raise InputError(f"{name}: times must be {len(points)} numbers, one a point, got {own.dtype} {own.shape}.")
+    if len(points) < 2:
+        raise InputError(f"{name}: needs 2 records or more, got {len(points)}.")
+    return np.concatenate([own[:, None].astype(points.dtype), points.reshape(len(points), -1)], axis=1)
+
+
+def _standing(ball) -> AlongGeodesic:
+    """The geodesic that stays at the centre."""
+    center = np.asarray(ball.center)
+    return AlongGeodesic(center, np.zeros_like(center), frame_at(ball.manifold, center), ball.radius)
+
+
+def _strengths(parameter, whole, n, ball) -> list[float]:
+    """Of the rounds: two, but where the first one's error would be too large a part of the ball."""
+    power = 1 if parameter == "epsilon" else 2
+    exact = Fraction(written(whole) if parameter == "epsilon" else square(written(whole)))
+    first = float_below(exact * Fraction(_FIRST, 100), power)
+    scale = SpreadMechanism(ball, _standing(ball), ResidualMoments(), **{parameter: first}).scale(n)
+    if scale * math.sqrt(ball.manifold.dim) * math.sqrt(1.0 + 3.0**2) > _LARGEST_ERROR:
+        return [whole]
+    rest = (exact - Fraction(written(first)) ** power) * (1 - _ROUNDING)
+    return [first, float_below(rest, power)]
+
+
+def _correction(value, mechanism, n) -> Correction:
+    laplace = math.sqrt(2.0) if mechanism.epsilon is not None else 1.0
+    return correction_of(value, laplace * mechanism.scale(n), mechanism.about.reach, n)
+
+
+def _reach(correction, ball) -> float:
+    """A length that nearly all residuals from the corrected geodesic keep below."""
+    of_fit = correction.covariance[0, 0] + correction.covariance[1, 1]
+    own = math.sqrt(correction.largest_variance + of_fit)
+    return min((math.sqrt(ball.manifold.dim) + _BEYOND) * own, 2.0 * ball.radius)
+
+
+def _fit(releases) -> GeodesicFit:
+    """What the last round says that could be computed."""
+    last = next(own for own in reversed(releases) if own.record["scale"] is not None)
+    record = last.record
+    manifold = manifold_of(record["manifold"])
+    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    geodesic = record["geodesic"]
+    middle, velocity, frame, center = (
+        from_lists(own, kind)
+        for own in (geodesic["middle"], geodesic["velocity"], record["frame"], record["ball"]["center"])
+    )
+    scale = record["scale"] * (math.sqrt(2.0) if record["guarantee"]["kind"] == "pure" else 1.0)
+    correction = correction_of(last.value, scale, geodesic["reach"], record["n"])
+    ball = GeodesicBall(manifold, center, record["ball"]["radius"])
+    ends = moved(middle, velocity, frame, correction, ball)
+    return GeodesicFit(manifold, *ends, correction.covariance, math.sqrt(correction.variance), tuple(releases))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _along(manifold, middle, velocity, s):
+    return jax.vmap(lambda t: manifold.project(manifold.exp(middle, t.astype(velocity.dtype) * velocity)))(s)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _carried(manifold, start, end, vector):
+    return manifold.transport(start, end, vector)

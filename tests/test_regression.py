@@ -1,0 +1,190 @@
+"""Frames that two programs agree on; moments of residuals; private geodesic regression."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from strategies import exhaustive, name
+
+from jaxgeodp import SPD, GeodesicBall, Grassmann, PlanarShapes, Sphere
+from jaxgeodp.inference import GeodesicFit, SpreadMechanism, describe, geodesic_regression
+from jaxgeodp.inference.places import AlongGeodesic, frame_at
+from jaxgeodp.inference.residuals import ResidualMoments, correction_of, moved
+from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
+
+SPACES = [Sphere(2), PlanarShapes(5), *exhaustive(SPD(2))]
+TIMES = np.array([0.0, 0.5, 1.0])
+
+
+def at_times(manifold, n, speed, spread, radius, seed=0):
+    """Times, points that lie about a geodesic, and its points at `TIMES`."""
+    times = np.random.default_rng(seed).uniform(size=n)
+    origin = jnp.asarray(manifold.origin)
+    middle = manifold.exp(origin, 0.2 * radius * manifold.frame(origin)[0])
+    velocity = 0.5 * speed * manifold.frame(middle)[-1]
+
+    @jax.jit
+    @jax.vmap
+    def one(key, s):
+        there = manifold.project(manifold.exp(middle, s.astype(velocity.dtype) * velocity))
+        return manifold.project(manifold.exp(there, spread * manifold.random_tangent(key, there)))
+
+    keys = jax.random.split(jax.random.key(seed), n)
+    right = jax.vmap(lambda s: manifold.exp(middle, s.astype(velocity.dtype) * velocity))(jnp.asarray(2.0 * TIMES - 1))
+    return times, np.asarray(one(keys, jnp.asarray(2.0 * times - 1.0))), right
+
+
+def apart(manifold, first, second):
+    return np.asarray(jax.vmap(manifold.dist)(jnp.asarray(first), jnp.asarray(second)))
+
+
+def ball_of(manifold, radius):
+    return GeodesicBall(manifold, manifold.origin, radius)
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), PlanarShapes(5), Grassmann(5, 2), *exhaustive(Sphere(7))], ids=name)
+def test_programs_of_other_rounding_find_the_same_frame(manifold):
+    """The frame of a point whose digits differ in the last places is nearly the same."""
+    for seed in range(5):
+        point = manifold.random_point(jax.random.key(seed))
+        moved = manifold.project(point * (1.0 + 1e-14 * np.arange(1, point.size + 1).reshape(point.shape)))
+        np.testing.assert_allclose(manifold.frame(point), manifold.frame(moved), atol=1e-9)
+
+
+@pytest.mark.parametrize("manifold", [PlanarShapes(5), *exhaustive(Sphere(3))], ids=name)
+def test_a_description_knows_the_direction_of_spread(manifold):
+    """The frame that a record states is the one in which the covariance was computed."""
+    origin = jnp.asarray(manifold.origin)
+    center = manifold.exp(origin, 0.05 * manifold.frame(origin)[1])
+    direction = manifold.frame(center)[2]
+    lengths = 0.08 * np.random.default_rng(0).normal(size=400)
+    data = jax.vmap(lambda t: manifold.exp(center, t.astype(direction.dtype) * direction))(jnp.asarray(lengths))
+    found = describe(np.asarray(data), manifold, mu=1e3, ball=ball_of(manifold, 0.3)).population
+    carried = manifold.transport(center, jnp.asarray(found.mean), direction)
+    own = manifold.coordinates(jnp.asarray(found.mean), carried, jnp.asarray(found.frame))
+    assert float(own @ found.covariance @ own) > 0.95 * found.variance
+
+
+def test_no_record_moves_the_moments_by_more_than_the_sensitivity_and_some_by_nearly_that():
+    rng, statistic = np.random.default_rng(0), ResidualMoments()
+    vectors = rng.normal(size=(400, 3))
+    vectors[:, 1:] /= np.linalg.norm(vectors[:, 1:], axis=1, keepdims=True)
+    vectors[:, 1:] *= np.resize([1.0, 1.0, 0.4, 0.0, 9.0], 400)[:, None]
+    vectors[:, 0] = np.resize([1.0, -1.0, 0.3, 7.0], 400)
+    vectors[0, 2] = np.nan
+    seen = np.stack([statistic.steps([own[None]], 0.0, 1.0).astype(float) for own in [*vectors, *-vectors]])
+    bound = statistic.sensitivity(2, 0.0, 1.0)
+    largest = max(np.linalg.norm(seen - own, axis=1).max() for own in seen)
+    assert 0.9 * bound < largest <= bound
+
+
+def test_residuals_along_the_true_geodesic_are_nothing():
+    times, data, _ = at_times(Sphere(2), 50, 0.8, 0.0, 0.6)
+    middle = Sphere(2).exp(jnp.asarray(Sphere(2).origin), 0.12 * Sphere(2).frame(jnp.asarray(Sphere(2).origin))[0])
+    velocity = 0.4 * Sphere(2).frame(middle)[-1]
+    place = AlongGeodesic(middle, velocity, frame_at(Sphere(2), middle), 0.5)
+    records = jnp.concatenate([jnp.asarray(times)[:, None], jnp.asarray(data)], axis=1)
+    vectors = np.asarray(place.vectors(ball_of(Sphere(2), 0.6), records))
+    np.testing.assert_allclose(vectors[:, 0], 2.0 * times - 1.0)
+    assert np.abs(vectors[:, 1:]).max() < 1e-12
+    hostile = records.at[0].set(jnp.nan).at[1, 0].set(7.0).at[2].set(1e300)
+    seen = np.asarray(place.vectors(ball_of(Sphere(2), 0.6), hostile))
+    assert np.all(np.isfinite(seen)) and seen[1, 0] == 1.0
+    assert np.all(np.linalg.norm(seen[:, 1:], axis=1) <= 1.0 + 1e-12)
+    np.testing.assert_array_equal(seen[3:], vectors[3:])
+
+
+@pytest.mark.parametrize("manifold", SPACES, ids=name)
+def test_with_hardly_any_noise_the_geodesic_is_found(manifold):
+    """The first round alone is off by curvature, the second corrects it."""
+    times, data, right = at_times(manifold, 400, 0.3, 0.0, 0.3)
+    ball = ball_of(manifold, 0.3)
+    fit = geodesic_regression(times, data, ball, mu=1e5)
+    assert [own.record["scale"] is not None for own in fit.releases] == [True, True]
+    assert apart(manifold, fit.predict(TIMES), right).max() < 2e-5
+    assert fit.speed == pytest.approx(0.3, abs=1e-4)
+    intercept, slope = jnp.asarray(fit.intercept), jnp.asarray(fit.slope)
+    assert float(manifold.dist(manifold.exp(intercept, slope), right[-1])) < 1e-4
+    first = fit.releases[0]
+    correction = correction_of(first.value, first.record["scale"], 0.3, 400)
+    center = np.asarray(ball.center)
+    ends = moved(center, np.zeros_like(center), frame_at(manifold, center), correction, ball)
+    alone = float(manifold.dist(manifold.exp(*map(jnp.asarray, ends)), right[-1]))
+    assert alone > 1e-4
+
+
+def test_errors_are_as_large_as_is_said():
+    manifold, ball = Sphere(2), ball_of(Sphere(2), 0.6)
+    ratios = []
+    for seed in range(40):
+        times, data, right = at_times(manifold, 1000, 0.6, 0.08, 0.6, seed)
+        fit = geodesic_regression(times, data, ball, mu=1.0)
+        ratios.append(apart(manifold, fit.predict(TIMES), right) / fit.standard_error(TIMES))
+    assert np.all((0.7 < np.sqrt(np.mean(np.square(ratios), axis=0))) & (np.mean(np.square(ratios), axis=0) < 2.0))
+
+
+def test_little_data_have_one_round_and_a_pure_budget_can_be_spent():
+    times, data, _ = at_times(Sphere(2), 60, 0.6, 0.08, 0.6)
+    ball = ball_of(Sphere(2), 0.6)
+    fit = geodesic_regression(times, data, ball, mu=0.5)
+    assert len(fit.releases) == 1 and np.all(fit.standard_error(TIMES) > 0.02)
+    pure = geodesic_regression(times, data, ball, epsilon=500.0)
+    kinds = [own.record["guarantee"] for own in pure.releases]
+    assert [own["kind"] for own in kinds] == ["pure", "pure"]
+    assert 499.0 < sum(own["epsilon"] for own in kinds) <= 500.0
+
+
+def test_it_is_charged_once_saved_and_loaded(tmp_path):
+    times, data, _ = at_times(Sphere(2), 500, 0.6, 0.08, 0.6)
+    ledger = Ledger(tmp_path / "budget.db", budget=ZeroConcentratedDP(3.0))
+    fit = geodesic_regression(times, data, ball_of(Sphere(2), 0.6), mu=2.0, ledger=ledger)
+    assert ledger.account().releases == 1
+    assert sum(own.record["guarantee"]["rho"] for own in fit.releases) == pytest.approx(2.0, rel=1e-6)
+    with pytest.raises(ValueError, match="budget"):
+        geodesic_regression(times, data, ball_of(Sphere(2), 0.6), mu=2.0, ledger=ledger)
+    fit.save(tmp_path / "fit.json")
+    with pytest.raises(FileExistsError):
+        fit.save(tmp_path / "fit.json")
+    again = GeodesicFit.load(tmp_path / "fit.json")
+    np.testing.assert_array_equal(again.predict(TIMES), fit.predict(TIMES))
+    assert again.residual_sd == fit.residual_sd
+    (tmp_path / "fit.json").write_text("{}")
+    with pytest.raises(ValueError, match="no geodesic regression"):
+        GeodesicFit.load(tmp_path / "fit.json")
+
+
+def test_no_record_changes_anything_but_values():
+    times, data, _ = at_times(Sphere(2), 300, 0.6, 0.08, 0.6)
+    outcomes = set()
+    for time, point in ((0.5, data[0]), (np.nan, data[0]), (1e300, [0.0, 0.0, -1.0]), (0.2, [np.nan] * 3)):
+        own = geodesic_regression(
+            np.append(times, time), np.append(data, [point], axis=0), ball_of(Sphere(2), 0.6), mu=2.0
+        )
+        assert all(release.record["scale"] is not None for release in own.releases)
+        drop = ("value", "created", "geodesic", "frame")  # what follows from the first round
+        seen = [{key: x for key, x in release.record.items() if key not in drop} for release in own.releases]
+        outcomes.add(json.dumps(seen))
+    assert len(outcomes) == 1
+
+
+def test_calls_are_refused_in_words():
+    times, data, _ = at_times(Sphere(2), 20, 0.6, 0.08, 0.6)
+    ball = ball_of(Sphere(2), 0.6)
+    middle = np.asarray(ball.center)
+    for call, words in (
+        (lambda: geodesic_regression(times, data, ball), "epsilon or mu"),
+        (lambda: geodesic_regression(times, data, "ball", mu=1.0), "must be a GeodesicBall"),
+        (lambda: geodesic_regression(times[1:], data, ball, mu=1.0), "times must be 20 numbers"),
+        (lambda: geodesic_regression(times.astype(str), data, ball, mu=1.0), "times"),
+        (lambda: geodesic_regression(times, data[:, :2], ball, mu=1.0), "shape"),
+        (lambda: geodesic_regression(times[:1], data[:1], ball, mu=1.0), "2 records"),
+        (lambda: geodesic_regression(times, data, ball, mu=-1.0), "mu"),
+        (lambda: geodesic_regression(times, data, ball_of(Sphere(2), 1.0), mu=1.0), "Assumption 1"),
+        (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle[:2], np.eye(3)[:2], 1.0), mu=1.0), "velocity"),
+        (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle, np.eye(3)[:2], -1.0), mu=1.0), "reach"),
+        (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle, np.eye(3), 1.0), mu=1.0), "frame must have shape"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
