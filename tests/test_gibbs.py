@@ -429,7 +429,7 @@ def steep(x, y):
 
 def test_a_loss_of_ones_own_is_drawn_with_constants_that_are_supposed():
     ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0)
-    statistic = ConvexRisk(steep, lipschitz=2.1, convexity_bound=1.0)
+    statistic = ConvexRisk(steep, lipschitz=2.1, convexity_bound=1.0, smoothness=1.1)
     mechanism = GibbsMechanism(ball, 1.0, statistic)
     data = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 2))
     release = mechanism.release(data)
@@ -440,7 +440,7 @@ def test_a_loss_of_ones_own_is_drawn_with_constants_that_are_supposed():
     assert np.linalg.norm(draws.mean(axis=0) - solution) < 0.02
     with_nan = np.concatenate([data, [[np.nan, 0.0]]])
     assert np.isfinite(GibbsMechanism(ball, 1.0, statistic).release(with_nan).value).all()
-    peeking = ConvexRisk(lambda x, y: jax.lax.psum(x @ y, "records"), 1.0, 1.0)
+    peeking = ConvexRisk(lambda x, y: jax.lax.psum(x @ y, "records"), 1.0, 1.0, 1.0)
     with pytest.raises(ValueError, match=r"ConvexRisk|records|axis"):
         GibbsMechanism(ball, 1.0, peeking)
 
@@ -452,7 +452,7 @@ def test_records_without_a_loss_are_as_convex_as_others():
     def pull(x, y):
         return 0.5 * (x[0] - jnp.clip(y[0], -1.0, 1.0)) ** 2
 
-    law = GibbsMechanism(ball, 1.0, ConvexRisk(pull, lipschitz=2.0, convexity_bound=1.0, shape=(1,))).law(n)
+    law = GibbsMechanism(ball, 1.0, ConvexRisk(pull, 2.0, 1.0, 1.0, shape=(1,))).law(n)
     points = jnp.linspace(-0.999, 0.999, 2001)[:, None]
     density = jax.jit(jax.vmap(law.log_density, (0, None)))
     first, second = (
@@ -460,7 +460,7 @@ def test_records_without_a_loss_are_as_convex_as_others():
     )
     found = least_mu(first, second, np.ones(len(points)))
     assert 0.3 < found < 1.0
-    planted = ConvexRisk(lambda x, y: jnp.where(jnp.isnan(y[0]), 0.0, pull(x, jnp.nan_to_num(y))), 2.0, 1.0, (1,))
+    planted = ConvexRisk(lambda x, y: jnp.where(jnp.isnan(y[0]), 0.0, pull(x, jnp.nan_to_num(y))), 2.0, 1.0, 1.0, (1,))
     wrong = GibbsMechanism(ball, 1.0, planted).law(n)
     density = jax.jit(jax.vmap(wrong.log_density, (0, None)))
     first, second = (
@@ -476,7 +476,7 @@ def test_records_without_a_loss_are_as_convex_as_others():
             GibbsMechanism(
                 GeodesicBall(Euclidean(1), [0.0], 1.0),
                 1.0,
-                ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -y[0] * x[0]) + 0.05 * x[0] ** 2, 1.1, 0.1),
+                ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -y[0] * x[0]) + 0.05 * x[0] ** 2, 1.1, 0.1, 0.35),
             ),
             [1.0],
         ),
@@ -506,7 +506,7 @@ def linear(x, y):
 def test_a_loss_that_is_not_convex_enough_gets_a_public_quadratic(n, ridge):
     """A linear loss: shifted normal laws, but for the wall at the rim. A convexity of 0.3 that it has not is seen."""
     ball = GeodesicBall(Euclidean(1), [0.0], 1.0)
-    law = GibbsMechanism(ball, 1.0, ConvexRisk(linear, lipschitz=1.0, convexity_bound=ridge), 1.0).law(n)
+    law = GibbsMechanism(ball, 1.0, ConvexRisk(linear, 1.0, ridge, smoothness=1.0), 1.0).law(n)
     # The best lambda for d/k + lambda r^2/8, with k = lambda/gradient^2.
     least = law.terms.more["barrier"].get("regularizer", 0.0)
     assert least == pytest.approx(0.0 if ridge else 2.0 / n * math.sqrt(2.0) / 0.5, rel=0.1)
@@ -556,7 +556,7 @@ def test_a_draw_that_might_never_be_found_is_refused():
 
     plane = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
     for n, words in ((10**4, "a draw in 2 dimensions might need"), (200, None)):
-        mechanism = GibbsMechanism(plane, 1.0, ConvexRisk(cone, lipschitz=3.0, convexity_bound=1.0), 1.0)
+        mechanism = GibbsMechanism(plane, 1.0, ConvexRisk(cone, 3.0, 1.0, smoothness=1e7 + 1.0), 1.0)
         if words is None:
             assert mechanism.release(np.zeros((n, 2))).value.shape == (2,)
         else:
@@ -564,10 +564,49 @@ def test_a_draw_that_might_never_be_found_is_refused():
                 mechanism.release(np.zeros((n, 2)))
     logistic = ConvexRisk(lambda x, y: jnp.logaddexp(0.0, -jnp.vdot(x, y)), 1.0, 0.0, smoothness=0.25)
     many = GeodesicBall(Euclidean(12), np.zeros(12), 1.0)
-    with pytest.raises(ValueError, match="give it a smoothness"):
+    with pytest.raises(ValueError, match="give it a smaller smoothness"):
         GibbsMechanism(many, 1.0, logistic, 1.0).release(np.zeros((5000, 12)))
     few = GeodesicBall(Euclidean(4), np.zeros(4), 1.0)
     assert GibbsMechanism(few, 1.0, logistic, 1.0).release(np.zeros((5000, 4))).value.shape == (4,)
+
+
+@pytest.mark.parametrize("spread", [0.0, *exhaustive(0.05)])
+def test_the_minimum_of_a_smooth_loss_is_found_whatever_the_data_are(spread):
+    """Records in one place, and a loss that bends there 100 times as much as is known of it elsewhere."""
+    sphere, n = Sphere(2), 100
+
+    def rounded_distance(x, y):
+        return jnp.sqrt(sphere.squared_dist(x, y) + 1e-4)
+
+    statistic = ConvexRisk(rounded_distance, lipschitz=1.0, convexity_bound=0.0, smoothness=100.0)
+    law = GibbsMechanism(GeodesicBall(sphere, [0.0, 0.0, 1.0], 0.4), 1.0, statistic).law(n)
+    place = np.array([math.sin(0.05), math.sin(0.05), 1.0])
+    data = place + spread * np.random.default_rng(0).normal(size=(n, 3))
+    home, points, _ = law.at_home(jnp.asarray(data / np.linalg.norm(data, axis=1, keepdims=True)))
+
+    @jax.jit
+    def pull_and_least(home, points):
+        growth = home.growth(home.center(points), points)
+        return growth.pull, growth.least
+
+    pull, least = map(float, pull_and_least(home, points))
+    assert pull**2 / (2.0 * least * law.scale) < 1e-6, "the share of proposals that are accepted is exp(-that)"
+
+
+def test_a_loss_that_is_infinite_somewhere_in_the_support_changes_little():
+    """It is cut to what its constants allow: no jump grows with n."""
+
+    def half_infinite(x, y):
+        return jnp.where(x[0] * y[0] < 1.0, 0.05 * x[0] ** 2 + 0.5 * y[0] * x[0], jnp.inf)
+
+    ball, n = GeodesicBall(Euclidean(1), [0.0], 1.0), 1000
+    law = GibbsMechanism(ball, 1.0, ConvexRisk(half_infinite, 1.1, 0.1, 0.1, shape=(1,))).law(n)
+    assert "losses that are finite in the support" in law.terms.statistic
+    points = jnp.linspace(-0.999, 0.999, 2001)[:, None]
+    density = jax.jit(jax.vmap(law.log_density, (0, None)))
+    data = np.where(np.arange(n) < 0.45 * n, 1.0, -1.0)[:, None]
+    first, second = (np.asarray(density(points, np.append([[own]], data[1:], axis=0))) for own in (1.0, 2.0))
+    assert least_mu(first, second, np.ones(len(points))) < 1.0
 
 
 def test_a_huge_loss_hides_nobody():
@@ -610,12 +649,22 @@ def test_calls_are_refused_in_words():
         ),
         (lambda: GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.8), 1.0), "Assumption 1"),
         (lambda: SmoothedMedian(0.0), "width"),
-        (lambda: ConvexRisk(steep, 1.0, -0.1), "convexity_bound"),
+        (lambda: ConvexRisk(steep, 1.0, -0.1, 1.0), "convexity_bound"),
         (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.2)).release(np.eye(3), delta=1e-6), "delta is for"),
         (lambda: RiemannianGaussian(matrices, 0.02).law(10), "raise mu or n"),
         (lambda: GibbsMechanism(sphere, 1.0, support_radius="x"), "support_radius must be a number"),
         (lambda: GibbsMechanism(sphere, 1.0, statistic="mean"), "statistic must be a Statistic"),
         (lambda: ConvexRisk(steep, 1.0, 1.0, smoothness=0.5), "smoothness"),
+        (lambda: ConvexRisk(steep, "a", 1.0, smoothness=1.0), "lipschitz must be a number"),
+        (lambda: ConvexRisk(steep, 1e300, 1.0, smoothness=1.0), "lipschitz must be a number"),
+        (lambda: ConvexRisk("steep", 1.0, 1.0, smoothness=1.0), "needs a function"),
+        (lambda: GibbsMechanism("x", mu=1.0), "ball must be a GeodesicBall"),
+        (lambda: GibbsMechanism(sphere, 1.0, support_radius=True), "support_radius must be a number"),
+        (lambda: GibbsMechanism(sphere, 1.0).release(np.eye(3), delta=2.0), "got 2.0"),
+        (
+            lambda: GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 9.0), 2e4).release(np.ones((4000, 2, 2))),
+            "lower the privacy parameter",
+        ),
     ):
         with pytest.raises(ValueError, match=words):
             call()

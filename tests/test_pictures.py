@@ -2,6 +2,7 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from PIL import Image
@@ -9,10 +10,13 @@ from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
+    ConvexRisk,
     Euclidean,
     GeodesicBall,
+    GibbsMechanism,
     Grassmann,
     LandmarkLaplace,
+    MetricLaplace,
     PlanarShapes,
     Product,
     Rotations,
@@ -101,6 +105,22 @@ def test_a_page_shows_what_a_foreign_record_says_as_text(tmp_path):
     hostile["manifold"]["name"] = "<b>Euclidean</b>"
     page = page_of(hostile, "0")
     assert "<script>alert" not in page and "<b>" not in page
+
+
+def test_the_command_shows_what_a_promise_hangs_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sphere = GeodesicBall(Sphere(2), Sphere(2).origin, 0.4)
+
+    def loss(x, y):
+        return 0.5 * jnp.sum((x - y) ** 2)
+
+    data = np.tile(Sphere(2).origin, (50, 1))
+    own = ConvexRisk(loss, lipschitz=1.0, convexity_bound=0.5, smoothness=2.0)
+    GibbsMechanism(sphere, 1.0, own).release(data).save("own.json")
+    MetricLaplace(Sphere(2), 2.0).release(data[:1]).save("metric.json")
+    texts = [CliRunner().invoke(app, ["show", name]).output for name in ("own.json", "metric.json")]
+    assert "supposed: lipschitz=1" in texts[0] and "barrier: radius" in texts[0]
+    assert "epsilon = 2 per unit of distance" in texts[1]
 
 
 def test_the_command_shows_a_record(tmp_path, monkeypatch):

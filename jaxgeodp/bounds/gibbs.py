@@ -96,13 +96,13 @@ class Barrier:
         share = 1.0 - self.start / jnp.where(beyond > 0.0, beyond, 1.0)
         return lost + (self.wall * share + self.ridge) * h_max(reach, self.curvature)
 
-    def largest_bend(self, reach: float, lowest: float) -> float:
+    def largest_bend(self, reach: Any, lowest: float) -> jax.Array:
         """An upper bound of the Hessian of W within ``reach``, where no curvature is below ``lowest``.
 
         w'' grows, as the slopes of h_max fall; w' is at most t w'', and h_min(t)/t times w' bends across.
         """
-        along = float(jax.grad(self.slope)(jnp.asarray(reach)))
-        return along * max(1.0, h_min(reach, lowest))
+        along = jax.grad(self.slope)(jnp.asarray(reach))
+        return along * jnp.maximum(1.0, h_min(jnp.asarray(reach), lowest))
 
     def value(self, t: jax.Array) -> jax.Array:
         """w(t), by quadrature."""

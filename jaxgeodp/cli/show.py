@@ -50,8 +50,22 @@ def _words(record):
             (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
         ),
         f"because: {promised.get('theorem', '')}",
+        *_under(record),
         *_how_far(record.get("expected_error")),
     )
+
+
+def _under(record):
+    """What a promise hangs on, and what of the law is not in its name."""
+    if "supposed" in (formula := record["sensitivity"]["formula"] or ""):
+        yield f"of:      {record['statistic']}; {formula}"
+    if metric := record["guarantee"].get("metric"):
+        yield f"metric:  epsilon = {metric['epsilon']:g} per {metric['per']}"
+    if barrier := record.get("barrier"):
+        named = ", ".join(
+            f"{name} {barrier[name]:.6g}" for name in ("radius", "wall", "regularizer") if name in barrier
+        )
+        yield f"barrier: {named}"
 
 
 def _how_far(stated):

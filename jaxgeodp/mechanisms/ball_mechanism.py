@@ -35,6 +35,8 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     def __post_init__(self):
         name = type(self).__name__
+        if not isinstance(self.ball, GeodesicBall):
+            raise InputError(f"{name}: ball must be a GeodesicBall, got {type(self.ball).__name__}.")
         _check_facts(name, self.ball.manifold)
         if not self.ball.satisfies_assumption:
             limit = assumption_limit(self.ball.manifold)

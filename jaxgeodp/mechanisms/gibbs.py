@@ -80,7 +80,7 @@ class GibbsMechanism(BallMechanism):
             raise InputError(f"GibbsMechanism: statistic must be a Statistic, got {type(self.statistic).__name__}.")
         for name in ("support_radius", "barrier_radius"):
             given = getattr(self, name)
-            if given is not None and not isinstance(given, int | float | np.number):
+            if isinstance(given, bool) or not isinstance(given, int | float | np.number | None):
                 raise InputError(f"GibbsMechanism: {name} must be a number, got {type(given).__name__}.")
         with refused_in_words("GibbsMechanism"):
             self.statistic.check(self.ball.manifold)
@@ -121,7 +121,8 @@ class GibbsMechanism(BallMechanism):
                 f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} there is no k for which mu-GDP is "
                 f"proven on {ball.manifold}: raise mu or n, or lower radius."
             )
-        barrier = start < end or ridge > 0.0
+        wall = self._wall(end, start) if start < end else 0.0
+        barrier = (start < end and math.isfinite(end)) or ridge > 0.0
         many, wide = ball.manifold.dim > _FEW_DIMENSIONS, math.sqrt(ball.manifold.dim / rate)
         if barrier and many and wide > 0.5 * (end - start) * ball.radius:
             raise InputError(
@@ -139,10 +140,9 @@ class GibbsMechanism(BallMechanism):
             theorem=_WITH_BARRIER if barrier else _THEOREM,
             sampler=SAMPLER,
             timing="the running time depends on the data",
-            more={"barrier": _described(start * ball.radius, ridge)} if barrier else None,
+            more={"barrier": _described(start * ball.radius, wall, ridge)} if barrier else None,
         )
         support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
-        wall = self._wall(end, start) if start < end else 0.0
         target = Potential(self.statistic, start if barrier else None, end, wall, ridge)
         return DensityLaw(target, ball, 1.0 / rate, support, terms)
 
@@ -239,6 +239,7 @@ def _largest_support(ball):
     return min(largest_support(ball), convex)
 
 
-def _described(radius, ridge):
+def _described(radius, wall, ridge):
     """A barrier, for a record."""
-    return {"center": "as ball", "radius": radius} | ({"regularizer": ridge} if ridge > 0.0 else {})
+    named = {"wall": wall, "regularizer": ridge}
+    return {"center": "as ball", "radius": radius} | {name: value for name, value in named.items() if value > 0.0}

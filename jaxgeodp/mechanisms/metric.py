@@ -16,6 +16,9 @@ from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
+# Of epsilon times the diameter: the noise keeps 4 of 16 digits.
+_LARGEST = 1e12
+
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +59,11 @@ class MetricLaplace(Mechanism):
                 "finite epsilon would hide a record among all others."
             )
         object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
+        if self.epsilon * self.manifold.diameter > _LARGEST:
+            raise InputError(
+                f"MetricLaplace: with epsilon={self.epsilon:g} the noise would be smaller than the rounding of double "
+                f"precision; epsilon times the diameter must be at most {_LARGEST:g}."
+            )
 
     @property
     def domain(self) -> PointsInBall:

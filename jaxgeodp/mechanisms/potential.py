@@ -20,6 +20,8 @@ _LARGEST_REACH = 10.0
 # Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
 _STEPS, _PRECISION = 1000, 1e-9
 _SUPPOSED = "supposed: the minimum of F + W is found to 1e-9 radii, in steps whose number depends on the data"
+# Steps that do not come nearer to the minimiser, before others are taken.
+_VAIN = 30
 # The first step, and the shortest, in units of the longest.
 _SHORTEST = 1e-6
 # Losses of single records that a draw may need, where little is known of them: some minutes.
@@ -58,6 +60,8 @@ class Potential(Target):
         center = inner.pull_inside(statistic.center(ball, points))
         least = jnp.asarray(self._least(ball, inner.radius), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
+        smooth = self._smoothness(ball, inner.radius)
+        safe, most = (shortest, _STEPS) if smooth is None else (1.0 / smooth, self._most_steps(ball, inner.radius))
 
         def gradient(x):
             slope = statistic.gradient(manifold, x, points)
@@ -67,26 +71,43 @@ class Potential(Target):
             return pull_within(manifold, _center(ball, x), reach, x, slope)[0]
 
         def unfinished(state):
-            *_, least_pull, count = state
-            return (least_pull > _PRECISION * ball.radius * least) & (count < _STEPS)
+            *_, least_pull, _, count = state
+            return (least_pull > _PRECISION * ball.radius * least) & (count < most)
 
         def step(state):
-            # Barzilai and Borwein: the inverse of the curvature along the last step.
-            x, last, last_gradient, size, best, least_pull, count = state
+            # Barzilai and Borwein: the inverse of the curvature along the last step. When that has not helped for long,
+            # steps of gradient descent from the best point, which is sure where F + W is smooth.
+            x, last, last_gradient, size, best, least_pull, vain, count = state
             own = gradient(x)
             gone = manifold.transport(last, x, manifold.log(last, x))
             change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
             seen = manifold.inner(x, gone, gone) / jnp.where(change > 0, change, 1.0)
             size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
             pull = pull_of(x, own)
-            best, least_pull = jnp.where(pull < least_pull, x, best), jnp.minimum(pull, least_pull)
+            better = pull < least_pull
+            best, least_pull = jnp.where(better, x, best), jnp.minimum(pull, least_pull)
+            vain = jnp.where(better & (vain < _VAIN), 0, vain + 1)
+            back = (vain == _VAIN) & (smooth is not None)
+            size = jnp.where((vain >= _VAIN) & (smooth is not None), safe, size)
             following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
-            return following, x, own, size, best, least_pull, count + 1
+            return jnp.where(back, best, following), x, own, size, best, least_pull, vain, count + 1
 
         first = gradient(center)
         start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
-        state = (start, center, first, shortest, center, pull_of(center, first), 0)
+        state = (start, center, first, shortest, center, pull_of(center, first), 0, 0)
         return jax.lax.while_loop(unfinished, step, state)[4]
+
+    def _smoothness(self, ball, reach):
+        """An upper bound of the Hessian of F + W within ``reach``, where a statistic states one for F."""
+        own = getattr(self.statistic, "smoothness", None)
+        if own is None or math.isinf(self.end):
+            return None
+        added = 0.0 if self.start is None else self.barrier(ball).largest_bend(reach, ball.manifold.curvature_bounds[0])
+        return own + added
+
+    def _most_steps(self, ball, reach):
+        """So many steps of gradient descent are enough."""
+        return _STEPS + 2.0 * math.log(1.0 / _PRECISION) * self._smoothness(ball, reach) / self._least(ball, reach)
 
     def potential(self, ball, x, center, points):
         """F + W."""
@@ -143,13 +164,16 @@ class Potential(Target):
         """1/k."""
         return scale
 
+    def magnitude(self, law):
+        """The largest loss, times what rounding of coordinates is multiplied by at the farthest points."""
+        farthest = _farthest(law)
+        steepest = 0.5 * law.terms.n * law.terms.sensitivity
+        return 0.5 * steepest * farthest * math.exp(2.0 * farthest * law.ball.manifold.coordinate_growth)
+
     def check(self, law):
         """Refuse what reaches points whose coordinates double precision cannot hold."""
         manifold, terms = law.ball.manifold, law.terms
-        spread = math.sqrt(law.scale)
-        bulk = spread * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * spread)
-        reach = law.ball.radius + (bulk if law.support is None else law.support.radius)
-        if reach * manifold.coordinate_growth > _LARGEST_REACH:
+        if _farthest(law) * manifold.coordinate_growth > _LARGEST_REACH:
             raise InputError(
                 f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g}, radius={law.ball.radius:g} the noise is too "
                 f"large for double precision on {manifold}: raise mu or n, or lower radius."
@@ -159,21 +183,28 @@ class Potential(Target):
     def _check_convexity(self, law):
         """Without `Statistic.hessian_growth` no draw may take for ever.
 
-        Proposals spread as the least convexity m allows. Draws spread as a Hessian of ``smoothness`` at most does, or
-        as exp(-2 k L t), L the longest gradient: a share (m/Hessian)^(d/2) is accepted, nearly.
+        Gradient descent finds the minimiser of a smooth F + W. Proposals spread as the least convexity m allows, draws
+        as a Hessian of ``smoothness`` at most does, or as exp(-2 k L t), L the longest gradient: a share
+        (m/Hessian)^(d/2) is accepted, nearly.
         """
         statistic, terms, dim = self.statistic, law.terms, law.ball.manifold.dim
-        if law.support is None or type(statistic).hessian_growth is not Statistic.hessian_growth:
+        if type(statistic).hessian_growth is not Statistic.hessian_growth:
             return
-        least = float(self._least(law.ball, law.support.radius))
-        bend = (terms.n * terms.sensitivity) ** 2 / law.scale
-        smooth = getattr(statistic, "smoothness", None)
-        share = min(least / (bend if smooth is None else min(smooth, bend)), 1.0) ** (0.5 * dim)
-        if terms.n > _MOST_LOSSES * share:
+        reach = math.inf if law.support is None else law.support.radius
+        smooth = self._smoothness(law.ball, reach)
+        if smooth is None:
+            raise InputError(
+                f"GibbsMechanism: how long a draw takes is not known for {statistic.description}: a statistic without "
+                "hessian_growth needs an attribute smoothness, an upper bound of the Hessian, and a bounded support."
+            )
+        least, bend = float(self._least(law.ball, reach)), (terms.n * terms.sensitivity) ** 2 / law.scale
+        share = min(least / min(smooth, bend), 1.0) ** (0.5 * dim)
+        losses = terms.n * (1.0 / max(share, 1e-300) + self._most_steps(law.ball, reach))
+        if losses > _MOST_LOSSES:
             raise InputError(
                 f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw in {dim} dimensions might need "
-                f"{terms.n / max(share, 1e-300):.1g} losses of single records, as too little is known of "
-                f"{statistic.description}: give it a smoothness or a larger convexity_bound, or lower n."
+                f"{losses:.1g} losses of single records, as {statistic.description} may bend so much: give it a "
+                "smaller smoothness or a larger convexity_bound, or lower n."
             )
 
     def _start(self, ball, reach):
@@ -189,6 +220,13 @@ class Potential(Target):
         """W, for a ball at home."""
         statistic, highest, start = self.statistic, ball.manifold.curvature_bounds[1], self._start(ball, math.inf)
         return Barrier(start, highest, lambda t: statistic.convexity(ball, t), self.wall, self.ridge)
+
+
+def _farthest(law):
+    """From a record to a release, but for few."""
+    manifold, spread = law.ball.manifold, math.sqrt(law.scale)
+    bulk = spread * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * spread)
+    return law.ball.radius + (bulk if law.support is None else law.support.radius)
 
 
 def _center(ball, point):

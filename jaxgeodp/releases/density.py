@@ -85,6 +85,10 @@ class Target(abc.ABC):
     def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None) -> PublicBounds | None:
         """Bounds of psi for all data in the ball; None where none are known."""
 
+    def magnitude(self, law: "DensityLaw") -> float:
+        """How large psi may be before it is rounded, in the units of the scale."""
+        return 1.0
+
     @abc.abstractmethod
     def temperature(self, scale) -> Any:
         """What psi is divided by."""
@@ -200,11 +204,17 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         Args:
             records: of which shape and type are looked at.
         """
-        least = _ROUNDINGS * float(jnp.finfo(records.dtype).eps)
-        if not self.target.radial and not isinstance(self.scale, Tracer) and self.scale < least:
+        if self.target.radial or isinstance(self.scale, Tracer):
+            return
+        least = _ROUNDINGS * float(jnp.finfo(records.dtype).eps) * self.target.magnitude(self)
+        if self.scale < least:
+            double = records.dtype in (jnp.float64, jnp.complex128)
+            remedy = (
+                "lower the privacy parameter or the number of records" if double else "pass them in double precision"
+            )
             raise InputError(
                 f"{self.terms.mechanism}: with n={records.shape[0]} the scale {self.scale:.3g} is too small for "
-                f"{records.dtype} data, which need at least {least:.3g}: pass them in double precision."
+                f"{records.dtype} data, which need at least {least:.3g}: {remedy}."
             )
 
 

@@ -1,22 +1,27 @@
 """A loss of one's own for the Gibbs mechanism, with constants that the user vouches for."""
 
 import dataclasses
-import math
 from typing import Any, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.analytic import safe_sqrt
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
 from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 from jaxgeodp.statistics.statistic import Statistic
 
+# Of constants.
+_SMALLEST, _MOST = 1e-30, 1e30
 # Of a loss at the centre, in units of how much it can change: 10 of 16 digits are left for the change.
 _LARGEST = 1e6
+# Room for the last digits of a loss that changes as fast as it may.
+_ROUNDING = 1e-9
 
 
 @final
@@ -25,18 +30,20 @@ class ConvexRisk(Statistic):
     """The minimiser of a user's mean loss, for `GibbsMechanism`.
 
     Where a mechanism clips gradients there is no loss that they are gradients of, so that here both constants are
-    *supposed*, and the record says so: nothing checks them, and the guarantee hangs on them. A loss that is not convex
+    *supposed*, and the record says so: nothing checks them, and the guarantee hangs on them. So it does on each loss
+    being finite and differentiable in the whole support. A loss that is not convex
     enough gets (lambda/2) dist(x, p0)^2 from `GibbsMechanism`, with a lambda that follows from public numbers.
-    A record whose loss or gradient is not finite at the centre of the ball, or somewhere, counts there with a multiple
-    of dist^2 from the centre, which is as convex; so does one whose loss at the centre exceeds 10^6 L times the ball's
-    diameter, as double precision could not tell how it changes.
+    A record whose loss or gradient is not finite at the centre of the ball counts with a multiple of dist^2 from there,
+    which is as convex; so does one whose loss at the centre exceeds 10^6 L times the ball's diameter, as double
+    precision could not tell how it changes. No loss changes from the centre to a point at distance t by more than L t:
+    what would is cut there.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         lipschitz: L, the largest length of the gradient of one datum's loss, within the support.
         convexity_bound: m, at least 0: a lower bound of the Hessian of the mean loss of any data, within the support.
-        smoothness: an upper bound of the Hessian of the mean loss, if one is known. No guarantee hangs on it, but how
-            long a draw takes: without it many dimensions or records are refused.
+        smoothness: an upper bound of the Hessian of the mean loss, at least m. No guarantee hangs on it, but how long a
+            draw takes.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are.
 
@@ -49,7 +56,7 @@ class ConvexRisk(Statistic):
         >>> line = GeodesicBall(Euclidean(1), [0.0], 1.0)
         >>> def loss(x, y):
         ...     return jnp.logaddexp(0.0, -y[0] * x[0]) + 0.05 * x[0] ** 2
-        >>> statistic = ConvexRisk(loss, lipschitz=1.1, convexity_bound=0.1)
+        >>> statistic = ConvexRisk(loss, lipschitz=1.1, convexity_bound=0.1, smoothness=0.35)
         >>> round(GibbsMechanism(line, mu=1.0, statistic=statistic).sensitivity(100), 6)
         0.022
     """
@@ -57,23 +64,25 @@ class ConvexRisk(Statistic):
     function: Any
     lipschitz: float
     convexity_bound: float
+    smoothness: float
     shape: tuple[int, ...] | None = None
-    smoothness: float | None = None
 
     def __post_init__(self):
-        if self.smoothness is not None and not self.convexity_bound <= self.smoothness < math.inf:
-            raise InputError("ConvexRisk: smoothness must be a finite number of at least convexity_bound.")
-        if not (callable(self.function) and 0 < self.lipschitz < math.inf and 0 <= self.convexity_bound < math.inf):
-            raise InputError(
-                "ConvexRisk: needs a function (x, datum) -> loss, a finite lipschitz above 0, and a finite "
-                "convexity_bound of at least 0."
-            )
+        if not callable(self.function):
+            raise InputError(f"ConvexRisk: needs a function (x, datum) -> loss, got {type(self.function).__name__}.")
+        for name, least in (("lipschitz", _SMALLEST), ("convexity_bound", 0.0), ("smoothness", _SMALLEST)):
+            given = getattr(self, name)
+            if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not least <= given < _MOST:
+                raise InputError(f"ConvexRisk: {name} must be a number from {least:g} to {_MOST:g}, got {given!r}.")
+        if self.smoothness < self.convexity_bound:
+            raise InputError("ConvexRisk: smoothness must be at least convexity_bound.")
 
     @property
     def description(self):
         """With the name of the loss, and what is supposed."""
         name = getattr(self.function, "__name__", "loss")
-        return f"ConvexRisk({name}), supposed: lipschitz={self.lipschitz:g}, convexity_bound={self.convexity_bound:g}"
+        constants = f"lipschitz={self.lipschitz:g}, convexity_bound={self.convexity_bound:g}"
+        return f"ConvexRisk({name}), supposed: {constants}, losses that are finite in the support"
 
     def datum_shape(self, manifold):
         """As given, else that of a point."""
@@ -135,6 +144,10 @@ class _AtHome(Statistic):
     def gradient(self, manifold, x, data):
         return jnp.mean(self._of_each(manifold, 1, x, data), axis=0)
 
+    @property
+    def smoothness(self):
+        return self.risk.smoothness
+
     def gradient_sensitivity(self, ball, n, support_radius, calibration):
         return self.risk.gradient_sensitivity(self.ball, n, support_radius, calibration)
 
@@ -142,7 +155,10 @@ class _AtHome(Statistic):
         return self.risk.convexity(self.ball, distance)
 
     def _of_one(self, manifold, x, datum) -> Any:
-        """Loss and gradient; those of no record where they are not finite at the centre or here."""
+        """Loss and gradient; those of no record where they are not finite at the centre.
+
+        Where they are not finite elsewhere, against what is supposed, they are cut to what the constants allow.
+        """
 
         def function(y):
             return self.risk.function(self.ball.from_home(y), datum)
@@ -153,11 +169,13 @@ class _AtHome(Statistic):
         value: jax.Array = jnp.asarray(function(x)) - there
         gradient = riemannian_gradient(manifold, function)(x)
         at_home = riemannian_gradient(manifold, function)(home)
-        known = jnp.isfinite(value) & (jnp.abs(there) <= _LARGEST * self.risk.lipschitz * 2.0 * self.ball.radius)
-        known &= jnp.isfinite(manifold.norm(x, gradient)) & jnp.isfinite(manifold.norm(home, at_home))
-        factor = self.risk.steepness(self.ball)
-        none = 0.5 * factor * manifold.squared_dist(home, x)
-        return jnp.where(known, value, none), jnp.where(known, gradient, -factor * manifold.log(x, home))
+        known = jnp.abs(there) <= _LARGEST * self.risk.lipschitz * 2.0 * self.ball.radius
+        known &= jnp.isfinite(manifold.norm(home, at_home))
+        factor, back, squared = self.risk.steepness(self.ball), -manifold.log(x, home), manifold.squared_dist(home, x)
+        most = self.risk.lipschitz * (1.0 + _ROUNDING) * safe_sqrt(squared)
+        value = jnp.clip(jnp.where(jnp.isnan(value), most, value), -most, most)
+        gradient = jnp.where(jnp.isfinite(manifold.norm(x, gradient)), gradient, factor * back)
+        return jnp.where(known, value, 0.5 * factor * squared), jnp.where(known, gradient, factor * back)
 
     def _of_each(self, manifold, which, x, data):
         x, data = jnp.asarray(x), jnp.asarray(data)

@@ -74,6 +74,7 @@ class FixedTime(Way):
 
 def _promised(terms, delta):
     """Epsilon of the exact law, and what is left of delta: half of it where the exact law has a delta, too."""
+    ApproximateDP(1.0, delta)  # checks
     if isinstance(terms.guarantee, GaussianDP):
         return terms.guarantee.to_approximate(0.5 * delta).epsilon, 0.5 * delta
     if isinstance(terms.guarantee, PureDP):
