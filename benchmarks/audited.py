@@ -224,23 +224,26 @@ class Described:
         ]
         self.spreads = [spread.law(n) for spread in spreads]
         self.size = math.prod(ball.manifold.shape)
+        self.later = jax.jit(jax.vmap(self._later, (0, 0, None)))
 
     def simulate(self, key, data, num):
         """(num, size of a point + 1 + entries)."""
         of_mean, of_spread = jax.random.split(key)
         means = self.mean.simulate(of_mean, data, num)
+        return self.later(jax.random.split(of_spread, num), means, data)
 
-        @jax.jit
-        def later(key, mean):
-            keys = jax.random.split(key, len(self.spreads))
-            drawn = [law.simulate(own, data, 1)[0] for own, law in zip(keys, self._about(mean), strict=True)]
-            numbers = [law.statistic.to_numbers(own) for law, own in zip(self.spreads, drawn, strict=True)]
-            return jnp.concatenate([mean.reshape(-1), *numbers])
+    def _later(self, key, mean, data):
+        keys = jax.random.split(key, len(self.spreads))
+        drawn = [law.simulate(own, data, 1)[0] for own, law in zip(keys, self._about(mean), strict=True)]
+        numbers = [law.statistic.to_numbers(own) for law, own in zip(self.spreads, drawn, strict=True)]
+        return jnp.concatenate([mean.reshape(-1), *numbers])
 
-        return jax.vmap(later)(jax.random.split(of_spread, num), means)
+    def score(self, data, neighbour):
+        """The log-density ratio of such a vector."""
+        data, neighbour = jnp.asarray(data), jnp.asarray(neighbour)
+        return lambda x: self._log_density(x, data) - self._log_density(x, neighbour)
 
-    def log_density(self, x, data):
-        """Of such a vector, but for what does not depend on the data."""
+    def _log_density(self, x, data):
         manifold = self.ball.manifold
         mean, numbers = x[: self.size].reshape(manifold.shape), x[self.size :]
         total = self.mean.log_density(mean, data)

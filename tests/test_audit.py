@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from audited import (
     Counted,
+    Described,
     DividedByNTwice,
     HalfTheScale,
     InFixedTime,
@@ -61,7 +62,7 @@ RIGHT = {
 # The same mechanism on another space.
 AGAIN = (
     *("Laplace on the hyperbolic plane", "on a line", "wrapped Laplace", "Riemannian Gaussian"),
-    *("tangent Laplace", "Gibbs"),  # by quadrature elsewhere
+    *("tangent Laplace", "Gibbs", "KNG"),  # by quadrature elsewhere
 )
 
 
@@ -104,6 +105,17 @@ class _OneCurve:
             mechanism.simulate,
             mechanism.log_density,
         )
+
+
+@pytest.mark.parametrize("budget", [{"mu": 3.0}, *exhaustive({"epsilon": 3.0})], ids=str)
+def test_a_description_keeps_its_budget_and_one_that_spends_it_three_times_is_caught(budget):
+    ((_, whole),) = budget.items()
+    pair = adversarial_neighbours(LINE, 5)["edge"]
+    sound = Described(LINE, 5, **budget)
+    found = audit(sound, *pair, draws=20_000, score=sound.score(*pair))
+    assert not found.violated and found.lower_bound > 0.25 * found.promised
+    planted = Described(LINE, 5, (whole, whole, whole), **budget)
+    assert audit(planted, *pair, draws=20_000, score=planted.score(*pair)).violated
 
 
 def test_half_the_scale_is_caught():

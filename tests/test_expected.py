@@ -5,6 +5,7 @@ import json
 import jax
 import numpy as np
 import pytest
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -31,7 +32,9 @@ IDEALIZED = Idealized()
 CAP = GeodesicBall(Sphere(2), Sphere(2).exp(Sphere(2).origin, np.array([0.3, 0.2, 0.0])), 0.5)
 
 
-@pytest.mark.parametrize("mechanism", [TangentLaplace(CAP, 1.0), WrappedGaussian(CAP, 1.0), KNGMechanism(CAP, 1.0)])
+@pytest.mark.parametrize(
+    "mechanism", [TangentLaplace(CAP, 1.0), WrappedGaussian(CAP, 1.0), *exhaustive(KNGMechanism(CAP, 1.0))]
+)
 def test_it_is_that_of_simulated_releases(mechanism):
     """Of n records that lie as the reference records do."""
     with jax.enable_x64(True):

@@ -168,10 +168,10 @@ DISK = GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 0.5)
     ("mechanism", "n", "least"),
     [
         (GibbsMechanism(SMALL_CAP, 1.0), 50, 0.96),
-        (GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.0), 1.0), 6, 0.95),
         (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 20, 0.98),
         (GibbsMechanism(GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0), 1.0, SmoothedMedian(1.0)), 12, 0.5),
         *exhaustive(
+            (GibbsMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.0), 1.0), 6, 0.95),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0), 20, 0.9),
             (GibbsMechanism(GeodesicBall(PlanarShapes(3), PlanarShapes(3).origin, 0.1), 1.0), 50, 0.95),
             (GibbsMechanism(WIDE_CAP, 1.0), 100, 0.7),

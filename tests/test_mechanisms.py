@@ -518,7 +518,7 @@ def _fixed_draw(law, key, data, block):
     return first_of_fixed_number(key, ball.manifold, log_target, center, growth, scale, reach, 1, block)
 
 
-@pytest.mark.parametrize("build", [KNGMechanism, GibbsMechanism])
+@pytest.mark.parametrize("build", [GibbsMechanism, *exhaustive(KNGMechanism)])
 def test_draws_of_both_samplers_have_one_law(build):
     ball = ball_on(Sphere(2), EIGHTH)
     mechanism, data = build(ball, 1.0), data_on(Sphere(2), 20)

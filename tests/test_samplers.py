@@ -623,9 +623,12 @@ def planted_draws(case, mistake):
 
 # Laws --------------------------------------------------------------------------------------------------
 
-ENVELOPES = [Sphere(2), SPD(2), PlanarShapes(4)]
+ENVELOPES = [Sphere(2), SPD(2)]
 # Their kind is tested by another case.
-REPETITIONS = ("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4")
+REPETITIONS = (
+    *("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4"),
+    "Laplace on matrices, near the existence limit",
+)
 
 
 def case_of(key, *more):
@@ -749,6 +752,8 @@ def test_the_envelope_lies_above_the_target(manifold):
     for scale in (1e-3, 0.1, 3.0):
         # Farther out a matrix in double precision cannot tell its own distance.
         scale = min(scale, 0.5 / growth) if growth > 0 else scale
+        if manifold.injectivity_radius < manifold.diameter == math.inf:
+            scale = min(scale, 0.1)  # noise that is wide in an open factor is too wide for a compact one
         ratios = log_ratios(laplace_law, minimizer, data, scale)
         assert ratios.max() <= 1e-9
         assert np.mean(np.exp(ratios)) > 0.02

@@ -14,9 +14,14 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy import adversarial_neighbours
 
 
-@jax.jit
 def points_at(ball: GeodesicBall, coordinates) -> jax.Array:
-    """Points at tangent coordinates (num, dim) of the centre, in units of the radius."""
+    """Points at tangent coordinates (num, dim) of the centre, in units of the radius; in double precision."""
+    with jax.enable_x64(True):
+        return _points_at(ball, jnp.asarray(coordinates))
+
+
+@jax.jit
+def _points_at(ball, coordinates):
     manifold = ball.manifold
     home = manifold.home(jnp.asarray(ball.center))
     frame = manifold.frame(home)
@@ -40,8 +45,9 @@ def has_points(statistic, ball: GeodesicBall) -> bool:
         return True
     if tuple(statistic.datum_shape(ball.manifold)) != tuple(ball.manifold.shape):
         return False
-    outside = points_at(ball, 1.5 * np.eye(ball.manifold.dim)[:1])
-    return bool(ball.contains(clipped(statistic, ball, outside)[0]))
+    with jax.enable_x64(True):
+        outside = points_at(ball, 1.5 * np.eye(ball.manifold.dim)[:1])
+        return bool(ball.contains(clipped(statistic, ball, outside)[0]))
 
 
 def clipped(statistic, ball: GeodesicBall, data) -> jax.Array:
