@@ -70,10 +70,14 @@ def test_noise_is_that_of_flat_space_wherever_the_centre_lies(manifold):
     assert record["manifold"]["name"] == type(manifold).__name__
 
 
-def test_names_and_searches():
+def test_names():
     assert manifold_named("logeuclidean(3)") == LogEuclidean(3) and manifold_named("logcholesky", 2) == LogCholesky(2)
+    with pytest.raises(ValueError, match="size"):
+        LogCholesky(0)
+
+
+@pytest.mark.exhaustive
+def test_searches():
     data = 7.0 * matrices(2, 800)
     value = LocatedMechanism(LogEuclidean(2), mu=1.0).release(data).value
     assert float(LogEuclidean(2).dist(jnp.asarray(value), frechet_mean(LogEuclidean(2), data))) < 0.1
-    with pytest.raises(ValueError, match="size"):
-        LogCholesky(0)

@@ -170,6 +170,8 @@ def test_a_description_is_saved_and_loaded(described, tmp_path):
     described.save(tmp_path / "out")
     with pytest.raises(FileExistsError):
         described.save(tmp_path / "out")
+    times = {(tmp_path / "out" / f"{name}.json").stat().st_mtime for name in ("mean", "description")}
+    assert len(times) == 1, "they state when the work began, not when it was done"
     again = Description.load(tmp_path / "out")
     assert again.region.radius == described.region.radius
     np.testing.assert_array_equal(again.population.covariance, described.population.covariance)

@@ -1,5 +1,6 @@
 """Frames that two programs agree on; moments of residuals; private geodesic regression."""
 
+import datetime
 import json
 
 import jax
@@ -147,6 +148,8 @@ def test_it_is_charged_once_saved_and_loaded(tmp_path):
     fit.save(tmp_path / "fit.json")
     with pytest.raises(FileExistsError):
         fit.save(tmp_path / "fit.json")
+    created = datetime.datetime.fromisoformat(fit.releases[0].record["created"]).timestamp()
+    assert (tmp_path / "fit.json").stat().st_mtime <= created + 60.0, "not when the work was done"
     again = GeodesicFit.load(tmp_path / "fit.json")
     np.testing.assert_array_equal(again.predict(TIMES), fit.predict(TIMES))
     assert again.residual_sd == fit.residual_sd

@@ -116,7 +116,8 @@ class Description:
             raise FileExistsError(f"{folder / taken[0]} exists; say overwrite=True.")
         for name in _PARTS:
             getattr(self, name).save(folder / f"{name}.json")
-        write_atomically(folder / _FILE, json.dumps(self.public, indent=2) + "\n", replace=True)
+        created = self.mean.record["created"]
+        write_atomically(folder / _FILE, json.dumps(self.public, indent=2) + "\n", replace=True, changed=created)
 
     @classmethod
     def load(cls, folder) -> "Description":

@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import host_array, records_of_shape
+from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.chain import following, together
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
 from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, moved
@@ -103,10 +104,9 @@ class GeodesicFit:
         Raises:
             OSError: the file exists and ``overwrite`` is false, or cannot be written.
         """
-        from jaxgeodp.files import write_atomically
-
         records = [json.loads(release.to_json()) for release in self.releases]
-        write_atomically(path, json.dumps({"rounds": records}, indent=2) + "\n", replace=overwrite)
+        text = json.dumps({"rounds": records}, indent=2) + "\n"
+        write_atomically(path, text, replace=overwrite, changed=records[0]["created"])
 
     @classmethod
     def load(cls, path) -> "GeodesicFit":
