@@ -115,6 +115,7 @@ def test_calls_of_moments_are_refused_in_words():
         (lambda: describe(np.eye(3), Sphere(2), mu=-1.0), "mu"),
         (lambda: describe(np.eye(3), Sphere(3), mu=1.0, ball=BALL), "ball must be one of the manifold"),
         (lambda: describe(np.ones((5, 2)), Sphere(2), mu=1.0, ball=BALL), "shape"),
+        (lambda: describe(np.tile(BALL.center, (39, 1)), Sphere(2), mu=1.0, ball=BALL), "at least 40 records"),
     ):
         with pytest.raises(ValueError, match=words):
             call()
@@ -151,7 +152,7 @@ def test_no_record_changes_anything_but_values():
         records = [release.record for release in found.releases.values()]
         return json.dumps([{key: own for key, own in record.items() if key not in drop} for record in records])
 
-    usual = scattered(Sphere(2), 0.1, 30)
+    usual = scattered(Sphere(2), 0.1, 60)
     outcomes = set()
     for hostile in (usual[0], -BALL.center, np.full(3, np.nan), np.full(3, 1e300)):
         outcomes.add(seen(np.concatenate([usual[1:], [hostile]])))
@@ -214,7 +215,7 @@ def test_a_mean_outside_the_ball_has_a_spread_about_a_point_of_it():
     center = turn @ np.diag([math.exp(9.0), math.exp(-9.0)]) @ turn.T
     ball = GeodesicBall(SPD(2), center, 0.1)
     for _ in range(6):
-        found = describe(np.stack([center] * 4), SPD(2), mu=0.5, ball=ball)
+        found = describe(np.stack([center] * 40), SPD(2), mu=0.05, ball=ball)
         assert found.variance.record["scale"] is not None and found.covariance.record["scale"] is not None
 
 
@@ -223,7 +224,7 @@ def test_what_could_not_be_computed_says_so(monkeypatch):
         raise FloatingPointError("of a record")
 
     monkeypatch.setattr("jaxgeodp.inference.description._nearest", fails)
-    found = describe(scattered(Sphere(2), 0.1, 30), Sphere(2), mu=1.0, ball=BALL)
+    found = describe(scattered(Sphere(2), 0.1, 60), Sphere(2), mu=1.0, ball=BALL)
     assert (
         found.variance.record["scale"] is None and "could not be computed" in found.variance.record["sampler"]["name"]
     )
