@@ -1,7 +1,11 @@
 """Frames that two programs agree on; moments of residuals; private geodesic regression."""
 
+import dataclasses
 import datetime
+import functools
 import json
+import math
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -9,13 +13,15 @@ import numpy as np
 import pytest
 from strategies import exhaustive, name
 
-from jaxgeodp import SPD, GeodesicBall, Grassmann, PlanarShapes, Sphere
+from jaxgeodp import SPD, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Sphere
 from jaxgeodp.inference import GeodesicFit, SpreadMechanism, describe, geodesic_regression
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
-from jaxgeodp.inference.residuals import ResidualMoments, correction_of, moved
+from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, jacobi_fields, moved
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
 
-SPACES = [Sphere(2), PlanarShapes(5), *exhaustive(SPD(2))]
+NOTHING = Correction(np.zeros(0), np.zeros((0, 0)), 0.0, 0.0)
+SPACES = [Sphere(2), PlanarShapes(5), *exhaustive(Hyperbolic(2))]
 TIMES = np.array([0.0, 0.5, 1.0])
 
 
@@ -35,6 +41,11 @@ def at_times(manifold, n, speed, spread, radius, seed=0):
     keys = jax.random.split(jax.random.key(seed), n)
     right = jax.vmap(lambda s: manifold.exp(middle, s.astype(velocity.dtype) * velocity))(jnp.asarray(2.0 * TIMES - 1))
     return times, np.asarray(one(keys, jnp.asarray(2.0 * times - 1.0))), right
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _points(manifold, middle, velocity, s):
+    return jax.vmap(lambda t: manifold.exp(middle, t.astype(velocity.dtype) * velocity))(s)
 
 
 def apart(manifold, first, second):
@@ -75,10 +86,11 @@ def test_no_record_moves_the_moments_by_more_than_the_sensitivity_and_some_by_ne
     vectors[:, 1:] *= np.resize([1.0, 1.0, 0.4, 0.0, 9.0], 400)[:, None]
     vectors[:, 0] = np.resize([1.0, -1.0, 0.3, 7.0], 400)
     vectors[0, 2] = np.nan
-    seen = np.stack([statistic.steps([own[None]], 0.0, 1.0).astype(float) for own in [*vectors, *-vectors]])
+    vectors[1:3] = [[1.0, 1.0, 0.0], [1.0, -1.0, 0.0]]
+    seen = np.stack([statistic.steps([own[None]], 0.0, 1.0).astype(float) for own in vectors])
     bound = statistic.sensitivity(2, 0.0, 1.0)
     largest = max(np.linalg.norm(seen - own, axis=1).max() for own in seen)
-    assert 0.9 * bound < largest <= bound
+    assert 0.999 * bound < largest <= bound
 
 
 def test_residuals_along_the_true_geodesic_are_nothing():
@@ -126,6 +138,55 @@ def test_errors_are_as_large_as_is_said():
     assert np.all((0.7 < np.sqrt(np.mean(np.square(ratios), axis=0))) & (np.mean(np.square(ratios), axis=0) < 2.0))
 
 
+def test_the_stated_covariance_is_that_of_the_noise():
+    """Of released moments of many records, so that only noise counts; in the direction of the velocity, too."""
+    rng, truth, scale, dim = np.random.default_rng(0), np.array([0.3, 0.1, 0.5, -0.2]), 0.02, 2
+    s = rng.uniform(-1.0, 1.0, 20_000)
+    w = truth[:dim] + s[:, None] * truth[dim:]
+    exact = np.asarray(ResidualMoments().of_vectors(jnp.asarray(np.column_stack([s, w]))))
+    draws = [correction_of(exact + scale * rng.normal(size=9), scale, 1.0, 10**9) for _ in range(2000)]
+    found = np.cov(np.stack([own.change for own in draws]).T)
+    stated = np.mean([own.covariance for own in draws], axis=0)
+    np.testing.assert_allclose(np.sqrt(np.diag(found)), np.sqrt(np.diag(stated)), rtol=0.1)
+    along = truth[dim:] / np.linalg.norm(truth[dim:])
+    ratio = (along @ found[dim:, dim:] @ along) / (along @ stated[dim:, dim:] @ along)
+    assert 0.85 < ratio < 1.15
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), *exhaustive(SPD(2), PlanarShapes(4))], ids=name)
+def test_a_geodesic_that_is_slightly_off_is_corrected_but_for_the_square(manifold):
+    """By Jacobi fields: a line in s would leave a share of the distance, however small."""
+    origin = jnp.asarray(manifold.origin)
+    frame = frame_at(manifold, manifold.origin)
+    velocity, ball = 0.6 * frame[0], ball_of(manifold, 0.75)
+    times = np.linspace(0.0, 1.0, 201)
+    left = []
+    for away in (0.05, 0.025):
+        change = away * np.ones(2 * manifold.dim) / math.sqrt(2.0 * manifold.dim)
+        correction = dataclasses.replace(NOTHING, change=change)
+        ends = moved(manifold.origin, velocity, frame, correction, ball)
+        points = np.asarray(_points(manifold, *map(jnp.asarray, ends), jnp.asarray(2.0 * times - 1.0)))
+        place = AlongGeodesic(manifold.origin, velocity, frame, 0.5)
+        records = jnp.asarray(np.column_stack([times.astype(points.dtype), points.reshape(len(times), -1)]))
+        moments = ResidualMoments().of_vectors(place.vectors(ball, records))
+        fields = jacobi_fields(manifold, origin, velocity, frame)
+        solved = correction_of(moments, 1e-12, 0.5, 10**9, fields)
+        straight = correction_of(moments, 1e-12, 0.5, 10**9)
+        left.append([np.linalg.norm(own.change - change) / away for own in (solved, straight)])
+    assert left[1][0] < 0.7 * left[0][0] or left[1][0] < 5e-3, "in proportion to the distance, or nearly nothing"
+    assert left[1][1] > 2.0 * left[1][0]
+
+
+@pytest.mark.parametrize("width", [0.0, *exhaustive(0.02)])
+def test_times_that_lie_together_tell_no_speed(width):
+    _, data, _ = at_times(Sphere(2), 400, 0.0, 0.05, 0.6)
+    fit = geodesic_regression(
+        np.random.default_rng(0).uniform(0.5, 0.5 + width, 400), data, ball_of(Sphere(2), 0.6), mu=3.0
+    )
+    assert fit.speed == 0.0 and math.isinf(fit.speed_error) and np.all(np.isinf(fit.standard_error(TIMES)))
+    assert fit.residual_sd == pytest.approx(0.05, rel=0.5)
+
+
 def test_little_data_have_one_round_and_a_pure_budget_can_be_spent():
     times, data, _ = at_times(Sphere(2), 60, 0.6, 0.08, 0.6)
     ball = ball_of(Sphere(2), 0.6)
@@ -158,6 +219,71 @@ def test_it_is_charged_once_saved_and_loaded(tmp_path):
         GeodesicFit.load(tmp_path / "fit.json")
 
 
+def test_no_number_of_any_type_makes_a_warning():
+    times, data, _ = at_times(Sphere(2), 60, 0.6, 0.08, 0.6)
+    for kind in (np.float32, np.float16, np.float64):
+        for huge in (1e300, 0.5, np.nan):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                geodesic_regression(np.append(times[1:], huge), data.astype(kind), ball_of(Sphere(2), 0.6), mu=2.0)
+
+
+def test_files_that_no_fit_has_written_are_refused(tmp_path):
+    times, data, _ = at_times(Sphere(2), 1000, 0.6, 0.08, 0.6)
+    fit = geodesic_regression(times, data, ball_of(Sphere(2), 0.6), mu=2.0)
+    fit.save(tmp_path / "fit.json")
+    sound = json.loads((tmp_path / "fit.json").read_text())
+    changes = [
+        {"scale": None},
+        {"scale": -1.0},
+        {"scale": math.nan},
+        {"n": -5},
+        {"n": 0},
+        {"value": [1.0, 2.0, 3.0]},
+        {"manifold": {"name": "Sphere", "dim": 3}},
+        {"geodesic": sound["rounds"][0]["geodesic"] | {"reach": math.inf}},
+        {"geodesic": sound["rounds"][0]["geodesic"] | {"middle": [0.0, 0.0, 2.0]}},
+        {"frame": [1.0]},
+    ]
+    for change in changes:
+        wrong = {"rounds": [sound["rounds"][0] | change, *sound["rounds"][1:]]}
+        (tmp_path / "wrong.json").write_text(json.dumps(wrong))
+        with pytest.raises(ValueError, match="no geodesic regression"):
+            GeodesicFit.load(tmp_path / "wrong.json")
+    (tmp_path / "wrong.json").write_text("[" * 100_000)
+    with pytest.raises(ValueError, match="no geodesic regression"):
+        GeodesicFit.load(tmp_path / "wrong.json")
+
+
+def test_a_manifold_of_ones_own_and_a_second_round_that_fails(monkeypatch):
+    class Plane(Manifold):
+        dim, shape, curvature_bounds, injectivity_radius = 2, (2,), (0.0, 0.0), math.inf
+
+        def inner(self, point, u, v):
+            return u @ v
+
+        def exp(self, point, tangent):
+            return point + tangent
+
+        def __hash__(self):
+            return 7
+
+        def __eq__(self, other):
+            return isinstance(other, Plane)
+
+    times = np.linspace(0.0, 1.0, 500)
+    data = np.stack([times - 0.5, 0.0 * times], axis=1)
+    ball = GeodesicBall(Plane(), [0.0, 0.0], 0.7)
+    assert geodesic_regression(times, data, ball, mu=100.0).speed == pytest.approx(1.0, abs=0.05)
+
+    def fails(*_):
+        raise FloatingPointError("of a record")
+
+    monkeypatch.setattr("jaxgeodp.inference.regression._reach", fails)
+    fit = geodesic_regression(times, data, ball, mu=100.0)
+    assert fit.releases[1].record["scale"] is None and fit.speed == pytest.approx(1.0, abs=0.05)
+
+
 def test_no_record_changes_anything_but_values():
     times, data, _ = at_times(Sphere(2), 300, 0.6, 0.08, 0.6)
     outcomes = set()
@@ -182,12 +308,16 @@ def test_calls_are_refused_in_words():
         (lambda: geodesic_regression(times[1:], data, ball, mu=1.0), "times must be 20 numbers"),
         (lambda: geodesic_regression(times.astype(str), data, ball, mu=1.0), "times"),
         (lambda: geodesic_regression(times, data[:, :2], ball, mu=1.0), "shape"),
-        (lambda: geodesic_regression(times[:1], data[:1], ball, mu=1.0), "2 records"),
+        (lambda: geodesic_regression(times[:1], data[:1], ball, mu=1.0), "10 records"),
         (lambda: geodesic_regression(times, data, ball, mu=-1.0), "mu"),
         (lambda: geodesic_regression(times, data, ball_of(Sphere(2), 1.0), mu=1.0), "Assumption 1"),
         (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle[:2], np.eye(3)[:2], 1.0), mu=1.0), "velocity"),
         (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle, np.eye(3)[:2], -1.0), mu=1.0), "reach"),
         (lambda: SpreadMechanism(ball, AlongGeodesic(middle, middle, np.eye(3), 1.0), mu=1.0), "frame must have shape"),
+        (lambda: SpreadMechanism(ball, AlongGeodesic(middle, 0 * middle, np.eye(3)[:2], 1.0), mu=1.0), "goes with"),
+        (lambda: SpreadMechanism(ball, middle, ResidualMoments(), mu=1.0), "is not for AtPoint"),
+        (lambda: geodesic_regression(times, data, ball, mu=1e-160), "must be between"),
+        (lambda: describe(data, Sphere(2), mu=1e300), "must be between"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -10,14 +10,37 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.composition import compose
-from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee
+from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Wanted, drafted
 from jaxgeodp.releases.ways import OnGrid
 
 _WANTED = Wanted(OnGrid(), ADJACENCY)
+
+
+# Of a privacy parameter: no float that is computed from it leaves the range of double precision.
+_SMALLEST, _LARGEST = 1e-30, 1e30
+
+
+def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str, float]:
+    """The name of the privacy parameter that is given, and itself.
+
+    Raises:
+        ValueError: none is given, or both, or it is out of range.
+    """
+    if (epsilon is None) == (mu is None):
+        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
+    if epsilon is not None:
+        name, whole = "epsilon", PureDP(epsilon).epsilon
+    else:
+        assert mu is not None  # one of them is given
+        name, whole = "mu", GaussianDP(mu).mu
+    if not _SMALLEST < whole < _LARGEST:
+        raise InputError(f"{owner}: {name} must be between {_SMALLEST:g} and {_LARGEST:g}, got {whole:g}.")
+    return name, whole
 
 
 def following(

@@ -15,7 +15,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
-from jaxgeodp.inference.chain import following, together
+from jaxgeodp.inference.chain import budget_of, following, together
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
@@ -29,7 +29,7 @@ from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import float_below, square, written
-from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, GaussianDP, Guarantee, PureDP
+from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, Release, make_releases
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
@@ -190,17 +190,11 @@ def describe(
         >>> found.covariance.value.shape
         (3, 3)
     """
-    if (epsilon is None) == (mu is None):
-        raise InputError("describe: needs epsilon or mu, and not both.")
+    parameter, whole = budget_of("describe", epsilon, mu)
     if not isinstance(manifold, Manifold) or not isinstance(ball, GeodesicBall | None):
         raise InputError("describe: needs a Manifold, and a GeodesicBall or None for ball.")
     if ball is not None and (ball.manifold != manifold or domain is not None):
         raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
-    parameter, whole = "mu", mu
-    if whole is None:
-        assert epsilon is not None  # one of them is given
-        parameter, whole = "epsilon", epsilon
-    ({"epsilon": PureDP, "mu": GaussianDP}[parameter])(whole)  # checks
     with releasing():
         first = _first(manifold, ball, domain, parameter, whole)
         records = raw_records(first, data)

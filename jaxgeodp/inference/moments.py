@@ -34,6 +34,10 @@ class Moment(abc.ABC):
 
     description: str
 
+    def vector_length(self, dim: int) -> int:
+        """How many numbers a record's vector has."""
+        return dim
+
     @abc.abstractmethod
     def numbers(self, dim: int) -> int:
         """How many numbers."""

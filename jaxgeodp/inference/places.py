@@ -28,6 +28,10 @@ class Place(Pytree, abc.ABC):
         """
 
     @abc.abstractmethod
+    def vector_length(self, dim: int) -> int:
+        """How many numbers a record's vector has."""
+
+    @abc.abstractmethod
     def domain(self, ball: GeodesicBall) -> PointsInBall:
         """Of the records."""
 
@@ -64,6 +68,10 @@ class AtPoint(Place):
         if place._away(ball) > ball.radius * (1.0 + 5e-7):
             raise InputError("SpreadMechanism: about must lie in the ball.")
         return place
+
+    def vector_length(self, dim):
+        """One for each dimension."""
+        return dim
 
     def domain(self, ball):
         """Points."""
@@ -120,6 +128,10 @@ class AlongGeodesic(Place):
             raise InputError(f"AlongGeodesic: reach must be above 0 and finite, got {self.reach!r}.")
         return AlongGeodesic(middle, velocity, _frame_of(ball.manifold, middle, self.frame), float(self.reach))
 
+    def vector_length(self, dim):
+        """s, too."""
+        return dim + 1
+
     def domain(self, ball):
         """A time and the numbers of a point."""
         return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), points=False)
@@ -139,8 +151,8 @@ class AlongGeodesic(Place):
 
         residuals = jax.vmap(one)(s, points)
         lengths = jnp.linalg.norm(residuals, axis=1, keepdims=True)
-        residuals = jnp.where(jnp.isfinite(lengths), residuals / jnp.maximum(lengths, 1.0), 0.0)
-        return jnp.concatenate([s[:, None], residuals], axis=1)
+        shortened = jnp.asarray(jnp.where(jnp.isfinite(lengths), residuals / jnp.maximum(lengths, 1.0), 0.0))
+        return jnp.concatenate([s[:, None], shortened], axis=1)
 
     def reaches(self, ball):
         """In units of ``reach``."""

@@ -13,18 +13,20 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import refused_in_words
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import host_array, records_of_shape
 from jaxgeodp.files import write_atomically
-from jaxgeodp.inference.chain import following, together
+from jaxgeodp.inference.chain import budget_of, following, together
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
-from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, moved
+from jaxgeodp.inference.population import carried
+from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, jacobi_fields, moved
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.privacy.decimals import float_below, square, written
-from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, PureDP
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
@@ -37,7 +39,9 @@ _FIRST = 30
 # records and of the first round's error.
 _BEYOND = 2.5
 # Where the first round's error is a larger part of the ball, its noise is all that a second one would see.
-_LARGEST_ERROR = 0.3
+_LARGEST_ERROR = 0.1
+# With fewer, errors are too uncertain to be stated.
+_LEAST = 10
 # Of the first part of a budget, for the last digits of guarantees that add up.
 _ROUNDING = Fraction(1, 10**12)
 
@@ -50,8 +54,9 @@ class GeodesicFit:
         manifold: of the points.
         middle: gamma(1/2).
         velocity: half of the way from gamma(0) to gamma(1): a tangent vector at the middle.
-        covariance: of the errors of middle and velocity, in each of dim coordinates, (2, 2): those of the noise, and of
-            n records of a population, as where space is flat.
+        frame: orthonormal basis at the middle, (dim, \\*shape).
+        covariance: of the errors of middle and velocity in that frame, (2 dim, 2 dim): those of the noise, and of n
+            records of a population; infinite for a velocity that times do not tell.
         residual_sd: standard deviation of points from the geodesic, in each coordinate.
         releases: one for each round; all is made of them.
     """
@@ -59,6 +64,7 @@ class GeodesicFit:
     manifold: Manifold
     middle: np.ndarray
     velocity: np.ndarray
+    frame: np.ndarray
     covariance: np.ndarray
     residual_sd: float
     releases: tuple[Release, ...]
@@ -89,14 +95,27 @@ class GeodesicFit:
 
     @property
     def speed_error(self) -> float:
-        """Standard error of the speed."""
-        return 2.0 * math.sqrt(self.covariance[1, 1])
+        """Standard error of the speed; infinite where times do not tell it."""
+        own = self.covariance[self.manifold.dim :, self.manifold.dim :]
+        if not np.all(np.isfinite(own)):
+            return math.inf
+        with jax.enable_x64(True):
+            arrays = (jnp.asarray(x) for x in (self.middle, self.velocity, self.frame))
+            along = np.asarray(_coordinates(self.manifold, *arrays))
+        length = float(np.linalg.norm(along))
+        variance = along @ own @ along / length**2 if length > 0.0 else float(np.max(np.linalg.eigvalsh(own)))
+        return 2.0 * math.sqrt(variance)
 
     def standard_error(self, times: ArrayLike) -> np.ndarray:
-        """Root of the mean squared distance of gamma from where it would be without error, at times (m,)."""
+        """Root of the mean squared distance of gamma from where it would be without error, at times (m,).
+
+        What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it.
+        """
         s = 2.0 * np.atleast_1d(np.asarray(times, float)) - 1.0
-        rows = np.stack([np.ones_like(s), s], axis=1)
-        return np.sqrt(self.manifold.dim * np.einsum("mi,ij,mj->m", rows, self.covariance, rows))
+        if not np.all(np.isfinite(self.covariance)):
+            return np.full(s.shape, math.inf)
+        fields = jacobi_fields(self.manifold, self.middle, self.velocity, self.frame, s)
+        return np.sqrt(np.maximum(np.einsum("mik,kl,mil->m", fields, self.covariance, fields), 0.0))
 
     def save(self, path, overwrite: bool = False) -> None:
         """Write the releases as one JSON file, from which `load` makes the fit again.
@@ -119,10 +138,13 @@ class GeodesicFit:
         text = pathlib.Path(path).read_bytes()
         try:
             records = json.loads(text)["rounds"]
-            if not records or any(own["statistic"] != ResidualMoments.description for own in records):
-                raise ValueError("another document")
-            return _fit([Release(from_lists(own["value"], "float64"), own) for own in records])
-        except (KeyError, TypeError, ValueError):
+            manifold = manifold_of(records[0]["manifold"])
+            kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+            ball = GeodesicBall(manifold, from_lists(records[0]["ball"]["center"], kind), records[0]["ball"]["radius"])
+            for own in records:
+                _check_stored(own, records[0], ball, kind)
+            return _fit([Release(from_lists(own["value"], "float64"), own) for own in records], ball)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
             raise InputError(f"{path}: holds no geodesic regression.") from None
 
 
@@ -143,9 +165,9 @@ def geodesic_regression(
     from curvature. Where noise would be all that a second round sees, by public numbers, there is one.
 
     Args:
-        times: (n,), from 0 to 1; others count as the nearer of these.
-        data: (n, \\*shape of a point).
-        ball: public; points are clipped into it.
+        times: (n,), from 0 to 1; others count as the nearer of these, one that is no number as 1/2.
+        data: (n, \\*shape of a point), n >= 10.
+        ball: public; points are clipped into it, so that it should hold what lies about the geodesic, too.
         epsilon: the whole budget, pure; or
         mu: that of Gaussian noise: all rounds together promise mu^2/2-zCDP.
         ledger: charged once, before anything is drawn.
@@ -166,15 +188,9 @@ def geodesic_regression(
         True
     """
     name = "geodesic_regression"
-    if (epsilon is None) == (mu is None):
-        raise InputError(f"{name}: needs epsilon or mu, and not both.")
+    parameter, whole = budget_of(name, epsilon, mu)
     if not isinstance(ball, GeodesicBall):
         raise InputError(f"{name}: ball must be a GeodesicBall, got {type(ball).__name__}.")
-    if epsilon is not None:
-        parameter, whole = "epsilon", PureDP(epsilon).epsilon
-    else:
-        assert mu is not None  # one of them is given
-        parameter, whole = "mu", GaussianDP(mu).mu
     with releasing():
         pairs = _pairs(name, times, data, ball.manifold)
         place = _standing(ball)
@@ -196,10 +212,12 @@ def geodesic_regression(
             about = AlongGeodesic(middle, velocity, frame_at(ball.manifold, middle), _reach(correction, ball))
             return dataclasses.replace(mechanisms[1], about=about)
 
+        with refused_in_words(name):
+            jacobi_fields(ball.manifold, place.middle, place.velocity, place.frame)
         drafts = [dataclasses.replace(first, draw=draw_first, expected=None)]
         drafts += [following(own, records, second, dict) for own in mechanisms[1:]]
         releases = make_releases(drafts, ledger, together(drafts))
-    return _fit(releases)
+    return _fit(releases, ball)
 
 
 def _pairs(name, times, data, manifold) -> np.ndarray:
@@ -209,9 +227,11 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
     own = np.asarray(host_array(name, times))
     if own.shape != (len(points),) or own.dtype.kind not in "fiu":
         raise InputError(f"{name}: times must be {len(points)} numbers, one a point, got {own.dtype} {own.shape}.")
-    if len(points) < 2:
-        raise InputError(f"{name}: needs 2 records or more, got {len(points)}.")
-    return np.concatenate([own[:, None].astype(points.dtype), points.reshape(len(points), -1)], axis=1)
+    if len(points) < _LEAST:
+        raise InputError(f"{name}: needs {_LEAST} records or more, got {len(points)}.")
+    double = np.complex128 if manifold.dtype_kind == "complex" else np.float64
+    with np.errstate(all="ignore"):  # a warning would tell of a record
+        return np.concatenate([own[:, None].astype(double), points.reshape(len(points), -1).astype(double)], axis=1)
 
 
 def _standing(ball) -> AlongGeodesic:
@@ -239,32 +259,57 @@ def _correction(value, mechanism, n) -> Correction:
 
 def _reach(correction, ball) -> float:
     """A length that nearly all residuals from the corrected geodesic keep below."""
-    of_fit = correction.covariance[0, 0] + correction.covariance[1, 1]
+    of_fit = float(np.trace(correction.covariance)) / ball.manifold.dim
     own = math.sqrt(correction.largest_variance + of_fit)
     return min((math.sqrt(ball.manifold.dim) + _BEYOND) * own, 2.0 * ball.radius)
 
 
-def _fit(releases) -> GeodesicFit:
+def _fit(releases, ball) -> GeodesicFit:
     """What the last round says that could be computed."""
     last = next(own for own in reversed(releases) if own.record["scale"] is not None)
-    record = last.record
-    manifold = manifold_of(record["manifold"])
+    record, manifold = last.record, ball.manifold
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     geodesic = record["geodesic"]
-    middle, velocity, frame, center = (
-        from_lists(own, kind)
-        for own in (geodesic["middle"], geodesic["velocity"], record["frame"], record["ball"]["center"])
-    )
+    middle, velocity, frame = _arrays(record, kind)
     scale = record["scale"] * (math.sqrt(2.0) if record["guarantee"]["kind"] == "pure" else 1.0)
-    correction = correction_of(last.value, scale, geodesic["reach"], record["n"])
-    ball = GeodesicBall(manifold, center, record["ball"]["radius"])
-    ends = moved(middle, velocity, frame, correction, ball)
-    return GeodesicFit(manifold, *ends, correction.covariance, math.sqrt(correction.variance), tuple(releases))
+    fields = jacobi_fields(manifold, middle, velocity, frame)
+    correction = correction_of(last.value, scale, geodesic["reach"], record["n"], fields)
+    there, turned = moved(middle, velocity, frame, correction, ball)
+    with jax.enable_x64(True):
+        basis = np.asarray(carried(manifold, jnp.asarray(middle), jnp.asarray(there), jnp.asarray(frame)))
+    spread = math.sqrt(correction.variance)
+    return GeodesicFit(manifold, there, turned, basis, correction.covariance, spread, tuple(releases))
+
+
+def _arrays(record, kind):
+    """Middle and velocity of the geodesic of a round, and the frame there."""
+    stored = record["geodesic"]
+    return from_lists(stored["middle"], kind), from_lists(stored["velocity"], kind), from_lists(record["frame"], kind)
+
+
+def _check_stored(record, first, ball, kind):
+    """Refuse what no fit has written."""
+    n, scale, dim = record["n"], record["scale"], ball.manifold.dim
+    known = scale is None or (isinstance(scale, float) and 0.0 < scale < math.inf)
+    same = all(record[name] == first[name] for name in ("manifold", "ball", "n"))
+    value = from_lists(record["value"], "float64")
+    sound = known and same and first["scale"] is not None and isinstance(n, int) and n >= _LEAST
+    sound &= record["statistic"] == ResidualMoments.description and record["guarantee"]["kind"] in ("pure", "zcdp")
+    if not (sound and value.shape == (ResidualMoments().numbers(dim),) and np.all(np.isfinite(value))):
+        raise ValueError("another document")
+    if scale is not None:
+        middle, velocity, frame = _arrays(record, kind)
+        AlongGeodesic(middle, velocity, frame, record["geodesic"]["reach"]).checked(ball)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _along(manifold, middle, velocity, s):
     return jax.vmap(lambda t: manifold.project(manifold.exp(middle, t.astype(velocity.dtype) * velocity)))(s)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _coordinates(manifold, point, vector, frame):
+    return manifold.coordinates(point, vector, frame)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,6 +1,7 @@
 """Moments of residuals along a public geodesic, and the geodesic that fits them (docs/mathematics.md, section 18)."""
 
 import dataclasses
+import functools
 import math
 from typing import Any, final
 
@@ -11,27 +12,35 @@ import numpy as np
 from jaxgeodp.inference.moments import Moment
 from jaxgeodp.privacy import grid
 
-# Weights of the moments of times and of squared residuals: small, as they lengthen the vector of a record.
-_TIMES, _SQUARES = 0.5, 0.5
-# |w|^2 (1 + s^2) + (s/2)^2 + ((s^2 - 1/2)/2)^2 + ((|w|^2 - 1/2)/2)^2 is largest for |w| = |s| = 1.
-_LONGEST = math.sqrt(2.0 + _TIMES**2 * 1.25 + _SQUARES**2 * 0.25)
-# The variance of s that is taken for certain: times that lie together tell no speed.
-_LEAST_VARIANCE = 0.01
+# Weights of the powers of s, and of the squared residual: small, as they lengthen the vector of a record.
+_POWERS = (0.5, 0.5, 0.25, 0.25)
+_SQUARES = 0.5
+# By which records differ at most, in the Euclidean norm: two of opposite residuals at one end.
+_APART = math.sqrt(8.0)
+# The variance of s must be as many standard deviations of its noise, and as large, or times tell no velocity.
+_CERTAIN, _LEAST_VARIANCE = 3.0, 1e-4
+# Where Jacobi fields are computed, which are polynomials of this degree in s, nearly.
+_DEGREE = 3
+_NODES = np.cos(np.pi * (np.arange(9) + 0.5) / 9)
 
 
 @final
 @dataclasses.dataclass(frozen=True)
 class ResidualMoments(Moment):
-    """The means of w, s w, s/2, (s^2 - 1/2)/2 and (|w|^2 - 1/2)/2, for `AlongGeodesic`: sensitivity 3.1/n.
+    """The means of w, s w, s/2, s^2/2, s^3/4, s^4/4 and |w|^2/2, for `AlongGeodesic`: sensitivity sqrt(8)/n.
 
     s is from -1 to 1 and the residual w, a vector of d numbers, no longer than 1.
     """
 
     description = "moments of residuals along a geodesic"
 
+    def vector_length(self, dim):
+        """s and the residual."""
+        return dim + 1
+
     def numbers(self, dim):
-        """2 d + 3."""
-        return 2 * dim + 3
+        """2 d + 5."""
+        return 2 * dim + 5
 
     def of_vectors(self, vectors):
         """See `Moment.of_vectors`."""
@@ -39,15 +48,21 @@ class ResidualMoments(Moment):
 
     def steps(self, parts, nearest, farthest):
         """See `Moment.steps`; a vector that is not finite counts as 0."""
-        return grid.sum_on_grid((_features(part, np) for part in parts), _LONGEST)
+        total: Any = 0
+        for part in parts:
+            s = grid.to_grid(part[:, :1], 1.0) / grid.STEPS
+            w = grid.to_grid(part[:, 1:], 1.0) / grid.STEPS
+            whole = np.rint(_features(np.concatenate([s, w], axis=1), np) * grid.STEPS)
+            total = total + np.sum(whole.astype(np.int64), axis=0).astype(object)
+        return total
 
     def sensitivity(self, dim, nearest, farthest):
-        """Twice the longest vector, in steps."""
-        return 2 * grid.STEPS
+        """sqrt(8) in steps, and half a step for each number that is rounded, of either record."""
+        return math.isqrt(8 * grid.STEPS**2) + 1 + math.isqrt(self.numbers(dim)) + 2
 
     def units(self, dim, farthest):
         """See `Moment.units`."""
-        return np.full(self.numbers(dim), _LONGEST / grid.STEPS)
+        return np.full(self.numbers(dim), 1.0 / grid.STEPS)
 
     def to_value(self, numbers, dim):
         """They."""
@@ -59,15 +74,15 @@ class ResidualMoments(Moment):
 
     def formula(self, dim):
         """See `Moment.formula`."""
-        return "2 sqrt(2.375)/n"
+        return "sqrt(8)/n"
 
 
 def _features(vectors, xp) -> Any:
-    """The numbers of each record: (n, 2 d + 3)."""
+    """The numbers of each record: (n, 2 d + 5)."""
     s, w = vectors[:, :1], vectors[:, 1:]
     square = xp.sum(w**2, axis=1, keepdims=True)
-    columns = [w, s * w, _TIMES * s, _TIMES * (s**2 - 0.5), _SQUARES * (square - 0.5)]
-    return xp.concatenate(columns, axis=1)
+    powers = [weight * s**power for power, weight in enumerate(_POWERS, start=1)]
+    return xp.concatenate([w, s * w, *powers, _SQUARES * square], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,66 +90,117 @@ class Correction:
     """What moments say of a geodesic: by how much its middle and its velocity are off, in coordinates of the frame.
 
     Attributes:
-        middle, velocity: (d,).
-        covariance: of both, in each coordinate, (2, 2): of the noise, and of n records.
+        change: of the middle and the velocity, (2 d,).
+        covariance: of its error, (2 d, 2 d): of the noise, and of n records; infinite where times tell no velocity.
         variance: of residuals, in each coordinate.
         largest_variance: the same, with two standard deviations of its noise.
     """
 
-    middle: np.ndarray
-    velocity: np.ndarray
+    change: np.ndarray
     covariance: np.ndarray
     variance: float
     largest_variance: float
 
 
-def correction_of(numbers, scale: float, reach: float, n: int) -> Correction:
-    """The least-squares line through residuals, of their released moments.
+def correction_of(numbers, scale: float, reach: float, n: int, fields=None) -> Correction:
+    """The Jacobi field that fits residuals, of their released moments.
 
     Args:
         numbers: as `ResidualMoments` are released.
         scale: standard deviation of their noise.
         reach: see `AlongGeodesic`.
-        n: number of records.
+        n: number of records, above 2.
+        fields: of the geodesic, as `jacobi_fields` gives them; None for one that stays where it is.
     """
     numbers = np.asarray(numbers, float)
-    dim = (len(numbers) - 3) // 2
-    sums = reach * numbers[: 2 * dim].reshape(2, dim)
-    first, second, square = numbers[2 * dim :]
-    first = float(np.clip(first / _TIMES, -1.0, 1.0))
-    least = max(_LEAST_VARIANCE, 2.0 * scale / _TIMES)
-    design = np.array([[1.0, first], [first, max(second / _TIMES + 0.5, first**2 + least)]])
-    inverse = np.linalg.inv(design)
-    fitted = inverse @ sums
-    noise = (reach * scale) ** 2
-    # The noise of the sums makes the line fit better than it does.
-    left = reach**2 * (square / _SQUARES + 0.5) - float(np.sum(sums * fitted)) + noise * dim * float(np.trace(inverse))
+    dim = (len(numbers) - 5) // 2
+    sums, square = reach * numbers[: 2 * dim], numbers[-1]
+    powers = np.clip([1.0, *(numbers[2 * dim : -1] / _POWERS)], [0, -1, 0, -1, 0], 1.0)
+    mean, spread = powers[1], powers[2] - powers[1] ** 2
+    noise, of_times = reach * scale, scale / _POWERS[0]
+    known = spread > max(_CERTAIN * of_times * math.sqrt(1.0 + 4.0 * mean**2), _LEAST_VARIANCE)
+    flat = np.array([[1.0, mean], [mean, powers[2]]])
+    inverse = np.linalg.inv(flat) if known else np.diag([1.0, 0.0])
+    fitted = inverse @ sums.reshape(2, dim)
+    # The noise of the sums makes the field fit better than it does.
+    left = reach**2 * square / _SQUARES - float(np.sum(sums.reshape(2, dim) * fitted))
+    left = (left + noise**2 * dim * float(np.trace(inverse))) * n / (n - 2)
     error = reach**2 * scale / _SQUARES
     variance, largest = max(left, error) / dim, (max(left, 0.0) + 2.0 * error) / dim
-    # The noise of the design acts along the fitted vectors.
-    middle, velocity = fitted
-    along = np.array([[velocity @ velocity, middle @ velocity], [middle @ velocity, middle @ middle]])
-    of_design = (scale / _TIMES) ** 2 / dim * along
-    covariance = variance / n * inverse + inverse @ (noise * np.eye(2) + of_design) @ inverse
-    return Correction(middle, velocity, covariance, variance, largest)
+    if not known:
+        unknown = np.diag(np.repeat([variance / n + noise**2, math.inf], dim))
+        return Correction(np.append(sums[:dim], np.zeros(dim)), unknown, variance, largest)
+    solved = np.linalg.inv(_design(powers, fields, dim))
+    change = solved @ sums
+    middle, velocity = change[:dim], change[dim:]
+    # The noise of the moments of s, of the first in both rows.
+    of_design = [np.append(velocity, middle), np.append(np.zeros(dim), velocity)]
+    inner = np.kron(variance / n * flat, np.eye(dim))
+    inner += noise**2 * np.eye(2 * dim) + of_times**2 * sum(np.outer(own, own) for own in of_design)
+    return Correction(change, solved @ inner @ solved.T, variance, largest)
+
+
+def _design(powers, fields, dim):
+    """The means of J and s J, (2 d, 2 d), J(s) being what a change of middle and velocity moves the geodesic by."""
+    if fields is None:
+        return np.kron(np.array([[1.0, powers[1]], [powers[1], powers[2]]]), np.eye(dim))
+    table = np.linalg.pinv(np.vander(_NODES, _DEGREE + 1, increasing=True))
+    polynomial = np.tensordot(table, fields, axes=1)  # (degree + 1, d, 2 d)
+    first, second = (np.tensordot(powers[k : k + _DEGREE + 1], polynomial, axes=1) for k in (0, 1))
+    return np.concatenate([first, second])
+
+
+def jacobi_fields(manifold, middle, velocity, frame, s=_NODES) -> np.ndarray:
+    """Jacobi fields of a geodesic at s, carried to the middle, for changes of middle and velocity: (m, d, 2 d).
+
+    Where they are not finite those of flat space take their place.
+    """
+    with jax.enable_x64(True):
+        arrays = [jnp.asarray(own) for own in (middle, velocity, frame)]
+        found = np.asarray(_jacobi_fields(manifold, *arrays, jnp.asarray(s)))
+    identity = np.eye(manifold.dim)
+    flat = np.stack([np.concatenate([identity, own * identity], axis=1) for own in np.atleast_1d(s)])
+    return np.where(np.all(np.isfinite(found)), found, flat)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _jacobi_fields(manifold, middle, velocity, frame, s):
+    dim = manifold.dim
+
+    def at(change, s):
+        there = manifold.exp(middle, manifold.combine(change[:dim], frame))
+        turned = velocity + manifold.combine(change[dim:], frame)
+        moved = manifold.exp(there, s.astype(turned.dtype) * manifold.transport(middle, there, turned))
+        return manifold.project(moved)
+
+    def one(s):
+        nothing = jnp.zeros(2 * dim, s.dtype)
+        end = at(nothing, s)
+        fields = jax.vmap(lambda e: jax.jvp(lambda own: at(own, s), (nothing,), (e,))[1])(
+            jnp.eye(2 * dim, dtype=s.dtype)
+        )
+        back = jax.vmap(lambda v: manifold.transport(end, middle, manifold.to_tangent(end, v)))(fields)
+        return jax.vmap(lambda v: manifold.coordinates(middle, v, frame))(back).T
+
+    return jax.vmap(one)(s)
 
 
 def moved(middle, velocity, frame, correction: Correction, ball) -> tuple[np.ndarray, np.ndarray]:
     """The corrected geodesic: its middle, within the ball, and its velocity there, no longer than its diameter."""
     with jax.enable_x64(True):
-        arrays = [jnp.asarray(own) for own in (middle, velocity, frame, correction.middle, correction.velocity)]
-        there, carried = _moved(ball, *arrays)
+        there, carried = _moved(ball, *(jnp.asarray(own) for own in (middle, velocity, frame, correction.change)))
     return np.asarray(there), np.asarray(carried)
 
 
 @jax.jit
-def _moved(ball, middle, velocity, frame, step, turn):
+def _moved(ball, middle, velocity, frame, change):
     manifold = ball.manifold
 
     def within(coordinates, most):
         length = jnp.linalg.norm(coordinates)
         return coordinates * jnp.minimum(1.0, most / jnp.maximum(length, 1e-300))
 
+    step, turn = change[: manifold.dim], change[manifold.dim :]
     there = manifold.project(manifold.exp(middle, manifold.combine(within(step, 2.0 * ball.radius), frame)))
     there = ball.clip(there[None])[0]
     own = manifold.coordinates(middle, velocity, frame) + turn

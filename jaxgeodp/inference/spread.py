@@ -81,6 +81,12 @@ class SpreadMechanism(Mechanism):
             point = GeodesicBall(self.ball.manifold, place, self.ball.radius).center  # checks
             place = AtPoint(point, frame_at(self.ball.manifold, point))
         object.__setattr__(self, "about", place.checked(self.ball))
+        dim = self.ball.manifold.dim
+        if self.statistic.vector_length(dim) != place.vector_length(dim):
+            raise InputError(
+                f"SpreadMechanism: {type(self.statistic).__name__} is not for {type(place).__name__}: ResidualMoments "
+                "goes with AlongGeodesic, the others with points."
+            )
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:

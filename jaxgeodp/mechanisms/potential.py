@@ -61,7 +61,8 @@ class Potential(Target):
         least = jnp.asarray(self._least(ball, inner.radius), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
         smooth = self._smoothness(ball, inner.radius)
-        safe, most = (shortest, _STEPS) if smooth is None else (1.0 / smooth, self._most_steps(ball, inner.radius))
+        safe = shortest if smooth is None else 1.0 / smooth
+        most = _STEPS if smooth is None else self._most_steps(ball, inner.radius, smooth)
 
         def gradient(x):
             slope = statistic.gradient(manifold, x, points)
@@ -86,11 +87,11 @@ class Potential(Target):
             pull = pull_of(x, own)
             better = pull < least_pull
             best, least_pull = jnp.where(better, x, best), jnp.minimum(pull, least_pull)
-            vain = jnp.where(better & (vain < _VAIN), 0, vain + 1)
-            back = (vain == _VAIN) & (smooth is not None)
-            size = jnp.where((vain >= _VAIN) & (smooth is not None), safe, size)
+            useless = jnp.asarray(jnp.where(better & (vain < _VAIN), 0, vain + 1))
+            back = (useless == _VAIN) & (smooth is not None)
+            size = jnp.asarray(jnp.where((useless >= _VAIN) & (smooth is not None), safe, size))
             following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
-            return jnp.where(back, best, following), x, own, size, best, least_pull, vain, count + 1
+            return jnp.where(back, best, following), x, own, size, best, least_pull, useless, count + 1
 
         first = gradient(center)
         start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
@@ -105,9 +106,9 @@ class Potential(Target):
         added = 0.0 if self.start is None else self.barrier(ball).largest_bend(reach, ball.manifold.curvature_bounds[0])
         return own + added
 
-    def _most_steps(self, ball, reach):
+    def _most_steps(self, ball, reach, smooth):
         """So many steps of gradient descent are enough."""
-        return _STEPS + 2.0 * math.log(1.0 / _PRECISION) * self._smoothness(ball, reach) / self._least(ball, reach)
+        return _STEPS + 2.0 * math.log(1.0 / _PRECISION) * smooth / self._least(ball, reach)
 
     def potential(self, ball, x, center, points):
         """F + W."""
@@ -199,7 +200,7 @@ class Potential(Target):
             )
         least, bend = float(self._least(law.ball, reach)), (terms.n * terms.sensitivity) ** 2 / law.scale
         share = min(least / min(smooth, bend), 1.0) ** (0.5 * dim)
-        losses = terms.n * (1.0 / max(share, 1e-300) + self._most_steps(law.ball, reach))
+        losses = terms.n * (1.0 / max(share, 1e-300) + self._most_steps(law.ball, reach, smooth))
         if losses > _MOST_LOSSES:
             raise InputError(
                 f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw in {dim} dimensions might need "
