@@ -83,13 +83,13 @@ class Potential(Target):
             gone = manifold.transport(last, x, manifold.log(last, x))
             change = manifold.inner(x, gone, own - manifold.transport(last, x, last_gradient))
             seen = manifold.inner(x, gone, gone) / jnp.where(change > 0, change, 1.0)
-            size = jnp.where(change > 0, jnp.clip(seen, shortest, longest), size)
+            size = jnp.asarray(jnp.where(change > 0, jnp.clip(seen, shortest, longest), size))
             pull = pull_of(x, own)
             better = pull < least_pull
             best, least_pull = jnp.where(better, x, best), jnp.minimum(pull, least_pull)
             useless = jnp.asarray(jnp.where(better & (vain < _VAIN), 0, vain + 1))
             back = (useless == _VAIN) & (smooth is not None)
-            size = jnp.asarray(jnp.where((useless >= _VAIN) & (smooth is not None), safe, size))
+            size = jnp.where((useless >= _VAIN) & (smooth is not None), safe, size)
             following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
             return jnp.where(back, best, following), x, own, size, best, least_pull, useless, count + 1
 
