@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import math
 from typing import Any, final
 
 import jax
@@ -65,7 +66,7 @@ class AtPoint(Place):
         """See `Place.checked`."""
         point = GeodesicBall(ball.manifold, self.point, ball.radius).center
         place = AtPoint(point, _frame_of(ball.manifold, point, self.frame))
-        if place._away(ball) > ball.radius * (1.0 + 5e-7):
+        if not place._away(ball) <= ball.radius * (1.0 + 5e-7):
             raise InputError("SpreadMechanism: about must lie in the ball.")
         return place
 
@@ -95,7 +96,8 @@ class AtPoint(Place):
 
     def _away(self, ball):
         with jax.enable_x64(True):
-            return min(float(_away(ball, jnp.asarray(self.point))), ball.radius * (1.0 + 1e-6))
+            away = float(_away(ball, jnp.asarray(self.point)))
+        return away if math.isnan(away) else min(away, ball.radius * (1.0 + 1e-6))
 
 
 @final

@@ -72,7 +72,7 @@ class GeodesicFit:
     def predict(self, times: ArrayLike) -> np.ndarray:
         """gamma at times (m,), (m, \\*shape)."""
         with jax.enable_x64(True):
-            s = 2.0 * jnp.atleast_1d(jnp.asarray(times, float)) - 1.0
+            s = jnp.asarray(_places(times))
             return np.asarray(_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
 
     @property
@@ -111,7 +111,7 @@ class GeodesicFit:
 
         What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it.
         """
-        s = 2.0 * np.atleast_1d(np.asarray(times, float)) - 1.0
+        s = _places(times)
         if not np.all(np.isfinite(self.covariance)):
             return np.full(s.shape, math.inf)
         fields = jacobi_fields(self.manifold, self.middle, self.velocity, self.frame, s)
@@ -279,6 +279,14 @@ def _fit(releases, ball) -> GeodesicFit:
         basis = np.asarray(carried(manifold, jnp.asarray(middle), jnp.asarray(there), jnp.asarray(frame)))
     spread = math.sqrt(correction.variance)
     return GeodesicFit(manifold, there, turned, basis, correction.covariance, spread, tuple(releases))
+
+
+def _places(times) -> np.ndarray:
+    """s of times (m,), or of one."""
+    own = np.asarray(times, float)
+    if own.ndim > 1:
+        raise InputError(f"GeodesicFit: times must be one number or an array (m,), got the shape {own.shape}.")
+    return 2.0 * np.atleast_1d(own) - 1.0
 
 
 def _arrays(record, kind):
