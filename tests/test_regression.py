@@ -177,14 +177,11 @@ def test_a_geodesic_that_is_slightly_off_is_corrected_but_for_the_square(manifol
     assert left[1][1] > 2.0 * left[1][0]
 
 
-@pytest.mark.parametrize("width", [0.0, *exhaustive(0.02)])
-def test_times_that_lie_together_tell_no_speed(width):
+def test_times_that_lie_together_tell_no_speed():
     _, data, _ = at_times(Sphere(2), 400, 0.0, 0.05, 0.6)
-    fit = geodesic_regression(
-        np.random.default_rng(0).uniform(0.5, 0.5 + width, 400), data, ball_of(Sphere(2), 0.6), mu=3.0
-    )
+    fit = geodesic_regression(np.full(400, 0.5), data, ball_of(Sphere(2), 0.6), mu=1e4)
     assert fit.speed == 0.0 and math.isinf(fit.speed_error) and np.all(np.isinf(fit.standard_error(TIMES)))
-    assert fit.residual_sd == pytest.approx(0.05, rel=0.5)
+    assert fit.residual_sd == pytest.approx(0.05, rel=0.1)
 
 
 def test_little_data_have_one_round_and_a_pure_budget_can_be_spent():
