@@ -142,26 +142,10 @@ __all__ = [
     "two_sample_test",
 ]
 
-# Imported for those who ask: most calls need none of them.
-_OF_INFERENCE = frozenset(
-    {
-        "Description",
-        "FrechetVariance",
-        "GeodesicFit",
-        "SpreadMechanism",
-        "TangentCovariance",
-        "confidence_ball",
-        "describe",
-        "geodesic_regression",
-        "principal_geodesics",
-        "synthesize",
-        "two_sample_test",
-    }
-)
-
 
 def __getattr__(name):
-    if name not in _OF_INFERENCE:
+    """What is listed and not here is of `inference`, imported for those who ask: most calls need none of it."""
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import jaxgeodp.inference
 

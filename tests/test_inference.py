@@ -25,7 +25,7 @@ from jaxgeodp.inference import (
     synthesize,
     two_sample_test,
 )
-from jaxgeodp.inference.description import _split
+from jaxgeodp.inference.chain import split
 from jaxgeodp.inference.population import population_of
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP, compose
@@ -194,7 +194,7 @@ def test_shares_are_all_of_the_budget_and_never_more(parameter):
         whole = PureDP(strength) if parameter == "epsilon" else GaussianDP(strength).to_zcdp()
         for shares in itertools.product((38, 55, 68, 93), (2, 5, 15, 30), (5, 2, 30, 17)):
             own = [100 - shares[1] - shares[2], *shares[1:]]
-            parts = _split(parameter, strength, own)
+            parts = split(parameter, strength, own)
             kinds = [PureDP(part) if parameter == "epsilon" else GaussianDP(part).to_zcdp() for part in parts]
             name = "epsilon" if parameter == "epsilon" else "rho"
             assert getattr(compose(kinds), name) <= getattr(whole, name)

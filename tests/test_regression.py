@@ -20,7 +20,6 @@ from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
 
-NOTHING = Correction(np.zeros(0), np.zeros((0, 0)), 0.0, 0.0)
 SPACES = [Sphere(2), PlanarShapes(5), *exhaustive(Hyperbolic(2))]
 TIMES = np.array([0.0, 0.5, 1.0])
 
@@ -163,7 +162,7 @@ def test_a_geodesic_that_is_slightly_off_is_corrected_but_for_the_square(manifol
     left = []
     for away in (0.05, 0.025):
         change = away * np.ones(2 * manifold.dim) / math.sqrt(2.0 * manifold.dim)
-        correction = dataclasses.replace(NOTHING, change=change)
+        correction = dataclasses.replace(Correction.none(manifold.dim), change=change)
         ends = moved(manifold.origin, velocity, frame, correction, ball)
         points = np.asarray(_points(manifold, *map(jnp.asarray, ends), jnp.asarray(2.0 * times - 1.0)))
         place = AlongGeodesic(manifold.origin, velocity, frame, 0.5)

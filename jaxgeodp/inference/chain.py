@@ -6,6 +6,7 @@ from what the earlier ones have drawn.
 
 import dataclasses
 from collections.abc import Callable
+from fractions import Fraction
 
 import jax
 import numpy as np
@@ -13,16 +14,17 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Wanted, drafted
 from jaxgeodp.releases.ways import OnGrid
 
 _WANTED = Wanted(OnGrid(), ADJACENCY)
-
-
 # Of a privacy parameter: no float that is computed from it leaves the range of double precision.
 _SMALLEST, _LARGEST = 1e-30, 1e30
+# Of the first part of a budget, for the last digits of guarantees that add up.
+_ROUNDING = Fraction(1, 10**12)
 
 
 def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str, float]:
@@ -41,6 +43,21 @@ def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str,
     if not _SMALLEST < whole < _LARGEST:
         raise InputError(f"{owner}: {name} must be between {_SMALLEST:g} and {_LARGEST:g}, got {whole:g}.")
     return name, whole
+
+
+def split(parameter: str, whole: float, shares) -> list[float]:
+    """What each part has of the privacy parameter: together at most the whole, with room for rounding a rho up.
+
+    Args:
+        parameter: "epsilon", or "mu", of which mu^2 is split.
+        whole: of all parts.
+        shares: in hundredths; the first part has what the others leave.
+    """
+    exact = Fraction(written(whole) if parameter == "epsilon" else square(written(whole)))
+    power = 1 if parameter == "epsilon" else 2
+    later = [float_below(exact * Fraction(share, 100), power) for share in shares[1:]]
+    taken = sum(Fraction(written(own)) ** power for own in later)
+    return [float_below((exact - taken) * (1 - _ROUNDING), power), *later]
 
 
 def following(

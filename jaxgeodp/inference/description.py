@@ -5,7 +5,6 @@ import functools
 import json
 import math
 import pathlib
-from fractions import Fraction
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
-from jaxgeodp.inference.chain import budget_of, following, together
+from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
@@ -28,7 +27,6 @@ from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.composition import compose
-from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, Release, make_releases
@@ -42,8 +40,6 @@ _PARTS = ("mean", "variance", "covariance")
 _FILE = "description.json"
 # Of the limit of Assumption 1, where a ball that was found has no radius of its own.
 _INSIDE = 0.9
-# Of the mean's share, for the last digits of guarantees that add up.
-_ROUNDING = Fraction(1, 10**12)
 # How far within the rim spread is measured, if the mean lies outside: so that rounding leaves it within.
 _WITHIN = 1.0 - 1e-6
 _BY = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
@@ -204,7 +200,7 @@ def describe(
                 f"describe: needs at least {_LEAST} records, as regions of fewer hold less than they say; got {n}."
             )
         shares = shares_of(parameter, whole, n, manifold.dim)
-        strengths = dict(zip(_PARTS, _split(parameter, whole, shares), strict=True))
+        strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
         first = _first(manifold, ball, domain, parameter, strengths["mean"])
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
@@ -241,15 +237,6 @@ def _wanted(mechanism):
     """On a grid where the noise is Gaussian."""
     gaussian = getattr(mechanism, "mu", None) is not None
     return Wanted(OnGrid() if gaussian else Idealized(), ADJACENCY)
-
-
-def _split(parameter, whole, shares):
-    """What each part has of the privacy parameter: together at most the whole, with room for rounding a rho up."""
-    exact = Fraction(written(whole) if parameter == "epsilon" else square(written(whole)))
-    power = 1 if parameter == "epsilon" else 2
-    later = [float_below(exact * Fraction(share, 100), power) for share in shares[1:]]
-    taken = sum(Fraction(written(own)) ** power for own in later)
-    return [float_below((exact - taken) * (1 - _ROUNDING), power), *later]
 
 
 def _spread(ball, about, name, parameter, strengths) -> SpreadMechanism:

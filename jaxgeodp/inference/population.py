@@ -167,13 +167,16 @@ class PrincipalGeodesics:
         lengths = math.sqrt(self.variances[place]) * np.asarray(deviations, float)
         with jax.enable_x64(True):
             return np.asarray(
-                _along(self.manifold, jnp.asarray(self.mean), jnp.asarray(self.directions[place]), jnp.asarray(lengths))
+                points_along(
+                    self.manifold, jnp.asarray(self.mean), jnp.asarray(self.directions[place]), jnp.asarray(lengths)
+                )
             )
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _along(manifold, mean, direction, lengths):
-    return jax.vmap(lambda t: manifold.project(manifold.exp(mean, t.astype(direction.dtype) * direction)))(lengths)
+def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
+    """The points exp_start(factor vector), (len(factors), \\*shape)."""
+    return jax.vmap(lambda t: manifold.project(manifold.exp(start, t.astype(vector.dtype) * vector)))(factors)
 
 
 def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:

@@ -5,7 +5,6 @@ import functools
 import json
 import math
 import pathlib
-from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -17,15 +16,14 @@ from jaxgeodp.compiling import refused_in_words
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import host_array, records_of_shape
 from jaxgeodp.files import write_atomically
-from jaxgeodp.inference.chain import budget_of, following, together
+from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
-from jaxgeodp.inference.population import carried
+from jaxgeodp.inference.population import carried, points_along
 from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, jacobi_fields, moved
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
-from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
@@ -42,8 +40,6 @@ _BEYOND = 2.5
 _LARGEST_ERROR = 0.1
 # With fewer, errors are too uncertain to be stated.
 _LEAST = 10
-# Of the first part of a budget, for the last digits of guarantees that add up.
-_ROUNDING = Fraction(1, 10**12)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,7 +69,7 @@ class GeodesicFit:
         """gamma at times (m,), (m, \\*shape)."""
         with jax.enable_x64(True):
             s = jnp.asarray(_places(times))
-            return np.asarray(_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
+            return np.asarray(points_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
 
     @property
     def intercept(self) -> np.ndarray:
@@ -84,8 +80,9 @@ class GeodesicFit:
     def slope(self) -> np.ndarray:
         """The velocity of gamma at time 0, per unit of time: a tangent vector at the intercept."""
         with jax.enable_x64(True):
-            own = _carried(self.manifold, *(jnp.asarray(x) for x in (self.middle, self.intercept, self.velocity)))
-        return 2.0 * np.asarray(own)
+            ends = jnp.asarray(self.middle), jnp.asarray(self.intercept)
+            own = carried(self.manifold, *ends, jnp.asarray(self.velocity)[None])
+        return 2.0 * np.asarray(own[0])
 
     @property
     def speed(self) -> float:
@@ -214,6 +211,7 @@ def geodesic_regression(
 
         with refused_in_words(name):
             jacobi_fields(ball.manifold, place.middle, place.velocity, place.frame)
+            moved(place.middle, place.velocity, place.frame, Correction.none(ball.manifold.dim), ball)
         drafts = [dataclasses.replace(first, draw=draw_first, expected=None)]
         drafts += [following(own, records, second, dict) for own in mechanisms[1:]]
         releases = make_releases(drafts, ledger, together(drafts))
@@ -242,14 +240,11 @@ def _standing(ball) -> AlongGeodesic:
 
 def _strengths(parameter, whole, n, ball) -> list[float]:
     """Of the rounds: two, but where the first one's error would be too large a part of the ball."""
-    power = 1 if parameter == "epsilon" else 2
-    exact = Fraction(written(whole) if parameter == "epsilon" else square(written(whole)))
-    first = float_below(exact * Fraction(_FIRST, 100), power)
+    second, first = split(parameter, whole, (100 - _FIRST, _FIRST))
     scale = SpreadMechanism(ball, _standing(ball), ResidualMoments(), **{parameter: first}).scale(n)
     if scale * math.sqrt(ball.manifold.dim) * math.sqrt(1.0 + 3.0**2) > _LARGEST_ERROR:
         return [whole]
-    rest = (exact - Fraction(written(first)) ** power) * (1 - _ROUNDING)
-    return [first, float_below(rest, power)]
+    return [first, second]
 
 
 def _correction(value, mechanism, n) -> Correction:
@@ -311,15 +306,5 @@ def _check_stored(record, first, ball, kind):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _along(manifold, middle, velocity, s):
-    return jax.vmap(lambda t: manifold.project(manifold.exp(middle, t.astype(velocity.dtype) * velocity)))(s)
-
-
-@functools.partial(jax.jit, static_argnums=0)
 def _coordinates(manifold, point, vector, frame):
     return manifold.coordinates(point, vector, frame)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _carried(manifold, start, end, vector):
-    return manifold.transport(start, end, vector)

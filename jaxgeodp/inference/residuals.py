@@ -101,6 +101,11 @@ class Correction:
     variance: float
     largest_variance: float
 
+    @classmethod
+    def none(cls, dim: int) -> "Correction":
+        """Of a geodesic that is right."""
+        return cls(np.zeros(2 * dim), np.zeros((2 * dim, 2 * dim)), 0.0, 0.0)
+
 
 def correction_of(numbers, scale: float, reach: float, n: int, fields=None) -> Correction:
     """The Jacobi field that fits residuals, of their released moments.
@@ -130,7 +135,7 @@ def correction_of(numbers, scale: float, reach: float, n: int, fields=None) -> C
     if not known:
         unknown = np.diag(np.repeat([variance / n + noise**2, math.inf], dim))
         return Correction(np.append(sums[:dim], np.zeros(dim)), unknown, variance, largest)
-    solved = np.linalg.inv(_design(powers, fields, dim))
+    solved = np.linalg.pinv(_design(powers, fields, dim))
     change = solved @ sums
     middle, velocity = change[:dim], change[dim:]
     # The noise of the moments of s, of the first in both rows.
