@@ -28,6 +28,18 @@ def positive_number(owner: str, name: str, value) -> None:
         raise InputError(f"{owner}: {name} must be a finite number above 0, got {short(value)}.")
 
 
+def number_between(owner: str, name: str, value, least: float, most: float) -> float:
+    """A real number from ``least`` to ``most``, as Python's float, whatever kind of number is given.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = _as_float(value)
+    if not least <= number <= most:
+        raise InputError(f"{owner}: {name} must be a number from {least:g} to {most:g}, got {short(value)}.")
+    return number
+
+
 def negative_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number below 0."""
     if not _as_float(value) < 0:

@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from strategies import exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, Grassmann, MetricLaplace, PlanarShapes, Product, Rotations, Sphere
+from jaxgeodp.mechanisms import release_by_chain
 
 SOUTH = np.array([[0.0, 0.0, -1.0]])  # as far from the origin as can be
 
@@ -75,6 +76,14 @@ def test_a_release_says_both_epsilons_and_nothing_of_the_record(space):
     assert {key: value for key, value in good.record.items() if key not in ("value", "created")} == {
         key: value for key, value in bad.record.items() if key not in ("value", "created")
     }
+
+
+def test_a_chain_promises_nothing_in_units_of_distance():
+    """Its record must not hold the epsilon per unit of distance that an exact draw has."""
+    record = release_by_chain(MetricLaplace(Sphere(2), 4.0), [[0.0, 0.0, 1.0]], num_burnin=50).record
+    assert record["guarantee"]["kind"] == "not proven"
+    assert "metric" not in record["guarantee"] and "4.0" not in str(record["guarantee"])
+    assert "moves" in record["numerics"]["note"]
 
 
 def test_calls_are_refused_in_words():

@@ -10,7 +10,7 @@ from jaxgeodp.bounds import largest_support
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.gibbs import gibbs_rate
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, number_between
 from jaxgeodp.compiling import refused_in_words
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -21,6 +21,7 @@ from jaxgeodp.releases.law import Terms
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 _THEOREM = "docs/mathematics.md, Theorem P: mu = k Delta/sqrt(k m + Ricci)"
+_IF = "exact up to floating point, if what is supposed of the losses holds"
 _WITH_BARRIER = "docs/mathematics.md, Theorems P and P2: mu = k Delta/sqrt(k m + Ricci), with a public barrier"
 # Barriers that are tried begin at these shares of the ball's radius, and supports end at these; few, as programs are
 # compiled for them.
@@ -30,6 +31,10 @@ _ENDS = (1.0, 0.75, 0.625)
 _RIDGES = np.geomspace(2.0**-12, 2.0**12, 97)
 # How much more a barrier pulls at the rim than F may.
 _MARGIN = 1.05
+# Of errors that count as equal.
+_EQUAL = 1e-9
+# Of radii.
+_MOST = 1e30
 # Standard deviations for which there is room between the supposed mean and the rim of the support.
 _ROOM = 3.0
 # A mean is supposed to be this share of the radius away from the centre, where a barrier is chosen.
@@ -79,9 +84,8 @@ class GibbsMechanism(BallMechanism):
         if not isinstance(self.statistic, Statistic):
             raise InputError(f"GibbsMechanism: statistic must be a Statistic, got {type(self.statistic).__name__}.")
         for name in ("support_radius", "barrier_radius"):
-            given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int | float | np.number | None):
-                raise InputError(f"GibbsMechanism: {name} must be a number, got {type(given).__name__}.")
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, number_between("GibbsMechanism", name, given, 0.0, _MOST))
         with refused_in_words("GibbsMechanism"):
             self.statistic.check(self.ball.manifold)
             float(self.statistic.convexity(self.ball, self.ball.radius))  # refuses where none is known
@@ -138,7 +142,7 @@ class GibbsMechanism(BallMechanism):
             sensitivity=sensitivity.value,
             formula=sensitivity.formula,
             theorem=_WITH_BARRIER if barrier else _THEOREM,
-            sampler=SAMPLER,
+            sampler=SAMPLER | ({"exactness": _IF} if self.statistic.supposes else {}),
             timing="the running time depends on the data",
             more={"barrier": _described(start * ball.radius, wall, ridge)} if barrier else None,
         )
@@ -156,7 +160,8 @@ class GibbsMechanism(BallMechanism):
     def _chosen(self, n) -> tuple[float, float, float, Sensitivity, float]:
         """Where the support ends and the barrier begins, in units of the radius, k, the gradient's sensitivity, lambda.
 
-        lambda is 0 unless there is no k without.
+        lambda is 0 unless there is no k without, or the loss is a user's, of which only a risk is known. Of equal
+        choices that with the widest start of the barrier is taken, which moves the fewest means.
         """
         found = []
         for end, start, sensitivity in self._tried(self._ends, n):
@@ -164,10 +169,11 @@ class GibbsMechanism(BallMechanism):
             roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, self.ball.radius)
             error = self._expected(start, end, rate) if roomy else math.inf
             found.append((error, (end, start, rate, sensitivity, 0.0)))
-        if not any(math.isfinite(pair[1][2]) for pair in found):
+        if self.statistic.supposes or not any(math.isfinite(pair[1][2]) for pair in found):
             ends = self._ends if math.isfinite(max(self._ends)) else _ENDS
             found = [self._with_ridge(*own) for own in self._tried(ends, n)]
-        return min(found, key=lambda pair: pair[0])[1]
+        least = min(error for error, _ in found)
+        return max((own for error, own in found if error <= least * (1.0 + _EQUAL)), key=lambda own: own[1])
 
     def _tried(self, ends, n):
         """Where supports end and barriers begin, and the gradient's sensitivity there."""
@@ -196,13 +202,14 @@ class GibbsMechanism(BallMechanism):
     def _with_ridge(self, end, start, sensitivity):
         """The lambda with the least d/k + lambda t^2/2, a bound of the expected risk for a minimiser at distance t.
 
-        With a negative convexity or Ricci curvature lambda must exceed what makes up for them.
+        0 is among those that are tried. With a negative convexity or Ricci curvature lambda must exceed what makes up
+        for them.
         """
         manifold, away = self.ball.manifold, _SUPPOSED * self.ball.radius
         short = 2.0 * sensitivity.value * math.sqrt(max(-manifold.ricci_bound, 0.0)) / self.mu
         short -= self.statistic.convexity(self.ball, start * self.ball.radius)
         flat = sensitivity.value * math.sqrt(2.0 * manifold.dim) / (self.mu * away)  # the best where Ricci is 0
-        tried = max(float(short), 0.0) / self._bend(end) + flat * _RIDGES
+        tried = np.append(0.0, max(float(short), 0.0) / self._bend(end) + flat * _RIDGES)
         rates = [self._rate(sensitivity.value, start, end, float(ridge)) for ridge in tried]
         risks = manifold.dim / np.asarray(rates) + 0.5 * tried * away**2
         risks += self._wall(end, start) * 0.5 * max(away - start * self.ball.radius, 0.0) ** 2

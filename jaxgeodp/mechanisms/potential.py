@@ -25,7 +25,7 @@ _VAIN = 30
 # The first step, and the shortest, in units of the longest.
 _SHORTEST = 1e-6
 # Losses of single records that a draw may need, where little is known of them: some minutes.
-_MOST_LOSSES = 1e11
+_MOST_LOSSES = 2e11
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,16 +99,18 @@ class Potential(Target):
         return jax.lax.while_loop(unfinished, step, state)[4]
 
     def _smoothness(self, ball, reach):
-        """An upper bound of the Hessian of F + W within ``reach``, where a statistic states one for F."""
-        own = getattr(self.statistic, "smoothness", None)
-        if own is None or math.isinf(self.end):
+        """An upper bound of the Hessian of F + W within ``reach``, where one of F is known."""
+        own = None if math.isinf(self.end) else self.statistic.largest_hessian(ball, reach)
+        if own is None:
             return None
         added = 0.0 if self.start is None else self.barrier(ball).largest_bend(reach, ball.manifold.curvature_bounds[0])
         return own + added
 
     def _most_steps(self, ball, reach, smooth):
-        """So many steps of gradient descent are enough."""
-        return _STEPS + 2.0 * math.log(1.0 / _PRECISION) * smooth / self._least(ball, reach)
+        """So many steps of gradient descent are enough where space is flat, and about as many elsewhere."""
+        ratio = smooth / self._least(ball, reach)
+        log = math.log if isinstance(ratio, float) else jnp.log
+        return _STEPS + 2.0 * (math.log(1.0 / _PRECISION) + log(ratio)) * ratio
 
     def potential(self, ball, x, center, points):
         """F + W."""

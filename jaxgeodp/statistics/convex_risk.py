@@ -5,11 +5,10 @@ from typing import Any, final
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, number_between, short
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.analytic import safe_sqrt
 from jaxgeodp.manifolds.derivatives import riemannian_gradient
@@ -36,14 +35,14 @@ class ConvexRisk(Statistic):
     A record whose loss or gradient is not finite at the centre of the ball counts with a multiple of dist^2 from there,
     which is as convex; so does one whose loss at the centre exceeds 10^6 L times the ball's diameter, as double
     precision could not tell how it changes. No loss changes from the centre to a point at distance t by more than L t:
-    what would is cut there.
+    what would is cut there, which does not make up for a loss that is infinite somewhere.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         lipschitz: L, the largest length of the gradient of one datum's loss, within the support.
         convexity_bound: m, at least 0: a lower bound of the Hessian of the mean loss of any data, within the support.
-        smoothness: an upper bound of the Hessian of the mean loss, at least m. No guarantee hangs on it, but how long a
-            draw takes.
+        smoothness: an upper bound of the Hessian of the mean loss, at least m. No guarantee hangs on it, but whether a
+            draw ends: one that is too small may make it endless for some data.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are.
 
@@ -66,23 +65,28 @@ class ConvexRisk(Statistic):
     convexity_bound: float
     smoothness: float
     shape: tuple[int, ...] | None = None
+    supposes = True
 
     def __post_init__(self):
         if not callable(self.function):
             raise InputError(f"ConvexRisk: needs a function (x, datum) -> loss, got {type(self.function).__name__}.")
         for name, least in (("lipschitz", _SMALLEST), ("convexity_bound", 0.0), ("smoothness", _SMALLEST)):
-            given = getattr(self, name)
-            if isinstance(given, bool) or not isinstance(given, int | float | np.number) or not least <= given < _MOST:
-                raise InputError(f"ConvexRisk: {name} must be a number from {least:g} to {_MOST:g}, got {given!r}.")
+            object.__setattr__(self, name, number_between("ConvexRisk", name, getattr(self, name), least, _MOST))
         if self.smoothness < self.convexity_bound:
             raise InputError("ConvexRisk: smoothness must be at least convexity_bound.")
+        if self.shape is not None:
+            sized = isinstance(self.shape, tuple | list) and all(type(m) is int and m >= 0 for m in self.shape)
+            if not sized:
+                raise InputError(f"ConvexRisk: shape must be that of one datum, such as (3,), got {short(self.shape)}.")
+            object.__setattr__(self, "shape", tuple(self.shape))
 
     @property
     def description(self):
         """With the name of the loss, and what is supposed."""
         name = getattr(self.function, "__name__", "loss")
         constants = f"lipschitz={self.lipschitz:g}, convexity_bound={self.convexity_bound:g}"
-        return f"ConvexRisk({name}), supposed: {constants}, losses that are finite in the support"
+        ends = f"and, for draws to end, smoothness={self.smoothness:g}"
+        return f"ConvexRisk({name}), supposed: {constants}, losses that are finite in the support; {ends}"
 
     def datum_shape(self, manifold):
         """As given, else that of a point."""

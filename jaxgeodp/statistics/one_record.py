@@ -63,7 +63,7 @@ def check_sees_one_record(loss: Callable, manifold: Manifold, datum_shape, dtype
     of_one_record("the loss", loss, x, datum)
     value = jax.eval_shape(loss, x, datum)
     if getattr(value, "shape", None) != () or not jnp.issubdtype(value.dtype, jnp.floating):
-        raise InputError("the loss must return one real number for a point and a datum; sum over other axes.")
+        raise InputError("a statistic's loss must return one real number for a point and a datum; sum over other axes.")
     of_one_record("the loss", lambda p, d: riemannian_gradient(manifold, lambda y: loss(y, d))(p), x, datum)
 
 

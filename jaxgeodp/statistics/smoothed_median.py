@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import RadialGrowth
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.statistics.records import equal_weights
@@ -49,8 +49,8 @@ class SmoothedMedian(Equivariant):
     width: float
 
     def __post_init__(self):
-        if not (isinstance(self.width, int | float) and 0.0 < self.width < math.inf):
-            raise InputError(f"SmoothedMedian: width must be a finite number above 0, got {self.width!r}.")
+        positive_number("SmoothedMedian", "width", self.width)
+        object.__setattr__(self, "width", float(self.width))
 
     @property
     def description(self):

@@ -8,7 +8,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 
-from jaxgeodp.bounds.comparison import h_max
+from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.bounds.growth import GradientGrowth, RadialGrowth, gradient_growth
 from jaxgeodp.bounds.sensitivity import Sensitivity, gradient_sensitivity, mean_sensitivity
 from jaxgeodp.checks import InputError
@@ -28,7 +28,12 @@ class Statistic(abc.ABC):
     the manifold: `datum_shape` and `clip` say what they are.
 
     This library's own statistics are final: theorems are about their gradients, which a subclass could replace.
+
+    Attributes:
+        supposes: whether its constants are a user's word, which nothing checks.
     """
+
+    supposes: bool = False
 
     def __init_subclass__(cls, **keywords):
         """Raise TypeError for a subclass of a class that `typing.final` marks."""
@@ -105,6 +110,13 @@ class Statistic(abc.ABC):
             ValueError: none is known.
         """
         raise InputError(f"{self.description}: no bound of its Hessian is known, which GibbsMechanism needs.")
+
+    def largest_hessian(self, ball: GeodesicBall, reach: float) -> Any:
+        """An upper bound of the Hessian of F for clipped data within ``reach`` of the ball's centre; None: unknown.
+
+        By default what the statistic states as its ``smoothness``.
+        """
+        return getattr(self, "smoothness", None)
 
     def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
         """A bound of how strongly F may fall away from the centre of the ball, at this distance of it."""
@@ -223,6 +235,10 @@ class FrechetMean(Equivariant):
     def convexity(self, ball: GeodesicBall, distance):
         """h_max at the farthest that a record can be."""
         return h_max(distance + ball.radius, ball.manifold.curvature_bounds[1])
+
+    def largest_hessian(self, ball: GeodesicBall, reach: float) -> Any:
+        """h_min at the farthest that a record can be."""
+        return h_min(reach + ball.radius, ball.manifold.curvature_bounds[0])
 
     def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
         """Of records at the rim of the ball."""

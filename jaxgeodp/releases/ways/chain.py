@@ -17,6 +17,7 @@ from jaxgeodp.releases.ways.way import Way
 from jaxgeodp.samplers.random_walk import metropolis
 
 _LABEL = "MCMC: not pure DP"
+_TIMING = "the number of moves is public; what the center needs may depend on the data"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,10 @@ class ByChain(Way):
         moves = self.num_burnin
         program = compiled_ahead(name, _last_of_chain, law, public_key(), shape, passes=moves, num_burnin=moves)
         sampler = {"name": f"geodesic random-walk Metropolis, {self.num_burnin} moves", "exactness": _LABEL}
-        terms = dataclasses.replace(law.terms, guarantee=_NotProvenChain(_LABEL), sampler=sampler)
+        # Nothing that the law promises, of one kind or another, is promised by a chain.
+        terms = dataclasses.replace(
+            law.terms, guarantee=_NotProvenChain(_LABEL), sampler=sampler, promises=None, timing=_TIMING
+        )
         note = idealized(terms.timing)
         return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records))
 
