@@ -9,6 +9,7 @@ what has been spent.
 from typing import TYPE_CHECKING
 
 from jaxgeodp._version import __version__
+from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
@@ -49,7 +50,7 @@ from jaxgeodp.privacy import (
     compose,
     delta_of_epsilon,
 )
-from jaxgeodp.releases import release_groups
+from jaxgeodp.releases import State, release_groups
 from jaxgeodp.statistics import (
     ConvexRisk,
     EmpiricalRisk,
@@ -111,12 +112,14 @@ __all__ = [
     "PowerMean",
     "Product",
     "PureDP",
+    "RecordBlocks",
     "Release",
     "RiemannianGaussian",
     "Rotations",
     "SmoothedMedian",
     "Sphere",
     "SpreadMechanism",
+    "State",
     "Statistic",
     "TangentCovariance",
     "TangentLaplace",

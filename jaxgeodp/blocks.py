@@ -1,12 +1,89 @@
-"""Work on many records, block by block, so that temporary arrays stay small beside the data."""
+"""Work on many records, block by block: temporary arrays stay small, and records need not be in memory at once."""
 
+import dataclasses
 import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError
 
 # Numbers that a block holds.
 _BLOCK = 2**20
+# Of blocks of one shape, whatever the number of records: numbers, about, and the most and least records.
+_NUMBERS, _MOST_ROWS, _LEAST_ROWS = 2**18, 2**12, 16
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class RecordBlocks:
+    """Records that are read block by block, as often as a release needs: more than memory holds.
+
+    For releases with ``numerics="grid"``, whose integers add up.
+
+    Args:
+        read: gives an iterable of arrays (m, \\*shape of a record), the same records each time; m may be any number.
+            What it raises ends the release, so that nothing that it raises may depend on a record.
+        shape: (n, \\*shape of a record); n is public.
+        dtype: of all arrays.
+
+    Raises:
+        ValueError: ``read`` is no function, or the shape has no records.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import Euclidean, GeodesicBall, RecordBlocks, WrappedGaussian
+        >>> records = RecordBlocks(lambda: (np.zeros((1000, 2)) for _ in range(5)), (5000, 2))
+        >>> mechanism = WrappedGaussian(GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0), mu=1.0)
+        >>> mechanism.release(records, numerics="grid").record["n"]
+        5000
+    """
+
+    read: Callable[[], Iterable[Any]]
+    shape: tuple[int, ...]
+    dtype: Any = np.float64
+
+    def __post_init__(self):
+        shape = tuple(self.shape)
+        if not callable(self.read) or not shape or not all(isinstance(m, int) and m >= 0 for m in shape):
+            raise InputError("RecordBlocks: needs a function that reads, and the shape (n, *shape of a record).")
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+
+    def __len__(self):
+        return self.shape[0]
+
+    def mapped(self, function: Callable[[Any], np.ndarray], shape: tuple[int, ...], dtype) -> "RecordBlocks":
+        """The same records, each block under a function; ``shape`` and ``dtype`` are those of what it gives."""
+        return RecordBlocks(lambda: map(function, self.read()), (len(self), *shape), dtype)
+
+
+def rows_at_once(shape: tuple[int, ...]) -> int:
+    """Records of a block of one shape, each of ``shape``; a multiple of the lanes of vector instructions."""
+    rows = 2 ** int(math.log2(max(_NUMBERS // max(1, math.prod(shape)), 1)))
+    return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
+
+
+def blocks_of(records, rows: int) -> Iterator[np.ndarray]:
+    """An array, or `RecordBlocks`, as arrays of at most so many records; at least one, which may be empty."""
+    parts = records.read() if isinstance(records, RecordBlocks) else [records]
+    some = False
+    for part in parts:
+        part = np.asarray(part)
+        for start in range(0, len(part), rows):
+            some = True
+            yield part[start : start + rows]
+    if not some:
+        yield np.zeros((0, *records.shape[1:]), records.dtype)
+
+
+def padded(block: np.ndarray, rows: int) -> np.ndarray:
+    """A block with zeros after it, so that it has so many rows."""
+    missing = rows - len(block)
+    return np.concatenate([block, np.zeros((missing, *block.shape[1:]), block.dtype)]) if missing else block
 
 
 def map_in_blocks(function, records):

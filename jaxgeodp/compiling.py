@@ -7,6 +7,7 @@ import jax
 import jaxlib.version
 import numpy as np
 
+from jaxgeodp.blocks import blocks_of, padded, rows_at_once
 from jaxgeodp.checks import InputError
 
 #: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: half the time to
@@ -41,27 +42,28 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
         return function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
 
 
-def compiled_in_blocks(owner: str, function, *arguments, rows: int = 2**16):
-    """`compiled_ahead` of a function of records, the last argument, whose results are wanted block by block.
+def compiled_in_blocks(owner: str, function, *arguments):
+    """`compiled_ahead` of a function of records, the last argument, with one result for each, block by block.
+
+    All blocks have one shape, whatever the number of records: what a record's result is depends neither on how many
+    there are nor on how they are divided, and there is one program for all numbers.
 
     Args:
         owner, function, arguments: see `compiled_ahead`.
-        rows: records of a block.
 
     Returns:
-        A generator function of arguments like ``arguments``, without static ones: the results of blocks, in NumPy.
+        A generator function of arguments like ``arguments``, without static ones: the results of blocks, in NumPy. The
+        records may be an array, or `Blocks`.
     """
     *public, records = arguments
-    n = records.shape[0]
-    sizes = {size for size in (min(rows, n), n % rows or rows) if size <= n}
-    blocks = {size: jax.ShapeDtypeStruct((size, *records.shape[1:]), records.dtype) for size in sizes}
-    programs = {size: compiled_ahead(owner, function, *public, block) for size, block in blocks.items()}
+    rows = rows_at_once(records.shape[1:])
+    block = jax.ShapeDtypeStruct((rows, *records.shape[1:]), records.dtype)
+    program = compiled_ahead(owner, function, *public, block, passes=_MANY)
 
     def results(*given):
         *own, data = given
-        for start in range(0, n, rows):
-            block = data[start : start + rows]
-            yield np.asarray(programs[len(block)](*own, block))
+        for own_records in blocks_of(data, rows):
+            yield np.asarray(program(*own, padded(own_records, rows)))[: len(own_records)]
 
     return results
 

@@ -26,7 +26,7 @@ from jaxgeodp.inference import (
     two_sample_test,
 )
 from jaxgeodp.inference.chain import split
-from jaxgeodp.inference.population import population_of
+from jaxgeodp.inference.population import Population, geodesics_of, population_of, shape_of
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP, compose
 from jaxgeodp.samplers import WrappedNormal
@@ -246,6 +246,36 @@ def test_regions_cover_the_truth_and_shrink_with_n(described):
     assert alone.radius < region.radius and "clipped records" in alone.target
     with pytest.raises(ValueError, match="level"):
         confidence_ball(described, 1.0)
+
+
+@pytest.mark.parametrize("spreads", [[0.25] * 3, [0.25, 0.001, 0.001, 0.001]], ids=["equal", "one"])
+def test_intervals_hold_all_variances_together(spreads):
+    """Where eigenvalues are equal, and where noise hides all but one; half as wide is caught."""
+    rng, n, noise, dim = np.random.default_rng(0), 400, 0.01, len(spreads)
+    truth, held = np.square(spreads), np.zeros(2)
+    for _ in range(60):
+        factor = np.diag(spreads) @ rng.normal(size=(dim, n))
+        own = noise * rng.normal(size=(dim, dim)) / np.where(np.eye(dim) > 0, 1.0, 1.4)
+        seen = factor @ factor.T / n + np.triu(own) + np.triu(own, 1).T
+        shape, kept = shape_of(seen, noise, truth.sum() / dim)
+        law = Population(
+            Euclidean(dim),
+            np.zeros(dim),
+            np.eye(dim),
+            truth.sum() * shape,
+            truth.sum(),
+            1e-4,
+            noise,
+            n,
+            False,
+            kept,
+            seen,
+        )
+        found = geodesics_of(law, 0.95, 200)
+        middle, half = found.intervals.mean(axis=1), 0.5 * np.diff(found.intervals, axis=1)[:, 0]
+        away = np.abs(np.sort(truth)[::-1] - middle)
+        held += [np.all(away <= half), np.all(away <= 0.5 * half)]
+    assert held[0] >= 54 > held[1]
 
 
 def test_equal_means_are_not_told_apart_and_others_are(described):

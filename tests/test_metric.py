@@ -93,6 +93,7 @@ def test_calls_are_refused_in_words():
         (lambda: MetricLaplace(SPD(2), 1.0), "bounded diameter"),
         (lambda: MetricLaplace(Euclidean(2), 1.0), "bounded diameter"),
         (lambda: MetricLaplace(Sphere(2), 0.0), "epsilon"),
+        (lambda: MetricLaplace(Sphere(2), 1e13), "epsilon"),
         (lambda: mechanism.release(np.concatenate([SOUTH, SOUTH])), "one record, of shape"),
         (lambda: mechanism.release(SOUTH[0]), "shape"),
         (lambda: mechanism.release(SOUTH, adjacency="add-remove"), "private number of records"),

@@ -96,13 +96,17 @@ def _summary(description):
     """What is said of a description, and its principal geodesics."""
     from jaxgeodp.inference import principal_geodesics
 
-    region, own = description.region, principal_geodesics(description)
     promise = description.guarantee
     kind = next(name for name in ("epsilon", "rho") if name in promise)
-    deviation = float(np.sqrt(description.population.variance))
     rows = {
         "Records": str(description.mean.record["n"]),
         "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}, of all together",
+    }
+    if not description.has_spread:
+        return rows | {"Spread": "could not be computed about the mean that was released; there is no region"}, None
+    region, own = description.region, principal_geodesics(description)
+    deviation = float(np.sqrt(description.population.variance))
+    rows |= {
         "Region": f"the mean of the population is within {region.radius:.4g} of the released mean, at level "
         f"{region.level:g} (a parametric bootstrap; of the population clipped to the ball)",
         "Spread": f"root mean square distance {deviation:.4g}",
@@ -122,7 +126,8 @@ def _page(description, rows, own):
 
     record = description.mean.record
     drawn = []
-    for place in range(min(_SHOWN, len(own.variances)) if description.population.kept else 0):
+    shown_here = own is not None and description.population.kept
+    for place in range(min(_SHOWN, len(own.variances)) if shown_here else 0):
         points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
         title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
         captions = [f"{word} standard deviations; grey: centre of the ball" for word in words]

@@ -1,7 +1,7 @@
 """Tables in .parquet files: one row a record, one numeric column a number; read without trust."""
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -25,6 +25,21 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
     Raises:
         ValueError: a column that holds no numbers, too many numbers, or a damaged file.
     """
+    rows, names = claimed(path, choose)
+    check_size(path, (rows, len(names)))
+    table, start = np.empty((rows, len(names))), 0
+    for block in parquet_blocks(path, names, rows):
+        table[start : start + len(block)] = block
+        start += len(block)
+    return table
+
+
+def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> tuple[int, list[str]]:
+    """How many rows a file claims to have, and the names of the columns that are wanted; see `read_parquet`.
+
+    Raises:
+        ValueError: see there.
+    """
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
@@ -34,22 +49,29 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
         names = schema.names if places is None else [schema.names[place] for place in places]
         if len(set(names)) < len(names):
             raise InputError(f"{path}: several of its columns have one name; give each its own.")
-        shape = (metadata.num_rows, len(names))
-        check_size(path, shape)
         # No honest encoding is longer than that, whatever the numbers are.
-        if min(shape) < 0 or _claimed_bytes(metadata) > 4 * MOST_BYTES:
+        if metadata.num_rows < 0 or _claimed_bytes(metadata) > 4 * MOST_BYTES:
             raise ValueError("sizes that disagree")
-        table = np.empty(shape)
-        start = 0
+    return metadata.num_rows, names
+
+
+def parquet_blocks(path: pathlib.Path, names: list[str], rows: int) -> Iterator[np.ndarray]:
+    """The numbers (m, columns) of a file, some rows at a time: those that `claimed` told of.
+
+    Raises:
+        ValueError: it holds another number of rows.
+    """
+    import pyarrow.parquet as pq
+
+    start = 0
+    with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
         for batch in file.iter_batches(batch_size=_ROWS_AT_ONCE, use_threads=False, columns=names):
-            if start + batch.num_rows > shape[0]:
-                raise ValueError("more rows than claimed")
-            for number, name in enumerate(names):
-                table[start : start + batch.num_rows, number] = _numbers(batch.column(name))
             start += batch.num_rows
-    if start != shape[0]:
+            if start > rows:
+                raise ValueError("more rows than claimed")
+            yield np.stack([_numbers(batch.column(name)) for name in names], axis=1).astype(np.float64)
+    if start != rows:
         raise ValueError("fewer rows than claimed")
-    return table
 
 
 def labels_in(path: pathlib.Path, place: int) -> list:

@@ -10,17 +10,19 @@ What may be refused is refused before the file is decoded: docs/hostile_input.md
 import contextlib
 import dataclasses
 import functools
+import glob
 import pathlib
 from collections.abc import Callable
 
 import numpy as np
 
 from jaxgeodp.array_files import listed, read_npy, read_npz
+from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.cli.csv_files import read_csv, words_in
 from jaxgeodp.cli.landmark_files import read_nts, read_tps
 from jaxgeodp.cli.layout import Layout, check_angles, chosen_columns, directions_of, label_columns
-from jaxgeodp.cli.parquet import labels_in, names_in, read_parquet
+from jaxgeodp.cli.parquet import claimed, labels_in, names_in, parquet_blocks, read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import check_name, points_on, records_in
 from jaxgeodp.manifolds.tables import from_upper_triangles
@@ -68,6 +70,78 @@ def read_records(
         )
     with about(path):
         return records_in(manifold_name, table if prepare is None else prepare(table), layout.size)
+
+
+def is_pattern(path: pathlib.Path) -> bool:
+    """Whether it names several Parquet files: by ``*``, ``?`` or ``[``, where there is no file of that very name."""
+    return path.suffix.lower() == ".parquet" and any(sign in str(path) for sign in "*?[") and not path.exists()
+
+
+def files_of(path: pathlib.Path) -> list[pathlib.Path]:
+    """The file that it names, or those of a pattern, in the order of their names."""
+    return sorted(pathlib.Path(found) for found in glob.glob(str(path))) if is_pattern(path) else [path]
+
+
+def read_parts(
+    pattern: pathlib.Path,
+    manifold_name: str,
+    layout: Layout,
+    prepare: Callable[[np.ndarray], np.ndarray] | None = None,
+    report: Callable[[int, int], object] = lambda done, total: None,
+) -> tuple[Manifold, RecordBlocks]:
+    """The manifold and the records of all Parquet files of a pattern, which are read block by block when needed.
+
+    Args:
+        pattern: such as 'part-*.parquet'; files in the order of their names.
+        manifold_name, layout, prepare: see `read_records`.
+        report: told how many records of a pass are read, and of how many.
+
+    Raises:
+        ValueError: no such files, another type, files that differ in their columns; or see `read_records`.
+    """
+    check_manifold_name(manifold_name)
+    paths = files_of(pattern)
+    if not paths:
+        raise InputError(f"{pattern}: there are no such files.")
+    if layout.person is not None or layout.group is not None:
+        raise InputError("--person and --group are for one file, not for several.")
+    parts = []
+    for path in paths:
+        if not path.is_file():
+            raise InputError(f"{path}: is no file.")
+        with _readable(path):
+            parts.append((path, *claimed(path, functools.partial(_wanted, path, layout))))
+    names = parts[0][2]
+    for path, _, own in parts:
+        if own != names:
+            raise InputError(f"{path}: has other columns than {paths[0]}; choose some that all have with --columns.")
+    n = sum(rows for _, rows, _ in parts)
+    if n < 2:
+        raise InputError(f"{pattern}: needs at least 2 records, one per row, but holds {n}.")
+    if layout.expect_n not in (None, n):
+        raise InputError(f"{pattern}: holds {n} records, not the {layout.expect_n} of --expect-n.")
+
+    def points_of(table):
+        placed = _placed(_Numbers(paths[0], table, chosen=True), layout)
+        return records_in(manifold_name, placed if prepare is None else prepare(placed), layout.size)
+
+    def blocks():
+        done = 0
+        for path, rows, own in parts:
+            with _readable(path):
+                for table in parquet_blocks(path, own, rows):
+                    yield np.asarray(points_of(table)[1])
+                    done += len(table)
+                    report(done, n)
+
+    with about(paths[0]):
+        space, one = points_of(np.zeros((1, len(names))))
+    return space, RecordBlocks(blocks, (n, *one.shape[1:]), one.dtype)
+
+
+def _wanted(path, layout, names):
+    with about(path):
+        return chosen_columns(layout, names, len(names))
 
 
 def read_persons(path: pathlib.Path, layout: Layout, n: int) -> np.ndarray | list | None:
@@ -282,14 +356,10 @@ def _readable(path):
 
 
 def _read(path, suffix, layout) -> _Numbers:
-    def wanted(names):
-        with about(path):
-            return chosen_columns(layout, names, len(names))
-
     if suffix == ".csv":
         return _Numbers(path, *read_csv(path, layout.header, layout.delimiter))
     if suffix == ".parquet":
-        return _Numbers(path, read_parquet(path, wanted), chosen=True)
+        return _Numbers(path, read_parquet(path, functools.partial(_wanted, path, layout)), chosen=True)
     if suffix in (".tps", ".nts"):
         return _Numbers(path, (read_tps if suffix == ".tps" else read_nts)(path))
     if suffix == ".npy":

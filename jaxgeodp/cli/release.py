@@ -37,7 +37,15 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
-from jaxgeodp.cli.reading import check_manifold_name, read_persons, read_records, read_weights
+from jaxgeodp.cli.reading import (
+    check_manifold_name,
+    files_of,
+    is_pattern,
+    read_parts,
+    read_persons,
+    read_records,
+    read_weights,
+)
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
@@ -52,7 +60,8 @@ def release(
         pathlib.Path,
         typer.Argument(
             help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), "
-            "with --template also (n,k,3); SPD as (n,k,k) or vech rows."
+            "with --template also (n,k,3); SPD as (n,k,k) or vech rows. With --numerics grid also 'part-*.parquet', "
+            "which need not fit into memory."
         ),
     ],
     manifold: MANIFOLD,
@@ -119,7 +128,11 @@ def release(
             center, radius_of(center, radius, ball, domain), ball, None if prepare is None else prepare.center
         )
         public.check(manifold)
-        inputs = [data, *public.files, *(path for path in (template, weights, ledger) if path is not None)]
+        if is_pattern(data) and numerics != "grid":
+            raise InputError(f"{data}: several files are for --numerics grid, whose integers add up block by block.")
+        if is_pattern(data) and (parted.names or parted.hides_number or weights is not None):
+            raise InputError(f"{data}: several files are not for --group, --adjacency add-remove or --weights.")
+        inputs = [*files_of(data), *public.files, *(path for path in (template, weights, ledger) if path is not None)]
         for path in parted.files(out).values():
             check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
@@ -131,9 +144,17 @@ def release(
         book = opened_ledger(ledger, dataset)
         heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.
-        with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
-            space, records = read_records(data, manifold, layout, prepare)
-            persons = read_persons(data, layout, len(records))
+        with OUTPUT.status("Compiling and sampling ...") as status, quiet_libraries(), jax.enable_x64(True):
+            if is_pattern(data):
+
+                def report(done, total):
+                    status.update(f"Read {done:,} of {total:,} records ...")
+
+                space, records = read_parts(data, manifold, layout, prepare, report)
+                persons = None
+            else:
+                space, records = read_records(data, manifold, layout, prepare)
+                persons = read_persons(data, layout, len(records))
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]

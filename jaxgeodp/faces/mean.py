@@ -9,14 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.functional.curves_on_grid import CurveSums
 from jaxgeodp.functional.gaussian_process import CurveLaw
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.privacy.guarantee import GaussianDP
+from jaxgeodp.releases.integers import Integers, Sums
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.mechanism import Mechanism
 
@@ -100,6 +103,11 @@ class FaceMeanMechanism(Mechanism):
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
         return _FaceDomain(self.template.shape, self._curves.domain)
 
+    @property
+    def sums(self):
+        """See `Mechanism.sums`."""
+        return _FaceSums(self._curves.sums)
+
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
         count, samples, _ = self.template.shape
@@ -141,7 +149,7 @@ class _FaceLaw(Law):
 
     @functools.cached_property
     def terms(self):
-        return self._named(self.flat.terms)
+        return self.named(self.flat.terms)
 
     @property
     def scale(self):
@@ -149,18 +157,15 @@ class _FaceLaw(Law):
 
     @property
     def grid(self):
-        return self._on_grid
+        return _FaceGrid(self)
 
-    def _on_grid(self, shape):
-        ready = self.flat.grid(_flat_shape(shape))
-        return ready._replace(terms=self._named(ready.terms), draw=_arranged(ready.draw))
-
-    def _named(self, terms):
+    def named(self, terms):
         layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
         return dataclasses.replace(terms, mechanism=self.name, more={"layout": layout})
 
     def ready(self, shape):
-        return _arranged(self.flat.ready(_flat_shape(shape)))
+        draw = _arranged(self.flat.ready(_flat_shape(shape)))
+        return lambda records: draw(_flattened(records))
 
     def simulate(self, key, records, num):
         return _face(self.flat.simulate(key, flat_curves(records), num))
@@ -169,9 +174,39 @@ class _FaceLaw(Law):
         return self.flat.log_density(flat_curves(jnp.asarray(x)), flat_curves(records))
 
 
-def _arranged(draw):
-    """Of records and curves in the order of faces, in NumPy: after a charge nothing is compiled."""
-    return lambda records: np.ascontiguousarray(_face(np.asarray(draw(flat_curves(np.asarray(records))))))
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FaceSums(Sums):
+    """Of curves, in the order of faces."""
+
+    flat: Sums
+
+    def program(self, shape):
+        steps_of = self.flat.program(_flat_shape(shape))
+        return lambda records: steps_of(_flattened(records))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _FaceGrid(Integers):
+    law: _FaceLaw
+
+    def sums(self, shape):
+        return _FaceSums(CurveSums(self.law.flat.curves)).program(shape)
+
+    def noisy(self, shape):
+        noisy = self.law.flat.grid.noisy((3 * shape[0], shape[1]))
+        return noisy._replace(terms=self.law.named(noisy.terms), value=_arranged(noisy.value))
+
+
+def _flattened(records):
+    if isinstance(records, RecordBlocks):
+        _, count, samples, _ = records.shape
+        return records.mapped(_flattened, (3 * count, samples), records.dtype)
+    return flat_curves(np.asarray(records))
+
+
+def _arranged(value):
+    """Curves in the order of faces, in NumPy: after a charge nothing is compiled."""
+    return lambda given: np.ascontiguousarray(_face(np.asarray(value(given))))
 
 
 def _flat_shape(shape):

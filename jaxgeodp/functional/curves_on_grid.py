@@ -1,6 +1,7 @@
 """Private mean curves as integers with exact discrete Gaussian noise (docs/mathematics.md, Theorem N)."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,33 +11,71 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.functional.rkhs_mean import clipped
 from jaxgeodp.privacy import grid
-from jaxgeodp.releases.law import Ready, Terms
+from jaxgeodp.releases.integers import Integers, Noisy, Sums
+from jaxgeodp.releases.law import Terms
 from jaxgeodp.samplers.discrete import discrete_gaussian
 
-# Numbers that a block of records holds.
-_BLOCK = 2**22
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class CurveSums(Sums):
+    """Of smoothed, whitened deviations.
 
-def curves_on_grid(mechanism, terms: Terms, shape: jax.ShapeDtypeStruct) -> Ready:
-    """The release for records of ``shape`` (n, J, m); none is looked at, nothing is drawn yet.
+    Each curve is in a ball whose radius is the largest that such a curve can have, so that one record moves the sum of
+    the integers of a curve by twice the radius at most.
 
-    Every record becomes integers: its smoothed, whitened deviations, each curve in a ball whose radius is the largest
-    that such a curve can have, so that one record moves the sum of the integers of a curve by twice the radius at most.
-
-    Raises:
-        ValueError: another calibration than "tight".
+    Args:
+        mechanism: `FunctionalGaussianMechanism`.
     """
+
+    mechanism: Any
+
+    def program(self, shape):
+        """See `Sums.program`; of shape (n, J, m)."""
+        _, curves, samples = shape.shape
+        radii = _radii(self.mechanism, curves, samples)
+        whitened_of = compiled_in_blocks(type(self.mechanism).__name__, _whitened, self.mechanism, shape)
+        return lambda data: grid.sum_on_grid(whitened_of(self.mechanism, data), radii)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CurveGrid(Integers):
+    """How curves are released in integers.
+
+    Args:
+        mechanism: `FunctionalGaussianMechanism`.
+        terms: of its law.
+    """
+
+    mechanism: Any
+    terms: Terms
+
+    def sums(self, shape):
+        """See `Integers.sums`."""
+        return CurveSums(self.mechanism).program(shape)
+
+    def noisy(self, shape):
+        """See `Integers.noisy`.
+
+        Raises:
+            ValueError: another calibration than "tight".
+        """
+        return _noisy(self.mechanism, self.terms, *shape)
+
+
+def _radii(mechanism, curves, samples):
+    return np.broadcast_to(mechanism.norm_bound * mechanism.gain(samples), curves)
+
+
+def _noisy(mechanism, terms, curves, samples):
     if mechanism.calibration != "tight":
         raise InputError(f"{terms.mechanism}: numerics='grid' needs calibration='tight'.")
-    n, curves, samples = shape.shape
-    radii = np.broadcast_to(mechanism.norm_bound * mechanism.gain(samples), curves).tolist()
+    n, radii = terms.n, _radii(mechanism, curves, samples).tolist()
     strengths = np.broadcast_to(mechanism.mu, curves).tolist()
     noises = [
         grid.gaussian_noise(2 * grid.STEPS, radius / grid.STEPS / n, mu)
         for radius, mu in zip(radii, strengths, strict=True)
     ]
     steps = np.array([noise.step for noise in noises])
-    steps_of = _sum_of_integers(mechanism, shape, np.array(radii))
     white = jax.ShapeDtypeStruct((curves, samples), jnp.float64)
     curves_of = compiled_ahead(terms.mechanism, _curves_of, mechanism, white)
     formula = f"2 norm_bound/n max sqrt(lambda)/(lambda + penalty): {2 * grid.STEPS} steps of the grid"
@@ -50,15 +89,7 @@ def curves_on_grid(mechanism, terms: Terms, shape: jax.ShapeDtypeStruct) -> Read
         promises={"rho_per_curve": [grid.zcdp([noise]).rho for noise in noises]},
     )
     scale = steps * [noise.scale for noise in noises]
-    return Ready(terms, scale, grid.NOTE, lambda data: curves_of(mechanism, _with_noise(steps_of(data), noises)))
-
-
-def _sum_of_integers(mechanism, shape, radii):
-    """What makes the (J, m) integers, private, of records of this shape; compiled."""
-    _, curves, samples = shape.shape
-    rows = max(1, _BLOCK // (curves * samples))
-    whitened_of = compiled_in_blocks(type(mechanism).__name__, _whitened, mechanism, shape, rows=rows)
-    return lambda data: grid.sum_on_grid(whitened_of(mechanism, data), radii)
+    return Noisy(terms, scale, grid.NOTE, lambda total: curves_of(mechanism, _with_noise(total, noises)))
 
 
 @jax.jit

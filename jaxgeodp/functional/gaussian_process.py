@@ -14,7 +14,7 @@ from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.curve_ball import CurveBall
 from jaxgeodp.domains.records import host_array, record_count
-from jaxgeodp.functional.curves_on_grid import curves_on_grid
+from jaxgeodp.functional.curves_on_grid import CurveGrid, CurveSums
 from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.manifolds.described import plain_number
@@ -195,6 +195,11 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
     # Data meet the mechanism -------------------------------------------------------------------------
 
     @property
+    def sums(self) -> CurveSums:
+        """See `Mechanism.sums`."""
+        return CurveSums(self)
+
+    @property
     def domain(self) -> CurveBall:
         """Records (n, J, m)."""
         return CurveBall(self.template, self.norm_bound, self._known_curves)
@@ -265,14 +270,11 @@ class CurveLaw(Law):
 
     @property
     def grid(self):
-        """See `curves_on_grid`."""
-        return self._on_grid
-
-    def _on_grid(self, shape):
+        """See `CurveGrid`."""
         _check_scale(self.scale)
         if not np.array_equal(self.scale, _number(self.sensitivity / self.curves.mu)):
             raise InputError("FunctionalGaussianMechanism: numerics='grid' needs the scale of its theorem.")
-        return curves_on_grid(self.curves, self.terms, shape)
+        return CurveGrid(self.curves, self.terms)
 
     def ready(self, shape):
         """See `Law.ready`."""

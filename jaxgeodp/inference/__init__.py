@@ -1,6 +1,6 @@
 """What a private mean is worth: spread, regions, tests, principal geodesics, synthetic records.
 
-Private are `describe` and `SpreadMechanism`; all else is made of their releases alone.
+Private are `describe`, `geodesic_regression` and `SpreadMechanism`; all else is made of their releases alone.
 """
 
 from jaxgeodp.inference.confidence import confidence_ball, two_sample_test

@@ -73,6 +73,11 @@ class Description:
         """What all of them promise together, as in a record."""
         return self.public["guarantee"]
 
+    @property
+    def has_spread(self) -> bool:
+        """Whether variance and covariance could be computed when they were released."""
+        return None not in (self.variance.record["scale"], self.covariance.record["scale"])
+
     @functools.cached_property
     def population(self) -> Population:
         """The wrapped normal law that fits them.
@@ -80,7 +85,7 @@ class Description:
         Raises:
             ValueError: variance or covariance could not be computed when they were released.
         """
-        if None in (self.variance.record["scale"], self.covariance.record["scale"]):
+        if not self.has_spread:
             raise InputError("describe: the spread of these records could not be computed; nothing follows from it.")
         return population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
 

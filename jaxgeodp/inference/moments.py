@@ -54,6 +54,10 @@ class Moment(abc.ABC):
     def sensitivity(self, dim: int, nearest: float, farthest: float) -> int:
         """By which one record moves that, in the Euclidean norm."""
 
+    def l1_sensitivity(self, dim: int, nearest: float, farthest: float) -> int:
+        """The same, in the sum of absolute values: by default what follows from the Euclidean one."""
+        return math.isqrt(self.numbers(dim) * self.sensitivity(dim, nearest, farthest) ** 2)
+
     @abc.abstractmethod
     def units(self, dim: int, farthest: float) -> np.ndarray:
         """What a step of each number is worth, per record."""

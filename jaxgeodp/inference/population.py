@@ -38,6 +38,7 @@ class Population:
         n: number of records.
         laplace: whether the noise of entries is Laplace noise.
         kept: how much of the distance of the covariance from a multiple of the identity noise has left, 0 to 1.
+        seen: the second moment as it was released, (dim, dim); ``covariance`` where it was not.
     """
 
     manifold: Manifold
@@ -50,6 +51,7 @@ class Population:
     n: int
     laplace: bool = False
     kept: float = 1.0
+    seen: np.ndarray | None = None
 
     @property
     def unknown(self) -> float:
@@ -80,18 +82,25 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     variance_sd, entry_sd = (_deviation(own) for own in (variance, covariance))
     n = int(mean.record["n"])
     trace = max(float(variance.value) - mean_noise, _HIDDEN * variance_sd) * n / (n - 1)
-    shape, kept = _shape(matrix, entry_sd, trace / dim)
+    shape, kept = shape_of(matrix, entry_sd, trace / dim)
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     frame, mean_point = (from_lists(covariance.record[name], kind) for name in ("frame", "about"))
     target = np.asarray(mean.value)
     with jax.enable_x64(True):
         moved = np.asarray(carried(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
     laplace = covariance.record["guarantee"]["kind"] == "pure"
-    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n, laplace, kept)
+    seen = matrix - mean_noise / dim * np.eye(dim)
+    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n, laplace, kept, seen)
 
 
-def _shape(matrix, entry_sd, level):
-    """A positive semidefinite matrix of trace 1, and how much of its anisotropy is not noise."""
+def shape_of(matrix, entry_sd: float, level: float) -> tuple[np.ndarray, float]:
+    """A positive semidefinite matrix of trace 1, and how much of the anisotropy of a released one is not noise.
+
+    Args:
+        matrix: released, (dim, dim).
+        entry_sd: standard deviation of its noise, on the diagonal; off it about sqrt(1/2) times that.
+        level: of the multiple of the identity that it is drawn towards.
+    """
     dim = len(matrix)
     identity = np.eye(dim) / dim
     noise = entry_sd**2 * (dim + 0.5 * dim * (dim - 1))  # expected squared Frobenius norm; .5 off the diagonal, twice
@@ -138,7 +147,7 @@ class PrincipalGeodesics:
         manifold, mean: of the population.
         directions: unit tangent vectors at the mean, (dim, \\*shape), of falling variance.
         variances: along them, (dim,).
-        intervals: of the variances, (dim, 2), for ``level``.
+        intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, or more.
         level: coverage that the intervals aim at.
     """
 
@@ -182,8 +191,9 @@ def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
 def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
     """The principal geodesics of a population.
 
-    Intervals are those of a parametric bootstrap: second moments of n draws of the population, plus noise as in the
-    release, made into a law in the same way.
+    No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), so that
+    intervals are the eigenvalues of the released matrix plus and minus a quantile of that norm, of noise and of n draws
+    of the population. They hold for all eigenvalues together, and where they are equal or hidden by noise, too.
 
     Args:
         population: see there.
@@ -194,22 +204,16 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
     values, vectors = np.linalg.eigh(own.covariance)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rng, dim = np.random.default_rng(0), own.manifold.dim
-    found = np.empty((draws, dim))
-    root = root_of(own.covariance)
+    moved, root = np.empty(draws), root_of(own.covariance)
     for place in range(draws):
         factor = root @ _wishart_root(rng, own.n, dim)
         draw = (lambda size: rng.laplace(scale=math.sqrt(0.5), size=size)) if own.laplace else rng.standard_normal
         noise = own.entry_sd * draw((dim, dim))
         noise = np.triu(noise) / np.where(np.eye(dim) > 0, 1.0, 1.4) + np.triu(noise, 1).T / 1.4
-        total = max(float(np.sum(factor**2)) / own.n + own.variance_sd * rng.normal(), 0.0)
-        matrix = factor @ factor.T / own.n + noise
-        found[place] = total * np.linalg.eigvalsh(_shape(matrix, own.entry_sd, total / dim)[0])[::-1]
-    tail = 0.5 * (1.0 - level)
-    low, high = np.quantile(found, [tail, 1.0 - tail], axis=0)
-    # Basic intervals, as the error of the bootstrap is that of the release, and those of percentiles, as eigenvalues
-    # that noise has hidden are 0.
-    least = np.maximum(np.minimum(2.0 * values - high, low), 0.0)
-    intervals = np.stack([least, np.maximum(2.0 * values - low, high)], axis=1)
+        moved[place] = np.linalg.norm(factor @ factor.T / own.n + noise - own.covariance, 2)
+    most = float(np.quantile(moved, level))
+    seen = np.linalg.eigvalsh(own.covariance if own.seen is None else own.seen)[::-1]
+    intervals = np.stack([np.minimum(seen - most, values), np.maximum(seen + most, values)], axis=1).clip(min=0.0)
     directions = np.tensordot(vectors.T, own.frame, axes=1)
     return PrincipalGeodesics(own.manifold, own.mean, directions, values, intervals, level)
 

@@ -1,5 +1,6 @@
 """Private geodesic regression: where points are expected at a time, along a geodesic (section 18)."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -14,12 +15,20 @@ from jax.typing import ArrayLike
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import refused_in_words
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.records import host_array, records_of_shape
+from jaxgeodp.domains.records import host_array, kind_of_data, records_of_shape
 from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
 from jaxgeodp.inference.population import carried, points_along
-from jaxgeodp.inference.residuals import Correction, ResidualMoments, correction_of, jacobi_fields, moved
+from jaxgeodp.inference.residuals import (
+    Correction,
+    ResidualMatrix,
+    ResidualMoments,
+    Residuals,
+    correction_of,
+    jacobi_fields,
+    moved,
+)
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
@@ -38,6 +47,9 @@ _FIRST = 30
 _BEYOND = 2.5
 # Where the first round's error is a larger part of the ball, its noise is all that a second one would see.
 _LARGEST_ERROR = 0.1
+# Of files: no fit has more.
+_MOST, _MOST_RECORDS = 1e100, 2**62
+_STATISTICS: dict[str, Residuals] = {"epsilon": ResidualMoments(), "mu": ResidualMatrix()}
 # With fewer, errors are too uncertain to be stated.
 _LEAST = 10
 
@@ -52,8 +64,10 @@ class GeodesicFit:
         velocity: half of the way from gamma(0) to gamma(1): a tangent vector at the middle.
         frame: orthonormal basis at the middle, (dim, \\*shape).
         covariance: of the errors of middle and velocity in that frame, (2 dim, 2 dim): those of the noise, and of n
-            records of a population; infinite for a velocity that times do not tell.
-        residual_sd: standard deviation of points from the geodesic, in each coordinate.
+            records of a population whose residuals have one covariance at all times; infinite for a velocity that
+            times do not tell.
+        residuals: covariance of the points' residuals, each cut at a length that few exceed, (dim, dim); a multiple of
+            the identity for a pure budget, as directions would cost too much noise.
         releases: one for each round; all is made of them.
     """
 
@@ -62,7 +76,7 @@ class GeodesicFit:
     velocity: np.ndarray
     frame: np.ndarray
     covariance: np.ndarray
-    residual_sd: float
+    residuals: np.ndarray
     releases: tuple[Release, ...]
 
     def predict(self, times: ArrayLike) -> np.ndarray:
@@ -85,28 +99,53 @@ class GeodesicFit:
         return 2.0 * np.asarray(own[0])
 
     @property
+    def residual_sd(self) -> float:
+        """Standard deviation of residuals, in each coordinate; see ``residuals``."""
+        return math.sqrt(float(np.trace(self.residuals)) / self.manifold.dim)
+
+    @property
     def speed(self) -> float:
-        """Distance per unit of time."""
-        with jax.enable_x64(True):
-            return 2.0 * float(self.manifold.norm(jnp.asarray(self.middle), jnp.asarray(self.velocity)))
+        """Distance per unit of time: without what noise and sampling alone add to the length of a vector.
+
+        Where that is all of it, 0. `no_motion` says whether there is a speed at all.
+        """
+        own, along = self._of_velocity()
+        if not np.all(np.isfinite(own)):
+            return 0.0
+        return 2.0 * math.sqrt(max(float(along @ along - np.trace(own)), 0.0))
 
     @property
     def speed_error(self) -> float:
-        """Standard error of the speed; infinite where times do not tell it."""
-        own = self.covariance[self.manifold.dim :, self.manifold.dim :]
+        """Standard error of the speed, of one that is not nearly 0; infinite where times do not tell it."""
+        own, along = self._of_velocity()
         if not np.all(np.isfinite(own)):
             return math.inf
-        with jax.enable_x64(True):
-            arrays = (jnp.asarray(x) for x in (self.middle, self.velocity, self.frame))
-            along = np.asarray(_coordinates(self.manifold, *arrays))
         length = float(np.linalg.norm(along))
         variance = along @ own @ along / length**2 if length > 0.0 else float(np.max(np.linalg.eigvalsh(own)))
         return 2.0 * math.sqrt(variance)
 
+    @property
+    def no_motion(self) -> float:
+        """p-value of a geodesic that stays where it is, as v' C^-1 v is chi-squared; 1 where times tell none."""
+        from scipy.stats import chi2
+
+        own, along = self._of_velocity()
+        if not np.all(np.isfinite(own)):
+            return 1.0
+        return float(chi2.sf(along @ np.linalg.pinv(own, hermitian=True) @ along, self.manifold.dim))
+
+    def _of_velocity(self):
+        """Covariance of the error of the velocity, and the velocity, in the frame."""
+        with jax.enable_x64(True):
+            arrays = (jnp.asarray(x) for x in (self.middle, self.velocity, self.frame))
+            along = np.asarray(_coordinates(self.manifold, *arrays))
+        return self.covariance[self.manifold.dim :, self.manifold.dim :], along
+
     def standard_error(self, times: ArrayLike) -> np.ndarray:
         """Root of the mean squared distance of gamma from where it would be without error, at times (m,).
 
-        What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it.
+        What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it; nor is what
+        residuals add that are wider at some times than at others or, for a pure budget, in some directions.
         """
         s = _places(times)
         if not np.all(np.isfinite(self.covariance)):
@@ -140,8 +179,9 @@ class GeodesicFit:
             ball = GeodesicBall(manifold, from_lists(records[0]["ball"]["center"], kind), records[0]["ball"]["radius"])
             for own in records:
                 _check_stored(own, records[0], ball, kind)
-            return _fit([Release(from_lists(own["value"], "float64"), own) for own in records], ball)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError):
+            releases = [Release(from_lists(own["value"], "float64"), own) for own in records]
+            return _fit(releases, ball, releases)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{path}: holds no geodesic regression.") from None
 
 
@@ -169,6 +209,8 @@ def geodesic_regression(
         mu: that of Gaussian noise: all rounds together promise mu^2/2-zCDP.
         ledger: charged once, before anything is drawn.
 
+    Stated errors suppose residuals of one covariance at all times; for a pure budget alike in all directions, too.
+
     Raises:
         ValueError: wrong shapes, not one privacy parameter, a ball that violates Assumption 1, or the ledger has not
             enough left.
@@ -188,11 +230,15 @@ def geodesic_regression(
     parameter, whole = budget_of(name, epsilon, mu)
     if not isinstance(ball, GeodesicBall):
         raise InputError(f"{name}: ball must be a GeodesicBall, got {type(ball).__name__}.")
+    if not ball.satisfies_assumption:
+        raise InputError(f"{name}: radius {ball.radius:g} violates Assumption 1; choose a smaller ball.")
+    if not isinstance(ledger, Ledger | None):
+        raise InputError(f"{name}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
     with releasing():
         pairs = _pairs(name, times, data, ball.manifold)
         place = _standing(ball)
         strengths = _strengths(parameter, whole, len(pairs), ball)
-        mechanisms = [SpreadMechanism(ball, place, ResidualMoments(), **{parameter: own}) for own in strengths]
+        mechanisms = [SpreadMechanism(ball, place, _STATISTICS[parameter], **{parameter: own}) for own in strengths]
         records = raw_records(mechanisms[0], pairs)
         n, drawn = len(records), []
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
@@ -212,10 +258,12 @@ def geodesic_regression(
         with refused_in_words(name):
             jacobi_fields(ball.manifold, place.middle, place.velocity, place.frame)
             moved(place.middle, place.velocity, place.frame, Correction.none(ball.manifold.dim), ball)
+            center = jnp.asarray(place.middle)
+            carried(ball.manifold, center, center, jnp.asarray(place.frame))
         drafts = [dataclasses.replace(first, draw=draw_first, expected=None)]
         drafts += [following(own, records, second, dict) for own in mechanisms[1:]]
         releases = make_releases(drafts, ledger, together(drafts))
-    return _fit(releases, ball)
+        return _fit_or_none(releases, ball)
 
 
 def _pairs(name, times, data, manifold) -> np.ndarray:
@@ -224,7 +272,9 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
     points = np.asarray(records_of_shape(name, points, manifold.shape, manifold.dtype_kind, f"on {manifold}"))
     own = np.asarray(host_array(name, times))
     if own.shape != (len(points),) or own.dtype.kind not in "fiu":
-        raise InputError(f"{name}: times must be {len(points)} numbers, one a point, got {own.dtype} {own.shape}.")
+        raise InputError(
+            f"{name}: times must be {len(points)} numbers, one a point, got {kind_of_data(own)} of shape {own.shape}."
+        )
     if len(points) < _LEAST:
         raise InputError(f"{name}: needs {_LEAST} records or more, got {len(points)}.")
     double = np.complex128 if manifold.dtype_kind == "complex" else np.float64
@@ -241,7 +291,7 @@ def _standing(ball) -> AlongGeodesic:
 def _strengths(parameter, whole, n, ball) -> list[float]:
     """Of the rounds: two, but where the first one's error would be too large a part of the ball."""
     second, first = split(parameter, whole, (100 - _FIRST, _FIRST))
-    scale = SpreadMechanism(ball, _standing(ball), ResidualMoments(), **{parameter: first}).scale(n)
+    scale = SpreadMechanism(ball, _standing(ball), _STATISTICS[parameter], **{parameter: first}).scale(n)
     if scale * math.sqrt(ball.manifold.dim) * math.sqrt(1.0 + 3.0**2) > _LARGEST_ERROR:
         return [whole]
     return [first, second]
@@ -249,18 +299,27 @@ def _strengths(parameter, whole, n, ball) -> list[float]:
 
 def _correction(value, mechanism, n) -> Correction:
     laplace = math.sqrt(2.0) if mechanism.epsilon is not None else 1.0
-    return correction_of(value, laplace * mechanism.scale(n), mechanism.about.reach, n)
+    statistic, dim = mechanism.statistic, mechanism.ball.manifold.dim
+    return correction_of(statistic, dim, value, laplace * mechanism.scale(n), mechanism.about.reach, n)
 
 
 def _reach(correction, ball) -> float:
     """A length that nearly all residuals from the corrected geodesic keep below."""
-    of_fit = float(np.trace(correction.covariance)) / ball.manifold.dim
-    own = math.sqrt(correction.largest_variance + of_fit)
-    return min((math.sqrt(ball.manifold.dim) + _BEYOND) * own, 2.0 * ball.radius)
+    return min(correction.usual_length(_BEYOND), 2.0 * ball.radius)
 
 
-def _fit(releases, ball) -> GeodesicFit:
-    """What the last round says that could be computed."""
+def _fit_or_none(releases, ball) -> GeodesicFit:
+    """The fit; whatever was released, there is one."""
+    for last in range(len(releases), 0, -1):
+        with contextlib.suppress(Exception):  # it would tell of the records
+            return _fit(releases[:last], ball, releases)
+    place, dim = _standing(ball), ball.manifold.dim
+    unknown, none = np.full((2 * dim, 2 * dim), math.inf), np.zeros((dim, dim))
+    return GeodesicFit(ball.manifold, place.middle, place.velocity, place.frame, unknown, none, tuple(releases))
+
+
+def _fit(releases, ball, everything) -> GeodesicFit:
+    """What the last round says that could be computed, of those that are given."""
     last = next(own for own in reversed(releases) if own.record["scale"] is not None)
     record, manifold = last.record, ball.manifold
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
@@ -268,17 +327,21 @@ def _fit(releases, ball) -> GeodesicFit:
     middle, velocity, frame = _arrays(record, kind)
     scale = record["scale"] * (math.sqrt(2.0) if record["guarantee"]["kind"] == "pure" else 1.0)
     fields = jacobi_fields(manifold, middle, velocity, frame)
-    correction = correction_of(last.value, scale, geodesic["reach"], record["n"], fields)
+    statistic = next(own for own in _STATISTICS.values() if own.description == record["statistic"])
+    correction = correction_of(statistic, manifold.dim, last.value, scale, geodesic["reach"], record["n"], fields)
     there, turned = moved(middle, velocity, frame, correction, ball)
     with jax.enable_x64(True):
         basis = np.asarray(carried(manifold, jnp.asarray(middle), jnp.asarray(there), jnp.asarray(frame)))
-    spread = math.sqrt(correction.variance)
-    return GeodesicFit(manifold, there, turned, basis, correction.covariance, spread, tuple(releases))
+    spread = correction.residuals
+    return GeodesicFit(manifold, there, turned, basis, correction.covariance, spread, tuple(everything))
 
 
 def _places(times) -> np.ndarray:
     """s of times (m,), or of one."""
-    own = np.asarray(times, float)
+    try:
+        own = np.asarray(times, float)
+    except (TypeError, ValueError):
+        raise InputError("GeodesicFit: times must be one number or an array (m,) of numbers.") from None
     if own.ndim > 1:
         raise InputError(f"GeodesicFit: times must be one number or an array (m,), got the shape {own.shape}.")
     return 2.0 * np.atleast_1d(own) - 1.0
@@ -297,8 +360,11 @@ def _check_stored(record, first, ball, kind):
     same = all(record[name] == first[name] for name in ("manifold", "ball", "n"))
     value = from_lists(record["value"], "float64")
     sound = known and same and first["scale"] is not None and isinstance(n, int) and n >= _LEAST
-    sound &= record["statistic"] == ResidualMoments.description and record["guarantee"]["kind"] in ("pure", "zcdp")
-    if not (sound and value.shape == (ResidualMoments().numbers(dim),) and np.all(np.isfinite(value))):
+    parameter = {"pure": "epsilon", "zcdp": "mu"}[record["guarantee"]["kind"]]
+    statistic = _STATISTICS[parameter]
+    sound &= record["statistic"] == statistic.description and n <= _MOST_RECORDS
+    sound &= known and (scale is None or scale < _MOST)
+    if not (sound and value.shape == (statistic.numbers(dim),) and np.all(np.abs(value) < _MOST)):
         raise ValueError("another document")
     if scale is not None:
         middle, velocity, frame = _arrays(record, kind)

@@ -1,5 +1,6 @@
 """Moments of residuals along a public geodesic, and the geodesic that fits them (docs/mathematics.md, section 18)."""
 
+import abc
 import dataclasses
 import functools
 import math
@@ -10,13 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.inference.moments import Moment
+from jaxgeodp.inference.population import shape_of
 from jaxgeodp.privacy import grid
 
 # Weights of the powers of s, and of the squared residual: small, as they lengthen the vector of a record.
 _POWERS = (0.5, 0.5, 0.25, 0.25)
 _SQUARES = 0.5
-# By which records differ at most, in the Euclidean norm: two of opposite residuals at one end.
-_APART = math.sqrt(8.0)
+# Of entries off the diagonal: below sqrt(2).
+_TWICE = 1.4
+# Points at which a maximum is looked for.
+_GRID = 10**5
 # The variance of s must be as many standard deviations of its noise, and as large, or times tell no velocity.
 _CERTAIN, _LEAST_VARIANCE = 3.0, 1e-4
 # Where Jacobi fields are computed, which are polynomials of this degree in s, nearly.
@@ -24,27 +28,33 @@ _DEGREE = 3
 _NODES = np.cos(np.pi * (np.arange(9) + 0.5) / 9)
 
 
-@final
-@dataclasses.dataclass(frozen=True)
-class ResidualMoments(Moment):
-    """The means of w, s w, s/2, s^2/2, s^3/4, s^4/4 and |w|^2/2, for `AlongGeodesic`: sensitivity sqrt(8)/n.
+class Residuals(Moment):
+    """The means of w, s w, s/2, s^2/2, s^3/4, s^4/4 and squares of w, for `AlongGeodesic`: sensitivity sqrt(8)/n.
 
-    s is from -1 to 1 and the residual w, a vector of d numbers, no longer than 1.
+    s is from -1 to 1 and the residual w, a vector of d numbers, no longer than 1. A subclass says which squares.
     """
 
-    description = "moments of residuals along a geodesic"
+    @abc.abstractmethod
+    def squares(self, w, xp) -> Any:
+        """Of residuals (n, d), in a vector (n, k) that is no longer than |w|^2/2."""
+
+    @abc.abstractmethod
+    def second_moment(self, numbers: np.ndarray, dim: int) -> np.ndarray:
+        """The second moment (d, d) of which these are the means of `squares`, (k,)."""
 
     def vector_length(self, dim):
         """s and the residual."""
         return dim + 1
 
-    def numbers(self, dim):
-        """2 d + 5."""
-        return 2 * dim + 5
-
     def of_vectors(self, vectors):
         """See `Moment.of_vectors`."""
-        return jnp.mean(_features(vectors, jnp), axis=0)
+        return jnp.mean(self._features(vectors, jnp), axis=0)
+
+    def _features(self, vectors, xp) -> Any:
+        """The numbers of each record, (n, numbers)."""
+        s, w = vectors[:, :1], vectors[:, 1:]
+        powers = [weight * s**power for power, weight in enumerate(_POWERS, start=1)]
+        return xp.concatenate([w, s * w, *powers, self.squares(w, xp)], axis=1)
 
     def steps(self, parts, nearest, farthest):
         """See `Moment.steps`; a vector that is not finite counts as 0."""
@@ -52,7 +62,7 @@ class ResidualMoments(Moment):
         for part in parts:
             s = grid.to_grid(part[:, :1], 1.0) / grid.STEPS
             w = grid.to_grid(part[:, 1:], 1.0) / grid.STEPS
-            whole = np.rint(_features(np.concatenate([s, w], axis=1), np) * grid.STEPS)
+            whole = np.rint(self._features(np.concatenate([s, w], axis=1), np) * grid.STEPS)
             total = total + np.sum(whole.astype(np.int64), axis=0).astype(object)
         return total
 
@@ -77,12 +87,65 @@ class ResidualMoments(Moment):
         return "sqrt(8)/n"
 
 
-def _features(vectors, xp) -> Any:
-    """The numbers of each record: (n, 2 d + 5)."""
-    s, w = vectors[:, :1], vectors[:, 1:]
-    square = xp.sum(w**2, axis=1, keepdims=True)
-    powers = [weight * s**power for power, weight in enumerate(_POWERS, start=1)]
-    return xp.concatenate([w, s * w, *powers, _SQUARES * square], axis=1)
+@final
+@dataclasses.dataclass(frozen=True)
+class ResidualMoments(Residuals):
+    """With the mean of |w|^2/2: 2 d + 5 numbers, for noise that grows with how many there are."""
+
+    description = "moments of residuals along a geodesic"
+
+    def numbers(self, dim):
+        """2 d + 5."""
+        return 2 * dim + 5
+
+    def l1_sensitivity(self, dim, nearest, farthest):
+        """See `_largest_change`; and one step for each number, for rounding."""
+        return math.ceil(grid.STEPS * _largest_change(dim)) + self.numbers(dim) + 2
+
+    def squares(self, w, xp):
+        """See `Residuals.squares`."""
+        return _SQUARES * xp.sum(w**2, axis=1, keepdims=True)
+
+    def second_moment(self, numbers, dim):
+        """A multiple of the identity: nothing tells directions."""
+        return numbers[0] / _SQUARES / dim * np.eye(dim)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class ResidualMatrix(Residuals):
+    """With the mean of w w'/2, on and above the diagonal."""
+
+    description = "moments of residuals along a geodesic, with their covariance"
+
+    def numbers(self, dim):
+        """2 d + 4 and d (d + 1)/2."""
+        return 2 * dim + 4 + dim * (dim + 1) // 2
+
+    def squares(self, w, xp):
+        """Entries off the diagonal 1.4 times, so that the vector is no longer than the matrix in Frobenius norm."""
+        rows, columns = np.triu_indices(w.shape[1])
+        return _SQUARES * np.where(rows == columns, 1.0, _TWICE) * w[:, rows] * w[:, columns]
+
+    def second_moment(self, numbers, dim):
+        """The matrix."""
+        rows, columns = np.triu_indices(dim)
+        upper = np.zeros((dim, dim))
+        upper[rows, columns] = numbers / _SQUARES / np.where(rows == columns, 1.0, _TWICE)
+        return upper + np.triu(upper, 1).T
+
+
+def _largest_change(dim: int) -> float:
+    """By how much two records' numbers differ at most in all, for `ResidualMoments` (section 18).
+
+    Of w and s w by sqrt(2 d (4 + p^2)), p = s + s', which with |p| + |s - s'| = 2 is worst; the maximum over p of that
+    and of what powers of s add, from a grid, and what may lie between its points.
+    """
+    p = np.linspace(0.0, 2.0, _GRID + 1)
+    q = 2.0 - p
+    powers = q / 2 + p * q / 2 + q * (3 * p**2 + q**2) / 16 + p * q * (p**2 + q**2) / 8
+    steepest = math.sqrt(2.0 * dim) + 8.0
+    return float(np.max(np.sqrt(2.0 * dim * (4.0 + p**2)) + powers)) + steepest / _GRID
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,57 +155,79 @@ class Correction:
     Attributes:
         change: of the middle and the velocity, (2 d,).
         covariance: of its error, (2 d, 2 d): of the noise, and of n records; infinite where times tell no velocity.
-        variance: of residuals, in each coordinate.
-        largest_variance: the same, with two standard deviations of its noise.
+        residuals: their covariance, (d, d).
+        trace: of that, with two standard deviations of its noise.
     """
 
     change: np.ndarray
     covariance: np.ndarray
-    variance: float
-    largest_variance: float
+    residuals: np.ndarray
+    trace: float
 
     @classmethod
     def none(cls, dim: int) -> "Correction":
         """Of a geodesic that is right."""
-        return cls(np.zeros(2 * dim), np.zeros((2 * dim, 2 * dim)), 0.0, 0.0)
+        return cls(np.zeros(2 * dim), np.zeros((2 * dim, 2 * dim)), np.zeros((dim, dim)), 0.0)
+
+    def usual_length(self, beyond: float) -> float:
+        """Of residuals from the corrected geodesic: that of an average one, and so many standard deviations.
+
+        Those of the direction in which they spread most; its share of the trace is that of ``residuals``.
+        """
+        dim, known = len(self.residuals), float(np.trace(self.residuals))
+        of_fit = float(np.trace(self.covariance))
+        share = float(np.max(np.linalg.eigvalsh(self.residuals))) / known if known > 0.0 else 1.0 / dim
+        widest = share * self.trace + of_fit / dim
+        return math.sqrt(self.trace + of_fit) + beyond * math.sqrt(widest)
 
 
-def correction_of(numbers, scale: float, reach: float, n: int, fields=None) -> Correction:
+def correction_of(
+    statistic: Residuals, dim: int, numbers, scale: float, reach: float, n: int, fields=None
+) -> Correction:
     """The Jacobi field that fits residuals, of their released moments.
 
     Args:
-        numbers: as `ResidualMoments` are released.
+        statistic: what was released.
+        dim: d.
+        numbers: as they are released.
         scale: standard deviation of their noise.
         reach: see `AlongGeodesic`.
         n: number of records, above 2.
         fields: of the geodesic, as `jacobi_fields` gives them; None for one that stays where it is.
     """
     numbers = np.asarray(numbers, float)
-    dim = (len(numbers) - 5) // 2
-    sums, square = reach * numbers[: 2 * dim], numbers[-1]
-    powers = np.clip([1.0, *(numbers[2 * dim : -1] / _POWERS)], [0, -1, 0, -1, 0], 1.0)
+    sums, squares = reach * numbers[: 2 * dim], numbers[2 * dim + len(_POWERS) :]
+    moments = numbers[2 * dim : 2 * dim + len(_POWERS)] / _POWERS
+    powers = np.clip([1.0, *moments], [0, -1, 0, -1, 0], 1.0)
     mean, spread = powers[1], powers[2] - powers[1] ** 2
     noise, of_times = reach * scale, scale / _POWERS[0]
     known = spread > max(_CERTAIN * of_times * math.sqrt(1.0 + 4.0 * mean**2), _LEAST_VARIANCE)
     flat = np.array([[1.0, mean], [mean, powers[2]]])
     inverse = np.linalg.inv(flat) if known else np.diag([1.0, 0.0])
-    fitted = inverse @ sums.reshape(2, dim)
+    two = sums.reshape(2, dim)
     # The noise of the sums makes the field fit better than it does.
-    left = reach**2 * square / _SQUARES - float(np.sum(sums.reshape(2, dim) * fitted))
-    left = (left + noise**2 * dim * float(np.trace(inverse))) * n / (n - 2)
-    error = reach**2 * scale / _SQUARES
-    variance, largest = max(left, error) / dim, (max(left, 0.0) + 2.0 * error) / dim
+    matrix = reach**2 * statistic.second_moment(squares, dim) - two.T @ inverse @ two
+    matrix = (matrix + noise**2 * float(np.trace(inverse)) * np.eye(dim)) * n / (n - 2)
+    if isinstance(statistic, ResidualMatrix):
+        entry, error = reach**2 * scale / _SQUARES, reach**2 * scale / _SQUARES * math.sqrt(dim)
+    else:  # the trace alone is seen
+        matrix, entry, error = float(np.trace(matrix)) / dim * np.eye(dim), 0.0, reach**2 * scale / _SQUARES
+    seen = float(np.trace(matrix))
+    level = max(seen, error) / dim
+    residuals = dim * level * shape_of(matrix, entry, level)[0]
+    trace = max(seen, 0.0) + 2.0 * error
     if not known:
-        unknown = np.diag(np.repeat([variance / n + noise**2, math.inf], dim))
-        return Correction(np.append(sums[:dim], np.zeros(dim)), unknown, variance, largest)
+        unknown = np.full(2 * dim, math.inf)
+        unknown[:dim] = np.diag(residuals) / n + noise**2
+        return Correction(np.append(sums[:dim], np.zeros(dim)), np.diag(unknown), residuals, trace)
     solved = np.linalg.pinv(_design(powers, fields, dim))
     change = solved @ sums
     middle, velocity = change[:dim], change[dim:]
     # The noise of the moments of s, of the first in both rows.
     of_design = [np.append(velocity, middle), np.append(np.zeros(dim), velocity)]
-    inner = np.kron(variance / n * flat, np.eye(dim))
+    inner = np.kron(flat / n, residuals)
     inner += noise**2 * np.eye(2 * dim) + of_times**2 * sum(np.outer(own, own) for own in of_design)
-    return Correction(change, solved @ inner @ solved.T, variance, largest)
+    return Correction(change, solved @ inner @ solved.T, residuals, trace)
 
 
 def _design(powers, fields, dim):

@@ -24,7 +24,8 @@ from jaxgeodp.inference.places import AtPoint, Place, frame_at
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.law import Law, Ready, Terms
+from jaxgeodp.releases.integers import Integers, Noisy, Sums
+from jaxgeodp.releases.law import Law, Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.noise import Coordinates, Noise, Normal
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
@@ -40,7 +41,7 @@ class SpreadMechanism(Mechanism):
     Args:
         ball: the public ball that holds the data (Assumption 1).
         about: a public point of the ball, such as a mean that was released; or another `Place`.
-        statistic: `TangentCovariance` or `FrechetVariance`; of a geodesic `ResidualMoments`.
+        statistic: `TangentCovariance` or `FrechetVariance`; of a geodesic `ResidualMoments` or `ResidualMatrix`.
         epsilon: privacy parameter of discrete Laplace noise, pure; or
         mu: of discrete Gaussian noise, which promises mu^2/2-zCDP.
 
@@ -84,8 +85,8 @@ class SpreadMechanism(Mechanism):
         dim = self.ball.manifold.dim
         if self.statistic.vector_length(dim) != place.vector_length(dim):
             raise InputError(
-                f"SpreadMechanism: {type(self.statistic).__name__} is not for {type(place).__name__}: ResidualMoments "
-                "goes with AlongGeodesic, the others with points."
+                f"SpreadMechanism: {type(self.statistic).__name__} is not for {type(place).__name__}: moments of "
+                "residuals go with AlongGeodesic, the others with points."
             )
 
     @property
@@ -101,16 +102,22 @@ class SpreadMechanism(Mechanism):
         """Points of the ball, with times for a geodesic."""
         return SpreadDomain(self.about.domain(self.ball), self.statistic)
 
+    @property
+    def sums(self) -> "MomentSums":
+        """See `Mechanism.sums`."""
+        return MomentSums(self.statistic, self.ball, self.about)
+
     def law(self, n, shape=()):
         """See `Mechanism.law`."""
         n, dim = record_count(n), self.ball.manifold.dim
         nearest, farthest = self.reaches
         sensitivity, strength = self.statistic.sensitivity(dim, nearest, farthest), self._strength
-        numbers, units = self.statistic.numbers(dim), self.statistic.units(dim, farthest)
+        units = self.statistic.units(dim, farthest)
         if self.epsilon is None:
             noise = grid.gaussian_noise(sensitivity, float(units[0]), strength)
         else:
-            noise = grid.laplace_noise(numbers, sensitivity, float(units[0]), strength)
+            change = self.statistic.l1_sensitivity(dim, nearest, farthest)
+            noise = grid.laplace_noise(1, change, float(units[0]), strength)
         terms = Terms(
             mechanism="SpreadMechanism",
             statistic=self.statistic.description,
@@ -209,7 +216,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
     @property
     def grid(self):
         """See `Law`."""
-        return self._on_grid
+        return MomentGrid(self)
 
     def ready(self, shape):
         """Nothing: it is released in integers only."""
@@ -232,19 +239,44 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
         """A number or a matrix."""
         return self.statistic.to_value(numbers, self.ball.manifold.dim)
 
-    def _on_grid(self, shape):
-        ball, statistic, n = self.ball, self.statistic, self.terms.n
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MomentSums(Sums):
+    """Of a moment of vectors about a place; see `SpreadMechanism`."""
+
+    statistic: Moment
+    ball: GeodesicBall
+    about: Any
+
+    def program(self, shape):
+        """See `Sums.program`."""
         about = jax.tree.map(jnp.asarray, self.about)
-        vectors = compiled_in_blocks(self.terms.mechanism, _vectors, ball, about, shape)
-        units = statistic.units(ball.manifold.dim, self.reaches[1])
-        discrete = _drawn(None if isinstance(self.noise, Normal) else self.terms.strength)
+        vectors = compiled_in_blocks("SpreadMechanism", _vectors, self.ball, about, shape)
+        reaches = self.about.reaches(self.ball)
+        return lambda records: self.statistic.steps(vectors(self.ball, about, records), *reaches)
 
-        def draw(records):
-            steps = statistic.steps(vectors(ball, about, records), *self.reaches)
-            noisy = grid.with_noise(discrete, steps, self.integers.scale)
-            return np.asarray(self.value(noisy * units / n))
 
-        return Ready(self.terms, self.integers.scale * float(units[0]) / n, grid.NOTE, draw)
+@dataclasses.dataclass(frozen=True, eq=False)
+class MomentGrid(Integers):
+    """How a `SpreadLaw` is released."""
+
+    law: SpreadLaw
+
+    def sums(self, shape):
+        """See `Integers.sums`."""
+        return MomentSums(self.law.statistic, self.law.ball, self.law.about).program(shape)
+
+    def noisy(self, shape):
+        """See `Integers.noisy`."""
+        law = self.law
+        units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
+        discrete = _drawn(None if isinstance(law.noise, Normal) else law.terms.strength)
+
+        def value(integers):
+            noisy = grid.with_noise(discrete, integers, law.integers.scale)
+            return np.asarray(law.value(noisy * units / law.terms.n))
+
+        return Noisy(law.terms, law.integers.scale * float(units[0]) / law.terms.n, grid.NOTE, value)
 
 
 @functools.partial(jax.jit, static_argnums=3)

@@ -104,23 +104,22 @@ class LocatedLaw(Law):
 
     def _draws(self, shape, last_way: Way, centers_of: tuple[tuple[Center, ...], ...]):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
-        lengths_of = [_distances_of(name, part, shape) for part in schedule.parts]
+        counts_of = [_counts_of(name, part, shape) for part in schedule.parts]
         finders = [_finders(name, shape, own) for own in centers_of]
-        lengths_to_center = _distances_of(name, whole(manifold), shape)
+        counts_about_center = _counts_of(name, whole(manifold), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
         last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
 
         def draw(records):
             stages, centers = [], []
-            records = np.asarray(records)
             reaches = []
-            for place, (part, lengths, rounds) in enumerate(zip(schedule.parts, lengths_of, finders, strict=True)):
+            for place, (part, within, rounds) in enumerate(zip(schedule.parts, counts_of, finders, strict=True)):
                 center, radius = origin_of(part), math.inf
                 for find in rounds:
                     if part.open:
                         steps = schedule.radii(place)
-                        counts = _counts(lengths(center, records), steps)
+                        counts = within(center, records, steps)
                         fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[0], schedule.counts)
                         radius = steps[int(_place(np, fired, steps, radius))]
                         stages.append({"radius": radius, "scale": schedule.counts, "noise": _COUNT_NOISE})
@@ -129,7 +128,7 @@ class LocatedLaw(Law):
                 centers.append(center)
                 reaches.append(radius)
             center = np.asarray(joined(schedule.parts, centers))
-            counts = _counts(lengths_to_center(jnp.asarray(center), records), radii)
+            counts = counts_about_center(jnp.asarray(center), records, radii)
             fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[1], schedule.last_counts)
             radius = radii[int(_place(np, fired, radii, math.hypot(*reaches)))]
             stages.append({"radius": radius, "scale": schedule.last_counts, "noise": _COUNT_NOISE})
@@ -192,16 +191,18 @@ def _finders(name, shape, centers):
     return [compiled[id(center)] for center in centers]
 
 
-def _distances_of(name, part, shape):
-    """Distances of all records from a centre, compiled."""
+def _counts_of(name, part, shape):
+    """How many records are within each radius about a centre, compiled; one that is no point is in none."""
     lengths_of = compiled_in_blocks(name, distances, part, origin_of(part), shape)
-    return lambda center, records: np.concatenate(list(lengths_of(center, records)))
 
+    def counts(center, records, radii) -> list[int]:
+        found = np.zeros(len(radii) + 1, np.int64)
+        for lengths in lengths_of(center, records):
+            buckets = np.searchsorted(np.asarray(radii), lengths, side="left")
+            found += np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1)
+        return np.cumsum(found)[: len(radii)].tolist()
 
-def _counts(lengths, radii) -> list[int]:
-    """How many records are within each radius; one that is no point is in none."""
-    buckets = np.searchsorted(np.asarray(radii), lengths, side="left")
-    return np.cumsum(np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1))[: len(radii)].tolist()
+    return counts
 
 
 def _place(module, fired, radii, last):

@@ -12,12 +12,13 @@ import numpy as np
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import PureDP
-from jaxgeodp.releases.law import Ready
+from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.noise import Norm, RotationInvariant
 from jaxgeodp.releases.vector import Summary, VectorLaw, at_home, vector_law
 from jaxgeodp.statistics.records import points_and_weights
@@ -45,6 +46,11 @@ class TangentLaplace(BallMechanism):
     def guarantee(self) -> PureDP:
         """epsilon-DP."""
         return Norm().guarantee(self.epsilon)
+
+    @property
+    def sums(self) -> "VectorSums":
+        """See `Mechanism.sums`."""
+        return VectorSums(self.ball, type(self).__name__)
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
@@ -132,8 +138,8 @@ class Steps:
 
 
 @dataclasses.dataclass(frozen=True)
-class TangentGrid:
-    """How a vector in the tangent space is released in integers; see `Law.grid`.
+class TangentGrid(Integers):
+    """How a vector in the tangent space is released in integers.
 
     Attributes:
         law: of the release in floating point.
@@ -151,8 +157,12 @@ class TangentGrid:
         noise, _ = self.noise.on_grid(law.ball.manifold.dim, steps.sensitivity, steps.step, law.terms.strength)
         return dataclasses.replace(law, noise=self.noise.continuous, scale=noise.scale * steps.step)
 
-    def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
-        """See `Law.grid`.
+    def sums(self, shape):
+        """See `Integers.sums`."""
+        return self.steps.program(shape)
+
+    def noisy(self, shape):
+        """See `Integers.noisy`.
 
         Raises:
             ValueError: the noise would reach points that double precision cannot hold (negative curvature).
@@ -164,7 +174,7 @@ class TangentGrid:
         noise, guarantee = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
         scale = noise.scale * steps.step
         _check_reach(law, scale, self.noise.reach_on_grid(dim))
-        steps_of, discrete = steps.program(shape), self.noise.discrete
+        discrete = self.noise.discrete
         value_of = compiled_ahead(law.terms.mechanism, _value_of, law, jax.ShapeDtypeStruct((dim,), jnp.float64))
         terms = dataclasses.replace(
             law.terms,
@@ -179,10 +189,10 @@ class TangentGrid:
         )
         note = "; ".join(filter(None, [grid.NOTE, steps.supposed]))
 
-        def draw(records):
-            return value_of(law, steps.step * grid.with_noise(discrete, steps_of(records), noise.scale))
+        def value(integers):
+            return value_of(law, steps.step * grid.with_noise(discrete, integers, noise.scale))
 
-        return Ready(terms, scale, note, draw)
+        return Noisy(terms, scale, note, value)
 
 
 def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorLaw], Steps]) -> VectorLaw:
@@ -198,11 +208,26 @@ def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorL
 def sum_on_grid(law: VectorLaw, formula: str) -> Steps:
     """The vector as a sum of integers over the records, each in a ball of the tangent space."""
 
-    def program(shape):
-        vectors_of = compiled_in_blocks(law.terms.mechanism, _coordinates, law, shape)
-        return lambda points: grid.sum_on_grid(vectors_of(law, points), law.ball.radius)
+    sums = VectorSums(law.ball, law.terms.mechanism)
+    return Steps(2 * grid.STEPS, law.ball.radius / grid.STEPS / law.terms.n, formula, sums.program)
 
-    return Steps(2 * grid.STEPS, law.ball.radius / grid.STEPS / law.terms.n, formula, program)
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class VectorSums(Sums):
+    """Of logarithms at the centre, each on the grid of the tangent space.
+
+    Args:
+        ball: of the records.
+        owner: whom a refusal names.
+    """
+
+    ball: GeodesicBall
+    owner: str
+
+    def program(self, shape):
+        """See `Sums.program`."""
+        vectors_of = compiled_in_blocks(self.owner, _coordinates, self.ball, shape)
+        return lambda points: grid.sum_on_grid(vectors_of(self.ball, points), self.ball.radius)
 
 
 def _check_reach(law, scale, lengths):
@@ -224,8 +249,8 @@ def _value_of(law, vector):
 
 
 @jax.jit
-def _coordinates(law, points):
+def _coordinates(ball, points):
     """Of the logarithms of clipped records, (n, d)."""
-    home, points, _ = law.at_home(points)
-    manifold, center, frame = framed(home.ball, real_dtype(points))
+    points = ball.clip_to_home(points)
+    manifold, center, frame = framed(ball.at_home, real_dtype(points))
     return jax.vmap(lambda x: manifold.coordinates(center, manifold.log(center, x), frame))(points)

@@ -14,12 +14,13 @@ from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.tangent import Steps, TangentSummary, framed, sum_on_grid, with_grid
+from jaxgeodp.mechanisms.tangent import Steps, TangentSummary, VectorSums, framed, sum_on_grid, with_grid
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.noise import Norm, Normal, RotationInvariant
 from jaxgeodp.releases.vector import VectorLaw, vector_law
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
+from jaxgeodp.statistics.mean_of_blocks import mean_of_blocks
 
 
 @final
@@ -43,6 +44,11 @@ class WrappedLaplace(BallMechanism):
     def guarantee(self) -> PureDP:
         """epsilon-DP."""
         return Norm().guarantee(self.epsilon)
+
+    @property
+    def sums(self) -> VectorSums | None:
+        """See `Mechanism.sums`: where space is flat."""
+        return _sums(self)
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
@@ -68,6 +74,11 @@ class WrappedGaussian(BallMechanism):
     def guarantee(self) -> GaussianDP:
         """mu-GDP."""
         return Normal().guarantee(self.mu)
+
+    @property
+    def sums(self) -> VectorSums | None:
+        """See `Mechanism.sums`: where space is flat."""
+        return _sums(self)
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
@@ -103,25 +114,35 @@ def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> Ve
     formula, _, supposed = computed.formula.partition(";")
     sensitivity = Sensitivity(computed.value * factor, f"{stretched(formula)};{supposed}")
     law = vector_law(mechanism, n, LogarithmOfMean(), noise, sensitivity, strength, "FrechetMean")
-    if ball.manifold.curvature_bounds == (0.0, 0.0):
-        # The logarithm of the mean is the mean of the logarithms.
+    if _is_sum(ball):
         return with_grid(law, noise, lambda own: sum_on_grid(own, stretched(exact.formula)))
     return with_grid(law, noise, _mean_on_grid)
 
 
+def _is_sum(ball):
+    """Where space is flat the logarithm of the mean is the mean of the logarithms."""
+    return ball.manifold.curvature_bounds == (0.0, 0.0)
+
+
+def _sums(mechanism):
+    return VectorSums(mechanism.ball, type(mechanism).__name__) if _is_sum(mechanism.ball) else None
+
+
 def _mean_on_grid(law: VectorLaw) -> Steps:
-    """The vector of the computed mean, rounded: two roundings by half a step in every coordinate."""
+    """The vector of the mean, computed in passes, rounded: two roundings by half a step in every coordinate."""
     manifold = law.ball.manifold
     step = law.terms.sensitivity / grid.STEPS
     moved = math.ceil((grid.STEPS + math.sqrt(manifold.dim)) * (1.0 + 1e-12))
     limit = math.ceil(law.ball.radius / step)
 
     def program(shape):
-        location = compiled_ahead(law.terms.mechanism, _location_of_mean, law, shape)
+        ball, name = law.ball, law.terms.mechanism
+        mean_of = mean_of_blocks(name, ball, shape)
+        location = compiled_ahead(name, _location, ball, jax.ShapeDtypeStruct(manifold.shape, shape.dtype))
 
-        def steps_of(points):
+        def steps_of(records):
             with np.errstate(all="ignore"):
-                scaled = np.rint(np.asarray(location(law, points)) / step)
+                scaled = np.rint(np.asarray(location(ball, mean_of(records))) / step)
             return np.clip(np.nan_to_num(scaled, posinf=limit, neginf=-limit), -limit, limit).astype(np.int64)
 
         return steps_of
@@ -130,6 +151,5 @@ def _mean_on_grid(law: VectorLaw) -> Steps:
 
 
 @jax.jit
-def _location_of_mean(law, points):
-    home, points, _ = law.at_home(points)
-    return home.location(points, home.center(points))
+def _location(ball, mean):
+    return LogarithmOfMean().location(ball.at_home, None, mean)

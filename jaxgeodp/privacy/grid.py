@@ -9,7 +9,7 @@ import math
 import secrets
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -59,13 +59,16 @@ def to_grid(vectors: np.ndarray, radius, steps: int = STEPS) -> np.ndarray:
 
 
 def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
-    """The sum of vectors on the grid, that of some after that of others.
+    """The sum of vectors on the grid, as Python's integers, which have no largest one.
 
     Args:
-        parts: arrays of vectors, as `to_grid` takes them.
+        parts: arrays of at most 2^32 vectors, as `to_grid` takes them.
         radius: see there.
     """
-    return np.sum([np.sum(to_grid(part, radius), axis=0) for part in parts], axis=0)
+    total: Any = 0
+    for part in parts:
+        total = total + np.sum(to_grid(part, radius), axis=0).astype(object)
+    return np.asarray(total, object)
 
 
 def _inside(vectors, steps):

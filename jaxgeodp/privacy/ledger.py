@@ -110,7 +110,12 @@ class Ledger:
         read(self.path, lambda connection: self._refuse_mixture(connection, adjacency))
 
     def charge(
-        self, guarantee: Guarantee | NotProven, mechanism: str, time: str | None = None, adjacency: str = ADJACENCY
+        self,
+        guarantee: Guarantee | NotProven,
+        mechanism: str,
+        time: str | None = None,
+        adjacency: str = ADJACENCY,
+        state: str | None = None,
     ) -> int:
         """Take a release from the budget, now and for good; releases call this before they draw.
 
@@ -120,18 +125,21 @@ class Ledger:
             time: of the charge; now by default.
             adjacency: for which neighbouring data sets the guarantee holds: "replace-one", "add-remove" or "either".
                 Those of replace-one and of add-remove do not add up, so that a data set has releases of one of them.
+            state: id of sums that are finished (`State.id`), 64 hexadecimal digits; each is finished once.
 
         Returns:
             The number of the entry.
 
         Raises:
             ValueError: not enough is left, nothing is promised, no conversion is declared, earlier releases have
-                another adjacency, or the file is damaged.
+                another adjacency, the state has been finished, or the file is damaged.
             OSError: the system cannot write the file; nothing must be released.
         """
         cost = charge_of(self.budget, guarantee)
         if adjacency not in _ADJACENCIES:
             raise InputError(f"Ledger: adjacency must be one of {', '.join(_ADJACENCIES)}, got {short(adjacency)}.")
+        if state is not None and not (isinstance(state, str) and _DIGEST.fullmatch(state)):
+            raise InputError(f"Ledger: state must be 64 hexadecimal digits, got {short(state)}.")
         time = now() if time is None else time
         for name, text in (("mechanism", mechanism), ("time", time)):
             if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= 200:
@@ -140,7 +148,8 @@ class Ledger:
         def work(connection):
             self._refuse_excess(guarantee, cost, self._left(connection))
             self._refuse_mixture(connection, adjacency)
-            row = (self.dataset, *_stored(guarantee, adjacency), mechanism, time)
+            self._refuse_finished(connection, state)
+            row = (self.dataset, *_stored(guarantee, adjacency, state), mechanism, time)
             query = (
                 "INSERT INTO releases (dataset, kind, parameters, mechanism, time, record) VALUES (?, ?, ?, ?, ?, ?)"
             )
@@ -194,6 +203,13 @@ class Ledger:
                 f"{self.path}: the promises of earlier releases of data set '{self.dataset}' are for {other.pop()} "
                 f"neighbours, and one for {adjacency} neighbours does not add up with them; ask for the same, or for a "
                 "release without groups under --adjacency add-remove, which holds for both."
+            )
+
+    def _refuse_finished(self, connection, state):
+        if state is not None and state in _states(connection, self.dataset):
+            raise InputError(
+                f"{self.path}: this state of data set '{self.dataset}' has been finished before; a second release "
+                "needs states that are prepared again."
             )
 
     def _refuse_excess(self, guarantee, cost, left):
@@ -286,6 +302,11 @@ def _adjacencies(connection, dataset) -> set[str]:
     return {_adjacency_in(stored) for (stored,) in connection.execute(query, (dataset,))}
 
 
+def _states(connection, dataset) -> set[str]:
+    query = "SELECT DISTINCT parameters FROM releases WHERE dataset = ?"
+    return {json.loads(stored).get("state") for (stored,) in connection.execute(query, (dataset,))}
+
+
 def _spent(connection, dataset, budget):
     """Summed from the rows whenever it is asked for: there is no total that could disagree with them."""
     query = "SELECT kind, parameters, count(*) FROM releases WHERE dataset = ? GROUP BY kind, parameters"
@@ -300,9 +321,10 @@ def _budgets(connection):
     return {dataset: _restored(kind, stored) for dataset, kind, stored in rows}
 
 
-def _stored(guarantee, adjacency=ADJACENCY):
-    """Another adjacency stands beside the parameters, where programs that do not know it take it for damage."""
+def _stored(guarantee, adjacency=ADJACENCY, state=None):
+    """Another adjacency, or a state, stands beside the parameters: programs that do not know it take it for damage."""
     own = {} if adjacency == ADJACENCY else {"adjacency": adjacency}
+    own |= {} if state is None else {"state": state}
     return kind_of(guarantee), json.dumps(dataclasses.asdict(guarantee) | own, sort_keys=True)
 
 
@@ -315,6 +337,8 @@ def _restored(kind, stored):
         found = json.loads(stored)
         if found.pop("adjacency", ADJACENCY) not in _ADJACENCIES:
             raise ValueError("another adjacency")
+        if not _DIGEST.fullmatch(found.pop("state", "0" * 64)):
+            raise ValueError("another state")
         return KINDS[kind](**found)
     except (KeyError, TypeError, ValueError):
         raise sqlite3.DatabaseError("damaged") from None

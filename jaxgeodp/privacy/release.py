@@ -167,13 +167,17 @@ class Draft:
         return what | self.entries | circumstances | self.more
 
 
-def make_release(draft: Draft, ledger: Ledger | None, adjacency: str = ADJACENCY) -> Release:
+def make_release(draft: Draft, ledger: Ledger | None, adjacency: str = ADJACENCY, state: str | None = None) -> Release:
     """Charge a release to the ledger, draw it, and assemble it; see `make_releases`."""
-    return make_releases([draft], ledger, draft.guarantee, adjacency)[0]
+    return make_releases([draft], ledger, draft.guarantee, adjacency, state)[0]
 
 
 def make_releases(
-    drafts: Sequence[Draft], ledger: Ledger | None, guarantee: Guarantee | NotProven, adjacency: str = ADJACENCY
+    drafts: Sequence[Draft],
+    ledger: Ledger | None,
+    guarantee: Guarantee | NotProven,
+    adjacency: str = ADJACENCY,
+    state: str | None = None,
 ) -> list[Release]:
     """Charge releases to the ledger, once for all of them, draw and assemble them: the one way of releasing anything.
 
@@ -185,6 +189,7 @@ def make_releases(
         ledger: None to keep no account.
         guarantee: what all promise together; it is charged.
         adjacency: for which neighbours it holds; see `Ledger.charge`.
+        state: id of the sums that are released, for the ledger.
 
     Raises:
         ValueError: a record cannot be written, or the ledger refuses the charge; nothing has been drawn then.
@@ -204,7 +209,7 @@ def make_releases(
             f"{mechanism}: its record cannot be written as JSON ({error}); let the fields of manifold, statistic and "
             "mechanism be finite numbers, words or lists of them."
         ) from None
-    entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency)
+    entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency, state)
     releases = []
     for draft in drafts:
         value, drawn = draft.draw()

@@ -8,5 +8,6 @@ laws and `noise`; `ways` holds how a law is released.
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.law import Law, PointLaw, Terms
 from jaxgeodp.releases.mechanism import Mechanism, release_in
+from jaxgeodp.releases.states import State, merged
 
-__all__ = ["Law", "Mechanism", "PointLaw", "Terms", "release_groups", "release_in"]
+__all__ = ["Law", "Mechanism", "PointLaw", "State", "Terms", "merged", "release_groups", "release_in"]

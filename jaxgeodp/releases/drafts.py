@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array
@@ -61,12 +62,19 @@ class Wanted:
     weights: Weights | None = None
 
 
-def raw_records(mechanism: Lawful, data) -> jax.Array:
-    """The data as an array in double precision, of which only shape and type have been looked at.
+def raw_records(mechanism: Lawful, data) -> Any:
+    """The data as an array in double precision, or `RecordBlocks` of such, of which only shape and type are looked at.
 
     Raises:
         ValueError: see `Domain.records`.
     """
+    if isinstance(data, RecordBlocks):
+        one = _raw_array(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
+        return data.mapped(lambda block: np.asarray(_raw_array(mechanism, block)), one.shape[1:], one.dtype)
+    return _raw_array(mechanism, data)
+
+
+def _raw_array(mechanism, data):
     name = type(mechanism).__name__
     records = mechanism.domain.records(name, host_array(name, data))
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))

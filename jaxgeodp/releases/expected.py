@@ -14,7 +14,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.release import ExpectedError
 from jaxgeodp.releases.law import PointLaw
-from jaxgeodp.releases.ways import OnGrid, Way
+from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean
 
@@ -97,7 +97,7 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
         home = dataclasses.replace(mechanism, ball=ball.at_home)
         law = home.law(n)
         law.check()
-        if isinstance(way, OnGrid) and law.grid is not None:
+        if isinstance(way, OnGrid | FromSums) and law.grid is not None:
             law = law.grid.continuous()
         records, center = reference_records(home.ball, SPREAD)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))

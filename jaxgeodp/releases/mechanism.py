@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
+from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
@@ -22,8 +23,10 @@ from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
 from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_records
+from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
-from jaxgeodp.releases.ways import Way, way_of
+from jaxgeodp.releases.states import State, digest_of_public, new_part
+from jaxgeodp.releases.ways import FromSums, OnGrid, Way, way_of
 from jaxgeodp.releases.weights import public_weights
 
 # The attribute that marks what `checked_again` has passed.
@@ -45,6 +48,11 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee | NotProven:
         """What one release promises."""
+
+    @property
+    def sums(self) -> Sums | None:
+        """How records become integers that add up, for `prepare`; None where no sum is released."""
+        return None
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> Law:
@@ -109,6 +117,60 @@ class Mechanism(abc.ABC):
         return release_in(self, way, data, ledger, persons=persons, adjacency=adjacency, weights=weights)
 
     @final
+    def prepare(self, block, *, persons: Labels | None = None) -> State:
+        """What a block of the records comes to in integers, to be merged with others by ``+`` and given to `finish`.
+
+        For `TangentLaplace`, the wrapped mechanisms where space is flat, curves, faces and second moments: laws that
+        are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are and wherever
+        they are prepared, as all are computed in blocks of one shape by programs of one version on one kind of
+        machine; elsewhere last bits may differ, and what is promised holds all the same.
+
+        Args:
+            block: (m, \\*shape of a record), m at least 0; see `release`.
+            persons: (m,), see `release`; all records of a person must be in one block.
+
+        Raises:
+            ValueError: see `release`; or nothing that is a sum is released.
+        """
+        name = type(self).__name__
+        with releasing():
+            checked_again(self)
+            sums = summed(self)
+            records = raw_records(self, block)
+            if isinstance(records, RecordBlocks) and persons is not None:
+                raise InputError(f"{name}: persons and RecordBlocks do not go together; prepare block by block.")
+            n, read = _units(self, records, persons)
+            shape = jax.ShapeDtypeStruct((n, *records.shape[1:]), records.dtype)
+            program = sums.program(shape)
+            unit = "record" if persons is None else "person"
+            state = State(digest_of_public(self), records.shape[1:], n, program(read()), frozenset([new_part()]), unit)
+        return state
+
+    @final
+    def finish(self, state: State, ledger: Ledger | None = None) -> Release:
+        """One private release of all records of a state, as `release` with ``numerics="grid"`` makes it.
+
+        Args:
+            state: what `prepare` gave, merged; all with this mechanism, with all its numbers.
+            ledger: see `release`. It knows states that were finished, and refuses to finish one again.
+
+        Raises:
+            ValueError: see `release`; the state is of another mechanism, or was finished before. Nothing has been
+                charged then.
+        """
+        name = type(self).__name__
+        with releasing():
+            checked_again(self)
+            summed(self)
+            if not isinstance(state, State) or state.mechanism != digest_of_public(self):
+                raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
+            more = {} if state.unit == "record" else {"unit": "person"}
+            whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a person)"
+            record = jax.ShapeDtypeStruct(state.record, np.float64)
+            draft = drafted(self, state.n, record, Wanted(FromSums(), whose, more=more))(lambda: state.sums)
+            return make_release(draft, ledger, state=state.id)
+
+    @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
         """``num`` independent draws for research: reproducible from ``key``, hence not private.
 
@@ -140,6 +202,21 @@ class Mechanism(abc.ABC):
         """
         records = self.domain.records(type(self).__name__, data)
         return self.law(records.shape[0], records.shape[1:]).log_density(x, records)
+
+
+def summed(mechanism: Mechanism) -> Sums:
+    """Of what is a sum.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if mechanism.sums is None:
+        raise InputError(
+            f"{type(mechanism).__name__}: what it releases is no sum of integers over the records, so that blocks "
+            "cannot be prepared; use TangentLaplace, where space is flat WrappedGaussian or WrappedLaplace, or release "
+            "RecordBlocks with LocatedMechanism."
+        )
+    return mechanism.sums
 
 
 def release_in(
@@ -177,6 +254,8 @@ def release_in(
     with releasing():
         checked_again(mechanism)
         records = raw_records(mechanism, data)
+        if isinstance(records, RecordBlocks):
+            _check_blocks(name, way, persons, adjacency, weights)
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
             hidden = hidden_count(mechanism, wanted, record)
@@ -188,6 +267,13 @@ def release_in(
         if weights is not None:
             wanted = dataclasses.replace(wanted, weights=public_weights(mechanism, way, weights, n))
         return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
+
+
+def _check_blocks(name, way, persons, adjacency, weights):
+    if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE or weights is not None:
+        raise InputError(
+            f"{name}: RecordBlocks are for numerics='grid', without persons, weights or a private number of records."
+        )
 
 
 @contextlib.contextmanager

@@ -4,10 +4,10 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.releases.ways.chain import ByChain
 from jaxgeodp.releases.ways.fixed_time import FixedTime
 from jaxgeodp.releases.ways.idealized import Idealized
-from jaxgeodp.releases.ways.on_grid import OnGrid
+from jaxgeodp.releases.ways.on_grid import FromSums, OnGrid
 from jaxgeodp.releases.ways.way import Way
 
-__all__ = ["ByChain", "FixedTime", "Idealized", "OnGrid", "Way", "way_of"]
+__all__ = ["ByChain", "FixedTime", "FromSums", "Idealized", "OnGrid", "Way", "way_of"]
 
 _NUMERICS = {"idealized": Idealized(), "grid": OnGrid()}
 

@@ -1,20 +1,38 @@
 """Integers on a public grid with exact discrete noise (docs/mathematics.md, Theorem N)."""
 
 import dataclasses
+from typing import final
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.releases.law import Ready
 from jaxgeodp.releases.ways.way import Way
 
 
+@final
 @dataclasses.dataclass(frozen=True)
 class OnGrid(Way):
     """What `Law.grid` says."""
 
     def ready(self, law, shape):
         """See `Way.ready`."""
-        if law.grid is None:
-            raise InputError(
-                f"{law.terms.mechanism}: numerics='grid' is for mechanisms in the tangent space (TangentLaplace, "
-                "WrappedLaplace, WrappedGaussian) and for curves."
-            )
-        return law.grid(shape)
+        return _grid(law)(shape)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class FromSums(Way):
+    """The same, of integers that were added up elsewhere; what is private is they, not the records."""
+
+    def ready(self, law, shape):
+        """See `Way.ready`."""
+        noisy = _grid(law).noisy(shape.shape[1:])
+        return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value)
+
+
+def _grid(law):
+    if law.grid is None:
+        raise InputError(
+            f"{law.terms.mechanism}: numerics='grid' is for mechanisms in the tangent space (TangentLaplace, "
+            "WrappedLaplace, WrappedGaussian) and for curves."
+        )
+    return law.grid

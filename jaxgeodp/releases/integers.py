@@ -1,0 +1,60 @@
+"""Releases in integers: a sum over the records, exact noise, and what follows from the noisy sum.
+
+Only the sum sees records. Integers add up in any order, so that it may be made block by block, anywhere
+(docs/mathematics.md, Theorem N).
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, NamedTuple, final
+
+import jax
+import numpy as np
+
+from jaxgeodp.releases.law import Ready, Terms
+
+#: The integers of records, an array of Python's integers of any size.
+SumsOf = Callable[[Any], np.ndarray]
+
+
+class Sums(abc.ABC):
+    """How records become integers that add up: those of all records are the sum of those of blocks, whatever n is."""
+
+    @abc.abstractmethod
+    def program(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
+        """What makes the integers of private records of this shape, (n, \\*shape of one), n at least 0; compiled.
+
+        Raises:
+            ValueError: it cannot be computed for such records.
+        """
+
+
+class Noisy(NamedTuple):
+    """What becomes of integers; nothing can refuse it any more but the ledger."""
+
+    terms: Terms
+    scale: Any
+    note: str  #: on numerics, for the record
+    value: Callable[[np.ndarray], Any]  #: noise and post-processing; compiled
+
+
+class Integers(abc.ABC):
+    """How a law is released in integers; see `Law.grid`."""
+
+    @abc.abstractmethod
+    def sums(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
+        """See `Sums.program`; of mechanisms without `Sums` the integers need not be sums."""
+
+    @abc.abstractmethod
+    def noisy(self, shape: tuple[int, ...]) -> Noisy:
+        """The noise for n records of this shape each, and what follows.
+
+        Raises:
+            ValueError: the law cannot be released in integers, or not for these numbers.
+        """
+
+    @final
+    def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
+        """The release for records of this shape, (n, \\*shape of one)."""
+        noisy, sums = self.noisy(shape.shape[1:]), self.sums(shape)
+        return Ready(noisy.terms, noisy.scale, noisy.note, lambda records: noisy.value(sums(records)))

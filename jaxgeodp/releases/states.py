@@ -1,0 +1,179 @@
+"""Private states: what blocks of records come to in integers, to be added up anywhere and released once.
+
+A state is as private as its records: it is made for a merge and a finish, not for eyes. Only integers leave a block, so
+that the order of merging, and what does the merging, cannot change a bit of the sum.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import operator
+import pathlib
+import secrets
+from typing import Any
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.files import write_atomically
+
+_TITLE = "private sums of jaxgeodp: as secret as the records"
+_VERSION = 1
+# Of a file that is read.
+_MOST_BYTES = 2**28
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class State:
+    """The integers of some blocks of records: private. `Mechanism.prepare` makes it, ``+`` merges two.
+
+    Attributes:
+        mechanism: of which it is: a digest of all its public numbers.
+        record: shape of one record.
+        n: number of records, or of persons.
+        sums: an array of Python's integers.
+        parts: a random name for each block that is in it.
+        unit: what n counts, "record" or "person".
+    """
+
+    mechanism: str
+    record: tuple[int, ...]
+    n: int
+    sums: np.ndarray = dataclasses.field(repr=False)
+    parts: frozenset[str] = dataclasses.field(repr=False)
+    unit: str = "record"
+
+    @property
+    def id(self) -> str:
+        """Of the blocks that are in it, in whatever order they were merged; a ledger knows which were finished."""
+        return hashlib.sha256("".join(sorted(self.parts)).encode()).hexdigest()
+
+    def __add__(self, other: "State") -> "State":
+        """Both together.
+
+        Raises:
+            ValueError: they are of other mechanisms or records, or a block is in both.
+        """
+        if not isinstance(other, State):
+            return NotImplemented
+        if self.mechanism != other.mechanism or self.record != other.record or self.unit != other.unit:
+            raise InputError(
+                "State: these are of other mechanisms or records; prepare all blocks with one mechanism, with all its "
+                "numbers."
+            )
+        if self.parts & other.parts:
+            raise InputError("State: a block is in both, and would count twice; merge each state once.")
+        sums = self.sums + other.sums
+        return dataclasses.replace(self, n=self.n + other.n, sums=sums, parts=self.parts | other.parts)
+
+    def save(self, path) -> None:
+        """Write it to a file that only its owner may read (mode 0600); an existing one is replaced.
+
+        Raises:
+            OSError: the system cannot write it.
+        """
+        write_atomically(path, json.dumps(self.to_json()) + "\n", private=True)
+
+    def to_json(self) -> dict:
+        """As a document: whole numbers as words, which any reader keeps."""
+        return {
+            "title": _TITLE,
+            "version": _VERSION,
+            "mechanism": self.mechanism,
+            "record": list(self.record),
+            "n": self.n,
+            "unit": self.unit,
+            "shape": list(self.sums.shape),
+            "sums": [str(number) for number in self.sums.ravel()],
+            "parts": sorted(self.parts),
+        }
+
+    @classmethod
+    def load(cls, path) -> "State":
+        """The state that `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no state.
+        """
+        path = pathlib.Path(path)
+        try:
+            if path.stat().st_size > _MOST_BYTES:
+                raise ValueError("too long")
+            return cls.from_json(json.loads(path.read_bytes()))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path}: holds no state of jaxgeodp.") from None
+
+    @classmethod
+    def from_json(cls, document: dict) -> "State":
+        """The state of `to_json`.
+
+        Raises:
+            ValueError, KeyError, TypeError: another document.
+        """
+        if (document["title"], document["version"]) != (_TITLE, _VERSION):
+            raise ValueError("another document")
+        shape, record = (tuple(operator.index(m) for m in document[name]) for name in ("shape", "record"))
+        numbers = np.array([int(word) for word in document["sums"]], object)
+        n, unit, parts = operator.index(document["n"]), document["unit"], frozenset(map(str, document["parts"]))
+        if n < 0 or unit not in ("record", "person") or len(numbers) != math.prod(shape) or min(shape, default=0) < 0:
+            raise ValueError("numbers that disagree")
+        return cls(str(document["mechanism"]), record, n, numbers.reshape(shape), parts, unit)
+
+
+def merged(states: Any) -> State:
+    """All together, in any order.
+
+    Raises:
+        ValueError: see `State.__add__`; or there is none.
+    """
+    states = list(states)
+    if not states or not all(isinstance(state, State) for state in states):
+        raise InputError("State: there is none to merge.")
+    return functools.reduce(operator.add, states)
+
+
+def new_part() -> str:
+    """A name that nothing else has."""
+    return secrets.token_hex(16)
+
+
+def digest_of_public(thing: Any) -> str:
+    """SHA-256 of a frozen dataclass of numbers, words, arrays, tuples and such dataclasses: of all that is public.
+
+    Raises:
+        ValueError: a field of another kind, of which equality cannot be told between machines.
+    """
+    digest = hashlib.sha256()
+    for word in _words(thing):
+        digest.update(f"{len(word)}:".encode() + word)
+    return digest.hexdigest()
+
+
+def _words(thing):
+    if dataclasses.is_dataclass(thing):
+        yield type(thing).__qualname__.encode()
+        for field in dataclasses.fields(thing):
+            if field.init:
+                yield field.name.encode()
+                yield from _words(getattr(thing, field.name))
+        yield b"."
+    elif isinstance(thing, tuple | list):
+        yield f"{len(thing)} of".encode()
+        for part in thing:
+            yield from _words(part)
+    elif thing is None or isinstance(thing, str | bool | int):
+        yield f"{type(thing).__name__} {thing}".encode()
+    elif isinstance(thing, float | np.generic):
+        yield f"number {float(thing).hex()}".encode()
+    elif hasattr(thing, "__array__"):
+        array = np.asarray(thing)
+        array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64) + 0.0  # no -0
+        yield f"array {array.shape} {array.dtype.kind}".encode()
+        yield array.tobytes()
+    else:
+        raise InputError(
+            f"prepare: {type(thing).__name__} cannot be compared between machines; it must be public data."
+        )
