@@ -24,6 +24,7 @@ from jaxgeodp.cli.release import release
 from jaxgeodp.cli.reproduce import reproduce
 from jaxgeodp.cli.show import show
 from jaxgeodp.cli.simulate import simulate
+from jaxgeodp.cli.site import site_app
 from jaxgeodp.cli.sweep import sweep
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(ledger_app, name="ledger", rich_help_panel=_CUSTODIAN)
+app.add_typer(site_app, name="site", rich_help_panel=_CUSTODIAN)
 
 
 def main() -> None:

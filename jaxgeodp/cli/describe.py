@@ -126,8 +126,9 @@ def _page(description, rows, own):
 
     record = description.mean.record
     drawn = []
-    shown_here = own is not None and description.population.kept
-    for place in range(min(_SHOWN, len(own.variances)) if shown_here else 0):
+    if own is None or not description.population.kept:
+        return page_of_description(record, rows, drawn)
+    for place in range(min(_SHOWN, len(own.variances))):
         points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
         title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
         captions = [f"{word} standard deviations; grey: centre of the ball" for word in words]

@@ -88,6 +88,7 @@ def read_parts(
     layout: Layout,
     prepare: Callable[[np.ndarray], np.ndarray] | None = None,
     report: Callable[[int, int], object] = lambda done, total: None,
+    least: int = 2,
 ) -> tuple[Manifold, RecordBlocks]:
     """The manifold and the records of all Parquet files of a pattern, which are read block by block when needed.
 
@@ -95,6 +96,7 @@ def read_parts(
         pattern: such as 'part-*.parquet'; files in the order of their names.
         manifold_name, layout, prepare: see `read_records`.
         report: told how many records of a pass are read, and of how many.
+        least: how many records there must be.
 
     Raises:
         ValueError: no such files, another type, files that differ in their columns; or see `read_records`.
@@ -116,9 +118,9 @@ def read_parts(
         if own != names:
             raise InputError(f"{path}: has other columns than {paths[0]}; choose some that all have with --columns.")
     n = sum(rows for _, rows, _ in parts)
-    if n < 2:
-        raise InputError(f"{pattern}: needs at least 2 records, one per row, but holds {n}.")
-    if layout.expect_n not in (None, n):
+    if n < least:
+        raise InputError(f"{pattern}: needs at least {least} records, one per row, but holds {n}.")
+    if layout.expect_n not in (None, n) and least > 0:
         raise InputError(f"{pattern}: holds {n} records, not the {layout.expect_n} of --expect-n.")
 
     def points_of(table):

@@ -11,6 +11,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
+from jaxgeodp.cli.cluster import prepared_on
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_picture,
@@ -50,7 +51,7 @@ from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
-from jaxgeodp.releases.mechanism import release_in
+from jaxgeodp.releases.mechanism import finished, release_in, summed
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.releases.weights import checked_weights
 
@@ -111,6 +112,12 @@ def release(
         pathlib.Path | None,
         typer.Option(help="A file with a public, positive number for each record: the mean is weighted by them."),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            help="With several files: the address of a Dask scheduler, 'tcp://...', whose workers read them; or local."
+        ),
+    ] = None,
     plot: Annotated[pathlib.Path | None, typer.Option(help="Also a picture of the value (.png).")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out and --plot if they exist.")] = False,
     ledger: LEDGER = None,
@@ -132,6 +139,8 @@ def release(
             raise InputError(f"{data}: several files are for --numerics grid, whose integers add up block by block.")
         if is_pattern(data) and (parted.names or parted.hides_number or weights is not None):
             raise InputError(f"{data}: several files are not for --group, --adjacency add-remove or --weights.")
+        if dask is not None and (not is_pattern(data) or center == "auto"):
+            raise InputError("--dask is for several files, 'part-*.parquet', in a public ball.")
         inputs = [*files_of(data), *public.files, *(path for path in (template, weights, ledger) if path is not None)]
         for path in parted.files(out).values():
             check_writable(path, overwrite, inputs)
@@ -164,6 +173,8 @@ def release(
                 chosen, why = choice.located(space, domain), {}
             else:
                 chosen, why = choice.made(public.ball(space, layout), equal)
+            if dask is not None:
+                summed(chosen)  # refuses what is none
             more = why | ({} if prepare is None else prepare.described)
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:
@@ -187,6 +198,10 @@ def release(
                         numerics=numerics,
                         more=more,
                     )
+                elif dask is not None:
+                    status.update("Preparing on the workers ...")
+                    state = prepared_on(dask, chosen, data, manifold, layout, prepare)
+                    done = {"": finished(chosen, state, book, more)}
                 else:
                     result = release_in(
                         chosen,

@@ -146,7 +146,7 @@ class TangentCovariance(Moment):
         total: Any = 0
         for part in parts:
             vectors = grid.to_grid(part, farthest, _LENGTHS)
-            for start in range(0, len(vectors), _MOST_AT_ONCE):
+            for start in range(0, max(len(vectors), 1), _MOST_AT_ONCE):
                 own = vectors[start : start + _MOST_AT_ONCE]
                 total = total + (own.T @ own).astype(object)
         rows, columns = np.triu_indices(len(total))

@@ -158,17 +158,7 @@ class Mechanism(abc.ABC):
             ValueError: see `release`; the state is of another mechanism, or was finished before. Nothing has been
                 charged then.
         """
-        name = type(self).__name__
-        with releasing():
-            checked_again(self)
-            summed(self)
-            if not isinstance(state, State) or state.mechanism != digest_of_public(self):
-                raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
-            more = {} if state.unit == "record" else {"unit": "person"}
-            whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a person)"
-            record = jax.ShapeDtypeStruct(state.record, np.float64)
-            draft = drafted(self, state.n, record, Wanted(FromSums(), whose, more=more))(lambda: state.sums)
-            return make_release(draft, ledger, state=state.id)
+        return finished(self, state, ledger)
 
     @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
@@ -217,6 +207,21 @@ def summed(mechanism: Mechanism) -> Sums:
             "RecordBlocks with LocatedMechanism."
         )
     return mechanism.sums
+
+
+def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, more: dict | None = None) -> Release:
+    """See `Mechanism.finish`; ``more`` are further entries of the record, all of them public."""
+    name = type(mechanism).__name__
+    with releasing():
+        checked_again(mechanism)
+        summed(mechanism)
+        if not isinstance(state, State) or state.mechanism != digest_of_public(mechanism):
+            raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
+        person = {} if state.unit == "record" else {"unit": "person"}
+        whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a person)"
+        record = jax.ShapeDtypeStruct(state.record, np.float64)
+        wanted = Wanted(FromSums(), whose, more=(more or {}) | person)
+        return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
 
 
 def release_in(

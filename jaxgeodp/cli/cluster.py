@@ -1,0 +1,43 @@
+"""Files that the workers of a Dask cluster read, one state each."""
+
+import functools
+import pathlib
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.layout import Layout
+from jaxgeodp.cli.reading import files_of, read_parts
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.states import State
+
+
+def prepared_on(
+    address: str, mechanism: Mechanism, pattern: pathlib.Path, manifold_name: str, layout: Layout, prepare
+) -> State:
+    """The state of the records of all files of a pattern, each read and prepared by a worker.
+
+    Args:
+        address: of a scheduler, or "local" for processes on this machine.
+        mechanism, pattern, manifold_name, layout, prepare: see `read_parts`.
+
+    Raises:
+        ValueError: Dask is not there, or no scheduler answers.
+    """
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError("--dask needs the package dask: pip install 'jaxgeodp[dask]'.") from None
+    from jaxgeodp.engines import prepared_by_dask
+
+    paths = [str(path.resolve()) for path in files_of(pattern)]
+    read = functools.partial(_records_of, manifold_name=manifold_name, layout=layout, prepare=prepare)
+    try:
+        client = Client(threads_per_worker=1) if address == "local" else Client(address, timeout=10)
+    except (OSError, ValueError):
+        raise InputError(f"--dask {address}: no scheduler answers there.") from None
+    with client:
+        return prepared_by_dask(mechanism, paths, read, client)
+
+
+def _records_of(path, manifold_name, layout, prepare):
+    """On a worker: the records of a file, which may hold any number of them."""
+    return read_parts(pathlib.Path(path), manifold_name, layout, prepare, least=0)[1]

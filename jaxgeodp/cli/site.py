@@ -1,0 +1,186 @@
+"""``jaxgeodp site``: a release of records at several sites, none of which shows its sums."""
+
+import contextlib
+import math
+import pathlib
+from typing import Annotated
+
+import jax
+import numpy as np
+import typer
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.choice import Choice
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say, shown
+from jaxgeodp.cli.layout import (
+    ARRAY,
+    COLUMNS,
+    DEGREES,
+    DELIMITER,
+    EXPECT_N,
+    HEADER,
+    MANIFOLD,
+    PERSON,
+    SIZE,
+    TRIANGLE,
+    Layout,
+)
+from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.cli.reading import check_manifold_name, files_of, is_pattern, read_parts, read_persons, read_records
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.files import reserved
+from jaxgeodp.manifolds.described import describe, from_lists, to_lists
+from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.mechanisms.names import mechanism_named
+from jaxgeodp.privacy.clock import now
+from jaxgeodp.releases.mechanism import finished, summed
+
+site_app = typer.Typer(
+    help="One release of records at several sites, none of which shows its sums; see docs/sites.md.",
+    no_args_is_help=True,
+)
+# A session, as people compare it.
+_SHOWN = 16
+
+
+@site_app.command()
+def key(
+    name: Annotated[str, typer.Argument(help="Name of this site: letters, digits and _.-")],
+    out: Annotated[pathlib.Path, typer.Option(help="Folder for NAME.key, which is secret, and NAME.pub.")],
+) -> None:
+    """Make the keys of this site, for one release: send NAME.pub to all other sites."""
+    with one_sentence_errors():
+        from jaxgeodp.sites import SiteKey
+
+        own = SiteKey.new(name)
+        paths = out / f"{name}.key", out / f"{name}.pub"
+        if not out.is_dir():
+            raise InputError(f"--out {out}: is no folder; create it first.")
+        for path in paths:
+            check_writable(path, False, [])
+        own.save(paths[0])
+        own.public.save(paths[1])
+    say(f"Wrote {shown(paths[0])}, which is secret, and {shown(paths[1])}, which all other sites need.")
+
+
+@site_app.command()
+def prepare(
+    data: Annotated[pathlib.Path, typer.Argument(help="Records of this site, as of 'jaxgeodp release'.")],
+    manifold: MANIFOLD,
+    key_file: Annotated[pathlib.Path, typer.Option("--key", help="The secret key of this site; it is used up.")],
+    sites: Annotated[str, typer.Option(help="The public keys of all sites, this one's too: files with commas.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The masked state to write, for who combines.")],
+    mechanism: Annotated[
+        str, typer.Option(help="tangent or, on flat spaces, wrapped or wrapped-gaussian; the same at all sites.")
+    ] = "tangent",
+    epsilon: Annotated[float | None, typer.Option(help="Privacy parameter; the same at all sites.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Of wrapped-gaussian; the same at all sites.")] = None,
+    center: CENTER = None,
+    radius: RADIUS = None,
+    ball: BALL = None,
+    array: ARRAY = None,
+    header: HEADER = False,
+    delimiter: DELIMITER = ",",
+    columns: COLUMNS = None,
+    size: SIZE = None,
+    triangle: TRIANGLE = None,
+    degrees: DEGREES = None,
+    expect_n: EXPECT_N = None,
+    person: PERSON = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
+) -> None:
+    """Mask what the records of this site come to: nothing of it shows without all other sites."""
+    with one_sentence_errors():
+        from jaxgeodp.sites import PublicSite, SiteKey, masked
+        from jaxgeodp.sites.keys import use_up
+
+        choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
+        if choice.mechanism == "auto":
+            raise InputError("--mechanism must be tangent, wrapped or wrapped-gaussian, the same at all sites.")
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, None)
+        check_manifold_name(manifold)
+        public = BallOptions(center, radius, ball)
+        public.check(manifold)
+        others = [pathlib.Path(word.strip()) for word in sites.split(",") if word.strip()]
+        check_writable(out, overwrite, [*files_of(data), *public.files, key_file, *others])
+        everyone, own = [PublicSite.load(path) for path in others], SiteKey.load(key_file)
+        with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
+            if is_pattern(data):
+                space, records = read_parts(data, manifold, layout)
+                persons = None
+            else:
+                space, records = read_records(data, manifold, layout)
+                persons = read_persons(data, layout, len(records))
+            chosen, _ = choice.made(public.ball(space, layout), len(records))
+            about = _described(choice, chosen)
+            # What can be refused is refused while the key is still of use.
+            masked(chosen.prepare(np.zeros((0, *records.shape[1:]), records.dtype)), own, everyone, about)
+            state = chosen.prepare(records, persons=persons)
+            result = masked(state, use_up(key_file), everyone, about)
+            result.save(out, overwrite=overwrite)
+    say(
+        f"Wrote {shown(out)}: the masked sums of {result.site}, one of {len(result.sites)} sites, for "
+        f"{type(chosen).__name__} on {space}, {choice.parameter} = {choice.strength!r}. Session "
+        f"{result.session[:_SHOWN]}: all sites must see the same. The key is used up."
+    )
+
+
+@site_app.command()
+def combine(
+    states: Annotated[list[pathlib.Path], typer.Argument(help="The masked states of all sites.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
+    ledger: LEDGER = None,
+    dataset: DATASET = None,
+) -> None:
+    """Release the mean of all records of all sites, as if they had been in one place."""
+    with one_sentence_errors():
+        from jaxgeodp.sites import MaskedState, combined
+
+        check_writable(out, overwrite, [*states, *([] if ledger is None else [ledger])])
+        found = [MaskedState.load(path) for path in states]
+        together = combined(found)
+        book = opened_ledger(ledger, dataset)
+        with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
+            mechanism = _mechanism(found[0])
+            numbers = 2 * math.prod(mechanism.ball.manifold.shape)
+            more = {"sites": len(found), "session": found[0].session}
+            with contextlib.ExitStack() as room:
+                write = room.enter_context(reserved(out, record_room(numbers), replace=overwrite, changed=now()))
+                result = finished(mechanism, together, book, more)
+                write(result.to_json())
+    say(
+        f"Wrote {shown(out)}: {result.record['mechanism']} on {mechanism.ball.manifold}, n = {result.record['n']} at "
+        f"{len(found)} sites, scale {result.record['scale']:.4g}. Session {found[0].session[:_SHOWN]}."
+    )
+
+
+def _described(choice, mechanism) -> dict:
+    """How the mechanism is made again, from words and numbers."""
+    summed(mechanism)
+    ball = {"center": to_lists(mechanism.ball.center), "radius": mechanism.ball.radius}
+    return {
+        "mechanism": choice.mechanism,
+        "strength": choice.strength,
+        "manifold": describe(mechanism.ball.manifold),
+        "ball": ball,
+    }
+
+
+def _mechanism(state):
+    """The mechanism that the sites have prepared for.
+
+    Raises:
+        ValueError: the words say none.
+    """
+    try:
+        about = state.public
+        manifold = manifold_of(about["manifold"])
+        kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+        ball = GeodesicBall(manifold, from_lists(about["ball"]["center"], kind), float(about["ball"]["radius"]))
+        return mechanism_named(about["mechanism"], ball, float(about["strength"]))
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InputError("these states do not say for which mechanism they are; combine them in Python.") from None

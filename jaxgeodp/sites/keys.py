@@ -1,0 +1,161 @@
+"""Keys of sites: X25519, one for each release."""
+
+import dataclasses
+import json
+import pathlib
+import re
+
+from jaxgeodp.checks import InputError, short
+from jaxgeodp.files import write_atomically
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
+_KEY = re.compile(r"[0-9a-f]{64}")
+_SECRET = "secret key of a site, for one release"
+_PUBLIC = "public key of a site"
+_USED = "used"
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicSite:
+    """What a site tells all others: its name and its public key.
+
+    Args:
+        name: of letters, digits and _.-
+        key: 64 hexadecimal digits.
+
+    Raises:
+        ValueError: they are not such.
+    """
+
+    name: str
+    key: str
+
+    def __post_init__(self):
+        if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
+            raise InputError(f"sites: a name must be 1 to 60 letters, digits and _.-, got {short(self.name)}.")
+        if not (isinstance(self.key, str) and _KEY.fullmatch(self.key)):
+            raise InputError(f"sites: the public key of {self.name} must be 64 hexadecimal digits.")
+
+    def save(self, path) -> None:
+        """Write it, for the other sites.
+
+        Raises:
+            OSError: the system cannot write it.
+        """
+        write_atomically(path, json.dumps({"title": _PUBLIC, "name": self.name, "key": self.key}, indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path) -> "PublicSite":
+        """What `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no public key.
+        """
+        document = _document(path, _PUBLIC)
+        return cls(document.get("name", ""), document.get("key", ""))
+
+
+@dataclasses.dataclass(frozen=True)
+class SiteKey:
+    """The secret key of a site. It masks one state: two with one key would tell how they differ.
+
+    Args:
+        name: of the site.
+        secret: 64 hexadecimal digits; `SiteKey.new` draws them.
+    """
+
+    name: str
+    secret: str = dataclasses.field(repr=False)
+
+    @classmethod
+    def new(cls, name: str) -> "SiteKey":
+        """A key from the operating system's generator.
+
+        Raises:
+            ValueError: another name than a `PublicSite` may have.
+        """
+        key = cls(name, _curve().X25519PrivateKey.generate().private_bytes_raw().hex())
+        key.public  # noqa: B018 - checks the name
+        return key
+
+    @property
+    def public(self) -> PublicSite:
+        """What the others may know."""
+        return PublicSite(self.name, self._own.public_key().public_bytes_raw().hex())
+
+    def shared_with(self, other: PublicSite) -> bytes:
+        """The secret, 32 bytes, that this site and another have in common.
+
+        Raises:
+            ValueError: the other's key is no point of the curve that is fit for it.
+        """
+        try:
+            return self._own.exchange(_curve().X25519PublicKey.from_public_bytes(bytes.fromhex(other.key)))
+        except ValueError:
+            raise InputError(f"sites: the public key of {other.name} is none that can be used.") from None
+
+    @property
+    def _own(self):
+        if not (isinstance(self.secret, str) and _KEY.fullmatch(self.secret)):
+            raise InputError(f"sites: the secret key of {short(self.name)} must be 64 hexadecimal digits.")
+        return _curve().X25519PrivateKey.from_private_bytes(bytes.fromhex(self.secret))
+
+    def save(self, path) -> None:
+        """Write it for the eyes of the user only (mode 0600); a file that exists is left as it is.
+
+        Raises:
+            OSError: the file exists, or the system cannot write it.
+        """
+        text = json.dumps({"title": _SECRET, "name": self.name, "secret": self.secret}) + "\n"
+        write_atomically(path, text, private=True, replace=False)
+
+    @classmethod
+    def load(cls, path) -> "SiteKey":
+        """What `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no key, or one that has been used.
+        """
+        document = _document(path, _SECRET)
+        if document.get("secret") == _USED:
+            raise InputError(
+                f"{path}: this key has masked a state, and a second one would show how they differ; make new keys, and "
+                "let all sites prepare again."
+            )
+        key = cls(document.get("name", ""), document.get("secret", ""))
+        key.public  # noqa: B018 - checks
+        return key
+
+
+def use_up(path) -> SiteKey:
+    """The key of a file, which is useless from now on: its secret is on the disk no more.
+
+    Raises:
+        OSError, ValueError: see `SiteKey.load`.
+    """
+    key = SiteKey.load(path)
+    text = json.dumps({"title": _SECRET, "name": key.name, "secret": _USED}) + "\n"
+    write_atomically(path, text, private=True)
+    return key
+
+
+def _document(path, title) -> dict:
+    path = pathlib.Path(path)
+    try:
+        found = json.loads(path.read_bytes()[:10_000])
+        if found["title"] != title:
+            raise ValueError("another document")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise InputError(f"{path}: holds no {title}.") from None
+    return found
+
+
+def _curve():
+    """The module of the library that has it: for those who need it, ``pip install jaxgeodp[sites]``."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import x25519
+    except ImportError:
+        raise InputError("sites: needs the package cryptography: pip install 'jaxgeodp[sites]'.") from None
+    return x25519

@@ -1,0 +1,187 @@
+"""States under masks that cancel in the sum of all sites (docs/sites.md)."""
+
+import dataclasses
+import hashlib
+import json
+import math
+import operator
+import pathlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.files import write_atomically
+from jaxgeodp.releases.states import State
+from jaxgeodp.sites.keys import PublicSite, SiteKey
+
+# Numbers are whole ones modulo 2^256: sums of any real data are far below half of it, and what does not fit shows.
+_BYTES = 32
+_MODULUS = 1 << (8 * _BYTES)
+_MOST = 1 << 200
+_TITLE = "masked sums of jaxgeodp"
+_VERSION = 1
+_MOST_FILE_BYTES = 2**28
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MaskedState:
+    """The state of one site under its masks: uniformly random numbers to whoever lacks one of the secrets.
+
+    Attributes:
+        site: whose it is.
+        session: of all sites, mechanism and shapes; see `session_of`.
+        sites: names of all sites.
+        mechanism, record, unit, shape: of the state.
+        numbers: how many records, and the sums, masked.
+        public: what it is made for, such as how to build the mechanism; of the same words at all sites.
+    """
+
+    site: str
+    session: str
+    sites: tuple[str, ...]
+    mechanism: str
+    record: tuple[int, ...]
+    unit: str
+    shape: tuple[int, ...]
+    numbers: tuple[int, ...] = dataclasses.field(repr=False)
+    public: dict = dataclasses.field(default_factory=dict)
+
+    def save(self, path, overwrite: bool = True) -> None:
+        """Write it, for who combines.
+
+        Raises:
+            OSError: the system cannot write it, or it exists and ``overwrite`` is false.
+        """
+        document = {"title": _TITLE, "version": _VERSION, **dataclasses.asdict(self)}
+        document["numbers"] = [f"{number:x}" for number in self.numbers]
+        write_atomically(path, json.dumps(document) + "\n", replace=overwrite)
+
+    @classmethod
+    def load(cls, path) -> "MaskedState":
+        """What `save` wrote.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: it holds no masked state.
+        """
+        path = pathlib.Path(path)
+        try:
+            if path.stat().st_size > _MOST_FILE_BYTES:
+                raise ValueError("too long")
+            found = json.loads(path.read_bytes())
+            if (found.pop("title"), found.pop("version")) != (_TITLE, _VERSION):
+                raise ValueError("another document")
+            numbers = tuple(int(word, 16) for word in found.pop("numbers"))
+            shape, record = (tuple(operator.index(m) for m in found.pop(name)) for name in ("shape", "record"))
+            sites, public = tuple(map(str, found.pop("sites"))), found.pop("public")
+            if len(numbers) != 1 + math.prod(shape) or not isinstance(public, dict) or min(numbers) < 0:
+                raise ValueError("numbers that disagree")
+            return cls(shape=shape, record=record, sites=sites, numbers=numbers, public=public, **found)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise InputError(f"{path}: holds no masked state of jaxgeodp.") from None
+
+
+def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = None) -> str:
+    """A digest of who takes part and in what; sites compare it before they hand anything over.
+
+    It tells nothing of the records. Where it differs, someone has another list of sites, another key, or another
+    mechanism.
+    """
+    words: list[Any] = [
+        *sorted((site.name, site.key) for site in sites),
+        state.mechanism,
+        state.record,
+        state.unit,
+        state.sums.shape,
+        public or {},
+    ]
+    return hashlib.sha256(json.dumps(words, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict | None = None) -> MaskedState:
+    """The state of a site, to be added to those of all others.
+
+    Args:
+        state: of its records, private.
+        key: of the site; it must not mask another state.
+        sites: all of them, at least two, this one among them; in any order.
+        public: what it is made for; the same at all sites.
+
+    Raises:
+        ValueError: a list that lacks this site, names one twice, or holds no other; or sums that are too large.
+    """
+    names = [site.name for site in sites]
+    if len(set(names)) < len(names) or len({site.key for site in sites}) < len(names):
+        raise InputError("sites: every site must be in the list once, each with its own key.")
+    if key.public not in sites:
+        raise InputError(f"sites: the public key of {key.name} is not in the list, or is another one.")
+    if len(sites) < 2:
+        raise InputError("sites: there must be at least two; a single one finishes its own state.")
+    numbers = [state.n, *map(int, state.sums.ravel())]
+    if max(map(abs, numbers)) >= _MOST:
+        raise InputError("sites: these sums are too large to be masked.")
+    session = session_of(state, sites, public)
+    for other in sites:
+        if other.name != key.name:
+            sign = 1 if key.name < other.name else -1
+            mask = _mask(key.shared_with(other), session, sorted((key.name, other.name)), len(numbers))
+            numbers = [(number + sign * own) % _MODULUS for number, own in zip(numbers, mask, strict=True)]
+    return MaskedState(
+        key.name,
+        session,
+        tuple(sorted(names)),
+        state.mechanism,
+        state.record,
+        state.unit,
+        state.sums.shape,
+        tuple(numbers),
+        public or {},
+    )
+
+
+def combined(states: Sequence[MaskedState]) -> State:
+    """The state of all records of all sites.
+
+    Raises:
+        ValueError: a site is missing or there twice, or they are of several sessions, or do not fit together.
+    """
+    states = list(states)
+    if not states or not all(isinstance(state, MaskedState) for state in states):
+        raise InputError("sites: there is no masked state to combine.")
+    first = states[0]
+    there = [state.site for state in states]
+    if len({state.session for state in states}) > 1:
+        raise InputError(
+            "sites: these states are of several sessions: someone had another list of sites or keys, or another "
+            "mechanism. All sites must prepare again, with new keys."
+        )
+    if missing := sorted(set(first.sites) - set(there)):
+        raise InputError(
+            f"sites: nothing has come from {', '.join(missing)}, without whom the others' masks do not cancel; wait "
+            "for it, or let the others prepare again, with new keys and a list without it."
+        )
+    if len(set(there)) < len(there) or set(there) != set(first.sites):
+        raise InputError("sites: every site of the session must be there once.")
+    same = {(state.mechanism, state.record, state.unit, state.shape, len(state.numbers)) for state in states}
+    totals = [sum(column) % _MODULUS for column in zip(*(state.numbers for state in states), strict=False)]
+    n, *sums = (total - _MODULUS if total >= _MODULUS // 2 else total for total in totals)
+    if len(same) > 1 or not 0 <= n < 2**63 or max(map(abs, sums), default=0) >= len(states) * _MOST:
+        raise InputError("sites: these masked states do not fit together: one of them is damaged, or of other keys.")
+    numbers = np.array(sums, object).reshape(first.shape)
+    # One session is finished once: its name stands for all that is in it.
+    return State(first.mechanism, first.record, n, numbers, frozenset([first.session]), first.unit)
+
+
+def _mask(secret: bytes, session: str, pair, count: int) -> list[int]:
+    """Uniform numbers below the modulus, of a secret that is used in this session only."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+    from cryptography.hazmat.primitives.hashes import SHA256
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    about = json.dumps(["jaxgeodp sites 1", session, *pair]).encode()
+    key = HKDF(algorithm=SHA256(), length=32, salt=None, info=about).derive(secret)
+    stream = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    random = stream.update(bytes(_BYTES * count))
+    return [int.from_bytes(random[j : j + _BYTES], "little") for j in range(0, len(random), _BYTES)]

@@ -1,0 +1,134 @@
+"""Sites that mask their sums: what all together give, what fewer show, keys that serve once; the commands."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from jaxgeodp import Euclidean, GeodesicBall, TangentLaplace
+from jaxgeodp.cli import app
+from jaxgeodp.releases import merged
+from jaxgeodp.sites import MaskedState, PublicSite, SiteKey, combined, masked, session_of
+
+BALL = GeodesicBall(Euclidean(3), np.zeros(3), 1.0)
+MECHANISM = TangentLaplace(BALL, 1.0)
+DATA = np.random.default_rng(0).normal(size=(60, 3)) / 3.0
+NAMES = ("north", "east", "south")
+
+
+def session(keys, parts):
+    public = [key.public for key in keys]
+    states = [MECHANISM.prepare(part) for part in parts]
+    return states, [masked(state, key, public) for state, key in zip(states, keys, strict=True)]
+
+
+def test_all_together_give_the_sum_of_all():
+    for count in (2, 3, 7):
+        keys = [SiteKey.new(f"site-{place}") for place in range(count)]
+        states, hidden = session(keys, np.array_split(DATA, count))
+        together = combined(hidden[::-1])
+        np.testing.assert_array_equal(together.sums, merged(states).sums)
+        assert together.n == 60 and MECHANISM.finish(together).record["n"] == 60
+
+
+def test_fewer_than_all_show_uniform_numbers():
+    """Numbers of a session, of pairs and of single sites, whatever the records are; unmasked ones are caught."""
+    highest, sums = [], []
+    for seed in range(60):
+        keys = [SiteKey.new(name) for name in NAMES]
+        data = np.random.default_rng(seed % 2).normal(size=(60, 3)) / 3.0
+        states, hidden = session(keys, np.array_split(data, 3))
+        numbers = np.array([state.numbers for state in hidden], object)
+        for shown in (*numbers, (numbers[0] + numbers[1]) % 2**256, (numbers[1] - numbers[2]) % 2**256):
+            highest += [float(number >> 203) / 2.0**53 for number in shown]
+        sums += [float((int(own) % 2**256) >> 203) / 2.0**53 for own in states[0].sums]
+    assert stats.kstest(highest, "uniform").pvalue > 1e-6
+    assert stats.kstest(sums, "uniform").pvalue < 1e-6
+
+
+def test_a_site_that_is_missing_or_different_is_seen():
+    keys = [SiteKey.new(name) for name in NAMES]
+    public, parts = [key.public for key in keys], np.array_split(DATA, 3)
+    states, hidden = session(keys, parts)
+    stranger = SiteKey.new("south")
+    other = masked(states[2], stranger, [*public[:2], stranger.public])
+    damaged = dataclasses.replace(hidden[2], numbers=(hidden[2].numbers[0] ^ (1 << 100), *hidden[2].numbers[1:]))
+    lied = dataclasses.replace(other, session=hidden[0].session)
+    for wrong, words in (
+        (hidden[:2], "nothing has come from south"),
+        ([*hidden, hidden[0]], "once"),
+        ([*hidden[:2], other], "several sessions"),
+        ([*hidden[:2], damaged], "do not fit together"),
+        ([*hidden[:2], lied], "do not fit together"),
+        ([], "no masked state"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            combined(wrong)
+    with pytest.raises(ValueError, match="not in the list"):
+        masked(states[0], keys[0], public[1:])
+    with pytest.raises(ValueError, match="at least two"):
+        masked(states[0], keys[0], public[:1])
+    with pytest.raises(ValueError, match="once, each with its own key"):
+        masked(states[0], keys[0], [*public, public[0]])
+    with pytest.raises(ValueError, match="none that can be used"):
+        masked(states[0], keys[0], [public[0], PublicSite("evil", "0" * 64)])
+    with pytest.raises(ValueError, match="name must be"):
+        SiteKey.new("../x")
+    with pytest.raises(ValueError, match="too large"):
+        masked(dataclasses.replace(states[0], sums=states[0].sums * 2**200), keys[0], public)
+    wider = TangentLaplace(BALL, 2.0).prepare(parts[0])
+    assert session_of(states[0], public) == session_of(states[1], public[::-1]) != session_of(wider, public)
+
+
+def test_masks_are_others_in_another_session():
+    """One key, two sessions: the difference of the masked numbers is not that of the sums."""
+    keys = [SiteKey.new(name) for name in NAMES]
+    public, state = [key.public for key in keys], MECHANISM.prepare(DATA)
+    first, second = masked(state, keys[0], public), masked(state, keys[0], public, {"release": 2})
+    assert all(a != b for a, b in zip(first.numbers, second.numbers, strict=True))
+
+
+def command(*words):
+    return CliRunner().invoke(app, ["site", *map(str, words)])
+
+
+def test_from_files_to_a_release(tmp_path):
+    for name, part in zip(NAMES, np.array_split(DATA, 3), strict=True):
+        np.save(tmp_path / f"{name}.npy", part)
+        assert command("key", name, "--out", tmp_path).exit_code == 0
+        assert (tmp_path / f"{name}.key").stat().st_mode & 0o777 == 0o600
+    everyone = ",".join(str(tmp_path / f"{name}.pub") for name in NAMES)
+
+    def prepare(name, *more):
+        options = ("--manifold", "euclidean", "--radius", 1, "--epsilon", 1, "--sites", everyone, *more)
+        data, key, out = (tmp_path / f"{name}.{suffix}" for suffix in ("npy", "key", "masked"))
+        return command("prepare", data, "--key", key, "--out", out, *options)
+
+    bad = prepare("north", "--mechanism", "auto")
+    assert bad.exit_code == 2 and "the same at all sites" in bad.output
+    sessions = {prepare(name).output.split("Session")[1].split(":")[0] for name in NAMES}
+    assert len(sessions) == 1
+    again = prepare("north", "--overwrite")
+    assert again.exit_code == 2 and "has masked a state" in " ".join(again.output.split())
+    assert command("key", "north", "--out", tmp_path).exit_code == 2
+    states = [tmp_path / f"{name}.masked" for name in NAMES]
+    few = command("combine", *states[:2], "--out", tmp_path / "release.json")
+    assert few.exit_code == 2 and "nothing has come from south" in " ".join(few.output.split())
+    assert not (tmp_path / "release.json").exists()
+    done = command("combine", *states, "--out", tmp_path / "release.json")
+    assert done.exit_code == 0, done.output
+    record = json.loads((tmp_path / "release.json").read_text())
+    assert (record["n"], record["sites"], record["mechanism"]) == (60, 3, "TangentLaplace")
+    assert record["guarantee"]["epsilon"] == 1.0
+    text = json.loads(states[0].read_text())
+    for change in ({"title": "x"}, {"numbers": ["zz"]}, {"numbers": []}, {"shape": [-1]}, {"more": 1}, {"public": 3}):
+        states[0].write_text(json.dumps(text | change))
+        with pytest.raises(ValueError, match="holds no masked state"):
+            MaskedState.load(states[0])
+    for change in ({"public": {}}, {"public": text["public"] | {"mechanism": "kng"}}):
+        for path in states:
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"title": text["title"]} | text | change))
+        assert command("combine", *states, "--out", tmp_path / "other.json").exit_code == 2

@@ -1,0 +1,280 @@
+"""States of blocks: the same integers for every split, one release of them, and refusals; records in blocks."""
+
+import dataclasses
+import json
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from strategies import exhaustive
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Hyperbolic,
+    LocatedMechanism,
+    PlanarShapes,
+    PureDP,
+    RecordBlocks,
+    Sphere,
+    SpreadMechanism,
+    State,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.cli import app
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.inference import FrechetVariance, TangentCovariance
+from jaxgeodp.privacy import Ledger, grid
+from jaxgeodp.releases import merged
+from jaxgeodp.surfaces import FaceMeanMechanism
+
+N = 150
+CAP = GeodesicBall(Sphere(2), np.array([0.0, 0.6, 0.8]), 0.4)
+MATRICES = GeodesicBall(SPD(3), np.diag([1.0, 2.0, 0.5]), 1.0)
+PLANE = GeodesicBall(Euclidean(2), np.array([1e6, 0.0]), 1.0)
+SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
+CURVES = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, [1.0, 0.5], [0.6, 0.8])
+FACES = FaceMeanMechanism(np.tile(np.cos(np.arange(16))[None, :, None], (2, 1, 3)), 1.0, 0.5)
+
+
+def points(ball, count=N, seed=0):
+    """In the ball and beyond it, and one that is no point."""
+    manifold, center = ball.manifold, jnp.asarray(ball.center)
+
+    @jax.jit
+    @jax.vmap
+    def one(key):
+        tangent = manifold.random_tangent(key, center)
+        return manifold.exp(center, 0.7 * ball.radius / jnp.sqrt(manifold.dim) * tangent)
+
+    found = np.array(one(jax.random.split(jax.random.key(seed), count)))
+    found[3] = np.nan
+    return found
+
+
+def curves(*shape):
+    return np.random.default_rng(0).normal(size=(N, *shape))
+
+
+CASES = {
+    "matrices": (lambda: TangentLaplace(MATRICES, 1.0), lambda: points(MATRICES)),
+    "plane": (lambda: WrappedGaussian(PLANE, 1.0), lambda: points(PLANE)),
+    "covariance": (lambda: SpreadMechanism(CAP, CAP.center, TangentCovariance(), mu=1.0), lambda: points(CAP)),
+    "curves": (lambda: CURVES, lambda: curves(2, 16)),
+}
+MORE = {
+    "sphere": (lambda: TangentLaplace(CAP, 1.0), lambda: points(CAP)),
+    "shapes": (lambda: TangentLaplace(SHAPES, 1.0), lambda: points(SHAPES)),
+    "line": (lambda: WrappedLaplace(PLANE, 1.0), lambda: points(PLANE)),
+    "variance": (lambda: SpreadMechanism(CAP, CAP.center, FrechetVariance(), epsilon=1.0), lambda: points(CAP)),
+    "faces": (lambda: FACES, lambda: curves(2, 16, 3)),
+}
+ALL = CASES | MORE
+
+
+@pytest.mark.parametrize("name", [*CASES, *exhaustive(*MORE)])
+def test_every_split_has_the_same_bits_and_is_released_as_a_whole(name, monkeypatch):
+    """1, 7 and 64 blocks, some of them empty, forwards and backwards; with the same noise the same value."""
+    mechanism, data = (make() for make in ALL[name])
+    whole = mechanism.prepare(data)
+    for blocks in (7, 64):
+        for step in (1, -1):
+            cuts = np.sort(np.random.default_rng(blocks).integers(0, N, blocks - 1))
+            parts = [mechanism.prepare(part) for part in np.split(data, cuts)[::step]]
+            state = merged(parts)
+            np.testing.assert_array_equal(state.sums, whole.sums)
+            assert state.n == N and state.id == merged(parts[::-1]).id != whole.id
+    records = []
+    for make in (lambda: mechanism.release(data, numerics="grid"), lambda: mechanism.finish(state)):
+        monkeypatch.setattr(grid.secrets, "randbelow", random.Random(7).randrange)
+        records.append(make().record)
+        del records[-1]["created"]
+    assert records[0] == records[1]
+
+
+def test_a_record_may_stand_anywhere_in_a_block():
+    """Rows of a block of one shape: the first, the last, and those that stand where vector instructions end."""
+    data, mechanism = points(MATRICES, 5), TangentLaplace(MATRICES, 1.0)
+    alone = [mechanism.prepare(own[None]).sums for own in data]
+    for place in (0, 1, 2, 3, 5, 1000, 4090, 4095, 4096):
+        for own, sums in zip(data, alone, strict=True):
+            padded = np.full((place + 1, 3, 3), np.nan)
+            padded[-1] = own
+            np.testing.assert_array_equal(mechanism.prepare(padded).sums, sums)
+
+
+def test_sums_have_no_largest_number():
+    """2^90 times as much as a block of 64-bit integers holds."""
+    mechanism, data = WrappedGaussian(PLANE, 1.0), points(PLANE)
+    state = mechanism.prepare(data)
+    many = dataclasses.replace(state, n=state.n * 2**40, sums=state.sums * 2**40)
+    value = mechanism.finish(many).value
+    np.testing.assert_allclose(value, PLANE.center + state.sums.astype(float) / grid.STEPS / N, atol=1e-6)
+    assert max(abs(int(own)) for own in many.sums) > 2**63
+
+
+def test_a_state_is_saved_for_its_owner_alone_and_finished_once(tmp_path):
+    mechanism = TangentLaplace(CAP, 1.0)
+    state = mechanism.prepare(points(CAP)[:70]) + mechanism.prepare(points(CAP)[70:])
+    state.save(tmp_path / "state.json")
+    assert (tmp_path / "state.json").stat().st_mode & 0o777 == 0o600
+    again = State.load(tmp_path / "state.json")
+    assert again.id == state.id and again.n == N
+    np.testing.assert_array_equal(again.sums, state.sums)
+    ledger = Ledger(tmp_path / "budget.db", PureDP(3.0))
+    release = mechanism.finish(again, ledger)
+    with pytest.raises(ValueError, match="has been finished before"):
+        mechanism.finish(state, ledger)
+    assert ledger.account().releases == 1 and ledger.account().spent == {"epsilon": 1.0}
+    mechanism.finish(mechanism.prepare(points(CAP)), ledger)
+    assert ledger.account().spent == {"epsilon": 2.0} and release.expected_error.mean > 0.0
+    with pytest.raises(ValueError, match="left of its budget"):
+        TangentLaplace(CAP, 1.5).finish(TangentLaplace(CAP, 1.5).prepare(points(CAP)), ledger)
+
+
+def test_files_that_hold_no_state_are_refused(tmp_path):
+    document = TangentLaplace(CAP, 1.0).prepare(points(CAP)).to_json()
+    path = tmp_path / "state.json"
+    changes = [
+        {"title": "x"},
+        {"version": 2},
+        {"n": -1},
+        {"n": 1.5},
+        {"shape": [3]},
+        {"shape": [-1, -2]},
+        {"sums": ["1", "x"]},
+        {"unit": "family"},
+        {"parts": 3},
+    ]
+    for change in changes:
+        path.write_text(json.dumps(document | change))
+        with pytest.raises(ValueError, match="holds no state"):
+            State.load(path)
+    for text in ("", "[" * 100_000, "\0"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="holds no state"):
+            State.load(path)
+
+
+def test_states_that_do_not_belong_together_are_refused():
+    mechanism, data = TangentLaplace(CAP, 1.0), points(CAP)
+    state = mechanism.prepare(data)
+    wider = TangentLaplace(dataclasses.replace(CAP, radius=0.41), 1.0)
+    for call, words in (
+        (lambda: state + state, "in both"),
+        (lambda: state + wider.prepare(data), "other mechanisms"),
+        (lambda: state + TangentLaplace(CAP, 2.0).prepare(data), "other mechanisms"),
+        (lambda: state + mechanism.prepare(data, persons=np.arange(N)), "other mechanisms"),
+        (lambda: wider.finish(state), "that this mechanism"),
+        (lambda: mechanism.finish("state"), "that this mechanism"),
+        (lambda: mechanism.finish(mechanism.prepare(data[:1])), "n >= 2"),
+        (lambda: WrappedGaussian(CAP, 1.0).prepare(data), "no sum of integers"),
+        (lambda: mechanism.prepare(data[:, :2]), "shape"),
+        (lambda: merged([]), "none to merge"),
+        (lambda: RecordBlocks(data, data.shape), "function that reads"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(TypeError):
+        state + 1
+
+
+def test_what_is_prepared_tells_nothing_but_sums():
+    """Whatever the records are, a state is made, without a warning, that differs in its sums alone."""
+    mechanism, data = TangentLaplace(CAP, 1.0), points(CAP)
+    seen = set()
+    for record in (np.full(3, np.nan), np.full(3, 1e300), np.zeros(3), np.full(3, -np.inf)):
+        other = data.copy()
+        other[0] = record
+        with np.errstate(all="raise"):
+            state = mechanism.prepare(other)
+        seen.add((state.mechanism, state.record, state.n, state.unit, state.sums.shape))
+    assert len(seen) == 1
+
+
+def test_persons_are_added_up_block_by_block():
+    mechanism, data = TangentLaplace(CAP, 1.0), points(CAP)
+    who = np.arange(N) // 3
+    whole = mechanism.prepare(data, persons=who)
+    parts = [mechanism.prepare(data[who % 2 == own], persons=who[who % 2 == own]) for own in (0, 1)]
+    np.testing.assert_array_equal(merged(parts).sums, whole.sums)
+    record = mechanism.finish(merged(parts)).record
+    assert record["n"] == N // 3 and record["unit"] == "person" and "person" in record["guarantee"]["adjacency"]
+
+
+BLOCKED = {
+    "sphere": (lambda: WrappedGaussian(CAP, 1.0), lambda: points(CAP)),
+    "search": (lambda: LocatedMechanism(Hyperbolic(2), "wrapped-gaussian", mu=5.0).search(), lambda: None),
+}
+
+
+@pytest.mark.parametrize("name", BLOCKED)
+def test_records_in_blocks_are_released_as_an_array_is(name, monkeypatch):
+    """Of a Frechet mean in several passes, and of a search: with the same noise the same value."""
+    mechanism, data = (make() for make in BLOCKED[name])
+    data = points(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 400) if data is None else data
+    records = []
+    for given in (data, RecordBlocks(lambda: np.array_split(data, 5), data.shape)):
+        monkeypatch.setattr(grid.secrets, "randbelow", random.Random(7).randrange)
+        records.append(mechanism.release(given, numerics="grid").record)
+        del records[-1]["created"]
+    assert records[0] == records[1]
+
+
+def test_blocks_that_a_release_cannot_read_are_refused():
+    mechanism, data = WrappedGaussian(CAP, 1.0), points(CAP)
+    blocks = RecordBlocks(lambda: [data], data.shape)
+    for call in (
+        lambda: mechanism.release(blocks),
+        lambda: mechanism.release(blocks, numerics="grid", persons=np.arange(N)),
+        lambda: mechanism.release(blocks, numerics="grid", adjacency="add-remove"),
+        lambda: TangentLaplace(CAP, 1.0).prepare(blocks, persons=np.arange(N)),
+    ):
+        with pytest.raises(ValueError, match="RecordBlocks"):
+            call()
+    with pytest.raises(ValueError, match="shape"):
+        mechanism.release(RecordBlocks(lambda: [data], (N, 4)), numerics="grid")
+
+
+def test_files_of_a_pattern_are_one_data_set(tmp_path, monkeypatch):
+    """Through the command, in a public ball and in one that is found; and what is refused."""
+    monkeypatch.chdir(tmp_path)
+    rows, columns = np.tril_indices(3)
+    table = points(MATRICES, 3000)[:, rows, columns]
+    for place, part in enumerate(np.array_split(table, 3)):
+        pq.write_table(pa.table({f"x{k}": part[:, k] for k in range(6)}), f"part-{place}.parquet")
+    np.save("all.npy", table)
+    usual = ["--manifold", "spd", "--numerics", "grid", "--mechanism"]
+    values = []
+    for data in ("part-*.parquet", "all.npy"):
+        monkeypatch.setattr(grid.secrets, "randbelow", random.Random(7).randrange)
+        options = ["tangent", "--epsilon", "1", "--center", "origin", "--radius", "1.5", "--out", "out.json"]
+        result = CliRunner().invoke(app, ["release", data, *usual, *options, "--overwrite"])
+        assert result.exit_code == 0, result.output
+        values.append(json.loads((tmp_path / "out.json").read_text())["value"])
+    assert values[0] == values[1]
+    found = ["wrapped-gaussian", "--mu", "3", "--center", "auto", "--radius", "auto", "--out", "found.json"]
+    result = CliRunner().invoke(app, ["release", "part-*.parquet", *usual, *found])
+    assert result.exit_code == 0 and len(json.loads((tmp_path / "found.json").read_text())["stages"]) > 2
+    pq.write_table(pa.table({"y": [1.0]}), "part-9.parquet")
+    for data, more, words in (
+        ("part-*.parquet", [], "has other columns"),
+        ("nothing-*.parquet", [], "no such files"),
+        ("part-[01].parquet", ["--person", "x0"], "for one file"),
+        ("part-[01].parquet", ["--adjacency", "add-remove"], "not for --group, --adjacency"),
+        ("part-[01].parquet", ["--expect-n", "7"], "2000 records"),
+        ("part-[01].parquet", ["--numerics", "idealized"], "for --numerics grid"),
+        ("all.npy", ["--dask", "local"], "--dask is for several files"),
+    ):
+        options = ["tangent", "--epsilon", "1", "--center", "origin", "--radius", "1.5", "--out", "o.json", *more]
+        result = CliRunner().invoke(app, ["release", data, *usual, *options])
+        assert result.exit_code == 2 and words in " ".join(result.output.split()), result.output
+        assert not (tmp_path / "o.json").exists()
