@@ -14,7 +14,11 @@ from jaxgeodp.checks import InputError
 # Numbers that a block holds.
 _BLOCK = 2**20
 # Of blocks of one shape, whatever the number of records: numbers, about, and the most and least records.
-_NUMBERS, _MOST_ROWS, _LEAST_ROWS = 2**18, 2**12, 16
+_NUMBERS, _MOST_ROWS, _LEAST_ROWS = 2**15, 2**11, 16
+
+
+class ReadError(OSError):
+    """What a function that reads `RecordBlocks` has raised; its words are not passed on."""
 
 
 @final
@@ -26,7 +30,8 @@ class RecordBlocks:
 
     Args:
         read: gives an iterable of arrays (m, \\*shape of a record), the same records each time; m may be any number.
-            What it raises ends the release, so that nothing that it raises may depend on a record.
+            A release reads all of it once before it is charged, and refuses another number of records than n or
+            blocks of another shape; what it raises later ends the release, so that it must not depend on a record.
         shape: (n, \\*shape of a record); n is public.
         dtype: of all arrays.
 
@@ -58,7 +63,57 @@ class RecordBlocks:
 
     def mapped(self, function: Callable[[Any], np.ndarray], shape: tuple[int, ...], dtype) -> "RecordBlocks":
         """The same records, each block under a function; ``shape`` and ``dtype`` are those of what it gives."""
-        return RecordBlocks(lambda: map(function, self.read()), (len(self), *shape), dtype)
+        return RecordBlocks(lambda: map(function, self.exactly()), (len(self), *shape), dtype)
+
+    def exactly(self) -> Iterator[np.ndarray]:
+        """The blocks of one pass: n records, whatever is read, as sensitivities are those of n.
+
+        What is too much is left out; in place of what is missing, or of another shape, there are records of NaN.
+
+        Raises:
+            ReadError: ``read`` has raised something.
+        """
+        left, one = len(self), self.shape[1:]
+        for part in _reading(self.read):
+            own = _as_block(part, one, self.dtype)
+            own = np.full((len(part), *one), np.nan, self.dtype) if own is None else own
+            yield own[:left]
+            left -= min(len(own), left)
+        while left > 0:
+            yield np.full((min(left, _MOST_ROWS), *one), np.nan, self.dtype)
+            left -= min(left, _MOST_ROWS)
+
+    def check(self, owner: str) -> None:
+        """Read all of it once.
+
+        Raises:
+            ValueError: it is not what the shape says.
+            ReadError: ``read`` has raised something.
+        """
+        count, one = 0, self.shape[1:]
+        for part in _reading(self.read):
+            if _as_block(part, one, self.dtype) is None:
+                raise InputError(f"{owner}: RecordBlocks has a block that is no array of numbers of shape (m, *{one}).")
+            count += len(part)
+        if count != len(self):
+            raise InputError(f"{owner}: RecordBlocks reads {count} records, not the {len(self)} that its shape says.")
+
+
+def _reading(read) -> Iterator[Any]:
+    try:
+        for part in read():
+            yield part if hasattr(part, "shape") and part.shape else np.atleast_1d(np.asarray(part))
+    except (InputError, OSError):
+        raise
+    except Exception as error:
+        raise ReadError(f"RecordBlocks: reading has ended with {type(error).__name__}.") from None
+
+
+def _as_block(part, one, dtype) -> np.ndarray | None:
+    """An array of records, if it is one of numbers of their shape."""
+    if tuple(part.shape[1:]) != one or np.dtype(part.dtype).kind not in "fiuc":
+        return None
+    return np.asarray(part)
 
 
 def rows_at_once(shape: tuple[int, ...]) -> int:
@@ -69,7 +124,7 @@ def rows_at_once(shape: tuple[int, ...]) -> int:
 
 def blocks_of(records, rows: int) -> Iterator[np.ndarray]:
     """An array, or `RecordBlocks`, as arrays of at most so many records; at least one, which may be empty."""
-    parts = records.read() if isinstance(records, RecordBlocks) else [records]
+    parts = records.exactly() if isinstance(records, RecordBlocks) else [records]
     some = False
     for part in parts:
         part = np.asarray(part)

@@ -38,6 +38,8 @@ def prepared_by_dask(
         from dask.delayed import delayed
     except ImportError:
         raise InputError("prepared_by_dask: needs the package dask: pip install 'jaxgeodp[dask]'.") from None
+    if any(count != 1 for count in getattr(blocks, "numblocks", ())[1:]):
+        raise InputError("prepared_by_dask: an Array must be in blocks along its first axis alone; rechunk it.")
     if hasattr(blocks, "to_delayed"):
         blocks = blocks.to_delayed()
         blocks = blocks.ravel().tolist() if hasattr(blocks, "ravel") else blocks
@@ -53,13 +55,14 @@ def prepared_by_dask(
 
 def prepared_in_turn(mechanism: Mechanism, blocks: Iterable[Any]) -> State:
     """The state of blocks that come one after the other, such as batches of a reader: one is in memory at a time."""
-    state = None
+    states: list[State] = []
     for block in blocks:
-        own = mechanism.prepare(block)
-        state = own if state is None else state + own
-    if state is None:
+        states.append(mechanism.prepare(block))
+        if len(states) == _AT_ONCE**2:
+            states = [merged(states)]
+    if not states:
         raise InputError("prepared_in_turn: there is no block.")
-    return state
+    return merged(states)
 
 
 def _prepared(mechanism, block, records_of):

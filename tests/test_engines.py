@@ -53,6 +53,8 @@ def test_blocks_on_workers_have_the_bits_of_one_process(client, tmp_path):
 def test_blocks_in_turn_and_none():
     state = prepared_in_turn(MECHANISM, np.array_split(DATA, 9))
     np.testing.assert_array_equal(state.sums, MECHANISM.prepare(DATA).sums)
+    with pytest.raises(ValueError, match="along its first axis alone"):
+        prepared_by_dask(MECHANISM, dask.array.from_array(DATA, chunks=(100, 1)))
     for call in (lambda: prepared_in_turn(MECHANISM, []), lambda: prepared_by_dask(MECHANISM, [])):
         with pytest.raises(ValueError, match="no block"):
             call()

@@ -1,7 +1,9 @@
 """Sites that mask their sums: what all together give, what fewer show, keys that serve once; the commands."""
 
+import concurrent.futures
 import dataclasses
 import json
+import os
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from jaxgeodp import Euclidean, GeodesicBall, TangentLaplace
 from jaxgeodp.cli import app
 from jaxgeodp.releases import merged
 from jaxgeodp.sites import MaskedState, PublicSite, SiteKey, combined, masked, session_of
+from jaxgeodp.sites.keys import use_up
 
 BALL = GeodesicBall(Euclidean(3), np.zeros(3), 1.0)
 MECHANISM = TangentLaplace(BALL, 1.0)
@@ -56,12 +59,16 @@ def test_a_site_that_is_missing_or_different_is_seen():
     stranger = SiteKey.new("south")
     other = masked(states[2], stranger, [*public[:2], stranger.public])
     damaged = dataclasses.replace(hidden[2], numbers=(hidden[2].numbers[0] ^ (1 << 100), *hidden[2].numbers[1:]))
+    nearly = dataclasses.replace(
+        hidden[2], numbers=(*hidden[2].numbers[:2], hidden[2].numbers[2] ^ 1, *hidden[2].numbers[3:])
+    )
     lied = dataclasses.replace(other, session=hidden[0].session)
     for wrong, words in (
         (hidden[:2], "nothing has come from south"),
         ([*hidden, hidden[0]], "once"),
         ([*hidden[:2], other], "several sessions"),
         ([*hidden[:2], damaged], "do not fit together"),
+        ([*hidden[:2], nearly], "do not fit together"),
         ([*hidden[:2], lied], "do not fit together"),
         ([], "no masked state"),
     ):
@@ -79,6 +86,8 @@ def test_a_site_that_is_missing_or_different_is_seen():
         SiteKey.new("../x")
     with pytest.raises(ValueError, match="too large"):
         masked(dataclasses.replace(states[0], sums=states[0].sums * 2**200), keys[0], public)
+    with pytest.raises(ValueError, match="has masked another state"):
+        masked(MECHANISM.prepare(parts[1]), keys[0], public)
     wider = TangentLaplace(BALL, 2.0).prepare(parts[0])
     assert session_of(states[0], public) == session_of(states[1], public[::-1]) != session_of(wider, public)
 
@@ -89,6 +98,43 @@ def test_masks_are_others_in_another_session():
     public, state = [key.public for key in keys], MECHANISM.prepare(DATA)
     first, second = masked(state, keys[0], public), masked(state, keys[0], public, {"release": 2})
     assert all(a != b for a, b in zip(first.numbers, second.numbers, strict=True))
+
+
+def test_a_key_serves_once_whoever_asks(tmp_path):
+    """Eight at once: one gets it. A link to it is refused, and what was its file holds no secret."""
+    key = SiteKey.new("north")
+    key.save(tmp_path / "north.key")
+    (tmp_path / "link.key").symlink_to(tmp_path / "north.key")
+    with pytest.raises(ValueError, match="not a link"):
+        use_up(tmp_path / "link.key")
+    (tmp_path / "link.key").unlink()
+    os.link(tmp_path / "north.key", tmp_path / "other.key")
+    with pytest.raises(ValueError, match="not a link"):
+        use_up(tmp_path / "north.key")
+    (tmp_path / "other.key").unlink()
+
+    def attempt(_):
+        try:
+            return use_up(tmp_path / "north.key").secret
+        except (ValueError, OSError):
+            return None
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(attempt, range(8)))
+    assert [own for own in got if own] == [key.secret]
+    assert not any(key.secret in path.read_text() for path in tmp_path.iterdir())
+    with pytest.raises(ValueError, match="used"):
+        use_up(tmp_path / "north.key")
+
+
+def test_persons_are_those_of_one_site():
+    keys = [SiteKey.new(name) for name in NAMES]
+    public, parts = [key.public for key in keys], np.array_split(DATA, 3)
+    states = [MECHANISM.prepare(part, persons=np.arange(20) // 2) for part in parts]
+    record = MECHANISM.finish(
+        combined([masked(state, key, public) for state, key in zip(states, keys, strict=True)])
+    ).record
+    assert record["guarantee"]["adjacency"] == "replace-one (all of a person at one site)" and record["n"] == 30
 
 
 def command(*words):
@@ -124,10 +170,20 @@ def test_from_files_to_a_release(tmp_path):
     assert (record["n"], record["sites"], record["mechanism"]) == (60, 3, "TangentLaplace")
     assert record["guarantee"]["epsilon"] == 1.0
     text = json.loads(states[0].read_text())
-    for change in ({"title": "x"}, {"numbers": ["zz"]}, {"numbers": []}, {"shape": [-1]}, {"more": 1}, {"public": 3}):
+    for change in (
+        {"title": "x"},
+        {"numbers": ["zz"]},
+        {"numbers": []},
+        {"shape": [-1]},
+        {"more": 1},
+        {"public": 3},
+    ):
         states[0].write_text(json.dumps(text | change))
         with pytest.raises(ValueError, match="holds no masked state"):
             MaskedState.load(states[0])
+    states[0].write_text(json.dumps(text | {"site": ["a"]}))
+    with pytest.raises(ValueError, match="holds no masked state"):
+        MaskedState.load(states[0])
     for change in ({"public": {}}, {"public": text["public"] | {"mechanism": "kng"}}):
         for path in states:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"title": text["title"]} | text | change))

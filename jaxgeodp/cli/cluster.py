@@ -23,7 +23,7 @@ def prepared_on(
         ValueError: Dask is not there, or no scheduler answers.
     """
     try:
-        from distributed import Client
+        from distributed import Client, LocalCluster, Security
     except ImportError:
         raise InputError("--dask needs the package dask: pip install 'jaxgeodp[dask]'.") from None
     from jaxgeodp.engines import prepared_by_dask
@@ -31,7 +31,11 @@ def prepared_on(
     paths = [str(path.resolve()) for path in files_of(pattern)]
     read = functools.partial(_records_of, manifold_name=manifold_name, layout=layout, prepare=prepare)
     try:
-        client = Client(threads_per_worker=1) if address == "local" else Client(address, timeout=10)
+        if address == "local":  # nothing that others on this machine could talk to, or look at
+            safe = {"security": Security.temporary(), "dashboard_address": None, "threads_per_worker": 1}
+            client = Client(LocalCluster(**safe))
+        else:
+            client = Client(address, timeout=10)
     except (OSError, ValueError):
         raise InputError(f"--dask {address}: no scheduler answers there.") from None
     with client:

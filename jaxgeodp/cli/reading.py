@@ -35,6 +35,7 @@ def read_records(
     manifold_name: str,
     layout: Layout,
     prepare: Callable[[np.ndarray], np.ndarray] | None = None,
+    least: int = 2,
 ) -> tuple[Manifold, np.ndarray]:
     """The manifold and the records (n, \\*shape) of a data file, as float64 or complex128.
 
@@ -44,6 +45,7 @@ def read_records(
             its flat rows; `manifolds.tables` says which shapes the others have.
         layout: how the numbers of the file are records.
         prepare: what the rows of the table become, each on its own, before they are points.
+        least: how many records there must be.
 
     Raises:
         ValueError: unreadable file, unknown manifold, or a shape that does not fit.
@@ -56,8 +58,10 @@ def read_records(
             f"{path}: has one column: if its cells have another delimiter than '{layout.delimiter}', say it with "
             "--delimiter; if a record is one number, say --size 1."
         )
-    if table.ndim < 2 or table.shape[0] < 2 or 0 in table.shape:
-        raise InputError(f"{path}: needs at least 2 records, one per row, but holds an array of shape {table.shape}.")
+    if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
+        raise InputError(
+            f"{path}: needs at least {least} records, one per row, but holds an array of shape {table.shape}."
+        )
     if layout.expect_n not in (None, len(table)):
         raise InputError(
             f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a header without "

@@ -6,7 +6,6 @@ import pathlib
 from typing import Annotated
 
 import jax
-import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
@@ -41,7 +40,7 @@ site_app = typer.Typer(
     no_args_is_help=True,
 )
 # A session, as people compare it.
-_SHOWN = 16
+_SHOWN = 32
 
 
 @site_app.command()
@@ -92,7 +91,7 @@ def prepare(
 ) -> None:
     """Mask what the records of this site come to: nothing of it shows without all other sites."""
     with one_sentence_errors():
-        from jaxgeodp.sites import PublicSite, SiteKey, masked
+        from jaxgeodp.sites import PublicSite, SiteKey, check_sites, masked
         from jaxgeodp.sites.keys import use_up
 
         choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
@@ -107,22 +106,22 @@ def prepare(
         everyone, own = [PublicSite.load(path) for path in others], SiteKey.load(key_file)
         with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
             if is_pattern(data):
-                space, records = read_parts(data, manifold, layout)
+                space, records = read_parts(data, manifold, layout, least=1)
                 persons = None
             else:
-                space, records = read_records(data, manifold, layout)
+                space, records = read_records(data, manifold, layout, least=1)
                 persons = read_persons(data, layout, len(records))
             chosen, _ = choice.made(public.ball(space, layout), len(records))
             about = _described(choice, chosen)
             # What can be refused is refused while the key is still of use.
-            masked(chosen.prepare(np.zeros((0, *records.shape[1:]), records.dtype)), own, everyone, about)
+            check_sites(own, everyone)
             state = chosen.prepare(records, persons=persons)
             result = masked(state, use_up(key_file), everyone, about)
             result.save(out, overwrite=overwrite)
     say(
         f"Wrote {shown(out)}: the masked sums of {result.site}, one of {len(result.sites)} sites, for "
         f"{type(chosen).__name__} on {space}, {choice.parameter} = {choice.strength!r}. Session "
-        f"{result.session[:_SHOWN]}: all sites must see the same. The key is used up."
+        f"{_spelled(result.session)}: all sites must see the same. The key is used up."
     )
 
 
@@ -152,8 +151,13 @@ def combine(
                 write(result.to_json())
     say(
         f"Wrote {shown(out)}: {result.record['mechanism']} on {mechanism.ball.manifold}, n = {result.record['n']} at "
-        f"{len(found)} sites, scale {result.record['scale']:.4g}. Session {found[0].session[:_SHOWN]}."
+        f"{len(found)} sites, scale {result.record['scale']:.4g}. Session {_spelled(found[0].session)}."
     )
+
+
+def _spelled(session):
+    """128 bits of it, in groups, as people compare it: with fewer, two lists of keys could be made to look alike."""
+    return "-".join(session[place : place + 4] for place in range(0, _SHOWN, 4))
 
 
 def _described(choice, mechanism) -> dict:

@@ -180,6 +180,10 @@ class _FaceSums(Sums):
 
     flat: Sums
 
+    @property
+    def largest(self):
+        return self.flat.largest
+
     def program(self, shape):
         steps_of = self.flat.program(_flat_shape(shape))
         return lambda records: steps_of(_flattened(records))
@@ -217,9 +221,9 @@ def _flat_shape(shape):
 def flat_curves(curves):
     """Curves as `FunctionalGaussianMechanism` takes them: (..., J, m, 3) to (..., 3 J, m)."""
     moved = curves.swapaxes(-1, -2)
-    return moved.reshape(*moved.shape[:-3], -1, moved.shape[-1])
+    return moved.reshape(*moved.shape[:-3], moved.shape[-3] * moved.shape[-2], moved.shape[-1])
 
 
 def _face(curves):
     """(..., 3 J, m) to (..., J, m, 3)."""
-    return curves.reshape(*curves.shape[:-2], -1, 3, curves.shape[-1]).swapaxes(-1, -2)
+    return curves.reshape(*curves.shape[:-2], curves.shape[-2] // 3, 3, curves.shape[-1]).swapaxes(-1, -2)

@@ -29,6 +29,11 @@ class CurveSums(Sums):
 
     mechanism: Any
 
+    @property
+    def largest(self):
+        """See `Sums.largest`."""
+        return grid.STEPS
+
     def program(self, shape):
         """See `Sums.program`; of shape (n, J, m)."""
         _, curves, samples = shape.shape

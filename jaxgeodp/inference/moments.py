@@ -30,9 +30,11 @@ class Moment(abc.ABC):
 
     Attributes:
         description: for records.
+        largest: no integer of a record is larger in absolute value.
     """
 
     description: str
+    largest: int
 
     def vector_length(self, dim: int) -> int:
         """How many numbers a record's vector has."""
@@ -81,6 +83,7 @@ class FrechetVariance(Moment):
     """The mean squared distance of the records from a public point: sensitivity (b^2 - a^2)/n."""
 
     description = "mean squared distance"
+    largest = _SQUARES
 
     def numbers(self, dim):
         """One."""
@@ -132,6 +135,7 @@ class TangentCovariance(Moment):
     """The second moment of the records' logarithms at a public point: sensitivity sqrt(2) b^2/n in Frobenius norm."""
 
     description = "second moment of logarithms"
+    largest = _OFF * _LENGTHS**2
 
     def numbers(self, dim):
         """Those on and above the diagonal."""

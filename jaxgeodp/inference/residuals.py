@@ -34,6 +34,8 @@ class Residuals(Moment):
     s is from -1 to 1 and the residual w, a vector of d numbers, no longer than 1. A subclass says which squares.
     """
 
+    largest = grid.STEPS
+
     @abc.abstractmethod
     def squares(self, w, xp) -> Any:
         """Of residuals (n, d), in a vector (n, k) that is no longer than |w|^2/2."""

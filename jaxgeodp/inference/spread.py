@@ -248,6 +248,11 @@ class MomentSums(Sums):
     ball: GeodesicBall
     about: Any
 
+    @property
+    def largest(self) -> int:
+        """See `Moment.largest`."""
+        return self.statistic.largest
+
     def program(self, shape):
         """See `Sums.program`."""
         about = jax.tree.map(jnp.asarray, self.about)

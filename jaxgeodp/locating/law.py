@@ -143,6 +143,8 @@ class LocatedLaw(Law):
             law = self.last.mechanism(GeodesicBall(self.manifold, center, radius)).law(self.n)
             ready = last_way.ready(law, shape)
             value = np.asarray(ready.draw(records))
+        except OSError:  # of a file
+            raise
         except Exception:  # it would tell of the records
             nothing = "none: no ball about the centre that was found, which is released"
             unused = {"value": None, "formula": nothing, "calibration": self.terms.calibration}

@@ -224,6 +224,11 @@ class VectorSums(Sums):
     ball: GeodesicBall
     owner: str
 
+    @property
+    def largest(self):
+        """See `Sums.largest`."""
+        return grid.STEPS
+
     def program(self, shape):
         """See `Sums.program`."""
         vectors_of = compiled_in_blocks(self.owner, _coordinates, self.ball, shape)

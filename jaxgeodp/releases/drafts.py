@@ -63,21 +63,27 @@ class Wanted:
 
 
 def raw_records(mechanism: Lawful, data) -> Any:
-    """The data as an array in double precision, or `RecordBlocks` of such, of which only shape and type are looked at.
+    """The data as an array in double precision, of which only shape and type are looked at.
 
     Raises:
         ValueError: see `Domain.records`.
     """
-    if isinstance(data, RecordBlocks):
-        one = _raw_array(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
-        return data.mapped(lambda block: np.asarray(_raw_array(mechanism, block)), one.shape[1:], one.dtype)
-    return _raw_array(mechanism, data)
-
-
-def _raw_array(mechanism, data):
     name = type(mechanism).__name__
+    if isinstance(data, RecordBlocks):
+        raise InputError(f"{name}: RecordBlocks are for release with numerics='grid', and for prepare.")
     records = mechanism.domain.records(name, host_array(name, data))
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
+
+
+def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
+    """The same for records that are read in blocks: they are read once, to see whether they can be.
+
+    Raises:
+        ValueError: see `Domain.records` and `RecordBlocks.check`.
+    """
+    one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
+    data.check(type(mechanism).__name__)
+    return data.mapped(lambda block: np.asarray(raw_records(mechanism, block)), one.shape[1:], one.dtype)
 
 
 def drafted(

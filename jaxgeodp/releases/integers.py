@@ -20,6 +20,11 @@ SumsOf = Callable[[Any], np.ndarray]
 class Sums(abc.ABC):
     """How records become integers that add up: those of all records are the sum of those of blocks, whatever n is."""
 
+    @property
+    @abc.abstractmethod
+    def largest(self) -> int:
+        """No integer of a record is larger in absolute value."""
+
     @abc.abstractmethod
     def program(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
         """What makes the integers of private records of this shape, (n, \\*shape of one), n at least 0; compiled.

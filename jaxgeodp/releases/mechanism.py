@@ -22,7 +22,7 @@ from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_records
+from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.states import State, digest_of_public, new_part
@@ -136,10 +136,10 @@ class Mechanism(abc.ABC):
         with releasing():
             checked_again(self)
             sums = summed(self)
-            records = raw_records(self, block)
-            if isinstance(records, RecordBlocks) and persons is not None:
+            if isinstance(block, RecordBlocks) and persons is not None:
                 raise InputError(f"{name}: persons and RecordBlocks do not go together; prepare block by block.")
-            n, read = _units(self, records, persons)
+            records = raw_blocks(self, block) if isinstance(block, RecordBlocks) else raw_records(self, block)
+            n, read = _units(self, records, persons, least=0)
             shape = jax.ShapeDtypeStruct((n, *records.shape[1:]), records.dtype)
             program = sums.program(shape)
             unit = "record" if persons is None else "person"
@@ -214,11 +214,13 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
     name = type(mechanism).__name__
     with releasing():
         checked_again(mechanism)
-        summed(mechanism)
+        sums = summed(mechanism)
         if not isinstance(state, State) or state.mechanism != digest_of_public(mechanism):
             raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
         person = {} if state.unit == "record" else {"unit": "person"}
-        whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a person)"
+        whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a {state.unit})"
+        if max(map(abs, map(int, state.sums.ravel())), default=0) > state.n * sums.largest:
+            raise InputError(f"{name}: no {state.n} records have the sums of this state, which must be damaged.")
         record = jax.ShapeDtypeStruct(state.record, np.float64)
         wanted = Wanted(FromSums(), whose, more=(more or {}) | person)
         return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
@@ -258,9 +260,11 @@ def release_in(
     wanted = Wanted(way, whose, finish, more)
     with releasing():
         checked_again(mechanism)
-        records = raw_records(mechanism, data)
-        if isinstance(records, RecordBlocks):
+        if isinstance(data, RecordBlocks):
             _check_blocks(name, way, persons, adjacency, weights)
+            records = raw_blocks(mechanism, data)
+        else:
+            records = raw_records(mechanism, data)
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
             hidden = hidden_count(mechanism, wanted, record)
@@ -289,14 +293,16 @@ def releasing():
         yield
 
 
-def _units(mechanism, records, persons):
+def _units(mechanism, records, persons, least=2):
     """How many records are released from, and what gives them: one a person, if there are persons."""
     if persons is None:
         return len(records), lambda: records
     name = type(mechanism).__name__
     places, count = person_places(name, persons, len(records))
-    if count < 2:
-        raise InputError(f"{name}: needs at least 2 persons, got {count}.")
+    if count < least:
+        raise InputError(f"{name}: needs at least {least} persons, got {count}.")
+    if count == 0:
+        return 0, lambda: records
     summaries = mechanism.domain.of_persons(name, like(records), count)
     return count, lambda: summaries(records, places)
 

@@ -21,6 +21,8 @@ from jaxgeodp.files import write_atomically
 
 _TITLE = "private sums of jaxgeodp: as secret as the records"
 _VERSION = 1
+#: What may be counted.
+UNITS = ("record", "person", "person at one site")
 # Of a file that is read.
 _MOST_BYTES = 2**28
 
@@ -35,7 +37,7 @@ class State:
         n: number of records, or of persons.
         sums: an array of Python's integers.
         parts: a random name for each block that is in it.
-        unit: what n counts, "record" or "person".
+        unit: what n counts, "record", "person" or, of several sites, "person at one site".
     """
 
     mechanism: str
@@ -58,15 +60,12 @@ class State:
         """
         if not isinstance(other, State):
             return NotImplemented
-        if self.mechanism != other.mechanism or self.record != other.record or self.unit != other.unit:
-            raise InputError(
-                "State: these are of other mechanisms or records; prepare all blocks with one mechanism, with all its "
-                "numbers."
-            )
-        if self.parts & other.parts:
-            raise InputError("State: a block is in both, and would count twice; merge each state once.")
-        sums = self.sums + other.sums
-        return dataclasses.replace(self, n=self.n + other.n, sums=sums, parts=self.parts | other.parts)
+        return merged([self, other])
+
+    @property
+    def alike(self) -> tuple:
+        """What states must have in common to be merged."""
+        return self.mechanism, self.record, self.unit, self.sums.shape
 
     def save(self, path) -> None:
         """Write it to a file that only its owner may read (mode 0600); an existing one is replaced.
@@ -118,7 +117,7 @@ class State:
         shape, record = (tuple(operator.index(m) for m in document[name]) for name in ("shape", "record"))
         numbers = np.array([int(word) for word in document["sums"]], object)
         n, unit, parts = operator.index(document["n"]), document["unit"], frozenset(map(str, document["parts"]))
-        if n < 0 or unit not in ("record", "person") or len(numbers) != math.prod(shape) or min(shape, default=0) < 0:
+        if n < 0 or unit not in UNITS or len(numbers) != math.prod(shape) or min(shape, default=0) < 0:
             raise ValueError("numbers that disagree")
         return cls(str(document["mechanism"]), record, n, numbers.reshape(shape), parts, unit)
 
@@ -132,7 +131,17 @@ def merged(states: Any) -> State:
     states = list(states)
     if not states or not all(isinstance(state, State) for state in states):
         raise InputError("State: there is none to merge.")
-    return functools.reduce(operator.add, states)
+    first = states[0]
+    if any(state.alike != first.alike for state in states):
+        raise InputError(
+            "State: these are of other mechanisms or records; prepare all blocks with one mechanism, with all its "
+            "numbers, and with persons all or none."
+        )
+    parts = frozenset().union(*(state.parts for state in states))
+    if len(parts) < sum(len(state.parts) for state in states):
+        raise InputError("State: a block is in several, and would count twice; merge each state once.")
+    sums = functools.reduce(operator.add, (state.sums for state in states))
+    return dataclasses.replace(first, n=sum(state.n for state in states), sums=sums, parts=parts)
 
 
 def new_part() -> str:

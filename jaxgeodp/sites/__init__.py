@@ -6,6 +6,6 @@ released of it is as if all records had been in one place. Threats, and what is 
 """
 
 from jaxgeodp.sites.keys import PublicSite, SiteKey
-from jaxgeodp.sites.masked import MaskedState, combined, masked, session_of
+from jaxgeodp.sites.masked import MaskedState, check_sites, combined, masked, session_of
 
-__all__ = ["MaskedState", "PublicSite", "SiteKey", "combined", "masked", "session_of"]
+__all__ = ["MaskedState", "PublicSite", "SiteKey", "check_sites", "combined", "masked", "session_of"]

@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import os
 import pathlib
 import re
+import secrets
 
 from jaxgeodp.checks import InputError, short
 from jaxgeodp.files import write_atomically
@@ -130,12 +132,30 @@ class SiteKey:
 
 
 def use_up(path) -> SiteKey:
-    """The key of a file, which is useless from now on: its secret is on the disk no more.
+    """The key of a file, which is of use no more: of several that ask for it at once, one gets it.
+
+    The file is renamed, which one process alone can do, overwritten, and replaced by one that says that it was used.
+    (Disks and file systems may keep what was overwritten; a copy of the file is a second key.)
 
     Raises:
-        OSError, ValueError: see `SiteKey.load`.
+        ValueError: see `SiteKey.load`; or the file has another name, too, under which it could be used again.
+        OSError: see `SiteKey.load`; or another process has it.
     """
-    key = SiteKey.load(path)
+    path = pathlib.Path(path)
+    if path.is_symlink() or path.stat().st_nlink > 1:
+        raise InputError(f"{path}: a key must be a file with one name, not a link to one.")
+    claimed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    os.rename(path, claimed)
+    try:
+        key = SiteKey.load(claimed)
+    except InputError:
+        os.rename(claimed, path)
+        raise InputError(f"{path}: holds no {_SECRET}, or one that has been used.") from None
+    with open(claimed, "r+b") as stream:
+        stream.write(bytes(claimed.stat().st_size))
+        stream.flush()
+        os.fsync(stream.fileno())
+    claimed.unlink()
     text = json.dumps({"title": _SECRET, "name": key.name, "secret": _USED}) + "\n"
     write_atomically(path, text, private=True)
     return key

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
-from jaxgeodp.releases.states import State
+from jaxgeodp.releases.states import UNITS, State
 from jaxgeodp.sites.keys import PublicSite, SiteKey
 
 # Numbers are whole ones modulo 2^256: sums of any real data are far below half of it, and what does not fit shows.
@@ -23,6 +23,8 @@ _MOST = 1 << 200
 _TITLE = "masked sums of jaxgeodp"
 _VERSION = 1
 _MOST_FILE_BYTES = 2**28
+# Public keys that have masked a state in this process, and which.
+_SPENT: dict[str, str] = {}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class MaskedState:
         session: of all sites, mechanism and shapes; see `session_of`.
         sites: names of all sites.
         mechanism, record, unit, shape: of the state.
-        numbers: how many records, and the sums, masked.
+        numbers: how many records, the sums, and a check of them, masked.
         public: what it is made for, such as how to build the mechanism; of the same words at all sites.
     """
 
@@ -76,8 +78,10 @@ class MaskedState:
             numbers = tuple(int(word, 16) for word in found.pop("numbers"))
             shape, record = (tuple(operator.index(m) for m in found.pop(name)) for name in ("shape", "record"))
             sites, public = tuple(map(str, found.pop("sites"))), found.pop("public")
-            if len(numbers) != 1 + math.prod(shape) or not isinstance(public, dict) or min(numbers) < 0:
+            if len(numbers) != 2 + math.prod(shape) or not isinstance(public, dict) or min(numbers) < 0:
                 raise ValueError("numbers that disagree")
+            if found["unit"] not in UNITS or not all(isinstance(word, str) for word in found.values()):
+                raise ValueError("words that are none")
             return cls(shape=shape, record=record, sites=sites, numbers=numbers, public=public, **found)
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{path}: holds no masked state of jaxgeodp.") from None
@@ -100,17 +104,11 @@ def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = 
     return hashlib.sha256(json.dumps(words, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict | None = None) -> MaskedState:
-    """The state of a site, to be added to those of all others.
-
-    Args:
-        state: of its records, private.
-        key: of the site; it must not mask another state.
-        sites: all of them, at least two, this one among them; in any order.
-        public: what it is made for; the same at all sites.
+def check_sites(key: SiteKey, sites: Sequence[PublicSite]) -> None:
+    """Refuse a list of sites that no state could be masked for.
 
     Raises:
-        ValueError: a list that lacks this site, names one twice, or holds no other; or sums that are too large.
+        ValueError: it lacks the site of the key, names one twice, holds no other, or a key that is none.
     """
     names = [site.name for site in sites]
     if len(set(names)) < len(names) or len({site.key for site in sites}) < len(names):
@@ -119,10 +117,35 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
         raise InputError(f"sites: the public key of {key.name} is not in the list, or is another one.")
     if len(sites) < 2:
         raise InputError("sites: there must be at least two; a single one finishes its own state.")
+    for other in sites:
+        if other.name != key.name:
+            key.shared_with(other)
+
+
+def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict | None = None) -> MaskedState:
+    """The state of a site, to be added to those of all others.
+
+    Args:
+        state: of its records, private.
+        key: of the site; it masks one state, and this process refuses a second one.
+        sites: all of them, at least two, this one among them; in any order.
+        public: what it is made for; the same at all sites.
+
+    Raises:
+        ValueError: see `check_sites`; the key has masked another state here, or sums are too large.
+    """
+    check_sites(key, sites)
+    session = session_of(state, sites, public)
     numbers = [state.n, *map(int, state.sums.ravel())]
     if max(map(abs, numbers)) >= _MOST:
         raise InputError("sites: these sums are too large to be masked.")
-    session = session_of(state, sites, public)
+    if _SPENT.setdefault(key.public.key, state.id) != state.id:
+        raise InputError(
+            f"sites: the key of {key.name} has masked another state, and a second one would show how they differ; make "
+            "new keys, and let all sites prepare again."
+        )
+    numbers.append(_check_of(numbers, session))
+    names = [site.name for site in sites]
     for other in sites:
         if other.name != key.name:
             sign = 1 if key.name < other.name else -1
@@ -154,8 +177,8 @@ def combined(states: Sequence[MaskedState]) -> State:
     there = [state.site for state in states]
     if len({state.session for state in states}) > 1:
         raise InputError(
-            "sites: these states are of several sessions: someone had another list of sites or keys, or another "
-            "mechanism. All sites must prepare again, with new keys."
+            "sites: these states are of several sessions: someone had another list of sites or keys, another "
+            "mechanism, or persons where others have none. All sites must prepare again, with new keys."
         )
     if missing := sorted(set(first.sites) - set(there)):
         raise InputError(
@@ -166,12 +189,21 @@ def combined(states: Sequence[MaskedState]) -> State:
         raise InputError("sites: every site of the session must be there once.")
     same = {(state.mechanism, state.record, state.unit, state.shape, len(state.numbers)) for state in states}
     totals = [sum(column) % _MODULUS for column in zip(*(state.numbers for state in states), strict=False)]
+    check = totals.pop()
     n, *sums = (total - _MODULUS if total >= _MODULUS // 2 else total for total in totals)
-    if len(same) > 1 or not 0 <= n < 2**63 or max(map(abs, sums), default=0) >= len(states) * _MOST:
+    fits = len(same) == 1 and check == _check_of([n, *sums], first.session) and 0 <= n < 2**63
+    if not fits or max(map(abs, sums), default=0) >= len(states) * _MOST:
         raise InputError("sites: these masked states do not fit together: one of them is damaged, or of other keys.")
     numbers = np.array(sums, object).reshape(first.shape)
+    unit = "record" if first.unit == "record" else "person at one site"
     # One session is finished once: its name stands for all that is in it.
-    return State(first.mechanism, first.record, n, numbers, frozenset([first.session]), first.unit)
+    return State(first.mechanism, first.record, n, numbers, frozenset([first.session]), unit)
+
+
+def _check_of(numbers, session: str) -> int:
+    """A sum with public factors, which adds up as the numbers do: what is damaged on the way no longer fits."""
+    factors = (int.from_bytes(hashlib.sha256(f"{session} {place}".encode()).digest()) for place in range(len(numbers)))
+    return sum(factor * number for factor, number in zip(factors, numbers, strict=True)) % _MODULUS
 
 
 def _mask(secret: bytes, session: str, pair, count: int) -> list[int]:
