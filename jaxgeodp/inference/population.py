@@ -21,6 +21,8 @@ from jaxgeodp.samplers.wrapped import wrapped_point
 _LAPLACE = math.sqrt(2.0)
 # Of the noise of a variance, what stands for one that it hides: a matrix needs a shape, though it is nearly 0.
 _HIDDEN = 1e-6
+# Of the least eigenvalue of the second moment of fewer normal vectors than dimensions.
+_LEAST_SHARE = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -147,7 +149,8 @@ class PrincipalGeodesics:
         manifold, mean: of the population.
         directions: unit tangent vectors at the mean, (dim, \\*shape), of falling variance.
         variances: along them, (dim,).
-        intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, or more.
+        intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, for a wrapped normal
+            population; not for one with wider tails.
         level: coverage that the intervals aim at.
     """
 
@@ -191,9 +194,10 @@ def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
 def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
     """The principal geodesics of a population.
 
-    No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), so that
-    intervals are the eigenvalues of the released matrix plus and minus a quantile of that norm, of noise and of n draws
-    of the population. They hold for all eigenvalues together, and where they are equal or hidden by noise, too.
+    No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), and those of
+    the second moment of n normal vectors are those of their covariance times factors between the least and the largest
+    eigenvalue of a Wishart matrix (Ostrowski): intervals follow from quantiles of these three, a third of 1 - level
+    each. They hold for all eigenvalues together, and where they are equal or hidden by noise, too.
 
     Args:
         population: see there.
@@ -204,16 +208,19 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
     values, vectors = np.linalg.eigh(own.covariance)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rng, dim = np.random.default_rng(0), own.manifold.dim
-    moved, root = np.empty(draws), root_of(own.covariance)
+    drawn = np.empty((3, draws))
     for place in range(draws):
-        factor = root @ _wishart_root(rng, own.n, dim)
+        factor = _wishart_root(rng, own.n - 1, dim) / math.sqrt(own.n)
+        sizes = np.linalg.svd(factor, compute_uv=False) ** 2
         draw = (lambda size: rng.laplace(scale=math.sqrt(0.5), size=size)) if own.laplace else rng.standard_normal
         noise = own.entry_sd * draw((dim, dim))
         noise = np.triu(noise) / np.where(np.eye(dim) > 0, 1.0, 1.4) + np.triu(noise, 1).T / 1.4
-        moved[place] = np.linalg.norm(factor @ factor.T / own.n + noise - own.covariance, 2)
-    most = float(np.quantile(moved, level))
+        drawn[:, place] = np.linalg.norm(noise, 2), sizes[0], sizes[-1] if own.n > dim else 0.0
+    tail = (1.0 - level) / 3.0
+    most, largest, least = (float(np.quantile(of, q)) for of, q in zip(drawn, (1 - tail, 1 - tail, tail), strict=True))
     seen = np.linalg.eigvalsh(own.covariance if own.seen is None else own.seen)[::-1]
-    intervals = np.stack([np.minimum(seen - most, values), np.maximum(seen + most, values)], axis=1).clip(min=0.0)
+    below, above = (seen - most) / largest, (seen + most) / max(least, _LEAST_SHARE)
+    intervals = np.stack([np.minimum(below, values), np.maximum(above, values)], axis=1).clip(min=0.0)
     directions = np.tensordot(vectors.T, own.frame, axes=1)
     return PrincipalGeodesics(own.manifold, own.mean, directions, values, intervals, level)
 

@@ -66,6 +66,7 @@ class GeodesicFit:
         covariance: of the errors of middle and velocity in that frame, (2 dim, 2 dim): those of the noise, and of n
             records of a population whose residuals have one covariance at all times; infinite for a velocity that
             times do not tell.
+        widest: the same, no smaller in any direction than what noise may hide; for `no_motion`.
         residuals: covariance of the points' residuals, each cut at a length that few exceed, (dim, dim); a multiple of
             the identity for a pure budget, as directions would cost too much noise.
         releases: one for each round; all is made of them.
@@ -76,6 +77,7 @@ class GeodesicFit:
     velocity: np.ndarray
     frame: np.ndarray
     covariance: np.ndarray
+    widest: np.ndarray
     residuals: np.ndarray
     releases: tuple[Release, ...]
 
@@ -100,7 +102,10 @@ class GeodesicFit:
 
     @property
     def residual_sd(self) -> float:
-        """Standard deviation of residuals, in each coordinate; see ``residuals``."""
+        """Standard deviation of residuals, in each coordinate; see ``residuals``.
+
+        No smaller than what the noise of its square hides: of few records, or a small budget, it is that.
+        """
         return math.sqrt(float(np.trace(self.residuals)) / self.manifold.dim)
 
     @property
@@ -116,7 +121,10 @@ class GeodesicFit:
 
     @property
     def speed_error(self) -> float:
-        """Standard error of the speed, of one that is not nearly 0; infinite where times do not tell it."""
+        """Standard error of the speed, of one that is several times as large; infinite where times do not tell it.
+
+        For a pure budget residuals are taken to be alike in all directions: it may be sqrt(dim) times as large.
+        """
         own, along = self._of_velocity()
         if not np.all(np.isfinite(own)):
             return math.inf
@@ -126,13 +134,18 @@ class GeodesicFit:
 
     @property
     def no_motion(self) -> float:
-        """p-value of a geodesic that stays where it is, as v' C^-1 v is chi-squared; 1 where times tell none."""
-        from scipy.stats import chi2
+        """p-value of a geodesic that stays where it is: Hotelling's test, with what noise may hide in any direction.
 
-        own, along = self._of_velocity()
-        if not np.all(np.isfinite(own)):
+        For normal residuals of one covariance at all times. 1 where times tell no velocity, or records are too few.
+        """
+        from scipy.stats import f
+
+        dim, n = self.manifold.dim, int(self.releases[0].record["n"])
+        own, along = self.widest[dim:, dim:], self._of_velocity()[1]
+        if not np.all(np.isfinite(own)) or n - 1 <= dim:
             return 1.0
-        return float(chi2.sf(along @ np.linalg.pinv(own, hermitian=True) @ along, self.manifold.dim))
+        square = along @ np.linalg.pinv(own, hermitian=True) @ along
+        return float(f.sf(square * (n - 1 - dim) / (dim * (n - 2)), dim, n - 1 - dim))
 
     def _of_velocity(self):
         """Covariance of the error of the velocity, and the velocity, in the frame."""
@@ -180,7 +193,7 @@ class GeodesicFit:
             for own in records:
                 _check_stored(own, records[0], ball, kind)
             releases = [Release(from_lists(own["value"], "float64"), own) for own in records]
-            return _fit(releases, ball, releases)
+            return _fit_or_none(releases, ball)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{path}: holds no geodesic regression.") from None
 
@@ -209,7 +222,8 @@ def geodesic_regression(
         mu: that of Gaussian noise: all rounds together promise mu^2/2-zCDP.
         ledger: charged once, before anything is drawn.
 
-    Stated errors suppose residuals of one covariance at all times; for a pure budget alike in all directions, too.
+    Stated errors suppose residuals of one covariance at all times; for a pure budget alike in all directions, too (else
+    they are up to sqrt(dim) times too small).
 
     Raises:
         ValueError: wrong shapes, not one privacy parameter, a ball that violates Assumption 1, or the ledger has not
@@ -312,10 +326,13 @@ def _fit_or_none(releases, ball) -> GeodesicFit:
     """The fit; whatever was released, there is one."""
     for last in range(len(releases), 0, -1):
         with contextlib.suppress(Exception):  # it would tell of the records
-            return _fit(releases[:last], ball, releases)
+            fit = _fit(releases[:last], ball, releases)
+            if np.all(np.isfinite(fit.middle)) and np.all(np.isfinite(fit.velocity)):
+                return fit
     place, dim = _standing(ball), ball.manifold.dim
-    unknown, none = np.full((2 * dim, 2 * dim), math.inf), np.zeros((dim, dim))
-    return GeodesicFit(ball.manifold, place.middle, place.velocity, place.frame, unknown, none, tuple(releases))
+    unknown, residuals = np.full((2 * dim, 2 * dim), math.inf), np.diag(np.full(dim, math.inf))
+    numbers = place.middle, place.velocity, place.frame, unknown, unknown, residuals
+    return GeodesicFit(ball.manifold, *numbers, tuple(releases))
 
 
 def _fit(releases, ball, everything) -> GeodesicFit:
@@ -333,7 +350,8 @@ def _fit(releases, ball, everything) -> GeodesicFit:
     with jax.enable_x64(True):
         basis = np.asarray(carried(manifold, jnp.asarray(middle), jnp.asarray(there), jnp.asarray(frame)))
     spread = correction.residuals
-    return GeodesicFit(manifold, there, turned, basis, correction.covariance, spread, tuple(everything))
+    both = correction.covariance, correction.widest
+    return GeodesicFit(manifold, there, turned, basis, *both, spread, tuple(everything))
 
 
 def _places(times) -> np.ndarray:

@@ -157,19 +157,22 @@ class Correction:
     Attributes:
         change: of the middle and the velocity, (2 d,).
         covariance: of its error, (2 d, 2 d): of the noise, and of n records; infinite where times tell no velocity.
+        widest: the same, no smaller in any direction than noise may hide; for tests.
         residuals: their covariance, (d, d).
         trace: of that, with two standard deviations of its noise.
     """
 
     change: np.ndarray
     covariance: np.ndarray
+    widest: np.ndarray
     residuals: np.ndarray
     trace: float
 
     @classmethod
     def none(cls, dim: int) -> "Correction":
         """Of a geodesic that is right."""
-        return cls(np.zeros(2 * dim), np.zeros((2 * dim, 2 * dim)), np.zeros((dim, dim)), 0.0)
+        nothing = np.zeros((2 * dim, 2 * dim))
+        return cls(np.zeros(2 * dim), nothing, nothing, np.zeros((dim, dim)), 0.0)
 
     def usual_length(self, beyond: float) -> float:
         """Of residuals from the corrected geodesic: that of an average one, and so many standard deviations.
@@ -221,15 +224,20 @@ def correction_of(
     if not known:
         unknown = np.full(2 * dim, math.inf)
         unknown[:dim] = np.diag(residuals) / n + noise**2
-        return Correction(np.append(sums[:dim], np.zeros(dim)), np.diag(unknown), residuals, trace)
+        both = np.diag(unknown), np.diag(unknown)
+        return Correction(np.append(sums[:dim], np.zeros(dim)), *both, residuals, trace)
     solved = np.linalg.pinv(_design(powers, fields, dim))
     change = solved @ sums
     middle, velocity = change[:dim], change[dim:]
     # The noise of the moments of s, of the first in both rows.
     of_design = [np.append(velocity, middle), np.append(np.zeros(dim), velocity)]
-    inner = np.kron(flat / n, residuals)
-    inner += noise**2 * np.eye(2 * dim) + of_times**2 * sum(np.outer(own, own) for own in of_design)
-    return Correction(change, solved @ inner @ solved.T, residuals, trace)
+    drawn = noise**2 * np.eye(2 * dim) + of_times**2 * sum(np.outer(own, own) for own in of_design)
+    # What the noise of a matrix hides in a direction: its operator norm; all, where the trace alone is seen.
+    hidden = entry * (math.sqrt(2.0 * dim) + 2.0) if isinstance(statistic, ResidualMatrix) else trace
+    covariance, widest = (
+        solved @ (np.kron(flat / n, own) + drawn) @ solved.T for own in (residuals, residuals + hidden * np.eye(dim))
+    )
+    return Correction(change, covariance, widest, residuals, trace)
 
 
 def _design(powers, fields, dim):

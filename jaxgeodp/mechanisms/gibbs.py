@@ -135,7 +135,7 @@ class GibbsMechanism(BallMechanism):
             )
         terms = Terms(
             mechanism="GibbsMechanism",
-            statistic=self.statistic.description,
+            statistic=self._described_statistic,
             n=n,
             strength=self.mu,
             guarantee=self.guarantee,
@@ -149,6 +149,12 @@ class GibbsMechanism(BallMechanism):
         support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
         target = Potential(self.statistic, start if barrier else None, end, wall, ridge)
         return DensityLaw(target, ball, 1.0 / rate, support, terms)
+
+    @property
+    def _described_statistic(self):
+        """With what is supposed of a user's own, where it does not say so itself."""
+        own = self.statistic.description
+        return f"{own}, supposed: all its bounds" if self.statistic.supposes and "supposed" not in own else own
 
     @property
     def _ends(self) -> tuple[float, ...]:

@@ -30,7 +30,7 @@ NOTE = (
 class GridNoise(NamedTuple):
     """What is public about a release on a grid."""
 
-    sensitivity: int  #: Euclidean, of the vector of integers
+    sensitivity: int  #: of the vector of integers, in the norm that the noise's theorem is about
     scale: int  #: of the discrete noise
     step: float  #: length of a step, in the units of the vector
 

@@ -1,6 +1,7 @@
 """A loss of one's own for the Gibbs mechanism, with constants that the user vouches for."""
 
 import dataclasses
+import operator
 from typing import Any, final
 
 import jax
@@ -65,7 +66,6 @@ class ConvexRisk(Statistic):
     convexity_bound: float
     smoothness: float
     shape: tuple[int, ...] | None = None
-    supposes = True
 
     def __post_init__(self):
         if not callable(self.function):
@@ -75,10 +75,13 @@ class ConvexRisk(Statistic):
         if self.smoothness < self.convexity_bound:
             raise InputError("ConvexRisk: smoothness must be at least convexity_bound.")
         if self.shape is not None:
-            sized = isinstance(self.shape, tuple | list) and all(type(m) is int and m >= 0 for m in self.shape)
-            if not sized:
+            try:
+                shape = tuple(operator.index(m) for m in self.shape)
+            except TypeError:
+                shape = (-1,)
+            if min(shape, default=0) < 0:
                 raise InputError(f"ConvexRisk: shape must be that of one datum, such as (3,), got {short(self.shape)}.")
-            object.__setattr__(self, "shape", tuple(self.shape))
+            object.__setattr__(self, "shape", shape)
 
     @property
     def description(self):

@@ -27,6 +27,7 @@ class _PowerStatistic(Equivariant):
     """What power means and the median share; a subclass says the ``power``."""
 
     power: float
+    supposes = False
 
     def loss(self, manifold: Manifold, x, datum):
         """``dist^p/p``."""

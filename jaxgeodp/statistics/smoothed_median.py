@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import RadialGrowth
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.checks import InputError, number_between
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.statistics.records import equal_weights
@@ -19,6 +19,8 @@ from jaxgeodp.statistics.statistic import Equivariant
 
 # Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
 _STEPS = 60
+# Of widths.
+_SMALLEST, _LARGEST = 1e-30, 1e30
 # In units of the ball's radius: of smaller ones the minimum takes too long to find; and where records lie at two ends
 # of the ball about (width^2/(s^2 + width^2))^((d-1)/2) of the proposals are accepted, s being 2 radii at most.
 _LEAST_WIDTH, _LEAST_SHARE = 0.25, 1e-4
@@ -47,10 +49,10 @@ class SmoothedMedian(Equivariant):
     """
 
     width: float
+    supposes = False
 
     def __post_init__(self):
-        positive_number("SmoothedMedian", "width", self.width)
-        object.__setattr__(self, "width", float(self.width))
+        object.__setattr__(self, "width", number_between("SmoothedMedian", "width", self.width, _SMALLEST, _LARGEST))
 
     @property
     def description(self):

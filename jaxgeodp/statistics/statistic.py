@@ -30,10 +30,10 @@ class Statistic(abc.ABC):
     This library's own statistics are final: theorems are about their gradients, which a subclass could replace.
 
     Attributes:
-        supposes: whether its constants are a user's word, which nothing checks.
+        supposes: whether its constants are a user's word, which nothing checks; so it is for what a user writes.
     """
 
-    supposes: bool = False
+    supposes: bool = True
 
     def __init_subclass__(cls, **keywords):
         """Raise TypeError for a subclass of a class that `typing.final` marks."""
@@ -199,6 +199,8 @@ class Equivariant(Statistic):
 @dataclasses.dataclass(frozen=True)
 class FrechetMean(Equivariant):
     """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball."""
+
+    supposes = False
 
     def loss(self, manifold: Manifold, x, datum):
         """Half the squared distance."""
