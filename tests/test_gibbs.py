@@ -604,7 +604,7 @@ def test_losses_must_be_finite_in_the_support_as_is_supposed(n, holds):
     law = GibbsMechanism(ball, 1.0, ConvexRisk(half_infinite, 1.1, 0.1, 0.1, shape=(1,))).law(n)
     assert "losses that are finite in the support" in law.terms.statistic
     assert "if what is supposed of the losses holds" in law.terms.sampler["exactness"]
-    points = jnp.linspace(-0.999, 0.999, 20001)[:, None]
+    points = jnp.linspace(-0.999, 0.999, 4001)[:, None]
     density = jax.jit(jax.vmap(law.log_density, (0, None)))
     data = np.where(np.arange(n) < 0.45 * n, 1.0, -1.0)[:, None]
     first, second = (np.asarray(density(points, np.append([[own]], data[1:], axis=0))) for own in (1.0, 2.0))
