@@ -33,10 +33,10 @@ class RecordBlocks:
             A release reads all of it once before it is charged, and refuses another number of records than n or
             blocks of another shape; what it raises later ends the release, so that it must not depend on a record.
         shape: (n, \\*shape of a record); n is public.
-        dtype: of all arrays.
+        dtype: real or complex; blocks of other numbers are converted, complex ones to real ones never.
 
     Raises:
-        ValueError: ``read`` is no function, or the shape has no records.
+        ValueError: ``read`` is no function, the shape has no records, or the type is another.
 
     Example:
         >>> import numpy as np
@@ -55,6 +55,8 @@ class RecordBlocks:
         shape = tuple(self.shape)
         if not callable(self.read) or not shape or not all(isinstance(m, int) and m >= 0 for m in shape):
             raise InputError("RecordBlocks: needs a function that reads, and the shape (n, *shape of a record).")
+        if np.dtype(self.dtype).kind not in "fc":
+            raise InputError("RecordBlocks: dtype must be real or complex, such as float or complex.")
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
 
@@ -110,10 +112,11 @@ def _reading(read) -> Iterator[Any]:
 
 
 def _as_block(part, one, dtype) -> np.ndarray | None:
-    """An array of records, if it is one of numbers of their shape."""
-    if tuple(part.shape[1:]) != one or np.dtype(part.dtype).kind not in "fiuc":
+    """An array of records, if it is one of numbers of their shape and kind."""
+    if tuple(part.shape[1:]) != one or np.dtype(part.dtype).kind not in ("fiuc" if dtype.kind == "c" else "fiu"):
         return None
-    return np.asarray(part)
+    with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
+        return np.asarray(part).astype(dtype, copy=False)
 
 
 def rows_at_once(shape: tuple[int, ...]) -> int:

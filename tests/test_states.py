@@ -257,7 +257,11 @@ def test_a_pass_has_n_records_whatever_is_read(monkeypatch):
     np.testing.assert_array_equal(values[0], values[2])
     centre = np.concatenate([data[:100], np.tile(CAP.center, (N - 100, 1))])
     values = []
-    for first, later in (([centre], [centre]), ([data], [data[:100]]), ([data], [data[:100], np.zeros((50, 4))])):
+    for first, later in (
+        ([centre], [centre]),
+        ([data], [data[:100]]),
+        ([data], [data[:100], np.zeros((50, 4), complex)]),
+    ):
         monkeypatch.setattr(grid.secrets, "randbelow", random.Random(7).randrange)
         blocks = RecordBlocks(Reader(first, later), data.shape)
         values.append(mechanism.release(blocks, numerics="grid").value)
@@ -274,6 +278,7 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         (lambda: [data[:-1]], "reads 149"),
         (lambda: [np.zeros((N, 4))], "no array of numbers of shape"),
         (lambda: [np.full((N, 3), "a")], "no array of numbers of shape"),
+        (lambda: [data + 0.0j], "no array of numbers of shape"),
         (lambda: [1 / 0], "reading has ended with ZeroDivisionError"),
         (lambda: used_up, None),
         (lambda: used_up, "reads 0 records"),
@@ -324,6 +329,8 @@ def test_blocks_that_a_release_cannot_read_are_refused():
             call()
     with pytest.raises(ValueError, match="shape"):
         mechanism.release(RecordBlocks(lambda: [data], (N, 4)), numerics="grid")
+    with pytest.raises(ValueError, match="dtype must be"):
+        RecordBlocks(lambda: [data], (N, 3), int)
 
 
 def test_files_of_a_pattern_are_one_data_set(tmp_path, monkeypatch):

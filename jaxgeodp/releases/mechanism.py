@@ -83,7 +83,8 @@ class Mechanism(abc.ABC):
 
         Args:
             data: (n, \\*shape of a record), n >= 2; see the class. A record outside the domain is brought into it, a
-                record that is none becomes the public centre; neither is reported.
+                record that is none becomes the public centre; neither is reported. With ``numerics="grid"`` also
+                `RecordBlocks`, which are read block by block.
             ledger: charged before anything is drawn.
             delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`, `GibbsMechanism`
                 of a Frechet mean, `MetricLaplace`), whose running time otherwise depends on the data: the number of
