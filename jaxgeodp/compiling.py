@@ -45,8 +45,9 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
 def compiled_in_blocks(owner: str, function, *arguments):
     """`compiled_ahead` of a function of records, the last argument, with one result for each, block by block.
 
-    All blocks have one shape, whatever the number of records: what a record's result is depends neither on how many
-    there are nor on how they are divided, and there is one program for all numbers.
+    All blocks have one shape, whatever the number of records: there is one program for all numbers, and what a record's
+    result is depends neither on how many there are nor on how they are divided, but for last digits where the program
+    has matrix products of some shapes, whose rows are not all computed alike.
 
     Args:
         owner, function, arguments: see `compiled_ahead`.

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 
 
 @dataclasses.dataclass(frozen=True)

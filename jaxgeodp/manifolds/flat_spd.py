@@ -17,7 +17,8 @@ import numpy as np
 import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spectral as spectral
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.spd import SPD, cholesky_root, symmetric_basis
 
 

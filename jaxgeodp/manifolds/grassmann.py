@@ -22,7 +22,8 @@ from jax.scipy.linalg import cho_solve
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.analytic import sinc_sqrt
 from jaxgeodp.manifolds.hermitian import symmetric_matrix, symmetric_vector
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.principal_angles import (
     alignment,
     angle_ratio,

@@ -15,7 +15,8 @@ import numpy as np
 
 from jaxgeodp.checks import negative_number, positive_integer
 from jaxgeodp.manifolds.analytic import arcsinhc_sqrt, cos_sqrt, log_sinhc_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import chord
 
 

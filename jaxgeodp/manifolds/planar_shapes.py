@@ -26,7 +26,8 @@ from jaxgeodp.manifolds.analytic import (
     squared_angle,
 )
 from jaxgeodp.manifolds.hermitian import hermitian_matrix, hermitian_vector
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
 
 # Landmarks whose spread is below this fraction of their size coincide: they have no shape.

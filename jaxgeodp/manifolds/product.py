@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.manifolds.manifold import Manifold, check_shape, fact, operation
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.operations import check_shape, fact, operation
 
 
 @dataclasses.dataclass(frozen=True, init=False)

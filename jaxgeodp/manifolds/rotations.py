@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
 
 

@@ -18,7 +18,8 @@ import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spd3 as spd3
 import jaxgeodp.manifolds.spectral as spectral
 from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, fact, operation, real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
 
 # A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.
 _ASYMMETRY = 1e-6

@@ -1,4 +1,4 @@
-"""The Frechet mean in passes over blocks of records: each pass a sum of integers, the same bits for every split.
+"""The Frechet mean in passes over blocks of records: each pass a sum of integers, whatever the split is.
 
 Descent by a public number of steps, as in `mean_in_ball`; a record's logarithm at the last iterate, an array of the
 ambient space, is rounded to a public unit, 2^-36 radii, before it is added. What rounding moves the mean by is far
