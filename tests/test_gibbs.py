@@ -282,6 +282,7 @@ def test_no_direction_has_less_ricci_curvature(space):
     ("mechanism", "n"),
     [
         (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0), 6),
+        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 0.5), 40),  # by a few records
         *exhaustive(
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 8),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),
@@ -347,7 +348,7 @@ def test_the_envelope_lies_above_the_target(space, statistic):
         proposal = make_proposal(space, center, Steeper(growth, steeper), scale, own.support)
 
         def log_ratio(key):
-            x, _, log_envelope = proposal.draw(key)
+            x, _, _, log_envelope = proposal.draw(key)
             value = (level - own.potential(x, center, data)) / scale - log_envelope
             return jnp.where(own.support.contains(x), value, -jnp.inf)
 

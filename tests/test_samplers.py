@@ -563,7 +563,7 @@ def propose(law, key, minimizer, points, steepness, num):
     certified = law.growth(minimizer, points)
     growth = (lambda t: steepness * certified(t)) if callable(certified) else steepness * certified
     proposal = make_proposal(law.ball.manifold, minimizer, growth, law.scale, law.support)
-    x, _, log_envelope = jax.vmap(proposal.draw)(jax.random.split(key, num))
+    x, _, _, log_envelope = jax.vmap(proposal.draw)(jax.random.split(key, num))
 
     psi = jax.vmap(lambda x: law.potential(x, minimizer, points))(x)
     inside = jnp.ones(num, bool) if law.support is None else jax.vmap(law.support.contains)(x)

@@ -13,6 +13,8 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.releases.density import PublicBounds, Target
+from jaxgeodp.samplers.thinning import Thinning
+from jaxgeodp.statistics.records import points_and_weights
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
@@ -24,6 +26,8 @@ _SUPPOSED = "supposed: the minimum of F + W is found to 1e-9 radii, in steps who
 _VAIN = 30
 # The first step, and the shortest, in units of the longest.
 _SHORTEST = 1e-6
+# With fewer records all are looked at.
+_FEW_RECORDS = 32
 # Losses of single records that a draw may need, where little is known of them: some minutes.
 _MOST_LOSSES = 2e11
 
@@ -57,7 +61,7 @@ class Potential(Target):
         reach = self.end * ball.radius
         # The centre of an envelope lies inside the support.
         inner = ball if math.isinf(self.end) else GeodesicBall.tree_unflatten(manifold, (ball.center, reach))
-        center = inner.pull_inside(statistic.center(ball, points))
+        center = inner.pull_inside(statistic.start(ball, points))
         least = jnp.asarray(self._least(ball, inner.radius), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
         smooth = self._smoothness(ball, inner.radius)
@@ -141,6 +145,39 @@ class Potential(Target):
             return jnp.zeros_like(t) if self.start is None else barrier.bend(jnp.maximum(away - t, 0.0), reach)
 
         return PotentialGrowth(growth, added, least, steepest, offset, temperature, manifold)
+
+    def spares(self, ball, n):
+        """Where the growth is that of the least Hessian alone, which is known for each record."""
+        lowest, highest = ball.manifold.curvature_bounds
+        known = isinstance(self.statistic, FrechetMean) and highest <= 0.0 and math.isfinite(lowest)
+        return known and self.start is None and n >= _FEW_RECORDS
+
+    def thinning(self, ball, center, points, scale, support):
+        """See Theorem V: each loss lies above its tangent at c by t^2/2 times what is between two Hessians."""
+        manifold, statistic = ball.manifold, self.statistic
+        records, weights = points_and_weights(points)
+        if not self.spares(ball, records.shape[0]):
+            return None
+        temperature = jnp.asarray(self.temperature(scale), real_dtype(center))
+        reach = math.inf if support is None else support.radius
+        away, least = manifold.dist(_center(ball, center), center), self._least(ball, reach)
+        slope = statistic.gradient(manifold, center, points)
+
+        def certain(tangent, distance):
+            return -(manifold.inner(center, slope, tangent) + 0.5 * least * distance**2) / temperature
+
+        def part(index, x, tangent):
+            one = records[index][None]
+            pull = manifold.inner(center, statistic.gradient(manifold, center, one), tangent)
+            rise = statistic.value(manifold, x, one) - statistic.value(manifold, center, one) - pull
+            length = manifold.inner(center, tangent, tangent)
+            return (rise - 0.5 * least * length) / temperature
+
+        def most(distance):
+            bend = statistic.largest_hessian(ball, away + distance) - least
+            return 0.5 * bend * distance**2 / temperature
+
+        return Thinning(certain, part, most, weights)
 
     def public_bounds(self, ball, support):
         """Of the Frechet mean: how convex F + W is at least and at most."""

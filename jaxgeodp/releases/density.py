@@ -25,6 +25,7 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import Home, PointLaw, Terms
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
+from jaxgeodp.samplers.thinning import Thinning
 from jaxgeodp.statistics.records import with_weights
 from jaxgeodp.statistics.statistic import Statistic
 
@@ -85,6 +86,14 @@ class Target(abc.ABC):
     def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None) -> PublicBounds | None:
         """Bounds of psi for all data in the ball; None where none are known."""
 
+    def spares(self, ball: GeodesicBall, n: int) -> bool:
+        """Whether a few of n records decide on a proposal; see `thinning`."""
+        return False
+
+    def thinning(self, ball: GeodesicBall, center, points, scale, support) -> Thinning | None:
+        """-(psi less its level)/temperature as a sum over records; None where all are looked at."""
+        return None
+
     def magnitude(self, law: "DensityLaw") -> float:
         """How large psi may be before it is rounded, in the units of the scale."""
         return 1.0
@@ -121,7 +130,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         self.target.check(self)
         self.check()
         self.check_precision(shape)
-        block = min(self.target.proposals, default_block(self.target.proposals, math.prod(shape.shape)))
+        block = min(self.target.proposals, self._block(self.target.proposals, shape))
         program = compiled_ahead(self.terms.mechanism, sample, self, public_key(), shape, num=1, block=block)
         return lambda records: first_complete(lambda: program(self, system_key(), records))
 
@@ -138,7 +147,12 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """
         self.check()
         self.check_precision(records)
-        return sample(self, key, records, num=num, block=default_block(num, records.size) if block is None else block)
+        return sample(self, key, records, num=num, block=self._block(num, records) if block is None else block)
+
+    def _block(self, num, records):
+        """Proposals at a time."""
+        spares = self.target.spares(self.ball, records.shape[0])
+        return default_block(num, 1 if spares else math.prod(records.shape))
 
     def log_density(self, x, records):
         """See `Law.log_density`."""
@@ -183,13 +197,14 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """See `PointLaw.draws`."""
         temperature = self.target.temperature(jnp.asarray(self.scale, real_dtype(center)))
 
-        level = self.target.level(self.ball, center, points)
+        growth = self.growth(center, points)
+        thinning = self.target.thinning(self.ball, center, points, self.scale, self.support)
+        level = 0.0 if self.target.radial or thinning else self.target.level(self.ball, center, points)
 
         def log_density(x):
             return (level - self.potential(x, center, points)) / temperature
 
-        target = None if self.target.radial else log_density
-        growth = self.growth(center, points)
+        target = thinning or (None if self.target.radial else log_density)
         return rejection_sample(
             key, self.ball.manifold, target, center, growth, temperature, num, support=self.support, block=block
         )

@@ -23,6 +23,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope
+from jaxgeodp.samplers.thinning import Thinning, accepted
 
 # Proposals after which a draw is given up (the result is NaN and `complete` False, never a wrong law).
 _PROPOSAL_LIMIT = 20_000_000
@@ -72,7 +73,7 @@ class Proposal:
     support: GeodesicBall | None
 
     def draw(self, key):
-        """One proposal, its distance from the centre, and the log of its envelope density."""
+        """One proposal x = exp_c(v), v, its length, and the log of the envelope's density."""
         manifold, center = self.manifold, self.center
         direction_key, radius_key = jax.random.split(key)
         uniform = jax.random.uniform(radius_key, (), self.radial.knots.dtype)
@@ -89,7 +90,8 @@ class Proposal:
         tangent = radius * unit
         # Density of the proposal in polar coordinates, against the target's t^{d-1} |det d exp|.
         log_volume = manifold.log_det_exp(center, tangent) + (manifold.dim - 1) * jnp.log(radius)
-        return manifold.exp(center, tangent), radius, self.radial.log_density(radius) - log_volume - log_weight
+        log_envelope = self.radial.log_density(radius) - log_volume - log_weight
+        return manifold.exp(center, tangent), tangent, radius, log_envelope
 
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
@@ -125,7 +127,7 @@ def check_facts(manifold, support):
 def rejection_sample(
     key: jax.Array,
     manifold: Manifold,
-    log_density: Callable | None,
+    log_density: Callable | Thinning | None,
     center: jax.Array,
     slope,
     scale,
@@ -146,7 +148,8 @@ def rejection_sample(
         key: JAX random key.
         log_density: unnormalised log density of one point; minus infinity outside the support. None for
             ``-G(dist(center, x)) / scale`` itself: the distance is then the one that was proposed, which is
-            right even where it could not be computed back from x (matrices of condition above 1e16).
+            right even where it could not be computed back from x (matrices of condition above 1e16). A `Thinning`
+            where a few records are to decide on each proposal.
         center: centre of the envelope, shape ``manifold.shape``; inside the support if there is one.
         slope: m > 0, or a concave function of the distance (needs a bounded manifold or a support).
         scale: sigma > 0.
@@ -179,11 +182,20 @@ def rejection_sample(
     proposal = make_proposal(manifold, center, slope, scale, support)
     growth = as_function(slope)
 
-    def log_target(x, distance):
-        value = -growth(distance) / scale if log_density is None else log_density(x)
-        return value if support is None else jnp.where(support.contains(x), value, -jnp.inf)
+    def inside(points):
+        return True if support is None else jax.vmap(support.contains)(points)
 
-    return _collect(key, proposal, log_target, num, block, limit)
+    def accepts(keys, points, tangents, distances, log_envelope):
+        if isinstance(log_density, Thinning):
+            log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
+            return accepted(keys[0], log_density, points, tangents, distances, log_limit)
+        if log_density is None:
+            log_values = jax.vmap(lambda t: -growth(t) / scale)(distances)
+        else:
+            log_values = jax.vmap(log_density)(points)
+        return _met(keys, jnp.where(inside(points), log_values, -jnp.inf) - log_envelope)
+
+    return _collect(key, proposal, accepts, num, block, limit)
 
 
 def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reach, count, block=1024):
@@ -202,10 +214,8 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
     def one_block(index, state):
         chosen, found = state
         keys = jax.random.split(jax.random.fold_in(key, index), 2 * block)
-        candidates, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
-        log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
-        uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys[block:])
-        accept = jnp.log1p(-uniform) <= log_ratio
+        candidates, _, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
+        accept = _met(keys[block:], jax.vmap(log_target)(candidates, distances) - log_envelope)
         first = candidates[jnp.argmax(accept)].astype(center.dtype)
         return jnp.where(found, chosen, first), found | jnp.any(accept)
 
@@ -218,7 +228,14 @@ def default_block(num: int, row_cost: int = 1) -> int:
     return min(max(8, 2 * num), max(1, 4_000_000 // max(row_cost, 1)), 4096)
 
 
-def _collect(key, proposal, log_target, num, block, proposal_limit):
+def _met(keys, log_ratio):
+    """Events of the probabilities ``exp(log_ratio)``."""
+    uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys)
+    # 1 - uniform lies in (0, 1]: a zero density is never accepted.
+    return jnp.log1p(-uniform) <= log_ratio
+
+
+def _collect(key, proposal, accepts, num, block, proposal_limit):
     """Blocks of proposals; the accepted ones are written to the next free places, in order."""
     dtype = proposal.center.dtype
     shape = proposal.manifold.shape
@@ -231,11 +248,8 @@ def _collect(key, proposal, log_target, num, block, proposal_limit):
     def one_block(state):
         points, accepted, rounds = state
         keys = jax.random.split(jax.random.fold_in(key, rounds), 2 * block)
-        candidates, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
-        log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
-        uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys[block:])
-        # 1 - uniform lies in (0, 1]: a zero density is never accepted.
-        accept = jnp.log1p(-uniform) <= log_ratio
+        candidates, tangents, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
+        accept = accepts(keys[block:], candidates, tangents, distances, log_envelope)
         place = jnp.where(accept, accepted + jnp.cumsum(accept, dtype=jnp.int32) - 1, num)
         points = points.at[place].set(candidates.astype(dtype), mode="drop")
         return points, accepted + jnp.sum(accept, dtype=jnp.int32), rounds + 1

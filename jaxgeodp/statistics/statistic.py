@@ -138,6 +138,10 @@ class Statistic(abc.ABC):
         precision = real_dtype(data) if jnp.issubdtype(data.dtype, jnp.inexact) else float
         return jnp.asarray(ball.center, jnp.result_type(precision, ball.center.dtype.type(0).item()))
 
+    def start(self, ball: GeodesicBall, data) -> jax.Array:
+        """Where a search for the minimiser begins, a point of the ball; `center` by default."""
+        return self.center(ball, data)
+
     def gradient_growth(self, manifold: Manifold, center, data, farthest: float) -> Any:
         """A certified concave lower bound of |grad F| as a function of the distance from ``center``: 0 is one."""
         return 0.0
@@ -217,6 +221,10 @@ class FrechetMean(Equivariant):
     def center(self, ball: GeodesicBall, data) -> jax.Array:
         """The mean."""
         return mean_in_ball(ball, data)
+
+    def start(self, ball: GeodesicBall, data) -> jax.Array:
+        """`Manifold.mean_start`."""
+        return ball.pull_inside(ball.manifold.project(ball.manifold.mean_start(*points_and_weights(data))))
 
     def gradient(self, manifold: Manifold, x, data) -> jax.Array:
         """-(1/n) sum_i log_x(x_i), n of them at a time as matrix products."""
