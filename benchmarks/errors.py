@@ -13,8 +13,9 @@ import jax
 import matplotlib.pyplot as plt
 from timing import print_machine, print_table
 
-from jaxgeodp import SPD, GeodesicBall, PlanarShapes, Sphere
+from jaxgeodp import SPD, GeodesicBall, GibbsMechanism, PlanarShapes, Sphere
 from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.releases.expected import SPREAD, errors_of, reference_records
 
 # Title, axis, and (value on the axis, manifold, radius, n).
 PANELS = [
@@ -25,6 +26,13 @@ PANELS = [
     ("SPD(k), r = 1, n = 500", "dimension", [(SPD(k).dim, SPD(k), 1.0, 500) for k in (2, 3, 4)]),
     ("shapes, r = 0.19, n = 1600", "dimension", [(2 * k - 4, PlanarShapes(k), 0.19, 1600) for k in (4, 10, 26, 50)]),
 ]
+
+# Manifold, radius, n, of what a public barrier is worth.
+BARRIERS = [
+    *((f"S^2, radius {r:g}", Sphere(2), r, 100) for r in (0.4, 0.6, 0.7, 0.76)),
+    *((f"shapes, k = 8, radius {r:g}", PlanarShapes(8), r, 1600) for r in (0.19, 0.3, 0.35, 0.37)),
+]
+GAUSSIAN = ("gibbs", "wrapped-gaussian", "gaussian")
 
 NAMES = [
     "KNGMechanism",
@@ -87,6 +95,25 @@ def main():
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(arguments.out, dpi=110)
     print(f"\nwrote {arguments.out}")
+    cells = BARRIERS[:1] if arguments.quick else BARRIERS
+    print_table(
+        "What a public barrier is worth, mu = 1: error times n/(2r)",
+        ["", "with", "without", "gain", "best other", "over the best other"],
+        [barrier_row(*cell, 20 if arguments.quick else 500) for cell in cells],
+    )
+
+
+def barrier_row(title, manifold, radius, n, draws):
+    """Errors of the Gibbs mechanism with and without a barrier, and of the best other Gaussian mechanism."""
+    ball, unit = GeodesicBall(manifold, manifold.origin, radius), 2.0 * radius / n
+    plans = {own.name: own.error / unit for own in plan_mechanisms(ball, n, mu=1.0, draws=draws, names=GAUSSIAN)}
+    own = plans.pop("gibbs")
+    bare = GibbsMechanism(ball, 1.0, support_radius=radius, barrier_radius=radius)
+    errors = errors_of(bare.law(n), *reference_records(ball, SPREAD), draws, True)
+    without = float(errors.mean()) / unit
+    best = min((error for error in plans.values() if error == error), default=float("nan"))
+    jax.clear_caches()
+    return [title, *(f"{value:.3g}" for value in (own, without, without / own, best, own / best))]
 
 
 if __name__ == "__main__":

@@ -282,7 +282,7 @@ def test_no_direction_has_less_ricci_curvature(space):
     ("mechanism", "n"),
     [
         (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.7), 1.0), 6),
-        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 0.5), 40),  # by a few records
+        (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 0.25), 80),  # by a few records
         *exhaustive(
             (GibbsMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), 1.0), 8),
             (GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.4), 1.0, SmoothedMedian(0.3)), 6),

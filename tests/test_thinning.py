@@ -67,11 +67,11 @@ SPACES = [SPD(2), *exhaustive(SPD(3), SPD(5), Hyperbolic(2), Euclidean(3), Produ
 @pytest.mark.parametrize("space", SPACES, ids=name)
 def test_a_mean_loss_is_such_a_sum(space):
     """Of proposals for records at opposite ends, near or far: the same exponent, parts in their bounds."""
-    count, ball = 40, GeodesicBall(space, space.origin, 1.2)
+    count, ball = 80, GeodesicBall(space, space.origin, 1.2)
     law = GibbsMechanism(ball, 1.0).law(count)
     origin = jnp.asarray(space.origin)
     ends = jax.vmap(lambda sign: space.exp(origin, sign * 1.19 * space.frame(origin)[0]))(jnp.asarray([1.0, -1.0]))
-    clusters = jnp.concatenate([jnp.repeat(ends[:1], 30, axis=0), jnp.repeat(ends[1:], 10, axis=0)])
+    clusters = jnp.concatenate([jnp.repeat(ends[:1], 60, axis=0), jnp.repeat(ends[1:], 20, axis=0)])
 
     @jax.jit
     def terms(law, records, key):
@@ -102,13 +102,13 @@ def test_a_mean_loss_is_such_a_sum(space):
 
 def test_the_bound_of_a_part_is_needed():
     """Where records lie far across, a part is nearly as large as is allowed for."""
-    space, count = Hyperbolic(2), 40
+    space, count = Hyperbolic(2), 80
     ball = GeodesicBall(space, space.origin, 1.2)
     law = GibbsMechanism(ball, 1.0).law(count)
     origin = jnp.asarray(space.origin)
     frame = space.frame(origin)
     records = jnp.repeat(
-        jax.vmap(lambda sign: space.exp(origin, sign * 1.19 * frame[0]))(jnp.asarray([1.0, -1.0])), 20, 0
+        jax.vmap(lambda sign: space.exp(origin, sign * 1.19 * frame[0]))(jnp.asarray([1.0, -1.0])), 40, 0
     )
     home, points, _ = law.at_home(records)
     thinning = home.target.thinning(home.ball, origin, points, home.scale, home.support)

@@ -26,8 +26,8 @@ _SUPPOSED = "supposed: the minimum of F + W is found to 1e-9 radii, in steps who
 _VAIN = 30
 # The first step, and the shortest, in units of the longest.
 _SHORTEST = 1e-6
-# With fewer records all are looked at.
-_FEW_RECORDS = 32
+# With fewer records all are looked at, as in plans, whose programs are smaller so.
+_FEW_RECORDS = 65
 # Losses of single records that a draw may need, where little is known of them: some minutes.
 _MOST_LOSSES = 2e11
 
