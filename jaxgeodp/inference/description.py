@@ -25,7 +25,7 @@ from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
-from jaxgeodp.mechanisms.names import mechanism_named
+from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.ledger import Ledger
@@ -42,7 +42,6 @@ _FILE = "description.json"
 _INSIDE = 0.9
 # How far within the rim spread is measured, if the mean lies outside: so that rounding leaves it within.
 _WITHIN = 1.0 - 1e-6
-_BY = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class Description:
             return Procedure(found, int(self.mean.record["n"]))
         ball = self.mean.record["ball"]
         where = GeodesicBall(self.manifold, _center_of(self.manifold, ball["center"]), ball["radius"])
-        return Procedure(mechanism_named(_BY[parameter], where, strength), int(self.mean.record["n"]))
+        return Procedure(mechanism_named(DEFAULTS[parameter], where, strength), int(self.mean.record["n"]))
 
     def save(self, folder, overwrite: bool = False) -> None:
         """Write mean.json, variance.json, covariance.json and description.json, from which `load` makes it again.
@@ -140,7 +139,7 @@ class Description:
             stated = _promise(public["guarantee"])
             if not (sound and promised == stated and set(public["strengths"]) == set(_PARTS)):
                 raise ValueError("another document")
-            if public["parameter"] not in _BY or not isinstance(public["located"], bool):
+            if public["parameter"] not in DEFAULTS or not isinstance(public["located"], bool):
                 raise ValueError("another document")
         except (KeyError, TypeError, ValueError):
             raise InputError(f"{folder}: holds no description, or files of several.") from None
@@ -234,7 +233,7 @@ def _promise(entry: dict) -> Guarantee:
 
 def _first(manifold, ball, domain, parameter, strength) -> Any:
     if ball is not None:
-        return mechanism_named(_BY[parameter], ball, strength)
+        return mechanism_named(DEFAULTS[parameter], ball, strength)
     return LocatedMechanism(manifold, domain=domain, **{parameter: strength}).search()
 
 

@@ -16,7 +16,7 @@ from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, to_lists
-from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
+from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
@@ -29,7 +29,6 @@ _NAME = "LocatedMechanism"
 _LARGEST = 1e30
 # The farthest that coordinates can be right: they grow like exp(distance times their growth).
 _LARGEST_REACH = 15.0
-_AUTO = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
 
 
 @final
@@ -230,7 +229,7 @@ class LocatedMean(Mechanism):
 
     @property
     def _chosen(self):
-        return _AUTO[self._parameter] if self.mechanism == "auto" else self.mechanism
+        return DEFAULTS[self._parameter] if self.mechanism == "auto" else self.mechanism
 
     @property
     def _domains(self):

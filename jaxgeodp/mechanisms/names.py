@@ -76,6 +76,10 @@ MECHANISMS: dict[str, NamedMechanism] = {
 }
 
 
+#: The mechanism for each privacy parameter that suits every manifold, where none is named.
+DEFAULTS = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
+
+
 def mechanism_named(
     name: str, ball: GeodesicBall, strength: float, calibration: str = "tight", **more
 ) -> BallMechanism:

@@ -1,0 +1,148 @@
+"""The classifier of the nearest private mean."""
+
+import functools
+from collections.abc import Hashable, Sequence
+from typing import Any, Self, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.labels import label_keys
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.privacy.guarantee import ADD_REMOVE
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.sklearn.records import mechanism_for, points_of, tagged
+
+_SUPPOSED = "supposed: which labels occur is public"
+
+
+@final
+class PrivateNearestMean(ClassifierMixin, BaseEstimator):
+    """Each record belongs to the class whose private Frechet mean is nearest ("minimum distance to mean").
+
+    One budget pays for the mean and the count of every class: a record has one label and touches one class
+    (`jaxgeodp.releases.release_groups`). Labels are as private as records.
+
+    Args:
+        manifold, epsilon, mu, mechanism, ledger: see `PrivateFrechetMean`.
+        center, radius: of the public ball; the radius is needed.
+        classes: the public list of labels. Without it those that occur are taken for public, and the records say so:
+            where a class may exist because of one person, list them.
+        adjacency: "add-remove" hides whether a record is there at all; "replace-one" hides which one it is, for which
+            it may change its class, so that each class has half of epsilon, or mu/sqrt(2).
+
+    Attributes:
+        classes_: the labels.
+        means_: (classes, \\*shape), the released means.
+        counts_: released numbers of records that the means were made of, with noise.
+        releases_: the `Release` of each class.
+        budget_: what all of them promise together, as in the records.
+        manifold_: of the records.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp.sklearn import PrivateNearestMean
+        >>> X = np.concatenate([np.tile([1.0, 0.0, 0.0], (300, 1)), np.tile([0.0, 1.0, 0.0], (300, 1))])
+        >>> y = np.repeat(["east", "north"], 300)
+        >>> center = np.array([0.6, 0.6, 0.5291502622129182])
+        >>> model = PrivateNearestMean("sphere", mu=2.0, center=center, radius=0.78, classes=["east", "north"])
+        >>> model.fit(X, y).predict([[0.9, 0.1, 0.42]])
+        array(['east'], dtype='<U5')
+    """
+
+    def __init__(
+        self,
+        manifold: Manifold | str,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        center: ArrayLike | None = None,
+        radius: float | None = None,
+        mechanism: str = "auto",
+        ledger: Ledger | None = None,
+        classes: Sequence[Hashable] | None = None,
+        adjacency: str = ADD_REMOVE,
+    ):
+        """See the class."""
+        self.manifold = manifold
+        self.epsilon = epsilon
+        self.mu = mu
+        self.center = center
+        self.radius = radius
+        self.mechanism = mechanism
+        self.ledger = ledger
+        self.classes = classes
+        self.adjacency = adjacency
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Release a mean and a count for each class.
+
+        Args:
+            X: (n, features) or (n, \\*shape); see `PrivateFrechetMean.fit`.
+            y: (n,), labels. With ``classes`` one that is none of them leaves its record out.
+
+        Raises:
+            ValueError: see `release_groups`; nothing has been charged then.
+        """
+        name = "PrivateNearestMean"
+        if self.radius is None:
+            raise InputError(f"{name}: needs the radius of a public ball (and a center, unless it is the origin).")
+        manifold, points = points_of(self, self.manifold, X, fits=True)
+        own = mechanism_for(name, manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism)
+        classes, places, more = self._places(name, y, len(points))
+        found = release_groups(
+            own, points, places, range(len(classes)), self.ledger, adjacency=self.adjacency, more=more
+        )
+        self.manifold_, self.classes_ = manifold, classes
+        self.releases_ = [found[place] for place in range(len(classes))]
+        self.means_ = np.stack([np.asarray(own.value) for own in self.releases_])
+        self.counts_ = np.array([own.record["n"] for own in self.releases_])
+        self.budget_ = self.releases_[0].record["guarantee"]
+        return self
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """(n,), the label of the nearest mean; of a record that is no point, that of the first class."""
+        check_is_fitted(self)
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+        """(n, classes), in proportion to exp(-distance^2): a score, not a calibrated probability."""
+        check_is_fitted(self)
+        _, points = points_of(self, self.manifold_, X, fits=False)
+        with jax.enable_x64(True):
+            return np.asarray(_scores(self.manifold_, self.means_, points))
+
+    def _places(self, name, y, n):
+        """The classes, the place of each label among them, -1 for none, and what records say of it."""
+        if self.classes is None:
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
+            classes, places = np.unique(y, return_inverse=True)
+            return classes, places, {"classes": _SUPPOSED}
+        classes = np.asarray(self.classes)
+        if classes.ndim != 1 or not len(classes) or len(set(self.classes)) < len(classes):
+            raise InputError(f"{name}: classes must be a list of one label or more, each once.")
+        known = {label: place for place, label in enumerate(self.classes)}
+        labels = label_keys(name, "y", y if hasattr(y, "shape") else list(y), n)
+        return classes, np.fromiter((known.get(label, -1) for label in labels), np.int64, n), None
+
+    def __sklearn_tags__(self):
+        """See `tagged`."""
+        return tagged(super().__sklearn_tags__())
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _scores(manifold, means, points) -> Any:
+    def one(point):
+        valid = manifold.admissible(point)
+        point = manifold.project(jnp.where(valid, point, means[0]))
+        squares: jax.Array = jax.vmap(lambda mean: manifold.squared_dist(mean, point))(means)
+        return jax.nn.softmax(jnp.where(valid, -squares, 0.0))
+
+    return jax.vmap(one)(points)

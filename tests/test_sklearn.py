@@ -1,0 +1,197 @@
+"""Private estimators: scikit-learn's own suite, its habits, pyriemann's; what they spend, and what they refuse."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from pyriemann.classification import MDM
+from pyriemann.geometry.mean import gmean
+from sklearn import set_config
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+from strategies import exhaustive
+
+import jaxgeodp as jgd
+from jaxgeodp.privacy import GaussianDP, Ledger
+from jaxgeodp.sklearn import PrivateCovarianceMean, PrivateFrechetMean, PrivateNearestMean, PrivateTangentSpace
+
+# So little noise that equal data give equal results, as the suite asks.
+QUIET = {"mu": 1e12, "radius": 10.0}
+# A private number of records leaves some out at random, however little noise there is.
+LEFT_OUT = dict.fromkeys(
+    ("check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"),
+    "records are left out at random",
+)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")  # scikit-learn's own
+@pytest.mark.parametrize(
+    ("estimator", "reasons"),
+    [
+        (PrivateNearestMean("euclidean", **QUIET), LEFT_OUT),
+        *exhaustive((PrivateTangentSpace("euclidean", **QUIET), {}), (PrivateFrechetMean("euclidean", **QUIET), {})),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+def test_the_suite_of_scikit_learn_passes(estimator, reasons):
+    found = check_estimator(estimator, expected_failed_checks=reasons, on_fail=None, on_skip=None)
+    failed = [one["check_name"] for one in found if one["status"] == "failed"]
+    assert not failed and sum(one["status"] == "passed" for one in found) > 30
+
+
+def signals(n, classes, seed=0, size=4):
+    """Covariances of n signals whose channels have another power in each class."""
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, n)
+    powers = np.exp(0.8 * np.eye(size)[:classes])[labels]
+    series = np.sqrt(powers)[:, :, None] * generator.normal(size=(n, size, 100))
+    return series @ series.swapaxes(1, 2) / 100, labels
+
+
+def test_a_mean_is_a_release():
+    matrices = signals(500, 2)[0]
+    model = PrivateFrechetMean(jgd.SPD(4), mu=2.0, radius=2.0).fit(matrices)
+    assert model.release_.record["guarantee"] == model.budget_ and model.budget_["mu"] == 2.0
+    assert jgd.SPD(4).belongs(jnp.asarray(model.mean_), 1e-6) and model.manifold_ == jgd.SPD(4)
+    exact = jgd.frechet_mean(jgd.SPD(4), matrices)
+    assert 0 < float(jgd.SPD(4).dist(exact, jnp.asarray(model.mean_))) < 0.2
+    again = clone(model)
+    assert again.get_params() == model.get_params() and not hasattr(again, "mean_")
+
+
+def test_every_fit_of_a_cross_validation_is_charged(tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(1.9))
+    matrices, labels = signals(400, 2)
+    model = PrivateNearestMean("spd", mu=1.0, radius=2.0, ledger=ledger, classes=[0, 1])
+    scores = cross_val_score(model, matrices, labels, cv=3, error_score="raise")
+    assert scores.mean() > 0.8 and ledger.account().releases == 3
+    with pytest.raises(ValueError, match="left"):
+        clone(model).fit(matrices, labels)
+    assert ledger.account().releases == 3
+
+
+def test_coordinates_are_logarithms_at_the_released_mean():
+    matrices = signals(300, 2)[0]
+    space = PrivateTangentSpace("spd", mu=2.0, radius=2.0)
+    flat = space.fit_transform(matrices)
+    assert flat.shape == (300, 10) and list(space.get_feature_names_out())[:1] == ["privatetangentspace0"]
+    lengths = [float(jgd.SPD(4).dist(jnp.asarray(space.mean_), own)) for own in jnp.asarray(matrices[:5])]
+    np.testing.assert_allclose(np.linalg.norm(flat[:5], axis=1), lengths, rtol=1e-8)
+    np.testing.assert_allclose(space.inverse_transform(flat[:5]), matrices[:5], rtol=1e-8)
+    bad = matrices[:3].copy()
+    bad[1] = np.nan
+    assert np.isnan(space.transform(bad)).all(axis=1).tolist() == [False, True, False]
+    reduced = make_pipeline(clone(space), PCA(2)).fit_transform(matrices)
+    assert reduced.shape == (300, 2)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_one_budget_pays_for_all_classes(adjacency, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(2.0))
+    matrices, labels = signals(900, 3)
+    words = np.array(["left", "right", "rest"])[labels]
+    model = PrivateNearestMean(
+        "spd", mu=2.0, radius=2.5, ledger=ledger, classes=["left", "right", "rest", "foot"], adjacency=adjacency
+    ).fit(matrices, words)
+    account = ledger.account()
+    assert account.releases == 1 and account.spent["mu"] <= 2.0 * (1 + 1e-9)
+    assert adjacency in model.budget_["adjacency"] and "classes" not in model.releases_[0].record
+    assert model.means_.shape == (4, 4, 4) and model.counts_[:3].min() > 200 > 60 > model.counts_[3]
+    assert model.score(matrices, words) > 0.8
+    np.testing.assert_allclose(model.predict_proba(matrices).sum(axis=1), 1.0)
+
+
+def test_labels_that_are_read_are_said_to_be_supposed_public():
+    matrices, labels = signals(200, 2)
+    model = PrivateNearestMean("spd", mu=2.0, radius=2.0).fit(matrices, labels)
+    assert "supposed" in model.releases_[0].record["classes"]
+
+
+def test_a_label_that_is_no_class_leaves_its_record_out():
+    """Whatever it is: nothing is raised that would tell of it."""
+    matrices, labels = signals(400, 2)
+    odd = labels.astype(object)
+    odd[0], odd[1], odd[2] = None, "x", float("nan")
+    model = PrivateNearestMean("spd", mu=5.0, radius=2.0, classes=[0, 1]).fit(matrices, odd)
+    assert set(model.predict(matrices)) == {0, 1}
+
+
+def test_bad_records_are_replaced_not_reported():
+    matrices, labels = signals(300, 2)
+    matrices[0], matrices[1], matrices[2] = np.nan, -np.eye(4), np.inf
+    for model in (
+        PrivateFrechetMean("spd", mu=1.0, radius=2.0),
+        PrivateCovarianceMean(mu=1.0, radius=2.0),
+        PrivateNearestMean("spd", mu=1.0, radius=2.0, classes=[0, 1]),
+    ):
+        with np.errstate(all="raise"):
+            assert np.isfinite(model.fit(matrices, labels).__dict__.get("mean_", 0.0)).all()
+
+
+def test_a_ball_is_found_without_a_radius():
+    matrices = signals(2000, 2)[0]
+    model = PrivateFrechetMean("spd", mu=2.0).fit(matrices)
+    assert model.release_.record["mechanism"] == "LocatedMechanism"
+
+
+def test_persons_are_routed():
+    matrices = signals(300, 2)[0]
+    whose = np.repeat(np.arange(100), 3)
+    set_config(enable_metadata_routing=True)
+    try:
+        model = make_pipeline(PrivateTangentSpace("spd", mu=2.0, radius=2.0).set_fit_request(persons=True))
+        model.fit(matrices, persons=whose)
+    finally:
+        set_config(enable_metadata_routing=False)
+    assert model[0].release_.record["unit"] == "person" and model[0].release_.record["n"] == 100
+
+
+def test_matrices_of_less_than_full_rank_are_made_regular_by_themselves():
+    matrices = signals(800, 2)[0]
+    average = np.eye(4) - 0.25  # the average reference of an EEG takes one dimension away
+    singular = average @ matrices @ average
+    regular = PrivateCovarianceMean(
+        mu=5.0, center=np.mean(np.trace(matrices, axis1=1, axis2=2)) / 4 * np.eye(4), radius=6.0
+    )
+    found = regular.fit(singular)
+    share = found.release_.record["shrinkage"]
+    level = np.trace(singular, axis1=1, axis2=2)[:, None, None] / 4
+    exact = jgd.frechet_mean(jgd.SPD(4), (1 - share) * singular + share * level * np.eye(4))
+    assert float(jgd.SPD(4).dist(exact, jnp.asarray(found.mean_))) < 0.2
+    as_they_are = clone(regular).set_params(shrinkage=0.0).fit(singular)
+    assert float(jgd.SPD(4).dist(exact, jnp.asarray(as_they_are.mean_))) > 1.0
+
+
+def test_pyriemann_takes_private_means():
+    matrices, labels = signals(600, 2)
+    private = PrivateCovarianceMean(mu=3.0, radius=2.0)
+    np.testing.assert_allclose(gmean(matrices, metric=private.mean_of), private.mean_)
+    model = MDM(metric={"mean": private.mean_of, "distance": "riemann"}).fit(matrices, labels)
+    assert model.score(matrices, labels) > MDM().fit(matrices, labels).score(matrices, labels) - 0.05
+    weighted = private.mean_of(matrices, sample_weight=1.0 + (labels == 0))
+    assert private.release_.record["n"] == 600 and weighted.shape == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (PrivateFrechetMean("spd", radius=1.0), "epsilon or mu"),
+        (PrivateFrechetMean("spd", epsilon=1.0, mu=1.0, radius=1.0), "epsilon or mu"),
+        (PrivateFrechetMean("spd", mu=1.0, center=np.eye(4)), "a center needs a radius"),
+        (PrivateFrechetMean("spdd", mu=1.0, radius=1.0), "manifold must be one of"),
+        (PrivateFrechetMean(3, mu=1.0, radius=1.0), "a manifold or a name"),
+        (PrivateFrechetMean(jgd.SPD(3), mu=1.0, radius=1.0), "must hold points of SPD"),
+        (PrivateNearestMean("spd", mu=1.0), "needs the radius"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[]), "classes must be a list"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[1, 1]), "classes must be a list"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], adjacency="any"), "adjacency must be"),
+        (PrivateCovarianceMean(mu=1.0, radius=1.0, shrinkage=2.0), "shrinkage must be from 0 to 1"),
+    ],
+    ids=str,
+)
+def test_calls_are_refused_in_words(model, words):
+    matrices, labels = signals(50, 2)
+    with pytest.raises(ValueError, match=words):
+        model.fit(matrices, labels)
