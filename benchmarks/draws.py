@@ -17,6 +17,7 @@ draws for one data set, where "first call" includes compilation.
 """
 
 import argparse
+import dataclasses
 import math
 
 import jax
@@ -24,8 +25,9 @@ import jax.numpy as jnp
 import numpy as np
 from timing import measure, milliseconds, print_machine, print_table, ratio, restart_with_fair_environment
 
-from jaxgeodp import SPD, GeodesicBall, KNGMechanism, LaplaceMechanism, PlanarShapes, Sphere
+from jaxgeodp import SPD, GeodesicBall, GibbsMechanism, KNGMechanism, LaplaceMechanism, PlanarShapes, Sphere
 from jaxgeodp.datasets import digit_outlines, template_outline
+from jaxgeodp.mechanisms.potential import Potential
 
 SPHERE = Sphere(2)
 POLE = np.array([0.0, 0.0, 1.0])
@@ -231,6 +233,50 @@ def matrix_problem():
     return LaplaceMechanism(ball, epsilon=1.0), data
 
 
+class OfAllRecords(Potential):
+    """The same exponent, for which all records are looked at for each proposal, as before Theorem V."""
+
+    def spares(self, ball, n):
+        return False
+
+
+def few_records_row(size, n, radius, kind, num, repeats):
+    """A few records against all of them; records near one point of the rim, or all over the rim."""
+    space = SPD(size)
+    ball = GeodesicBall(space, space.origin, radius)
+    law, origin = GibbsMechanism(ball, 1.0).law(n), jnp.asarray(space.origin)
+    tangents = jax.vmap(lambda key: space.random_tangent(key, origin))(jax.random.split(jax.random.key(7), n))
+    lengths = jax.vmap(lambda tangent: space.norm(origin, tangent))(tangents)
+    center = space.exp(origin, 0.95 * radius * space.frame(origin)[0]) if kind == "near one point" else origin
+    scale = 0.01 if kind == "near one point" else (0.97 * radius / lengths)[:, None, None]
+    data = jax.vmap(lambda tangent: space.exp(center, tangent))(scale * tangents)
+    target = OfAllRecords(**{own.name: getattr(law.target, own.name) for own in dataclasses.fields(law.target)})
+    laws = {"few": law, "all": dataclasses.replace(law, target=target)}
+    tasks = {name: lambda own=own: own.simulated(jax.random.key(8), data, num) for name, own in laws.items()}
+    measured = measure(tasks, repeats)
+    few, every = (measured[name].median / num for name in ("few", "all"))
+    return [
+        f"SPD({size}), n = {n}, r = {radius:g}, {kind}",
+        f"{num}",
+        milliseconds(few),
+        milliseconds(every),
+        ratio(measured["all"], measured["few"]),
+        f"{float(tasks['few']().acceptance):.2f}",
+    ]
+
+
+FEW_RECORDS = [
+    (3, 1000, 1.0, "over the rim", 256),
+    (10, 70, 2.0, "over the rim", 64),
+    (10, 100, 1.0, "over the rim", 64),
+    (10, 1000, 1.0, "over the rim", 64),
+    (10, 1000, 1.0, "over the rim", 256),
+    (10, 1000, 2.0, "over the rim", 256),
+    (10, 1000, 3.0, "near one point", 256),
+    (10, 200, 3.0, "near one point", 1),
+]
+
+
 def draw_row(title, mechanism, data, num, repeats, rivals=None):
     # `simulate` drops the acceptance rate; the sampler behind it reports it.
     program = jax.jit(lambda key, data: mechanism.law(len(data)).simulated(key, data, num))
@@ -257,6 +303,12 @@ def main():
         rows = many_draws(num, repeats) + rows + [digit_draws(epsilon, 1000, repeats) for epsilon in (1.0, 10.0)]
     header = ["mechanism", "draws per call", "warm call", "per draw", "draws/s", "acceptance", "first call"]
     print_table("Many draws for one data set", header, rows)
+    cells = [(3, 70, 1.0, "over the rim", 8)] if quick else FEW_RECORDS
+    print_table(
+        "Draws of the Gibbs mechanism, mu = 1, for one data set: a few records against all",
+        ["records", "draws per call", "a few, per draw", "all, per draw", "all / a few", "acceptance"],
+        [few_records_row(*cell, repeats) for cell in cells],
+    )
 
 
 if __name__ == "__main__":

@@ -12,16 +12,19 @@ from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, pull_within
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.few_records import of_few_records
 from jaxgeodp.releases.density import PublicBounds, Target
-from jaxgeodp.samplers.thinning import Thinning
 from jaxgeodp.statistics.records import points_and_weights
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 # Largest distance in units of 1/sqrt|k_min|: condition exp(2 * 10) of a matrix costs 9 of 16 digits.
 _LARGEST_REACH = 10.0
-# Steps from the statistic's minimiser to that of F + W, at most; and when they end, in units of the gradient.
-_STEPS, _PRECISION = 1000, 1e-9
-_SUPPOSED = "supposed: the minimum of F + W is found to 1e-9 radii, in steps whose number depends on the data"
+# Steps to the minimiser of F + W, at most; and how far from it they end, in radii, or in units of rounding.
+_STEPS, _PRECISION, _ROUNDINGS = 1000, 1e-9, 64.0
+_SUPPOSED = (
+    "supposed: the minimum of F + W is found to 1e-9 radii or 64 units of rounding, in steps whose number depends on "
+    "the data"
+)
 # Steps that do not come nearer to the minimiser, before others are taken.
 _VAIN = 30
 # The first step, and the shortest, in units of the longest.
@@ -68,6 +71,8 @@ class Potential(Target):
         safe = shortest if smooth is None else 1.0 / smooth
         most = _STEPS if smooth is None else self._most_steps(ball, inner.radius, smooth)
 
+        tolerance = self._tolerance(ball, inner.radius, center.dtype)
+
         def gradient(x):
             slope = statistic.gradient(manifold, x, points)
             return slope if self.start is None else slope + self.barrier(ball).gradient(manifold, _center(ball, x), x)
@@ -77,7 +82,7 @@ class Potential(Target):
 
         def unfinished(state):
             *_, least_pull, _, count = state
-            return (least_pull > _PRECISION * ball.radius * least) & (count < most)
+            return (least_pull > tolerance) & (count < most)
 
         def step(state):
             # Barzilai and Borwein: the inverse of the curvature along the last step. When that has not helped for long,
@@ -104,11 +109,18 @@ class Potential(Target):
 
     def _smoothness(self, ball, reach):
         """An upper bound of the Hessian of F + W within ``reach``, where one of F is known."""
-        own = None if math.isinf(self.end) else self.statistic.largest_hessian(ball, reach)
+        own = self.statistic.largest_hessian(ball, reach)
         if own is None:
             return None
         added = 0.0 if self.start is None else self.barrier(ball).largest_bend(reach, ball.manifold.curvature_bounds[0])
         return own + added
+
+    def _tolerance(self, ball, reach, dtype):
+        """How steep F + W may be at what is taken for its minimiser: gradients have the rounding of coordinates."""
+        manifold, eps = ball.manifold, float(jnp.finfo(dtype).eps)
+        size = float(np.linalg.norm(manifold.origin))
+        bend = jnp.exp(2.0 * jnp.minimum(ball.radius * manifold.coordinate_growth, 50.0))
+        return self._least(ball, reach) * jnp.maximum(_PRECISION * ball.radius, _ROUNDINGS * eps * size * bend)
 
     def _most_steps(self, ball, reach, smooth):
         """So many steps of gradient descent are enough where space is flat, and about as many elsewhere."""
@@ -153,31 +165,12 @@ class Potential(Target):
         return known and self.start is None and n >= _FEW_RECORDS
 
     def thinning(self, ball, center, points, scale, support):
-        """See Theorem V: each loss lies above its tangent at c by t^2/2 times what is between two Hessians."""
-        manifold, statistic = ball.manifold, self.statistic
+        """See `of_few_records`."""
         records, weights = points_and_weights(points)
         if not self.spares(ball, records.shape[0]):
             return None
         temperature = jnp.asarray(self.temperature(scale), real_dtype(center))
-        reach = math.inf if support is None else support.radius
-        away, least = manifold.dist(_center(ball, center), center), self._least(ball, reach)
-        slope = statistic.gradient(manifold, center, points)
-
-        def certain(tangent, distance):
-            return -(manifold.inner(center, slope, tangent) + 0.5 * least * distance**2) / temperature
-
-        def part(index, x, tangent):
-            one = records[index][None]
-            pull = manifold.inner(center, statistic.gradient(manifold, center, one), tangent)
-            rise = statistic.value(manifold, x, one) - statistic.value(manifold, center, one) - pull
-            length = manifold.inner(center, tangent, tangent)
-            return (rise - 0.5 * least * length) / temperature
-
-        def most(distance):
-            bend = statistic.largest_hessian(ball, away + distance) - least
-            return 0.5 * bend * distance**2 / temperature
-
-        return Thinning(certain, part, most, weights)
+        return of_few_records(ball.manifold, center, records, weights, temperature)
 
     def public_bounds(self, ball, support):
         """Of the Frechet mean: how convex F + W is at least and at most."""
@@ -196,7 +189,7 @@ class Potential(Target):
             return jnp.zeros_like(t)
 
         least = jnp.asarray(self._least(ball, reach))
-        pull, none = _PRECISION * r * least, jnp.zeros(())
+        pull, none = self._tolerance(ball, reach, least.dtype), jnp.zeros(())
         growth = PotentialGrowth(None, nothing, least, pull, none, least * r**2, manifold)
         return PublicBounds(growth, upper, _SUPPOSED)
 
@@ -232,7 +225,7 @@ class Potential(Target):
             return
         reach = math.inf if law.support is None else law.support.radius
         smooth = self._smoothness(law.ball, reach)
-        if smooth is None:
+        if smooth is None or law.support is None:
             raise InputError(
                 f"GibbsMechanism: how long a draw takes is not known for {statistic.description}: a statistic without "
                 "hessian_growth needs an attribute smoothness, an upper bound of the Hessian, and a bounded support."

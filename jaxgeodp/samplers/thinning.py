@@ -12,32 +12,34 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-# Events that are looked at together, of a whole block of proposals.
-_LANES = 64
+# Events that are looked at together: a share of the proposals of a block, but not too few and not too many.
+_SHARE, _FEWEST, _MOST = 4, 16, 512
 
 
 @dataclasses.dataclass(frozen=True)
 class Thinning:
     """An exponent as a sum over records, for a proposal x = exp_c(v) at distance t from the centre c.
 
-    The log density is ``certain(v, t) - sum_i w_i part(i, x, v)`` with weights w_i that sum to 1 and
-    ``0 <= part(i, x, v) <= most(t)``.
+    The log density is ``certain(v, t) - rate(t) sum_i p_i share(i, x, v, t)`` with 0 <= share <= 1, p_i being
+    ``weights`` over their sum.
 
     Args:
         certain: ``(v, t) -> real``.
-        part: ``(i, x, v) -> real``, of one record.
-        most: ``t -> real``.
-        weights: (n,).
+        share: ``(i, x, v, t) -> real``, of one record.
+        rate: ``t -> real``, at least 0.
+        weights: (n,), at least 0, not all 0.
     """
 
     certain: Callable
-    part: Callable
-    most: Callable
+    share: Callable
+    rate: Callable
     weights: jax.Array
 
 
 def accepted(key: jax.Array, thinning: Thinning, points, tangents, distances, log_limit) -> jax.Array:
     """Whether each of a block of proposals is accepted: with probability exp(log density - log_limit).
+
+    A proposal at which a number is not finite is not.
 
     Args:
         key: JAX random key.
@@ -48,15 +50,15 @@ def accepted(key: jax.Array, thinning: Thinning, points, tangents, distances, lo
     first_key, arrival_key, events_key = jax.random.split(key, 3)
     block, dtype = distances.shape[0], distances.dtype
     certain = jax.vmap(thinning.certain)(tangents, distances) - log_limit
+    rates = jax.vmap(thinning.rate)(distances)
     # 1 - uniform lies in (0, 1]: a zero density is never accepted.
-    possible = jnp.log1p(-jax.random.uniform(first_key, (block,), dtype)) <= certain
-    most = jax.vmap(thinning.most)(distances)
+    possible = (jnp.log1p(-jax.random.uniform(first_key, (block,), dtype)) <= certain) & jnp.isfinite(rates)
     arrivals = jax.random.exponential(arrival_key, (block,), dtype)
     steps = jnp.cumsum(thinning.weights)
-    lanes = min(_LANES, block)
+    lanes = min(block, max(_FEWEST, min(block // _SHARE, _MOST)))
 
     def pending(possible, arrivals):
-        return possible & (arrivals <= most)
+        return possible & (arrivals <= rates)
 
     def unfinished(state):
         return jnp.any(pending(*state[:2]))
@@ -65,11 +67,11 @@ def accepted(key: jax.Array, thinning: Thinning, points, tangents, distances, lo
         possible, arrivals, count = state
         (own,) = jnp.nonzero(pending(possible, arrivals), size=lanes, fill_value=block)
         record_key, keep_key, next_key = jax.random.split(jax.random.fold_in(events_key, count), 3)
-        share = jax.random.uniform(record_key, (lanes,), steps.dtype) * steps[-1]
-        record = jnp.minimum(jnp.searchsorted(steps, share, side="right"), steps.shape[0] - 1)
-        part = jax.vmap(thinning.part)(record, points[own], tangents[own])
-        kept = jax.random.uniform(keep_key, (lanes,), dtype) * most[own] < part
-        possible = possible.at[own].set(~kept, mode="drop")
+        place = jax.random.uniform(record_key, (lanes,), steps.dtype) * steps[-1]
+        record = jnp.minimum(jnp.searchsorted(steps, place, side="right"), steps.shape[0] - 1)
+        share = jax.vmap(thinning.share)(record, points[own], tangents[own], distances[own])
+        left = jax.random.uniform(keep_key, (lanes,), dtype) >= share  # never for NaN
+        possible = possible.at[own].set(left, mode="drop")
         arrivals = arrivals.at[own].add(jax.random.exponential(next_key, (lanes,), dtype), mode="drop")
         return possible, arrivals, count + 1
 
