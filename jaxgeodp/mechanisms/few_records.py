@@ -1,6 +1,7 @@
 """The mean loss of a Frechet mean as a sum of which a few records decide (docs/mathematics.md, Theorem V)."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,7 @@ def of_few_records(manifold: Manifold, center, points, weights, temperature) -> 
         temperature: what F is divided by.
     """
     lowest = manifold.curvature_bounds[0]
-    logarithms = map_in_blocks(lambda y: manifold.log(center, y), points)
+    logarithms: Any = map_in_blocks(lambda y: manifold.log(center, y), points)
     squares = jax.vmap(lambda v: manifold.inner(center, v, v))(logarithms)
     slope = -jnp.tensordot(weights.astype(logarithms.dtype), logarithms, axes=1)
     usual = jnp.sqrt(temperature) * (math.sqrt(manifold.dim) + _BEYOND)
