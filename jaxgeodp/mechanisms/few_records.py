@@ -32,7 +32,7 @@ def of_few_records(manifold: Manifold, center, points, weights, temperature) -> 
     squares = jax.vmap(lambda v: manifold.inner(center, v, v))(logarithms)
     slope = -jnp.tensordot(weights.astype(logarithms.dtype), logarithms, axes=1)
     usual = jnp.sqrt(temperature) * (math.sqrt(manifold.dim) + _BEYOND)
-    excess = jax.vmap(lambda square: h_min(jnp.sqrt(square) + usual, lowest) - 1.0)(squares)
+    excess: Any = jax.vmap(lambda square: h_min(jnp.sqrt(square) + usual, lowest) - 1.0)(squares)
     total = jnp.sum(weights * excess)
 
     def certain(tangent, distance):
