@@ -22,14 +22,16 @@ from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Lawful, Wanted, drafted
+from jaxgeodp.releases.ways import FixedTime
+from jaxgeodp.releases.weights import takes_weights
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 # Of epsilon, or of mu^2, for the count.
 _SHARE = Fraction(1, 10)
 # How likely it may be that there are more places than records.
 _BEYOND = 0.05
-# Places that there are at least are sought in steps of this ratio, and at most this many.
-_STEP = 1.25
+# Places that there are at least are sought in steps of this ratio, and at most this many; rows of programs begin here.
+_STEP, _FEWEST_ROWS = 1.25, 64
 _MOST = 2**24
 # In records of as many as the noise is wide: 40 times as much, which is never exceeded, is a gigabyte.
 _MOST_NUMBERS = 2**22
@@ -94,8 +96,9 @@ class HiddenCount:
             noisy = int(with_noise(discrete_laplace, np.array([len(records)]), self.counting.scale)[0])
             places = self.counting.places(noisy)
             try:
-                draft_of = drafted(self.mechanism, places, self.record, self.wanted)
-                own = in_places(records, places, random_words(len(records)))
+                rows = self._rows(places)
+                draft_of = drafted(self.mechanism, places, self.record, self.wanted, rows)
+                own = filled_up(in_places(records, places, random_words(len(records))), rows)
             except Exception:  # more places than double precision or the memory can do with
                 places, draft_of = self.counting.least, self.smallest
                 own = in_places(records, places, random_words(len(records)))
@@ -104,6 +107,16 @@ class HiddenCount:
             return value, self._said(told, noisy, more or {})
 
         return dataclasses.replace(self._said(self.smallest(read), 0, more or {}), draw=draw)
+
+    def _rows(self, places):
+        """How many records a program is compiled for: one of few numbers, as counts with noise are all different.
+
+        None where what is beyond the places would count.
+        """
+        if not takes_weights(self.mechanism, self.wanted.way) or isinstance(self.wanted.way, FixedTime):
+            return None
+        steps = math.ceil(math.log(max(places / _FEWEST_ROWS, 1.0), _STEP))
+        return max(places, math.ceil(_FEWEST_ROWS * _STEP**steps))
 
     def _said(self, draft, noisy, more):
         counting = self.counting
@@ -141,6 +154,14 @@ def in_places(records: np.ndarray, places: int, priorities: np.ndarray) -> np.nd
     result = np.full((places, *records.shape[1:]), np.nan, records.dtype)
     result[: len(kept)] = records[kept]
     return result
+
+
+def filled_up(records: np.ndarray, rows: int | None) -> np.ndarray:
+    """With records of NaN, to so many."""
+    if rows is None:
+        return records
+    more = np.full((rows - len(records), *records.shape[1:]), np.nan, records.dtype)
+    return np.concatenate([records, more])
 
 
 def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, times: int = 1) -> HiddenCount:

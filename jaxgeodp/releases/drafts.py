@@ -19,7 +19,7 @@ from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
 from jaxgeodp.releases.ways import Way
-from jaxgeodp.releases.weights import Weights
+from jaxgeodp.releases.weights import Weights, padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -87,7 +87,7 @@ def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
 
 
 def drafted(
-    mechanism: Lawful, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted
+    mechanism: Lawful, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
 ) -> Callable[[Callable[[], Any]], Draft]:
     """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
 
@@ -96,6 +96,8 @@ def drafted(
         n: number of records.
         record: the shape and type of one.
         wanted: by the call.
+        rows: as many records are given, of which those beyond n count nothing; for mechanisms and ways that take
+            weights.
 
     Raises:
         ValueError: there is no such law, the way refuses it, or an entry of the record is given twice.
@@ -105,7 +107,8 @@ def drafted(
     number = n if weights is None else weights.count
     law = mechanism.law(number, shape)
     law = law if weights is None else weights.of(law)
-    ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n, *shape), record.dtype))
+    law = law if rows is None else padded_weights(n, rows).of(law)
+    ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
     terms = ready.terms
     entries = {
         "mechanism": terms.mechanism,

@@ -49,11 +49,22 @@ def public_weights(mechanism: Any, way: Way, weights: Any, n: int) -> Weights:
             records equally.
     """
     name = type(mechanism).__name__
-    if not isinstance(getattr(mechanism, "statistic", FrechetMean()), FrechetMean) or not hasattr(mechanism, "ball"):
-        raise InputError(f"{name}: weights are for Frechet means of points in a ball.")
     if isinstance(way, OnGrid):
         raise InputError(f"{name}: numerics='grid' adds integers, which all count alike; leave out weights.")
+    if not takes_weights(mechanism, way):
+        raise InputError(f"{name}: weights are for Frechet means of points in a ball.")
     return checked_weights(name, weights, n)
+
+
+def takes_weights(mechanism: Any, way: Way) -> bool:
+    """Whether `public_weights` refuses no mechanism and no way."""
+    is_mean = isinstance(getattr(mechanism, "statistic", FrechetMean()), FrechetMean)
+    return is_mean and hasattr(mechanism, "ball") and not isinstance(way, OnGrid)
+
+
+def padded_weights(n: int, rows: int) -> Weights:
+    """Equal ones for n records, and 0 for those that fill up the rows."""
+    return Weights(np.where(np.arange(rows) < n, 1.0 / n, 0.0), n)
 
 
 def checked_weights(owner: str, weights: Any, n: int) -> Weights:
