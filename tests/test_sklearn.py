@@ -8,9 +8,12 @@ from pyriemann.geometry.mean import gmean
 from sklearn import set_config
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.model_selection import cross_val_score
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted
 from strategies import exhaustive
 
 import jaxgeodp as jgd
@@ -20,7 +23,8 @@ from jaxgeodp.sklearn import PrivateCovarianceMean, PrivateFrechetMean, PrivateN
 # So little noise that equal data give equal results, as the suite asks.
 QUIET = {"mu": 1e12, "radius": 10.0}
 # A private number of records leaves some out at random, however little noise there is.
-LEFT_OUT = dict.fromkeys(
+CELLS = {"check_dtype_object": "a cell that is no number is replaced, and not told of"}
+LEFT_OUT = CELLS | dict.fromkeys(
     ("check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"),
     "records are left out at random",
 )
@@ -31,7 +35,9 @@ LEFT_OUT = dict.fromkeys(
     ("estimator", "reasons"),
     [
         (PrivateNearestMean("euclidean", **QUIET), LEFT_OUT),
-        *exhaustive((PrivateTangentSpace("euclidean", **QUIET), {}), (PrivateFrechetMean("euclidean", **QUIET), {})),
+        *exhaustive(
+            (PrivateTangentSpace("euclidean", **QUIET), CELLS), (PrivateFrechetMean("euclidean", **QUIET), CELLS)
+        ),
     ],
     ids=lambda own: type(own).__name__,
 )
@@ -65,7 +71,7 @@ def test_every_fit_of_a_cross_validation_is_charged(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", GaussianDP(1.9))
     matrices, labels = signals(400, 2)
     model = PrivateNearestMean("spd", mu=1.0, radius=2.0, ledger=ledger, classes=[0, 1])
-    scores = cross_val_score(model, matrices, labels, cv=3, error_score="raise")
+    scores = cross_val_score(model, matrices, labels, cv=KFold(3), error_score="raise")
     assert scores.mean() > 0.8 and ledger.account().releases == 3
     with pytest.raises(ValueError, match="left"):
         clone(model).fit(matrices, labels)
@@ -98,7 +104,8 @@ def test_one_budget_pays_for_all_classes(adjacency, tmp_path):
     account = ledger.account()
     assert account.releases == 1 and account.spent["mu"] <= 2.0 * (1 + 1e-9)
     assert adjacency in model.budget_["adjacency"] and "classes" not in model.releases_[0].record
-    assert model.means_.shape == (4, 4, 4) and model.counts_[:3].min() > 200 > 60 > model.counts_[3]
+    counts = dict(zip(model.classes_, model.counts_, strict=True))
+    assert model.means_.shape == (4, 4, 4) and counts.pop("foot") < 60 < 200 < min(counts.values())
     assert model.score(matrices, words) > 0.8
     np.testing.assert_allclose(model.predict_proba(matrices).sum(axis=1), 1.0)
 
@@ -128,6 +135,75 @@ def test_bad_records_are_replaced_not_reported():
     ):
         with np.errstate(all="raise"):
             assert np.isfinite(model.fit(matrices, labels).__dict__.get("mean_", 0.0)).all()
+
+
+class Odd:
+    """It hashes like a class, and cannot be compared."""
+
+    def __hash__(self):
+        return hash(0)
+
+    def __eq__(self, other):
+        raise RuntimeError("secret")
+
+
+def with_words(table):
+    table[3, 1, 2] = "HIV+"
+    return table
+
+
+def masked(table):
+    return np.ma.masked_array(np.full(table.shape, 2.0), mask=True)
+
+
+@pytest.mark.parametrize("spoil", [with_words, masked, lambda own: own.tolist(), lambda own: np.where(own, None, own)])
+def test_no_cell_is_told_of(spoil):
+    """Words, masked cells, None: the fit is made, without a warning."""
+    table = spoil(signals(60, 2)[0].astype(object))
+    mean = PrivateFrechetMean("spd", mu=1.0, radius=2.0).fit(table).mean_
+    assert np.isfinite(mean).all()
+
+
+def test_no_label_is_told_of():
+    matrices, labels = signals(100, 2)
+    odd = labels.astype(object)
+    odd[0] = Odd()
+    PrivateNearestMean("spd", mu=1.0, radius=2.0, classes=[0, 1]).fit(matrices, odd)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [np.array([7.125, 1.0]), np.full((30, 4), 7.125 + 1j), np.full((1, 3), 7.125)],
+    ids=["one dimension", "complex", "one record"],
+)
+def test_refusals_hold_no_record(table):
+    with pytest.raises(ValueError, match="PrivateFrechetMean") as refused:
+        PrivateFrechetMean("euclidean", mu=1.0, radius=1.0).fit(table)
+    assert "7.1" not in str(refused.value)
+
+
+def test_classes_are_sorted_as_scores_suppose():
+    matrices, labels = signals(400, 2)
+    model = PrivateNearestMean("spd", mu=3.0, radius=2.0, classes=[1, 0]).fit(matrices, labels)
+    assert model.classes_.tolist() == [0, 1]
+    assert roc_auc_score(labels, model.predict_proba(matrices)[:, 1]) > 0.9
+
+
+def test_a_refused_fit_is_no_fit():
+    model = PrivateFrechetMean("spd", radius=1.0)
+    with pytest.raises(ValueError, match="epsilon or mu"):
+        model.fit(signals(50, 2)[0])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+def test_shapes_come_back_as_landmarks():
+    landmarks = np.random.default_rng(0).normal(size=(200, 5, 2)) + 3.0 * np.arange(5)[:, None]
+    center = jgd.PlanarShapes(5).from_landmarks(landmarks[0])
+    space = PrivateTangentSpace("shapes", mu=5.0, center=center, radius=0.3)
+    again = space.inverse_transform(space.fit_transform(landmarks))
+    assert again.shape == landmarks.shape
+    np.testing.assert_allclose(space.transform(again), space.transform(landmarks), atol=1e-8)
 
 
 def test_a_ball_is_found_without_a_radius():
@@ -183,6 +259,11 @@ def test_pyriemann_takes_private_means():
         (PrivateFrechetMean("spdd", mu=1.0, radius=1.0), "manifold must be one of"),
         (PrivateFrechetMean(3, mu=1.0, radius=1.0), "a manifold or a name"),
         (PrivateFrechetMean(jgd.SPD(3), mu=1.0, radius=1.0), "must hold points of SPD"),
+        (PrivateFrechetMean("spd", epsilon=1.0, radius=1.0, mechanism="gibbs"), "'gibbs' needs mu, not epsilon"),
+        (PrivateFrechetMean("spd", mu=1.0, radius=1.0, mechanism="laplace"), "'laplace' needs epsilon, not mu"),
+        (PrivateFrechetMean("spd", mu=1.0, mechanism="laplace"), "does not release points"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=["a", "b"]), "make them alike"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, "b"]), "words, or of numbers"),
         (PrivateNearestMean("spd", mu=1.0), "needs the radius"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[]), "classes must be a list"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[1, 1]), "classes must be a list"),

@@ -61,6 +61,17 @@ def test_the_probability_is_that_of_all_records(planted):
     assert min(p_values) < 1e-6 if planted else min(p_values) > 1e-6
 
 
+def test_rounds_of_a_small_block_are_independent():
+    """Proposals that ask a dozen records each, one after another: the same numbers in each round would show."""
+    shares = jnp.asarray([0.05, 0.15])
+    thinning = Thinning(lambda *_: 0.0, lambda index, *_: shares[index], lambda t: 12.0 * t, jnp.ones(2))
+    ones, limits = jnp.ones(8), jnp.zeros(8)
+    found = jax.jit(jax.vmap(lambda key: accepted(key, thinning, ones, ones, ones, limits)))(
+        jax.random.split(jax.random.key(4), 5000)
+    )
+    assert stats.binomtest(int(found.sum()), found.size, math.exp(-1.2)).pvalue > 1e-6
+
+
 def test_what_is_certainly_refused_asks_no_record():
     distances = jnp.full(50, 1.0)
     nothing = dataclasses.replace(a_thinning(), share=lambda *_: jnp.nan)

@@ -12,37 +12,9 @@ from numpyro.distributions import Distribution, constraints
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.samplers.rejection import rejection_sample
+from jaxgeodp.samplers.tangent_coordinates import OnManifold, point_axes
 
 _NODES = 400
-
-
-class OnManifold(constraints.Constraint):
-    """Points of a manifold, to within 1e-6."""
-
-    def __init__(self, manifold):
-        """Of a manifold."""
-        self.manifold = manifold
-        self.event_dim = len(manifold.shape)
-
-    def __call__(self, x):
-        """Whether points belong."""
-        belongs = jnp.vectorize(
-            lambda point: self.manifold.belongs(point, 1e-6), signature=f"({point_axes(self.manifold)})->()"
-        )
-        return belongs(x)
-
-    def feasible_like(self, prototype):
-        """The origin."""
-        return jnp.broadcast_to(jnp.asarray(self.manifold.origin), jnp.shape(prototype))
-
-    def tree_flatten(self):
-        """As the base asks for."""
-        return (), ((), {"manifold": self.manifold, "event_dim": self.event_dim})
-
-
-def point_axes(manifold: Manifold) -> str:
-    """Letters for the axes of a point, for `jnp.vectorize`."""
-    return ",".join("abc"[: len(manifold.shape)])
 
 
 class ManifoldLaplace(Distribution):
@@ -89,8 +61,8 @@ class ManifoldLaplace(Distribution):
 
     @property
     def support(self):
-        """The manifold."""
-        return OnManifold(self.manifold)
+        """The manifold, with coordinates about the centre."""
+        return OnManifold(self.manifold, self.center)
 
     @property
     def normalized(self) -> bool:
@@ -148,8 +120,9 @@ class KNG(Distribution):
 
     @property
     def support(self):
-        """The manifold."""
-        return OnManifold(self.mechanism.ball.manifold)
+        """The manifold, with coordinates about the centre of the ball."""
+        ball = self.mechanism.ball
+        return OnManifold(ball.manifold, jnp.asarray(ball.center))
 
     def sample(self, key, sample_shape=()):
         """Independent exact draws, shape (\\*sample_shape, \\*shape)."""

@@ -9,7 +9,7 @@ from numpyro.distributions import Distribution
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.samplers.distributions import OnManifold, point_axes
+from jaxgeodp.samplers.tangent_coordinates import OnManifold, point_axes
 from jaxgeodp.samplers.wrapped import wrapped_point
 
 
@@ -57,8 +57,8 @@ class WrappedNormal(Distribution):
 
     @property
     def support(self):
-        """The manifold."""
-        return OnManifold(self.manifold)
+        """The manifold, with coordinates about the mean."""
+        return OnManifold(self.manifold, self.mean_point)
 
     @property
     def tail(self) -> jax.Array:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels
-from jaxgeodp.manifolds import SPD, Manifold
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.mechanism import Mechanism, release_in
@@ -24,7 +24,8 @@ class PrivateFrechetMean(BaseEstimator):
     """The private Frechet mean of records on a manifold.
 
     Each `fit` is a release and spends the budget anew: so do `clone` with `fit`, and every fold of a cross-validation.
-    Give a ledger wherever that may happen: it adds up, and refuses what does not fit.
+    Give a ledger wherever that may happen: it adds up, and refuses what does not fit. Steps before it in a pipeline
+    must treat each record by itself: what looks at several (scaling, PCA, CSP, whitening) is not private.
 
     Args:
         manifold: of the records, or its name ("spd", "sphere", "shapes", ...), whose size the data's shape tells.
@@ -95,6 +96,10 @@ class PrivateFrechetMean(BaseEstimator):
         _keep(self, manifold, _released(own, points, self.ledger, persons))
         return self
 
+    def __sklearn_is_fitted__(self):
+        """Whether a mean was released."""
+        return hasattr(self, "mean_")
+
     def __sklearn_tags__(self):
         """See `tagged`."""
         return tagged(super().__sklearn_tags__())
@@ -162,6 +167,8 @@ class PrivateCovarianceMean(BaseEstimator):
             sample_weight: (n,), public weights; equal ones are none.
         """
         weights = None if sample_weight is None else np.asarray(sample_weight, float)
+        if weights is not None and weights.shape != (len(np.asarray(X)),):
+            raise InputError("PrivateCovarianceMean: sample_weight must hold one number for each matrix.")
         return self._fit(X, None, None if weights is None or np.ptp(weights) == 0.0 else weights)
 
     def _fit(self, X, persons, weights):
@@ -169,15 +176,18 @@ class PrivateCovarianceMean(BaseEstimator):
             raise InputError(f"PrivateCovarianceMean: shrinkage must be from 0 to 1, got {self.shrinkage!r}.")
         share = float(self.shrinkage)
         manifold, matrices = points_of(self, "spd", X, fits=True)
-        assert isinstance(manifold, SPD)  # as it is named
         own = mechanism_for("PrivateCovarianceMean", *_numbers(self, manifold))
-        size = manifold.size
+        size = manifold.shape[0]
         with np.errstate(all="ignore"):  # a warning would tell of a record
             level = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / size
             regular = (1.0 - share) * matrices + share * level * np.eye(size)
         more = {"shrinkage": share} if share > 0.0 else None
         _keep(self, manifold, _released(own, regular, self.ledger, persons, weights, more))
         return self.mean_
+
+    def __sklearn_is_fitted__(self):
+        """Whether a mean was released."""
+        return hasattr(self, "mean_")
 
     def __sklearn_tags__(self):
         """See `tagged`."""

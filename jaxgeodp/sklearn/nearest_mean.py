@@ -13,7 +13,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.labels import label_keys
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy.guarantee import ADD_REMOVE
 from jaxgeodp.privacy.ledger import Ledger
@@ -28,18 +27,20 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
     """Each record belongs to the class whose private Frechet mean is nearest ("minimum distance to mean").
 
     One budget pays for the mean and the count of every class: a record has one label and touches one class
-    (`jaxgeodp.releases.release_groups`). Labels are as private as records.
+    (`jaxgeodp.releases.release_groups`). Labels are as private as records. What is protected is one record, an epoch,
+    not all that one person contributes. Steps before it in a pipeline must treat each record by itself.
 
     Args:
         manifold, epsilon, mu, mechanism, ledger: see `PrivateFrechetMean`.
         center, radius: of the public ball; the radius is needed.
-        classes: the public list of labels. Without it those that occur are taken for public, and the records say so:
-            where a class may exist because of one person, list them.
+        classes: the public list of labels, words or numbers as in y (meta-estimators that encode labels, as
+            `VotingClassifier`, need ``range(k)``). Without it those that occur are taken for public, and the
+            records say so: where a class may exist because of one person, list them.
         adjacency: "add-remove" hides whether a record is there at all; "replace-one" hides which one it is, for which
             it may change its class, so that each class has half of epsilon, or mu/sqrt(2).
 
     Attributes:
-        classes_: the labels.
+        classes_: the labels, sorted.
         means_: (classes, \\*shape), the released means.
         counts_: released numbers of records that the means were made of, with noise.
         releases_: the `Release` of each class.
@@ -95,12 +96,11 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
             raise InputError(f"{name}: needs the radius of a public ball (and a center, unless it is the origin).")
         manifold, points = points_of(self, self.manifold, X, fits=True)
         own = mechanism_for(name, manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism)
-        classes, places, more = self._places(name, y, len(points))
-        found = release_groups(
-            own, points, places, range(len(classes)), self.ledger, adjacency=self.adjacency, more=more
-        )
+        classes, labels, more = self._labels(name, y, len(points))
+        groups = classes.tolist()
+        found = release_groups(own, points, labels, groups, self.ledger, adjacency=self.adjacency, more=more)
         self.manifold_, self.classes_ = manifold, classes
-        self.releases_ = [found[place] for place in range(len(classes))]
+        self.releases_ = [found[group] for group in groups]
         self.means_ = np.stack([np.asarray(own.value) for own in self.releases_])
         self.counts_ = np.array([own.record["n"] for own in self.releases_])
         self.budget_ = self.releases_[0].record["guarantee"]
@@ -118,19 +118,27 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         with jax.enable_x64(True):
             return np.asarray(_scores(self.manifold_, self.means_, points))
 
-    def _places(self, name, y, n):
-        """The classes, the place of each label among them, -1 for none, and what records say of it."""
+    def _labels(self, name, y, n):
+        """The classes, sorted as scikit-learn supposes, the labels, and what records say of the classes."""
+        if y is None:
+            raise InputError(f"{name}: requires y to be passed, but the target y is None.")
         if self.classes is None:
             y = column_or_1d(y, warn=True)
             check_classification_targets(y)
-            classes, places = np.unique(y, return_inverse=True)
-            return classes, places, {"classes": _SUPPOSED}
-        classes = np.asarray(self.classes)
-        if classes.ndim != 1 or not len(classes) or len(set(self.classes)) < len(classes):
-            raise InputError(f"{name}: classes must be a list of one label or more, each once.")
-        known = {label: place for place, label in enumerate(self.classes)}
-        labels = label_keys(name, "y", y if hasattr(y, "shape") else list(y), n)
-        return classes, np.fromiter((known.get(label, -1) for label in labels), np.int64, n), None
+            if len(y) != n:
+                raise InputError(f"{name}: y must hold one label for each record.")
+            return np.unique(y), y, {"classes": _SUPPOSED}
+        classes: list[Any] = list(self.classes)
+        words = [isinstance(label, str) for label in classes]
+        if not classes or any(words) != all(words) or len(set(classes)) < len(classes):
+            raise InputError(f"{name}: classes must be a list of words, or of numbers, each once.")
+        one_column = getattr(y, "ndim", 1) == 2 and y.shape[1] == 1
+        labels = np.asarray(y)[:, 0] if one_column else y if hasattr(y, "shape") else list(y)
+        return np.array(sorted(classes)), labels, None
+
+    def __sklearn_is_fitted__(self):
+        """Whether means were released."""
+        return hasattr(self, "means_")
 
     def __sklearn_tags__(self):
         """See `tagged`."""

@@ -1,9 +1,11 @@
 """From what scikit-learn hands to an estimator to points of a manifold, and to the mechanism of its release."""
 
+import math
 from typing import Any
 
 import numpy as np
 from jax.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
@@ -13,7 +15,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
-from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
+from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
 from jaxgeodp.releases.mechanism import Mechanism
 
 
@@ -23,27 +25,61 @@ def points_of(estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: 
     Args:
         estimator: which takes from the shape of X what it must not change.
         manifold: or its name (`manifolds.names.MANIFOLDS`), whose size X tells.
-        X: (n, features), or (n, \\*shape): vectors, matrices, landmarks (n, k, 2). NaN and infinities are let pass, as
-            a release replaces a record that is none.
+        X: (n, features), or (n, \\*shape): vectors, matrices, landmarks (n, k, 2). A cell that is no number becomes
+            NaN, as a release replaces a record that is none: no exception tells of it.
         fits: whether this is the first time.
 
     Raises:
         ValueError: X is no such table.
     """
-    table: Any = validate_data(
-        estimator,
-        X,
-        reset=fits,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        allow_nd=True,
-        ensure_min_samples=2 if fits else 1,
-    )
+    name = type(estimator).__name__
+    table: Any = _numbers(name, X)
+    # Names and number of features alone: its other checks tell of records.
+    named: Any = X if hasattr(X, "columns") else table
+    validate_data(estimator, named, reset=fits, skip_check_array=True)
+    least = 2 if fits else 1
+    if len(table) < least or table.shape[1] < 1:
+        what = f"{len(table)} sample(s)" if len(table) < least else "0 feature(s)"
+        few = least if len(table) < least else 1
+        raise InputError(f"{name}: found array with {what} (shape={table.shape}) while a minimum of {few} is required.")
     if isinstance(manifold, str):
         return records_in(manifold, table)
     if not isinstance(manifold, Manifold):
-        raise InputError(f"{type(estimator).__name__}: manifold must be a manifold or a name, got {manifold!r}.")
+        raise InputError(f"{name}: manifold must be a manifold or a name, got {manifold!r}.")
     return manifold, points_on(manifold, table)
+
+
+def _numbers(name, X) -> np.ndarray:
+    """An array of floats, of which only kind and shape may be refused."""
+    if issparse(X):
+        raise InputError(f"{name}: sparse data are not supported; use X.toarray().")
+    table = np.ma.filled(X.astype(float), np.nan) if isinstance(X, np.ma.MaskedArray) else _as_array(name, X)
+    if table.dtype.kind == "c":
+        raise InputError(f"{name}: Complex data not supported; give landmarks as (n, k, 2).")
+    if table.ndim < 2:
+        raise InputError(
+            f"{name}: Expected 2D array, got {table.ndim}D array instead. Reshape your data: one row is one record."
+        )
+    if table.dtype.kind in "OUS":
+        return np.array([_number(cell) for cell in table.ravel()]).reshape(table.shape)
+    if table.dtype.kind not in "fiub":
+        raise InputError(f"{name}: X must be numbers, got {table.dtype}.")
+    with np.errstate(all="ignore"):
+        return table.astype(np.float64)
+
+
+def _as_array(name, X):
+    try:
+        return np.asarray(X)
+    except Exception as error:  # its words may hold a record
+        raise InputError(f"{name}: X is no array of numbers.") from error
+
+
+def _number(cell) -> float:
+    try:
+        return float(cell)
+    except Exception:  # a cell that is none is not told of
+        return math.nan
 
 
 def mechanism_for(
@@ -69,6 +105,8 @@ def mechanism_for(
         return LocatedMechanism(manifold, mechanism, epsilon=epsilon, mu=mu).search()
     ball = GeodesicBall(manifold, manifold.origin if center is None else center, radius)
     ((parameter, strength),) = given.items()
+    if mechanism in MECHANISMS and MECHANISMS[mechanism].parameter != parameter:
+        raise InputError(f"{owner}: mechanism {mechanism!r} needs {MECHANISMS[mechanism].parameter}, not {parameter}.")
     return mechanism_named(DEFAULTS[parameter] if mechanism == "auto" else mechanism, ball, strength)
 
 

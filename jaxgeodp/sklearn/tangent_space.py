@@ -22,7 +22,8 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     """Logarithms of records at a private Frechet mean, in coordinates of an orthonormal frame there.
 
     The mean, and with it the map, is private; *what `transform` returns is not*: it is the records, in other
-    coordinates. A model that is published must be private, too, in these coordinates.
+    coordinates. A model that is published must be private, too, in these coordinates. Steps before it in a pipeline
+    must treat each record by itself.
 
     Args:
         manifold, epsilon, mu, center, radius, mechanism, ledger: see `PrivateFrechetMean`.
@@ -83,10 +84,15 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return np.asarray(_coordinates(self.manifold_, self.mean_, self.frame_, points))
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """The points (n, \\*shape) with coordinates (n, dim)."""
+        """The points (n, \\*shape) with coordinates (n, dim); shapes as landmarks (n, k, 2)."""
         check_is_fitted(self)
         with jax.enable_x64(True):
-            return np.asarray(_points(self.manifold_, self.mean_, self.frame_, np.asarray(X, float)))
+            points: Any = np.asarray(_points(self.manifold_, self.mean_, self.frame_, np.asarray(X, float)))
+        return np.stack([points.real, points.imag], axis=-1) if np.iscomplexobj(points) else points
+
+    def __sklearn_is_fitted__(self):
+        """Whether a mean was released."""
+        return hasattr(self, "frame_")
 
     def __sklearn_tags__(self):
         """See `tagged`."""

@@ -1,0 +1,114 @@
+"""Coordinates in which NumPyro's gradient-based samplers move on a manifold: those of the tangent space at a point."""
+
+import jax
+import jax.numpy as jnp
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import Transform, biject_to
+
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+
+
+class OnManifold(constraints.Constraint):
+    """Points of a manifold, to within 1e-6.
+
+    Args:
+        manifold: of the points.
+        base: a point, about which NUTS and HMC have their coordinates (`TangentCoordinates`); the origin by default.
+    """
+
+    def __init__(self, manifold: Manifold, base=None):
+        """See the class."""
+        self.manifold = manifold
+        self.base = jnp.asarray(manifold.origin if base is None else base)
+        self.event_dim = len(manifold.shape)
+
+    def __call__(self, x):
+        """Whether points belong."""
+        belongs = jnp.vectorize(
+            lambda point: self.manifold.belongs(point, 1e-6), signature=f"({point_axes(self.manifold)})->()"
+        )
+        return belongs(x)
+
+    def feasible_like(self, prototype):
+        """The base."""
+        return jnp.broadcast_to(self.base, jnp.shape(prototype))
+
+    def tree_flatten(self):
+        """As the base asks for."""
+        return (self.base,), (("base",), {"manifold": self.manifold, "event_dim": self.event_dim})
+
+
+class TangentCoordinates(Transform):
+    """``x = exp_base(sum_i z_i e_i)`` for z in R^dim and an orthonormal frame e_i at the base.
+
+    A bijection where no curvature is positive; elsewhere of the vectors shorter than the injectivity radius, beyond
+    which the density in z is 0 (`Manifold.log_det_exp` is minus infinity): points near the cut locus of the base, as
+    the antipode on a sphere, cannot be reached from its other side. Choose a base near which the mass lies.
+    NumPyro takes it for every site whose support is `OnManifold`.
+
+    Args:
+        manifold: of the points.
+        base: a point; may be traced.
+    """
+
+    def __init__(self, manifold: Manifold, base):
+        """See the class."""
+        self.manifold, self.base = manifold, base
+
+    @property
+    def domain(self):
+        """Vectors."""
+        return constraints.real_vector
+
+    @property
+    def codomain(self):
+        """The manifold."""
+        return OnManifold(self.manifold, self.base)
+
+    def __call__(self, x):
+        """Points (\\*batch, \\*manifold.shape) of coordinates (\\*batch, dim)."""
+        manifold, frame = self.manifold, self.manifold.frame(self.base)
+        points = jnp.vectorize(
+            lambda z: manifold.project(manifold.exp(self.base, manifold.combine(z, frame))),
+            signature=f"(z)->({point_axes(manifold)})",
+        )
+        return points(x)
+
+    def _inverse(self, y):
+        manifold, frame = self.manifold, self.manifold.frame(self.base)
+        coordinates = jnp.vectorize(
+            lambda point: manifold.coordinates(self.base, manifold.log(self.base, point), frame),
+            signature=f"({point_axes(manifold)})->(z)",
+        )
+        return coordinates(y)
+
+    def log_abs_det_jacobian(self, x, y, intermediates=None):
+        """Of the volume measure of the manifold; there are no ``intermediates``."""
+        manifold, frame = self.manifold, self.manifold.frame(self.base)
+        volume = jnp.vectorize(
+            lambda z: manifold.log_det_exp(self.base, manifold.combine(z.astype(real_dtype(self.base)), frame)),
+            signature="(z)->()",
+        )
+        return volume(x)
+
+    def forward_shape(self, shape):
+        """Of points, for the shape of coordinates."""
+        return (*shape[:-1], *self.manifold.shape)
+
+    def inverse_shape(self, shape):
+        """Of coordinates, for the shape of points."""
+        return (*shape[: len(shape) - len(self.manifold.shape)], self.manifold.dim)
+
+    def tree_flatten(self):
+        """As the base asks for."""
+        return (self.base,), (("base",), {"manifold": self.manifold})
+
+
+def point_axes(manifold: Manifold) -> str:
+    """Letters for the axes of a point, for `jnp.vectorize`."""
+    return ",".join("abc"[: len(manifold.shape)])
+
+
+@biject_to.register(OnManifold)
+def _tangent_coordinates(constraint: OnManifold) -> jax.Array | Transform:
+    return TangentCoordinates(constraint.manifold, constraint.base)
