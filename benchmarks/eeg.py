@@ -5,8 +5,7 @@
 Synthetic EEG of a motor imagery: epochs of 8 channels that mix 8 sources; in each class another source has half its
 power. Some people's electrodes differ a little. MDM takes one mean for each class; `PrivateNearestMean` hides records
 and labels, `PrivateCovarianceMean` within MDM hides records of which the labels are public; a record is one epoch.
-Accuracy is on other epochs
-of other people. Needs pyriemann. Prints a table in Markdown, draws a picture.
+Accuracy is on other epochs of other people. Needs pyriemann. Prints a table in Markdown, draws a picture.
 """
 
 import argparse
