@@ -168,7 +168,8 @@ def test_no_label_is_told_of():
     matrices, labels = signals(100, 2)
     odd = labels.astype(object)
     odd[0] = Odd()
-    PrivateNearestMean("spd", mu=1.0, radius=2.0, classes=[0, 1]).fit(matrices, odd)
+    model = PrivateNearestMean("spd", mu=1.0, radius=2.0, classes=[0, 1]).fit(matrices, odd)
+    assert model.means_.shape == (2, 4, 4) and np.isfinite(model.means_).all()
 
 
 @pytest.mark.parametrize(
