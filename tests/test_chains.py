@@ -3,6 +3,7 @@
 import functools
 import math
 
+import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -222,6 +223,36 @@ def test_the_numpyro_kernel_runs_in_mcmc(num_chains, thinning):
     # E cos = coth(5) - 1/5.
     assert abs(float(jnp.mean(grouped @ pole)) - (1 / math.tanh(5) - 0.2)) < 0.05
     mcmc.print_summary()
+
+
+@pytest.mark.parametrize("num_chains", [1, 2])
+def test_a_site_of_the_numpyro_kernel_has_a_name(num_chains):
+    """Draws are the same as without; NumPyro's summary and ArviZ call them by the name."""
+    sphere = Sphere(2)
+    pole = jnp.asarray(sphere.origin)
+    start = jnp.broadcast_to(pole, (num_chains, 3)) if num_chains > 1 else pole
+    draws = {}
+    for name, potential, init in (
+        (None, lambda x: -5.0 * x @ pole, start),
+        ("mean", lambda sites: -5.0 * sites["mean"] @ pole, {"mean": start}),
+    ):
+        kernel = GeodesicMetropolis(sphere, potential)
+        mcmc = MCMC(
+            kernel,
+            num_warmup=20,
+            num_samples=30,
+            num_chains=num_chains,
+            chain_method="vectorized",
+            progress_bar=False,
+        )
+        mcmc.run(jax.random.key(0), init_params=init, extra_fields=("potential_energy", "accept_prob"))
+        draws[name] = mcmc.get_samples(group_by_chain=True)
+        inference = arviz.from_numpyro(mcmc)
+        assert set(inference.sample_stats) == {"lp", "acceptance_rate"}
+    np.testing.assert_array_equal(draws["mean"]["mean"], draws[None])
+    np.testing.assert_array_equal(inference.posterior["mean"].values, draws[None])
+    with pytest.raises(ValueError, match="has 2 sites"):
+        mcmc.run(jax.random.key(0), init_params={"mean": start, "other": start})
 
 
 def test_the_kernel_needs_a_start():

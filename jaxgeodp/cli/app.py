@@ -31,7 +31,7 @@ app = typer.Typer(
     name="jaxgeodp",
     help="Differential privacy on Riemannian manifolds: exact private means of matrices, directions and shapes.",
     no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
 # In the order of use.
@@ -55,17 +55,23 @@ def main() -> None:
         app()
 
 
-def _version(requested: bool) -> None:
-    if requested:
-        typer.echo(f"jaxgeodp {__version__}")
-        raise typer.Exit()
-
-
 @app.callback()
 def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="With --version: of everything below it too, and the devices.")
     ] = False,
 ) -> None:
+    if version and not verbose:
+        typer.echo(f"jaxgeodp {__version__}")
+        raise typer.Exit()
+    if verbose and not version:
+        raise typer.BadParameter("only goes with --version.", context, param_hint="--verbose")
     with one_sentence_errors():
         keep_compiled_programs()
+    if version:
+        info()
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        context.fail("Missing command; 'jaxgeodp --help' lists them.")

@@ -1,18 +1,23 @@
-"""``jaxgeodp info``: what a report of a fault should say."""
+"""``jaxgeodp info`` and ``jaxgeodp --version --verbose``: what a report of a fault should say."""
 
+import importlib.metadata
 import os
 import platform
 
 import jax
-import jaxlib.version
 import typer
 
 from jaxgeodp._version import __version__
 
+# What decides about numbers and about what is drawn on the command line, in this order.
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "numpyro", "chex", "scikit-learn", "pyarrow", "typer")
+
 
 def info() -> None:
-    """Print versions and the devices that JAX sees."""
+    """Print versions, the devices that JAX sees, and where compiled programs are kept."""
     devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
     typer.echo(f"jaxgeodp {__version__}")
-    typer.echo(f"python {platform.python_version()}, jax {jax.__version__}, jaxlib {jaxlib.version.__version__}")
+    typer.echo(f"python {platform.python_version()}, {platform.platform()}")
+    typer.echo(", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES))
     typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")
+    typer.echo(f"compiled programs: {jax.config.values['jax_compilation_cache_dir'] or 'not kept'}")

@@ -2,6 +2,7 @@
 
 from jaxgeodp.privacy.audit import Audit, adversarial_neighbours, audit
 from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.events import dp_event, loss_distribution
 from jaxgeodp.privacy.guarantee import (
     ApproximateDP,
     GaussianDP,
@@ -14,6 +15,7 @@ from jaxgeodp.privacy.guarantee import (
     log_delta_of_epsilon,
 )
 from jaxgeodp.privacy.ledger import Account, Ledger
+from jaxgeodp.privacy.opendp import opendp_measurement
 from jaxgeodp.privacy.release import Release, record_digest
 
 __all__ = [
@@ -31,7 +33,10 @@ __all__ = [
     "audit",
     "compose",
     "delta_of_epsilon",
+    "dp_event",
     "largest_mu",
     "log_delta_of_epsilon",
+    "loss_distribution",
+    "opendp_measurement",
     "record_digest",
 ]

@@ -8,11 +8,10 @@ from typing import TypeVar, overload
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.accounts import amounts, parameters, total
 from jaxgeodp.privacy.decimals import add, float_above, float_below, written
+from jaxgeodp.privacy.events import loss_distribution
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
 _Kind = TypeVar("_Kind", bound=Guarantee)
-# Of the losses in numerical composition.
-_STEP = 1e-4
 # In delta, for each part: hundreds of times what rounding in Fourier transforms was seen to take off.
 _TRANSFORM = 1e-13
 
@@ -35,7 +34,10 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
 
     Args:
         guarantees: at least one.
-        delta: the delta of the result, for mixed guarantees.
+        delta: the delta of the result, for mixed guarantees, in (0, 1).
+
+    Returns:
+        One guarantee, of the strongest kind that all of them imply; with ``delta`` an `ApproximateDP`.
 
     Raises:
         ValueError: nothing to compose, something that is no guarantee, or a mixture that needs ``delta``.
@@ -117,23 +119,6 @@ def _by_loss_distributions(guarantees, delta) -> float:
     The package rounds to the safe side, except in its Fourier transforms, for which delta is lowered; infinite where
     too little of it is left.
     """
-    try:
-        from dp_accounting.pld import common, privacy_loss_distribution
-    except ImportError:
-        raise InputError(
-            "compose: delta needs the package dp-accounting: pip install 'jaxgeodp[accounting]'."
-        ) from None
-    parts = []
-    for guarantee in guarantees:
-        if isinstance(guarantee, GaussianDP):
-            # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
-            part = privacy_loss_distribution.from_gaussian_mechanism(
-                1.0, sensitivity=guarantee.mu, value_discretization_interval=_STEP
-            )
-        else:
-            parameters_of = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
-            part = privacy_loss_distribution.from_privacy_parameters(parameters_of, value_discretization_interval=_STEP)
-        parts.append(part)
-    together = functools.reduce(lambda one, other: one.compose(other), parts)
+    together = functools.reduce(lambda one, other: one.compose(other), map(loss_distribution, guarantees))
     safe = delta - _TRANSFORM * len(guarantees)
     return max(together.get_epsilon_for_delta(safe), 1e-12) if safe > 0.0 else math.inf

@@ -22,8 +22,9 @@ class GeodesicMetropolis(MCMCKernel):
         step_size: length of a move per dimension, at the start; adapted during the warm-up only.
         target_accept_prob: what it is adapted to; default 0.234, in one dimension 0.44.
 
-    `MCMC.run` needs ``init_params``: a point, or one per chain. Extra fields: "potential_energy", "accept_prob",
-    "mean_accept_prob", "step_size".
+    `MCMC.run` needs ``init_params``: a point, or one per chain; or ``{"site": point}``, and then ``potential_fn`` takes
+    such a dictionary, too, samples are one, and summaries and ``arviz.from_numpyro`` call the point "site". Extra
+    fields: "potential_energy", "accept_prob", "mean_accept_prob", "step_size".
 
     Example:
         >>> import jax, jax.numpy as jnp
@@ -31,10 +32,10 @@ class GeodesicMetropolis(MCMCKernel):
         >>> from jaxgeodp import Sphere
         >>> from jaxgeodp.samplers import GeodesicMetropolis
         >>> pole = jnp.array([0.0, 0.0, 1.0])
-        >>> kernel = GeodesicMetropolis(Sphere(2), lambda x: -5.0 * x @ pole)
+        >>> kernel = GeodesicMetropolis(Sphere(2), lambda sites: -5.0 * sites["mean"] @ pole)
         >>> mcmc = MCMC(kernel, num_warmup=200, num_samples=300, progress_bar=False)
-        >>> mcmc.run(jax.random.key(0), init_params=pole)
-        >>> mcmc.get_samples().shape
+        >>> mcmc.run(jax.random.key(0), init_params={"mean": pole})
+        >>> mcmc.get_samples()["mean"].shape
         (300, 3)
     """
 
@@ -51,6 +52,12 @@ class GeodesicMetropolis(MCMCKernel):
         self._step_size = step_size
         self._target = random_walk.target_acceptance(manifold) if target_accept_prob is None else target_accept_prob
         self._num_warmup = 0
+        self._site = None
+
+    @property
+    def model(self):
+        """None: the kernel has a potential; a model's is that of `numpyro.infer.util.log_density`."""
+        return None
 
     @property
     def sample_field(self) -> str:
@@ -62,6 +69,7 @@ class GeodesicMetropolis(MCMCKernel):
         if init_params is None:
             raise InputError("GeodesicMetropolis: MCMC.run needs init_params, a point of the manifold for each chain.")
         self._num_warmup = num_warmup
+        self._site, init_params = _site_and_point(init_params)
         begin = functools.partial(self._begin, model_args=model_args, model_kwargs=model_kwargs or {})
         points = jnp.asarray(init_params)
         if jnp.ndim(rng_key) == (0 if jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key) else 1):
@@ -69,6 +77,10 @@ class GeodesicMetropolis(MCMCKernel):
         if points.shape == self._manifold.shape:
             points = jnp.broadcast_to(points, (rng_key.shape[0], *points.shape))
         return jax.vmap(begin)(rng_key, points)
+
+    def postprocess_fn(self, args, kwargs):
+        """See `numpyro.infer.mcmc.MCMCKernel.postprocess_fn`."""
+        return self._named
 
     def sample(self, state, model_args, model_kwargs):
         """See `numpyro.infer.mcmc.MCMCKernel.sample`."""
@@ -89,4 +101,19 @@ class GeodesicMetropolis(MCMCKernel):
         return random_walk.start(self._potential(model_args, model_kwargs), key, point, self._step_size)
 
     def _potential(self, model_args, model_kwargs):
-        return lambda x: jnp.asarray(self._potential_fn(x, *model_args, **model_kwargs))
+        return lambda x: jnp.asarray(self._potential_fn(self._named(x), *model_args, **model_kwargs))
+
+    def _named(self, point):
+        return point if self._site is None else {self._site: point}
+
+
+def _site_and_point(init_params):
+    """The name of the site, None where there is none, and the point or points."""
+    if not isinstance(init_params, dict):
+        return None, init_params
+    if len(init_params) != 1:
+        raise InputError(
+            f"GeodesicMetropolis: moves one point, but init_params has {len(init_params)} sites; a Product manifold "
+            "has several points in one."
+        )
+    return next(iter(init_params.items()))

@@ -1,0 +1,84 @@
+"""The documentation site: ``sphinx-build -W -c docs . build/site``, from the folder above.
+
+The pages are those that one reads in the repository, so that there is one source of each: pages of docs/, the notebooks as
+they were executed, benchmarks/README.md and the project's own pages.
+"""
+
+import re
+
+from jaxgeodp import __version__
+
+project = "jaxgeodp"
+author = "The jaxgeodp authors"
+copyright = "the jaxgeodp authors, Apache-2.0"
+version = release = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx-mathjax-offline",
+]
+root_doc = "docs/index"
+include_patterns = [
+    "docs/**",
+    "notebooks/*.ipynb",
+    "benchmarks/README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+]
+exclude_patterns = ["docs/conf.py"]
+
+# Notebooks are shown as they were executed; tests see to it that their outputs are those of their code.
+nb_execution_mode = "off"
+nb_merge_streams = True
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_dmath_allow_labels = False
+myst_heading_anchors = 4
+
+default_role = "py:obj"
+add_module_names = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "jaxgeodp"
+html_extra_path = ["site"]
+html_static_path = []
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["theme-version"],
+}
+
+linkcheck_timeout = 10
+
+
+def _escape_bars(app, what, name, thing, options, lines):
+    """Docstrings write lengths as |v|, which reStructuredText would take for a substitution."""
+    in_code = False
+    for number, line in enumerate(lines):
+        in_code = line.startswith("    >>>") or line.lstrip().startswith(">>>") or (in_code and bool(line.strip()))
+        if not in_code:
+            parts = re.split(r"(``.*?``)", line)
+            lines[number] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+
+
+def setup(app):
+    """Registers what mends docstrings."""
+    app.connect("autodoc-process-docstring", _escape_bars)

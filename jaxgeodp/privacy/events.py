@@ -1,0 +1,93 @@
+"""Guarantees in the words of the package dp-accounting: events for its accountants, loss distributions to compose.
+
+The package is imported where it is called for (``pip install 'jaxgeodp[accounting]'``).
+"""
+
+import decimal
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.decimals import float_below, written
+from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
+
+# Of the losses in numerical composition.
+_STEP = 1e-4
+
+
+def dp_event(guarantee: Guarantee | NotProven):
+    """A guarantee as a ``dp_accounting.DpEvent``, which no accountant counts as less than it is.
+
+    mu-GDP is the event of a Gaussian mechanism with noise multiplier 1/mu: what tells neighbours apart is no better
+    than one draw of it. rho-zCDP is its own event, and pure epsilon-DP that of the rho = epsilon^2/2 that it implies
+    (Bun & Steinke 2016), because the package has no event of pure DP; `loss_distribution` is tighter. A pair (epsilon,
+    delta) has no event that accountants support, and they refuse it; what is not proven counts as not private.
+
+    Give it to an accountant with its default neighbouring relation (``PLDAccountant`` doubles Gaussian events under
+    ``REPLACE_ONE``, because it takes the noise for that of single records), and do not put it inside an event of
+    sampling: the guarantee is for the whole release.
+
+    Args:
+        guarantee: of a release.
+
+    Raises:
+        ValueError: dp-accounting is not installed.
+        TypeError: no guarantee.
+
+    Example:
+        >>> from jaxgeodp.privacy import GaussianDP, dp_event
+        >>> dp_event(GaussianDP(0.5))
+        GaussianDpEvent(noise_multiplier=2.0)
+    """
+    dp_accounting = _package("dp_event")
+    if isinstance(guarantee, NotProven):
+        return dp_accounting.NonPrivateDpEvent()
+    if isinstance(guarantee, GaussianDP):
+        with decimal.localcontext(prec=40, rounding=decimal.ROUND_DOWN):
+            return dp_accounting.GaussianDpEvent(float_below(1 / written(guarantee.mu)))
+    if isinstance(guarantee, PureDP):
+        return dp_accounting.ZCDpEvent(guarantee.to_zcdp().rho)
+    if isinstance(guarantee, ZeroConcentratedDP):
+        return dp_accounting.ZCDpEvent(guarantee.rho)
+    if isinstance(guarantee, ApproximateDP):
+        return dp_accounting.UnsupportedDpEvent()
+    raise TypeError(f"dp_event: {guarantee!r} is no guarantee; nothing follows from it.")
+
+
+def loss_distribution(guarantee: Guarantee):
+    """A guarantee as a ``dp_accounting.pld.PrivacyLossDistribution``: the worst pair of laws that it allows.
+
+    For numerical composition with other mechanisms (``.compose``, ``.get_epsilon_for_delta``); losses are rounded up
+    to multiples of 1e-4. Its Fourier transforms are not rounded to the safe side; `compose` allows for that.
+
+    Args:
+        guarantee: pure, approximate or Gaussian.
+
+    Raises:
+        ValueError: dp-accounting is not installed, or a zCDP guarantee, which no pair of laws stands for.
+
+    Example:
+        >>> from jaxgeodp.privacy import PureDP, loss_distribution
+        >>> round(loss_distribution(PureDP(0.5)).get_epsilon_for_delta(1e-9), 4)
+        0.5
+    """
+    _package("loss_distribution")
+    from dp_accounting.pld import common, privacy_loss_distribution
+
+    if isinstance(guarantee, GaussianDP):
+        # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
+        return privacy_loss_distribution.from_gaussian_mechanism(
+            1.0, sensitivity=guarantee.mu, value_discretization_interval=_STEP
+        )
+    if isinstance(guarantee, PureDP | ApproximateDP):
+        parameters = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
+        return privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=_STEP)
+    raise InputError(
+        f"loss_distribution: no pair of laws stands for {guarantee!r}; take pure, approximate or Gaussian."
+    )
+
+
+def _package(caller):
+    try:
+        import dp_accounting
+    except ImportError:
+        raise InputError(f"{caller}: needs the package dp-accounting: pip install 'jaxgeodp[accounting]'.") from None
+    return dp_accounting
