@@ -15,6 +15,7 @@ from timing import print_machine, print_table
 
 from jaxgeodp import SPD, GeodesicBall, GibbsMechanism, PlanarShapes, Sphere
 from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.pictures import color_of
 from jaxgeodp.releases.expected import SPREAD, errors_of, reference_records
 
 # Title, axis, and (value on the axis, manifold, radius, n).
@@ -47,7 +48,6 @@ NAMES = [
     "LandmarkLaplace",
     "LandmarkLaplace (unaligned)",
 ]
-COLORS = {name: f"C{j}" for j, name in enumerate(NAMES)} | {"LandmarkLaplace (unaligned)": "black"}
 # Dashed: values off the manifold.
 OFF = ("EuclideanLaplace", "LandmarkLaplace", "LandmarkLaplace (unaligned)")
 STYLES = {name: "o--" if name in OFF else "o-" for name in NAMES}
@@ -81,7 +81,7 @@ def main():
             f"{title}, epsilon = mu = 1: error and, in brackets, scale, times n/(2r)", ["mechanism", *heads], rows
         )
         for name, values in sorted(errors.items()):
-            axis.plot([cell[0] for cell in cells], values, STYLES[name], color=COLORS[name], markersize=3, label=name)
+            axis.plot([cell[0] for cell in cells], values, STYLES[name], color=color_of(name), markersize=3, label=name)
         axis.set(title=title, xlabel=label, ylabel="mean error n/(2r)", yscale="log")
         axis.set_xscale("log" if label != "radius" else "linear")
         axis.minorticks_off()

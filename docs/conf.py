@@ -1,7 +1,9 @@
 """The documentation site: ``sphinx-build -W -c docs . build/site``, from the folder above.
 
-The pages are those that one reads in the repository, so that there is one source of each: pages of docs/, the notebooks as
-they were executed, benchmarks/README.md and the project's own pages.
+The pages are those that one reads in the repository, so that there is one source of each: pages of docs/, the
+notebooks as they were executed, benchmarks/README.md and the project's own pages. Sphinx, because docstrings become
+the reference; MyST, because pages are Markdown; formulas are set by a copy of MathJax that lies in the site, so that it
+can be read where there is no network.
 """
 
 import re
@@ -79,6 +81,14 @@ def _escape_bars(app, what, name, thing, options, lines):
             lines[number] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
 
 
+def _array_like(app, what, name, thing, options, signature, returns):
+    """Signatures name `jax.typing.ArrayLike`, not the ten types that it stands for."""
+    if signature:
+        signature = re.sub(r"((?:~?\w+\.)*)Array \| [^,=)]*?TypedNdArray", "ArrayLike", signature)
+    return signature, returns
+
+
 def setup(app):
-    """Registers what mends docstrings."""
+    """Registers what mends docstrings and signatures."""
+    app.connect("autodoc-process-signature", _array_like)
     app.connect("autodoc-process-docstring", _escape_bars)

@@ -23,8 +23,11 @@ def draw_outline(axes, landmarks, reference=None, **line) -> None:
     axes.axis("off")
 
 
-def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r"):
-    """Draw a symmetric matrix (k, k) as a heat map with its numbers; returns the image, for a colour bar."""
+def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r", spread=None):
+    """Draw a symmetric matrix (k, k) as a heat map with its numbers; returns the image, for a colour bar.
+
+    ``spread``, of the same shape, is written below the numbers, behind a ±.
+    """
     matrix = np.asarray(matrix, float)
     limit = np.max(np.abs(matrix)) if limit is None else limit
     image = axes.imshow(matrix, cmap=colors, vmin=-limit, vmax=limit)
@@ -38,7 +41,7 @@ def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r"):
             axes.text(
                 j,
                 i,
-                f"{matrix[i, j] + 0.0:z.2f}",
+                f"{matrix[i, j] + 0.0:z.2f}" + ("" if spread is None else f"\n±{spread[i, j]:.2f}"),
                 ha="center",
                 va="center",
                 fontsize=6.5,

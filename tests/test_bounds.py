@@ -416,3 +416,12 @@ def test_gradient_growth_without_positive_curvature_is_the_distance():
         x = a_point(SPD(3), 100 + seed)
         norm = SPD(3).norm(x, SPD(3).log_moments(x, points, jnp.full(5, 0.2))[0])
         assert norm >= SPD(3).dist(mean, x) * (1 - 1e-9)
+
+
+def test_balls_beyond_the_assumption_have_no_sensitivity():
+    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.9)
+    for calibration in ("theorem", "tight"):
+        with pytest.raises(ValueError, match="violates Assumption 1"):
+            mean_sensitivity(ball, 10, calibration)
+        with pytest.raises(ValueError, match="violates Assumption 1"):
+            gradient_sensitivity(ball, 10, 0.3, calibration)

@@ -196,6 +196,9 @@ def test_diagnostics_tell_good_chains_from_bad_ones():
         sphere, metropolis(jax.random.key(2), sphere, lambda x: jnp.where(jnp.all(x == pole), 0.0, -jnp.inf), pole, 8)
     )
     assert frozen.bulk_ess == 0.0 and math.isinf(frozen.r_hat)
+    for sizes in ((3, 0, 1, 0.1, 4), (8, 0, 1, 0.1, 1)):
+        with pytest.raises(ValueError, match="at least 2 chains of at least 4 points"):
+            diagnose(sphere, metropolis(jax.random.key(2), sphere, log_density, pole, *sizes))
 
 
 @pytest.mark.parametrize(("num_chains", "thinning"), [(1, 1), (3, 2)])

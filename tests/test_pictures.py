@@ -5,6 +5,7 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from typer.testing import CliRunner
 
@@ -26,8 +27,10 @@ from jaxgeodp import (
 )
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.pictures import page_of, picture_of
+from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.pictures import color_of, page_of, picture_of
 from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.pictures.sweep import draw_sweep
 from jaxgeodp.privacy.release import Release, record_digest
 
 
@@ -168,6 +171,39 @@ def test_a_release_with_a_picture(tmp_path, monkeypatch):
         assert (tmp_path / "release.json").exists() == (code == 0)
     assert (tmp_path / "value.png").stat().st_mtime == (tmp_path / "release.json").stat().st_mtime
     assert CliRunner().invoke(app, [*own, "--out", "other.json", "--plot", "value.png"]).exit_code == 2
+
+
+def test_each_mechanism_has_a_colour_of_its_own():
+    """By its name in the registry and by that of its class; the forms of one class differ."""
+    colors = {name: color_of(name) for name in (*MECHANISMS, "located", "located-gaussian")}
+    assert len(set(colors.values())) == len(colors)
+    for name, entry in MECHANISMS.items():
+        if isinstance(entry.make, type):
+            assert color_of(entry.make.__name__) == colors[name]
+    assert color_of("geometric") == color_of("geometric") not in colors.values()
+
+
+def test_the_picture_of_a_sweep_says_what_its_axes_and_bars_are():
+    rows = [
+        {"label": f"{name}, n={n}, epsilon={e}", "n": n, "on_manifold": inside}
+        | {"distance": 1 / n / e if inside else float("nan"), "euclidean": 2 / n / e}
+        | {"distance_se": 0.01 / n, "euclidean_se": 0.02 / n}
+        for name, inside in (("kng, tight", 1.0), ("kng, theorem", 1.0), ("euclidean, tight", 0.0))
+        for e in (0.5, 1.0)
+        for n in (10, 1000)
+    ]
+    figure = Figure()
+    draw_sweep([*rows, {"label": "refused", "refusal": "too large", "n": 7}], "sphere(2)", 1000, figure)
+    left, right = figure.axes
+    assert "geodesic" in left.get_ylabel() and "Euclidean" in right.get_ylabel()
+    assert "1,000 replicates; bars: ± 2 standard errors" in figure.get_suptitle()
+    assert [len(axes.containers) for axes in (left, right)] == [4, 6], "values off the manifold have no geodesic error"
+    drawn = {bars.get_label(): bars.lines[0] for bars in right.containers}
+    assert drawn["kng, tight, epsilon=1.0"].get_color() == drawn["kng, theorem, epsilon=0.5"].get_color()
+    assert len({(line.get_color(), line.get_linestyle(), line.get_marker()) for line in drawn.values()}) == 6
+    np.testing.assert_allclose(drawn["euclidean, tight, epsilon=0.5"].get_ydata(), [0.4, 0.004])
+    (segments,) = right.containers[0].lines[2]
+    np.testing.assert_allclose(segments.get_segments()[0][:, 1], [0.4 - 0.004, 0.4 + 0.004])
 
 
 def test_a_picture_is_a_png():

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from scipy import stats
 from strategies import exhaustive
 from typer.testing import CliRunner
@@ -272,7 +273,8 @@ def test_a_sweep_writes_rows_summary_and_manifest(finished):
     lines = (out / "summary.csv").read_text().splitlines()
     assert len(lines) == 1 + len(manifest["cells"])
     assert any(line.startswith('"laplace, theorem, n=20, epsilon=0.5"') for line in lines)
-    assert (out / "errors.png").stat().st_size > 10_000
+    with Image.open(out / "errors.png") as picture:
+        assert picture.width > 1000 and len(picture.convert("RGB").getcolors(10**6)) > 20
     assert "peak memory" in printed and "GiB" in printed
 
 

@@ -10,14 +10,19 @@ import math
 from jaxgeodp.bounds.comparison import h_max, h_min, rauch
 from jaxgeodp.bounds.diameter import log_diameter
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 
 CALIBRATIONS = ("tight", "theorem", "paper")
 
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
-    """An upper bound of a global sensitivity and the name of the formula that gives it."""
+    """An upper bound of a global sensitivity and the name of the formula that gives it.
+
+    Attributes:
+        value: the bound, at least 0.
+        formula: in words, with its theorem, as a release record names it.
+    """
 
     value: float
     formula: str
@@ -26,12 +31,22 @@ class Sensitivity:
 def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
     """Bound of ``|grad F(x; D) - grad F(x; D')|_x`` over x within ``support_radius`` of the centre.
 
-    F is half the mean squared distance. ``support_radius`` is above 0, infinite only on a manifold without positive
-    curvature.
+    F is half the mean squared distance. D and D' are data sets of n records in the ball that differ in one.
+
+    Args:
+        ball: that of the records, which satisfies Assumption 1.
+        n: number of records.
+        support_radius: R, above 0 and below `largest_support`; infinite only on a manifold without positive curvature.
+        calibration: "theorem" for Theorem 2 of Soto et al. (2022), anything else for our sharper bounds (Theorems A
+            and B).
+
+    Returns:
+        `Sensitivity`, in units of the manifold's distance.
 
     Raises:
-        ValueError: the support is too large for the curvature.
+        ValueError: the ball does not satisfy Assumption 1, or the support is too large for the curvature.
     """
+    _check_assumption("gradient_sensitivity", ball)
     r, k_max = ball.radius, ball.manifold.curvature_bounds[1]
     _check_support(ball, support_radius)
     if k_max <= 0:
@@ -56,7 +71,20 @@ def paper_gradient_sensitivity(ball: GeodesicBall, n: int) -> tuple[Sensitivity,
 
 
 def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:
-    """Bound of the distance between the Frechet means of adjacent data."""
+    """Bound of the distance between the Frechet means of two data sets of n records that differ in one.
+
+    Args:
+        ball: that of the records, which satisfies Assumption 1.
+        n: number of records.
+        calibration: "theorem" for Theorem 2 of Reimherr et al. (2021), anything else for our sharper bound (Theorem C).
+
+    Returns:
+        `Sensitivity`, in units of the manifold's distance.
+
+    Raises:
+        ValueError: the ball does not satisfy Assumption 1.
+    """
+    _check_assumption("mean_sensitivity", ball)
     r = ball.radius
     k_min, k_max = ball.manifold.curvature_bounds
     h = h_max(2.0 * r, k_max)
@@ -81,6 +109,18 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 
     Every datum contributes a vector of length at most s^{p-1}, s = R + r: 2 s^{p-1}/n, and 2/n for p = 1. For p >= 2
     also (2r/n) s^{p-2} max(p - 1, c(s)), c of Theorem A (docs/mathematics.md, Theorem G).
+
+    Args:
+        ball: that of the records, of radius r.
+        n: number of records.
+        support_radius: R, above 0 and below `largest_support`.
+        power: p, at least 1.
+
+    Returns:
+        `Sensitivity`; its unit is that of dist^(p - 1).
+
+    Raises:
+        ValueError: the support is too large for the curvature.
     """
     _check_support(ball, support_radius)
     farthest = support_radius + ball.radius
@@ -93,11 +133,22 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 
 
 def largest_support(ball: GeodesicBall) -> float:
-    """The supremum of support radii for which the gradient bounds hold: balls below it are convex."""
+    """The supremum of support radii for which the gradient bounds hold: balls below it are convex.
+
+    Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds.
+    """
     manifold = ball.manifold
     k_max = manifold.curvature_bounds[1]
     conjugate = math.pi / math.sqrt(k_max) if k_max > 0 else math.inf
     return 0.5 * min(manifold.injectivity_radius, conjugate)
+
+
+def _check_assumption(name, ball):
+    if not ball.satisfies_assumption:
+        raise InputError(
+            f"{name}: radius {ball.radius:g} violates Assumption 1; on {ball.manifold} it must be below "
+            f"{assumption_limit(ball.manifold):.6g}."
+        )
 
 
 def _check_support(ball, support_radius):

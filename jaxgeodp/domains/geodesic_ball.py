@@ -30,6 +30,11 @@ class GeodesicBall:
 
     A centre that is off the manifold by less than 1e-5 of its size, as written numbers are, is moved to it.
 
+    Args:
+        manifold: of the records.
+        center: a point of it, array-like of shape ``shape``, chosen without looking at the data; kept in float64.
+        radius: r above 0, in units of the manifold's distance (an angle on spheres, for instance).
+
     Raises:
         ValueError: the centre is not a point of the manifold, or the radius not a finite number above 0.
 
@@ -74,7 +79,7 @@ class GeodesicBall:
 
     @property
     def satisfies_assumption(self) -> bool:
-        """Whether Assumption 1 holds."""
+        """Whether Assumption 1 holds, that is, whether the radius is below `jaxgeodp.domains.assumption_limit`."""
         return self.radius < assumption_limit(self.manifold)
 
     @property
@@ -106,6 +111,9 @@ class GeodesicBall:
 
         Args:
             points: (n, \\*shape) or one point of shape ``shape``.
+
+        Returns:
+            Points of the ball, of the same shape; a clipped record stays inside the rim by a margin for rounding.
 
         Raises:
             ValueError: the shape does not fit the manifold.
@@ -202,7 +210,10 @@ def _pulled(
 
 
 def assumption_limit(manifold: Manifold) -> float:
-    """The supremum of radii that satisfy Assumption 1; infinite on Hadamard manifolds."""
+    """The supremum of radii that satisfy Assumption 1 (see `GeodesicBall`); infinite on Hadamard manifolds.
+
+    That is min(injectivity radius, pi/(2 sqrt(k_max)))/2, with k_max the upper curvature bound.
+    """
     highest = manifold.curvature_bounds[1]
     quarter = math.pi / (2.0 * math.sqrt(highest)) if highest > 0 else math.inf
     return 0.5 * min(manifold.injectivity_radius, quarter)

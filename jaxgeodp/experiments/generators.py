@@ -35,7 +35,12 @@ class Generator(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def records(self, key, count: int) -> jax.Array:
-        """The first ``count`` records of the data set with this key, shape (count, \\*shape)."""
+        """The first ``count`` records of the data set with this key, shape (count, \\*shape).
+
+        Args:
+            key: JAX random key; record i depends on the key and i alone.
+            count: how many.
+        """
 
     def _point(self):
         """The centre, in the precision that is set."""
@@ -45,7 +50,11 @@ class Generator(Pytree, abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PolarData(Generator):
-    """A uniform direction and a uniform distance in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1)."""
+    """A uniform direction and a uniform distance in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1).
+
+    Args:
+        ball: the public ball, on any manifold.
+    """
 
     def records(self, key, count):
         """See `Generator.records`."""
@@ -66,6 +75,9 @@ class PolarData(Generator):
 @dataclasses.dataclass(frozen=True, eq=False)
 class WishartData(Generator):
     """Wishart matrices W(I/k, k), redrawn until they lie in the ball around I (Soto et al. 2022, supplement 2.3.1).
+
+    Args:
+        ball: a ball of symmetric positive definite matrices.
 
     Raises:
         ValueError: the ball is not one of symmetric positive definite matrices.

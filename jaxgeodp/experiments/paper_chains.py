@@ -27,6 +27,7 @@ class PaperChain:
 
     Attributes:
         source: where they are printed.
+        manifold: the class of the manifold.
         propose: ``(manifold, key, point, scale) -> tangent vector`` before the factor ``step``.
         step: t; a guess where the paper says that it was tuned.
         burnin, thin: moves; kept moves only, as printed.
@@ -89,14 +90,15 @@ def paper_chain(
         key: JAX random key.
         name: "matrices", "sphere" or "shapes", a key of `PAPER_CHAINS`.
         mechanism: a `KNGMechanism`, usually with ``calibration="paper"``.
-        data: (n, \\*shape).
+        data: (n, \\*shape), in the ball of the mechanism.
         num_samples: points kept per chain.
         num_chains: chains, side by side.
         as_printed: keep accepted moves only; False repeats the state when a move is rejected.
-        burnin, thin, step: other settings than the paper's.
+        burnin, thin, step: other settings than the paper's, which are in `PAPER_CHAINS`.
 
     Returns:
-        `Chains`; its acceptance counts all proposals.
+        `jaxgeodp.samplers.Chains`, with points (num_chains, num_samples, \\*shape); its acceptance counts all
+        proposals.
 
     Raises:
         ValueError: unknown name, or another manifold.

@@ -34,10 +34,10 @@ _PROPOSALS = 2
 
 
 class Errors(NamedTuple):
-    """What replicates measure; arrays (replicates,)."""
+    """What replicates measure, distances between a released value and the Frechet mean; arrays (replicates,)."""
 
     distance: np.ndarray  #: geodesic distance of the released value from the Frechet mean, NaN off the manifold
-    euclidean: np.ndarray  #: distance in the ambient space: of vech for matrices, after rotation for shapes
+    euclidean: np.ndarray  #: distance in the ambient space, of vech for matrices, after rotation for shapes
     on_manifold: np.ndarray  #: whether the value is a point of the manifold
     proposals: np.ndarray  #: proposals that the sampler made; 0 where the ball was found, too
 
@@ -69,6 +69,9 @@ def run_replicates(
         law: another than the mechanism's own, such as one with the scale that a paper printed.
         block: replicates at a time and device; chosen to bound the memory by default.
         progress: called with the number of replicates done since the last call.
+
+    Returns:
+        Arrays (replicates,).
 
     Raises:
         ValueError: a number is out of range, or the mechanism is for another statistic or refuses (see its `law`).

@@ -4,7 +4,7 @@ manifest.json      the sweep, its cells with sensitivity, scale and support, ver
 cells/0003.parquet one row per replicate, written when a cell is done
 results.parquet    all cells, when all are done
 summary.csv        one line per cell: mean errors with standard errors
-errors.png         mean error +- 2 standard errors against n
+errors.png         mean errors against n, geodesic and Euclidean
 """
 
 import contextlib
@@ -29,6 +29,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.experiments.replicates import Errors, run_replicates
 from jaxgeodp.experiments.sweep import Cell, Sweep
 from jaxgeodp.files import only_writer, write_atomically
+from jaxgeodp.pictures.sweep import draw_sweep
 from jaxgeodp.releases.law import PointLaw
 
 _SCHEMA = pa.schema(
@@ -46,8 +47,10 @@ _SCHEMA = pa.schema(
 class SweepResults(NamedTuple):
     """What `run_sweep` leaves."""
 
-    folder: pathlib.Path
-    summary: list[dict[str, Any]]  #: one row per cell
+    folder: pathlib.Path  #: with the files that docs/sweeps.md lists
+    #: one row per cell, with its public numbers, mean errors and their standard errors (``distance``, ``distance_se``,
+    #: ...), or why it could not run (``refusal``); empty in all processes but the first
+    summary: list[dict[str, Any]]
 
 
 def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | None = None) -> SweepResults:
@@ -60,6 +63,9 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
         sweep: what to run.
         folder: created; must hold nothing or the same sweep, made with the same versions.
         progress: called as ``progress(label, replicates done, replicates in all)``.
+
+    Returns:
+        The folder, and one row for each cell.
 
     Raises:
         ValueError: the folder holds something else, another process writes into it, or no mechanism can be calibrated.
@@ -98,7 +104,7 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
             done += sweep.replicates
             if progress is not None:
                 progress(cell.label, done, total)
-        summary = _finish(folder, facts, sweep.replicates) if first else []
+        summary = _finish(folder, facts, sweep) if first else []
     return SweepResults(folder, summary)
 
 
@@ -220,7 +226,7 @@ def _is_cell(table, index, replicates):
     )
 
 
-def _finish(folder, facts, replicates):
+def _finish(folder, facts, sweep):
     """results.parquet, summary.csv and the figure, from the cells' files."""
     rows = []
     sink = io.BytesIO()
@@ -230,7 +236,7 @@ def _finish(folder, facts, replicates):
             if "refusal" in fact:
                 rows.append(fact)
                 continue
-            table = _read_cell(path, index, replicates)
+            table = _read_cell(path, index, sweep.replicates)
             writer.write_table(table)
             rows.append({**fact, **_summary(table)})
     write_atomically(folder / "results.parquet", sink.getvalue())
@@ -241,9 +247,16 @@ def _finish(folder, facts, replicates):
     writer.writerows(rows)
     write_atomically(folder / "summary.csv", text.getvalue())
     picture = io.BytesIO()
-    draw_errors(rows).savefig(picture, format="png", dpi=110, metadata={"Software": None})
+    figure = matplotlib.figure.Figure(figsize=(11.5, 4.6), layout="constrained")
+    draw_sweep(rows, _title(sweep), sweep.replicates, figure)
+    figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
     write_atomically(folder / "errors.png", picture.getvalue())
     return rows
+
+
+def _title(sweep):
+    size = "" if sweep.size is None else f"({sweep.size})"
+    return f"{sweep.manifold}{size}, public radius {sweep.radius:g}, data: {sweep.data}"
 
 
 def _summary(table):
@@ -259,24 +272,3 @@ def _summary(table):
         "on_manifold": inside.mean(),
         "proposals": table["proposals"].to_numpy().mean(),
     }
-
-
-def draw_errors(rows, column: str = "euclidean"):
-    """A figure of mean errors +- 2 standard errors against n, a line for each mechanism, calibration and parameter."""
-    figure = matplotlib.figure.Figure(figsize=(6.5, 4.2), layout="constrained")
-    axis = figure.subplots()
-    lines: dict[str, list] = {}
-    for row in rows:
-        if "refusal" not in row:
-            lines.setdefault(row["label"].replace(f", n={row['n']}", ""), []).append(row)
-    for label, cells in lines.items():
-        n = np.array([row["n"] for row in cells])
-        mean, error = (np.array([row[name] for row in cells]) for name in (column, f"{column}_se"))
-        (line,) = axis.plot(n, mean, "o-", markersize=3, linewidth=1, label=label)
-        axis.fill_between(n, mean - 2 * error, mean + 2 * error, color=line.get_color(), alpha=0.2, linewidth=0)
-    axis.set(xscale="log", yscale="log", xlabel="records n", ylabel=f"mean {column} distance, ± 2 SE")
-    sizes = sorted({row["n"] for row in rows})
-    axis.set_xticks(sizes, [str(n) for n in sizes])
-    axis.minorticks_off()
-    axis.legend(frameon=False, fontsize="x-small")
-    return figure

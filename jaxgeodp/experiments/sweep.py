@@ -31,7 +31,14 @@ _LONGEST = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One mechanism with its privacy parameter (``strength``: epsilon or mu) and number of records."""
+    """One mechanism with its privacy parameter and number of records: a combination of a `Sweep`.
+
+    Attributes:
+        mechanism: its name.
+        calibration: "tight", "theorem" or "paper".
+        n: number of records.
+        strength: epsilon or mu.
+    """
 
     mechanism: str
     calibration: str
@@ -40,7 +47,7 @@ class Cell:
 
     @property
     def parameter(self) -> str:
-        """ "epsilon" or "mu"."""
+        """What ``strength`` is, "epsilon" or "mu"."""
         return _parameter_of(self.mechanism)
 
     @property
@@ -67,6 +74,9 @@ class Sweep:
         replicates: independent data sets per cell.
         seed: all numbers follow from it.
         digit: 0 to 9, of data "digits".
+
+    Raises:
+        ValueError: a field is out of range, or one that is needed is missing.
     """
 
     manifold: str
@@ -157,7 +167,15 @@ class Sweep:
         return ResampledData(GeodesicBall(manifold, center, self.radius), points)
 
     def mechanism(self, cell: Cell, ball: GeodesicBall) -> BallMechanism | LocatedMechanism:
-        """The mechanism of a cell; the ball is told to those that do not find one."""
+        """The mechanism of a cell; the ball is told to those that do not find one.
+
+        Args:
+            cell: of the sweep.
+            ball: that of its `generator`.
+
+        Raises:
+            ValueError: the mechanism refuses the numbers.
+        """
         if cell.mechanism in _LOCATED:
             strengths: dict[str, Any] = {cell.parameter: cell.strength}
             return LocatedMechanism(ball.manifold, domain=self.domain, **strengths)
@@ -168,12 +186,15 @@ class Sweep:
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     def fingerprint(self) -> str:
-        """A hash of all fields."""
+        """A hash of all fields: 16 hexadecimal digits, by which a folder knows its sweep."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def read_sweep(path) -> Sweep:
     """A sweep from a TOML file.
+
+    Args:
+        path: of the file, whose fields are those of `Sweep`; a list of one may be given as its value.
 
     Raises:
         ValueError: not TOML, an unknown or missing field, or a value out of range.

@@ -41,7 +41,8 @@ class FaceTemplate:
         curves: its radial curves, (J, m, 3).
         numbering: of its mesh, which meshes must share if landmarks are given as vertex numbers for all of them; None
             checks nothing.
-        inner: the surface inside the first curve, (K, m, 3), at `inner_points`: for pictures of released curves.
+        inner: the surface inside the first curve, (K, m, 3), at k/K of its radius for k = 0..K-1, K = 6: for pictures
+            of released curves.
 
     Raises:
         ValueError: shapes are others, values are not finite, or the area of the grid is not about 1.
@@ -88,8 +89,11 @@ class FaceTemplate:
             mesh: of one face.
             nose: number of the vertex that goes to the centre of the disk.
             up: number of the vertex that fixes the direction of the angle pi/2, such as the nasion.
-            radii, angles: of the polar grid.
+            radii, angles: R and T of the polar grid.
             curves, samples: J and m of the radial curves.
+
+        Raises:
+            ValueError: a parameter is out of range, or the mesh cannot be mapped.
         """
         with jax.enable_x64(True):
             locator = DiskLocator(mesh.faces, moebius_center(unfold(mesh, _plane(mesh)[0]), nose, up))

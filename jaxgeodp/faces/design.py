@@ -36,7 +36,7 @@ _PEOPLE, _RINGS = 24, 20
 class FaceDesign(NamedTuple):
     """A mechanism for the mean face, and how its releases are smoothed from curve to curve."""
 
-    mechanism: FaceMeanMechanism
+    mechanism: FaceMeanMechanism  #: before its releases are smoothed
     radial_penalty: np.ndarray  #: (3,), of `smooth_across`, for each coordinate
 
     @property
@@ -72,7 +72,7 @@ def norm_bounds(template, reference, margin: float = MARGIN) -> np.ndarray:
     Args:
         template: radial curves of a public face, (J, m, 3).
         reference: radial curves of other public faces, (n_reference, J, m, 3).
-        margin: above 0.
+        margin: above 0; how far private faces may be beyond the public ones.
 
     Raises:
         ValueError: shapes do not fit, curves are not finite, or all of them are the template's.
@@ -99,6 +99,9 @@ def design_faces(template, reference, n: int, mu: float, norm_bound=None, steps:
         mu: the guarantee of the whole face (Gaussian DP).
         norm_bound: public bounds as `FaceMeanMechanism` takes them; `norm_bounds` of the reference by default.
         steps: of the optimizer.
+
+    Returns:
+        The mechanism and the smoothing, whose `FaceDesign.release` makes both.
 
     Raises:
         ValueError: shapes do not fit, or a parameter is out of range.
@@ -159,6 +162,11 @@ def synthetic_reference(template: FaceTemplate, ridge: float | None = None, coun
 
     They are the template plus what tells people of `SyntheticFaces` from another one of them, in faces of area 1
     turned onto the template, and registered to it if there is a ridge (`face_curves`).
+
+    Args:
+        template: public.
+        ridge: see `face_curves`.
+        count: how many people.
     """
     generator = SyntheticFaces(rings=_RINGS)
     with jax.enable_x64(True):
@@ -208,7 +216,10 @@ def smooth_across(deviations, penalty) -> np.ndarray:
 
     Args:
         deviations: (..., J, m, 3).
-        penalty: at least 0, for each coordinate (3,).
+        penalty: at least 0, a number or one for each coordinate (3,).
+
+    Returns:
+        Smooth deviations of the same shape.
     """
     deviations = np.asarray(deviations, float)
     samples = deviations.shape[-2]

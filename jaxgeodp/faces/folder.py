@@ -34,7 +34,9 @@ class Faces(NamedTuple):
 
     curves: np.ndarray  #: radial curves, (n, J, m, 3); NaN for a face that is not used
     vertices: np.ndarray | None  #: (n, V, 3), where at least half are used, all with as many vertices
-    reports: list[FaceReport]  #: what each mesh needed, or why it is not used: for the custodian only
+    #: what each mesh needed, or why it is not used, for the custodian only. Each has ``used``, ``note``, ``distance``,
+    #: ``inverted``, ``flips``, ``distortion``, ``map`` and ``repairs``, the columns of ``report.csv``
+    reports: list[FaceReport]
 
 
 class _Settings(NamedTuple):
@@ -57,7 +59,7 @@ class _Result(NamedTuple):
 
 
 def mesh_files(folder) -> list[pathlib.Path]:
-    """The meshes of a folder, by name.
+    """Paths of the meshes of a folder (.obj, .ply, .stl, .off, .xyz), by name.
 
     Raises:
         ValueError: there is no such folder, or no mesh in it.
@@ -103,11 +105,15 @@ def process_faces(
             made, or empty, or of an earlier call.
         workers: other processes; as many as cores by default. With 1 the calling process does the work itself.
         progress: called with the number of faces done.
-        landmarks: of single meshes, instead of ``nose`` and ``up``; None where those hold.
+        landmarks: of single meshes, instead of ``nose`` and ``up``: each a pair of vertex numbers of its file or of
+            places (x, y, z) in its coordinates; None where those hold.
         norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
             ``report.csv``.
         scan: see `repair`.
         triangles: of a template, for files of points without triangles; see `read_mesh`.
+
+    Returns:
+        Curves, vertices and a report of each face, in the order of the sources.
 
     Raises:
         ValueError: there are no meshes, ``keep`` holds other files, or another process works in it.

@@ -87,7 +87,7 @@ class FaceMeanMechanism(Mechanism):
         return self._curves.guarantee
 
     def sensitivity(self, n: int):
-        """See `FunctionalGaussianMechanism.sensitivity`; (J, 3)."""
+        """How far one face moves each coordinate of each curve in the norm of the kernel, (J, 3)."""
         return np.reshape(self._curves.sensitivity(n), (-1, 3))
 
     def scale(self, n: int):

@@ -39,6 +39,17 @@ def surface_from_curves(curves, refine: int = 2, template: FaceTemplate | None =
 def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
     """Draw the surface through J radial curves (J, m, 3), its centre filled by a spline, or by a template's detail.
 
-    See `draw_surface`, and `surface_from_curves` for the template.
+    Args:
+        axes: of Matplotlib.
+        curves: as `radial_curves` gives them.
+        view: "front", "three-quarter" or "profile"; or turn around the vertical axis and nod, in degrees.
+        refine, template: see `surface_from_curves`.
+        style: see `draw_surfaces`.
+
+    Returns:
+        The collection of triangles that was added.
+
+    Raises:
+        ValueError: see `surface_from_curves`; or the view has another name.
     """
     return draw_surface(axes, *surface_from_curves(curves, refine, template), view=view, **style)

@@ -75,11 +75,11 @@ _BUMPS = (
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["rings", "variation"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class SyntheticFaces:
-    """Faces of people who do not exist, in correspondence vertex by vertex.
+    """Faces of people who do not exist, in correspondence vertex by vertex, in millimetres.
 
     Args:
-        rings: of the disk mesh around the nose tip; there are 1 + 3 rings (rings + 1) vertices.
-        variation: scale of the differences between faces; 0 gives the template only.
+        rings: of the disk mesh around the nose tip, at least 8; there are 1 + 3 rings (rings + 1) vertices.
+        variation: scale of the differences between faces, from 0 to 2; 0 gives the template only.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -107,7 +107,7 @@ class SyntheticFaces:
 
     @property
     def template(self) -> np.ndarray:
-        """The face without variation, (V, 3): public."""
+        """The face without variation, (V, 3), which is public."""
         return _model(self.rings).template.copy()
 
     @property
@@ -117,7 +117,7 @@ class SyntheticFaces:
 
     @property
     def nasion(self) -> int:
-        """Index of the second landmark, the root of the nose: it fixes the direction "up"."""
+        """Index of the second landmark, the root of the nose, which fixes the direction "up"."""
         return _nasion(self.rings)
 
     @property
@@ -136,14 +136,24 @@ class SyntheticFaces:
         return jnp.asarray(model.template) + self.variation * jnp.tensordot(coefficients, jnp.asarray(model.modes), 1)
 
     def records(self, key, count: int):
-        """The first ``count`` faces of the data set with this key, (count, V, 3)."""
+        """The first ``count`` faces of the data set with this key, (count, V, 3).
+
+        Args:
+            key: JAX random key.
+            count: how many.
+        """
         normals = jax.random.normal(key, (count, self.size))
         # Tails are cut: no face tears or folds.
         return jax.lax.map(self.face, 2.0 * jnp.tanh(normals / 2.0))
 
 
 def synthetic_face(key, rings: int = 48, variation: float = 1.0):
-    """One face drawn from the generator, (V, 3); see `SyntheticFaces`."""
+    """One face drawn from the generator, (V, 3); see `SyntheticFaces`.
+
+    Args:
+        key: JAX random key.
+        rings, variation: of `SyntheticFaces`.
+    """
     return SyntheticFaces(rings, variation).records(key, 1)[0]
 
 

@@ -20,19 +20,19 @@ from jaxgeodp.functional.rkhs_mean import clipped
 class ExpectedError(NamedTuple):
     """Expected squared L2 error of each curve, (J,): of a release against the mean of the raw curves."""
 
-    bias: np.ndarray  #: of smoothing and clipping
-    noise: np.ndarray  #: of privacy
+    bias: np.ndarray  #: of smoothing and clipping, (J,)
+    noise: np.ndarray  #: of privacy, (J,)
 
     @property
     def total(self) -> float:
-        """Over all curves."""
+        """Bias and noise, summed over all curves."""
         return float(np.sum(self.bias) + np.sum(self.noise))
 
 
 class Design(NamedTuple):
     """What `optimize_budget` found."""
 
-    mechanism: FunctionalGaussianMechanism
+    mechanism: FunctionalGaussianMechanism  #: of the budget that was asked for, all curves together
     error: ExpectedError  #: expected on curves like the reference ones
 
 
@@ -46,6 +46,12 @@ def expected_error(mechanism: FunctionalGaussianMechanism, reference, n: int) ->
         mechanism: what is to be released.
         reference: public or synthetic curves (n_reference, J, m), at least 2.
         n: number of private records.
+
+    Returns:
+        Bias and noise of each curve, as mean squares over its samples.
+
+    Raises:
+        ValueError: shapes do not fit, a reference curve is not finite, or n is no number of records.
     """
     with jax.enable_x64(True):
         curves = _public(mechanism, "expected_error", reference)
@@ -83,8 +89,12 @@ def optimize_budget(
         steps: of the optimizer.
         optimizer: of optax; ``optax.adam(0.05)`` by default.
 
+    Returns:
+        The mechanism, with one length scale, penalty and mu for each curve (one length scale for all, if there is one
+        group), and its `expected_error`.
+
     Raises:
-        ValueError: a parameter is out of range, or shapes do not fit.
+        ValueError: a parameter is out of range, shapes do not fit, or a reference curve is not finite.
     """
     positive_number("optimize_budget", "mu", mu)
     positive_integer("optimize_budget", "steps", steps, 1)

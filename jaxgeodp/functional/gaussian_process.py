@@ -56,8 +56,9 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     Args:
         kernel: of the smoothing and of the noise.
-        penalty: above 0.
-        norm_bound: public bound on the L2 norm of a record's deviation, above 0.
+        penalty: of the smoothing, at least 1e-10.
+        norm_bound: public bound on the L2 norm (root mean square over samples, in the units of the curves) of a
+            record's deviation, above 0.
         mu: privacy parameter of each curve, above 0.
         template: public curves (J, m); the noise grows with the distance of the data from it. Zero by default.
         calibration: "tight" (Theorem M of docs/mathematics.md) or "theorem" (the paper's, up to twice the noise).
@@ -110,7 +111,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of all curves together: sqrt(sum mu_j^2)-GDP.
+        """The guarantee of all curves together, sqrt(sum mu_j^2)-GDP.
 
         Raises:
             ValueError: no parameter tells how many curves there are; see `guarantee_for`.
@@ -138,7 +139,11 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
         Args:
             n: number of records.
-            samples: m. By default the template's; without one, a bound for every m, which a release at m never exceeds.
+            samples: how many a curve has, m. By default the template's; without one, a bound for every m, which a
+                release at m never exceeds.
+
+        Raises:
+            ValueError: n is no number of records, or samples are too few for the kernel or not the template's.
         """
         n, samples = record_count(n), self._samples(samples)
         if self.calibration == "theorem":
@@ -150,7 +155,11 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return _number(2.0 * self.norm_bound / n * factor)
 
     def scale(self, n: int, samples: int | None = None):
-        """Standard deviation of the noise at each sample, for k(t, t) = 1: sensitivity/mu."""
+        """Standard deviation of the noise at each sample, for k(t, t) = 1: sensitivity/mu, a number or (J,).
+
+        Args:
+            n, samples: see `sensitivity`.
+        """
         return _number(self.sensitivity(n, samples) / self.mu)
 
     def support(self, n: int) -> None:
@@ -170,6 +179,9 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         """How much longer smoothing makes a curve at most, from the L2 norm to that of the kernel; a number, or (J,).
 
         The largest sqrt(lambda)/(lambda + penalty) of the spectrum on m samples.
+
+        Raises:
+            ValueError: the kernel is not positive definite with k(t, t) = 1 on so many samples.
         """
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
             values = self.kernel.spectrum(samples).eigenvalues
@@ -220,7 +232,14 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return CurveLaw(self, n, shape, sensitivity, _number(sensitivity / self.mu))
 
     def mean(self, data):
-        """The curves around which releases are drawn, (J, m): private."""
+        """The curves around which releases are drawn, (J, m): private.
+
+        Args:
+            data: curves (n, J, m).
+
+        Raises:
+            ValueError: the shape is wrong, or m is too small for the kernel.
+        """
         data = self.domain.records(type(self).__name__, data)
         self.kernel.check_samples(data.shape[2])
         return _center(self, data)

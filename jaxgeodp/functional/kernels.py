@@ -32,7 +32,10 @@ PerCurve = float | np.ndarray | jax.Array
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
-    """A positive definite kernel with k(t, t) = 1.
+    """A positive definite kernel with k(t, t) = 1: what all kernels offer.
+
+    The L2 norm of a curve is that of its m samples with the `weights`, and K is the integral operator of the kernel on
+    these samples.
 
     Args:
         length_scale: above 0; how far values hang together. One number, or one per curve, shape (J,).
@@ -59,7 +62,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
 
     @abc.abstractmethod
     def profile(self, distance: jax.Array) -> jax.Array:
-        """The kernel as a function of the distance of two places, for one length scale."""
+        """The kernel as a function of the distance of two places (an array), for one length scale."""
 
     @abc.abstractmethod
     def covariance(self, m: int) -> jax.Array:
@@ -67,7 +70,12 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
 
     @abc.abstractmethod
     def spectrum(self, m: int) -> Spectrum:
-        """Eigenvalues, at least `FLOOR`, and eigenfunctions of the operator on m samples."""
+        """Eigenvalues, 1e-12 where they would be smaller, and eigenfunctions of the operator on m samples.
+
+        Returns:
+            An object with ``eigenvalues`` (modes,), or (J, modes) for J length scales, ``multiplicity`` (modes,), how
+            often each of them counts, and the methods ``apply`` and ``energies``.
+        """
 
     @abc.abstractmethod
     def smooth(self, curves, penalty) -> jax.Array:
@@ -76,17 +84,24 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         Args:
             curves: (..., m).
             penalty: above 0; a number or (J,), then curves are (..., J, m).
+
+        Returns:
+            Smooth curves of the same shape.
         """
 
     @property
     @abc.abstractmethod
     def extent(self) -> float:
-        """Length of the domain in units of the length scale."""
+        """Length of the domain in units of the length scale, which is 2 pi for closed curves and 1 for open ones."""
 
     # What follows ------------------------------------------------------------------------------------
 
     def check_samples(self, m: int) -> None:
-        """Raise ValueError where m samples are too few for the kernel: their spacing must not exceed its length."""
+        """Refuse m samples that are too few for the kernel: their spacing must not exceed its length.
+
+        Raises:
+            ValueError: m is below 4, or below `extent`/length_scale.
+        """
         positive_integer(type(self).__name__, "the number of samples m", m, _FEWEST_SAMPLES)
         if isinstance(self.length_scale, Tracer):
             return
@@ -220,6 +235,9 @@ class PeriodicMatern(_Periodic):
     Args:
         length_scale: in radians, above 0; one number or one per curve, shape (J,).
         order: 0.5, 1.5 or 2.5: curves of the process have 0, 1 or 2 derivatives.
+
+    Raises:
+        ValueError: a parameter is out of range.
     """
 
     order: float = 1.5
@@ -258,10 +276,13 @@ def _wound(order, rate, distance):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PeriodicRBF(_Periodic):
-    """exp(-2 sin^2(d/2)/length_scale^2): infinitely smooth (MacKay 1998).
+    """exp(-2 sin^2(d/2)/length_scale^2) of the arc distance d in [0, pi]: infinitely smooth (MacKay 1998).
 
     Args:
         length_scale: in radians, above 0; one number or one per curve, shape (J,).
+
+    Raises:
+        ValueError: a parameter is out of range.
     """
 
     def profile(self, distance: jax.Array) -> jax.Array:

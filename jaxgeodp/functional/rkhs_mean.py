@@ -22,10 +22,10 @@ class RKHSMean(Pytree):
 
     Args:
         kernel: whose norm penalises roughness.
-        penalty: above 0; one number or one per curve, shape (J,).
+        penalty: at least 1e-10; one number or one per curve, shape (J,).
 
     Raises:
-        ValueError: the penalty is out of range.
+        ValueError: the penalty is out of range, or for another number of curves than the kernel's length scale.
 
     Example:
         >>> import numpy as np

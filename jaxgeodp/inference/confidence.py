@@ -20,6 +20,9 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
         released: what `describe` gave, or a release of a mean.
         level: in (0, 1); of a single release .95, which its record states.
 
+    Returns:
+        The ball, whose ``target`` says which mean it covers.
+
     Raises:
         ValueError: the level is out of range, or the record does not state its expected error.
     """
@@ -43,10 +46,11 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
 
     Args:
         first, second: what `describe` gave for the two.
-        draws: replicates; the smallest p value is 1/(1 + draws).
+        draws: replicates, at least 1; the smallest p value is 1/(1 + draws).
 
     Raises:
-        ValueError: they are on different manifolds.
+        ValueError: they are on different manifolds, the spread of one could not be computed when it was released, or
+            ``draws`` is out of range.
     """
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
         raise InputError(f"two_sample_test: draws must be a whole number of at least 1, got {draws!r}.")

@@ -50,9 +50,9 @@ class Description:
 
     Attributes:
         manifold: of the records.
-        mean: the Frechet mean.
-        variance: mean squared distance from it (from the nearest point of the ball, if it lies outside).
-        covariance: second moment of logarithms there, in the frame of its record.
+        mean: the Frechet mean, a point.
+        variance: mean squared distance from it (from the nearest point of the ball, if it lies outside), a number.
+        covariance: second moment of logarithms there, (dim, dim), in the frame of its record.
         public: what was known before: the privacy parameter of each, the domain of a search.
     """
 
@@ -107,6 +107,10 @@ class Description:
     def save(self, folder, overwrite: bool = False) -> None:
         """Write mean.json, variance.json, covariance.json and description.json, from which `load` makes it again.
 
+        Args:
+            folder: made if it does not exist.
+            overwrite: whether existing files are replaced.
+
         Raises:
             OSError: a file exists and ``overwrite`` is false, or cannot be written.
         """
@@ -123,6 +127,9 @@ class Description:
     @classmethod
     def load(cls, folder) -> "Description":
         """What `save` wrote.
+
+        Args:
+            folder: of the four files.
 
         Raises:
             OSError: a file cannot be read.
@@ -178,11 +185,14 @@ def describe(
         domain: see `LocatedMechanism`.
         ledger: charged once, before anything is drawn.
 
+    Returns:
+        The three releases, and what follows from them.
+
     Raises:
         ValueError: wrong shape, not one privacy parameter, too few records, or the ledger has not enough left.
 
     Example:
-        >>> import jax, numpy as np
+        >>> import numpy as np
         >>> from jaxgeodp import GeodesicBall, SPD
         >>> from jaxgeodp.inference import describe
         >>> data = np.tile(np.eye(2), (200, 1, 1))
@@ -303,6 +313,12 @@ def principal_geodesics(description: Description, level: float = 0.95) -> Princi
     Args:
         description: see `describe`.
         level: of the intervals of their variances, in (0, 1).
+
+    Returns:
+        As many geodesics as there are dimensions.
+
+    Raises:
+        ValueError: the level is out of range, or the spread could not be computed when it was released.
     """
     if not 0.0 < level < 1.0:
         raise InputError(f"principal_geodesics: level must be between 0 and 1, got {level!r}.")
@@ -314,11 +330,14 @@ def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
 
     Args:
         description: see `describe`.
-        n: how many.
+        n: how many, at least 1.
         key: JAX random key.
 
     Returns:
-        (n, \\*shape of a point).
+        (n, \\*shape of a point), in double precision.
+
+    Raises:
+        ValueError: n is out of range, or the spread could not be computed when it was released.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise InputError(f"synthesize: n must be a whole number of at least 1, got {n!r}.")

@@ -80,7 +80,11 @@ class Moment(abc.ABC):
 @final
 @dataclasses.dataclass(frozen=True)
 class FrechetVariance(Moment):
-    """The mean squared distance of the records from a public point: sensitivity (b^2 - a^2)/n."""
+    """The mean squared distance of the records from a public point: sensitivity (b^2 - a^2)/n.
+
+    A statistic of `SpreadMechanism`. Records are at distances from a to b: a is how far the point is from the ball of
+    the records, 0 within it, and b its distance from the centre and the radius together.
+    """
 
     description = "mean squared distance"
     largest = _SQUARES
@@ -132,7 +136,11 @@ class FrechetVariance(Moment):
 @final
 @dataclasses.dataclass(frozen=True)
 class TangentCovariance(Moment):
-    """The second moment of the records' logarithms at a public point: sensitivity sqrt(2) b^2/n in Frobenius norm."""
+    """The second moment of the records' logarithms at a public point: sensitivity sqrt(2) b^2/n in Frobenius norm.
+
+    A statistic of `SpreadMechanism`. Records are at distances up to b, the point's distance from the centre of the ball
+    and its radius together; in one dimension the sensitivity is b^2/n.
+    """
 
     description = "second moment of logarithms"
     largest = _OFF * _LENGTHS**2

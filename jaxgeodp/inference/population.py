@@ -57,7 +57,7 @@ class Population:
 
     @property
     def unknown(self) -> float:
-        """Standard deviation of the variance in units of itself: of its noise, and of n records as these."""
+        """Standard deviation of the variance, of its noise and of n records as these, in units of the variance."""
         if not self.variance > 0.0:
             return 0.0
         of_sample = 2.0 * float(np.sum(self.covariance**2)) / self.n
@@ -146,7 +146,8 @@ class PrincipalGeodesics:
     """Geodesics through a released mean in the directions of largest spread.
 
     Attributes:
-        manifold, mean: of the population.
+        manifold: of the points.
+        mean: the released mean, a point.
         directions: unit tangent vectors at the mean, (dim, \\*shape), of falling variance.
         variances: along them, (dim,).
         intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, for a wrapped normal
@@ -172,7 +173,10 @@ class PrincipalGeodesics:
 
         Args:
             place: of the geodesic, from 0.
-            deviations: how far from the mean, in standard deviations.
+            deviations: how far from the mean, in standard deviations, (m,).
+
+        Raises:
+            ValueError: there is no such geodesic.
         """
         if not 0 <= place < len(self.variances):
             raise InputError(f"along: place must be from 0 to {len(self.variances) - 1}, got {place}.")

@@ -45,6 +45,7 @@ class ConfidenceBall:
     """The points within ``radius`` of a released mean.
 
     Attributes:
+        manifold: of the points.
         center: the released mean.
         radius: distance.
         level: coverage that it aims at.
@@ -58,7 +59,7 @@ class ConfidenceBall:
     target: str
 
     def contains(self, point) -> bool:
-        """Whether a point lies within."""
+        """Whether a point of the manifold, of the shape of one, lies within."""
         with jax.enable_x64(True):
             return bool(self.manifold.dist(jnp.asarray(self.center), jnp.asarray(point)) <= self.radius)
 

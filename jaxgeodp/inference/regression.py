@@ -82,7 +82,14 @@ class GeodesicFit:
     releases: tuple[Release, ...]
 
     def predict(self, times: ArrayLike) -> np.ndarray:
-        """gamma at times (m,), (m, \\*shape)."""
+        """gamma at times (m,), (m, \\*shape).
+
+        Args:
+            times: one number, or (m,); any, though data are from times 0 to 1.
+
+        Raises:
+            ValueError: no array of numbers.
+        """
         with jax.enable_x64(True):
             s = jnp.asarray(_places(times))
             return np.asarray(points_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
@@ -94,7 +101,7 @@ class GeodesicFit:
 
     @property
     def slope(self) -> np.ndarray:
-        """The velocity of gamma at time 0, per unit of time: a tangent vector at the intercept."""
+        """The velocity of gamma at time 0, per unit of time, a tangent vector at the intercept."""
         with jax.enable_x64(True):
             ends = jnp.asarray(self.middle), jnp.asarray(self.intercept)
             own = carried(self.manifold, *ends, jnp.asarray(self.velocity)[None])
@@ -110,7 +117,7 @@ class GeodesicFit:
 
     @property
     def speed(self) -> float:
-        """Distance per unit of time: without what noise and sampling alone add to the length of a vector.
+        """Distance per unit of time, without what noise and sampling alone add to the length of a vector.
 
         Where that is all of it, 0. `no_motion` says whether there is a speed at all.
         """
@@ -134,7 +141,7 @@ class GeodesicFit:
 
     @property
     def no_motion(self) -> float:
-        """p-value of a geodesic that stays where it is: Hotelling's test, with what noise may hide in any direction.
+        """The p-value of a geodesic that stays where it is, by Hotelling's test with what noise may hide in directions.
 
         For normal residuals of one covariance at all times. 1 where times tell no velocity, or records are too few.
         """
@@ -159,6 +166,12 @@ class GeodesicFit:
 
         What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it; nor is what
         residuals add that are wider at some times than at others or, for a pure budget, in some directions.
+
+        Args:
+            times: see `predict`.
+
+        Returns:
+            (m,); infinite where times do not tell a velocity.
         """
         s = _places(times)
         if not np.all(np.isfinite(self.covariance)):
@@ -168,6 +181,10 @@ class GeodesicFit:
 
     def save(self, path, overwrite: bool = False) -> None:
         """Write the releases as one JSON file, from which `load` makes the fit again.
+
+        Args:
+            path: of the file.
+            overwrite: whether an existing file is replaced.
 
         Raises:
             OSError: the file exists and ``overwrite`` is false, or cannot be written.
@@ -179,6 +196,9 @@ class GeodesicFit:
     @classmethod
     def load(cls, path) -> "GeodesicFit":
         """What `save` wrote.
+
+        Args:
+            path: of the file.
 
         Raises:
             OSError: the file cannot be read.
@@ -214,6 +234,9 @@ def geodesic_regression(
     residuals are 0 on average at every time, if points lie symmetrically about it, so that the correction has no bias
     from curvature. Where noise would be all that a second round sees, by public numbers, there is one.
 
+    Stated errors suppose residuals of one covariance at all times; for a pure budget alike in all directions, too (else
+    they are up to sqrt(dim) times too small).
+
     Args:
         times: (n,), from 0 to 1; others count as the nearer of these, one that is no number as 1/2.
         data: (n, \\*shape of a point), n >= 10.
@@ -222,8 +245,8 @@ def geodesic_regression(
         mu: that of Gaussian noise: all rounds together promise mu^2/2-zCDP.
         ledger: charged once, before anything is drawn.
 
-    Stated errors suppose residuals of one covariance at all times; for a pure budget alike in all directions, too (else
-    they are up to sqrt(dim) times too small).
+    Returns:
+        The geodesic, its errors and the releases that it is made of.
 
     Raises:
         ValueError: wrong shapes, not one privacy parameter, a ball that violates Assumption 1, or the ledger has not

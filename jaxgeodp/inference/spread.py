@@ -38,6 +38,10 @@ _EXACT = "exact, in integers"
 class SpreadMechanism(Mechanism):
     """A second moment of n records about a public point, with exact noise of integers.
 
+    It is released with ``numerics="grid"`` only, or by `Mechanism.prepare` and `Mechanism.finish`; `Mechanism.simulate`
+    has noise of real numbers. The value is a number for `FrechetVariance` and a matrix (dim, dim) for
+    `TangentCovariance`, in the orthonormal frame that the record has as "frame".
+
     Args:
         ball: the public ball that holds the data (Assumption 1).
         about: a public point of the ball, such as a mean that was released; or another `Place`.
@@ -137,11 +141,19 @@ class SpreadMechanism(Mechanism):
         )
 
     def sensitivity(self, n: int) -> float:
-        """The global sensitivity for n records (replace-one), in Frobenius norm."""
+        """The global sensitivity for n records (replace-one), in Frobenius norm; in units of squared distance.
+
+        Args:
+            n: at least 2.
+        """
         return self.law(n).terms.sensitivity
 
     def scale(self, n: int) -> float:
-        """Of the noise of a variance, or of the entries on the diagonal of a matrix."""
+        """Of the noise of a variance, or of the entries on the diagonal of a matrix; in units of squared distance.
+
+        Args:
+            n: at least 2.
+        """
         return float(np.asarray(self.law(n).scale)[0])
 
     @property

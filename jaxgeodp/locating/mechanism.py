@@ -57,8 +57,7 @@ class LocatedMechanism:
 
     Example:
         >>> import numpy as np
-        >>> from jaxgeodp import SPD
-        >>> from jaxgeodp.locating import LocatedMechanism
+        >>> from jaxgeodp import LocatedMechanism, SPD
         >>> mechanism = LocatedMechanism(SPD(2), mu=1.0)
         >>> release = mechanism.release(np.tile(7.0 * np.eye(2), (500, 1, 1)))
         >>> len(release.record["stages"]), release.record["guarantee"]["rho"]
@@ -82,7 +81,7 @@ class LocatedMechanism:
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """epsilon-DP, or mu^2/2-zCDP: of all stages together."""
+        """What all stages together promise, epsilon-DP or mu^2/2-zCDP."""
         return self.search().guarantee
 
     @property
@@ -94,8 +93,11 @@ class LocatedMechanism:
     def law(self, n: int) -> LocatedLaw:
         """All that is public about a release of n records.
 
+        Args:
+            n: number of records.
+
         Raises:
-            ValueError: n is so small that no ball would be found.
+            ValueError: n is so small that no ball would be found; says how many records would do.
         """
         return self.search().law(n)
 
@@ -108,6 +110,12 @@ class LocatedMechanism:
         adjacency: str = ADJACENCY,
     ) -> Release:
         """One private release; see `Mechanism.release`.
+
+        Args:
+            data: (n, \\*shape of a point); with ``numerics="grid"`` also `RecordBlocks`.
+            ledger: charged once for all stages, before anything is drawn.
+            numerics: "idealized", or "grid", for which all centres are noisy means of integers.
+            adjacency: "replace-one" or, with ``epsilon``, "add-remove".
 
         Raises:
             ValueError: see there, and `law`.

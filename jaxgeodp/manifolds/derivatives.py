@@ -15,6 +15,14 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 def riemannian_gradient(manifold: Manifold, fun: Callable) -> Callable:
     """The gradient of a real function of a point: a function ``point -> tangent vector``.
 
+    Args:
+        manifold: of the points.
+        fun: real function of one point, of pure JAX and differentiable.
+
+    Returns:
+        A function of one point, shape ``shape``, whose values are tangent vectors there, of the same shape. It may be
+        jitted and batched by `jax.vmap`.
+
     Example:
         >>> import jax.numpy as jnp
         >>> from jaxgeodp import Sphere, riemannian_gradient
@@ -32,7 +40,22 @@ def riemannian_gradient(manifold: Manifold, fun: Callable) -> Callable:
 
 
 def riemannian_hessian(manifold: Manifold, fun: Callable) -> Callable:
-    """The Hessian of a real function: ``point -> (dim, dim)`` matrix in the frame ``manifold.frame(point)``."""
+    """The Hessian of a real function of a point, as a matrix in the frame ``manifold.frame(point)``.
+
+    Args:
+        manifold: of the points.
+        fun: real function of one point, of pure JAX and twice differentiable.
+
+    Returns:
+        A function of one point, shape ``shape``, whose values are symmetric matrices (dim, dim).
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> from jaxgeodp import Sphere, riemannian_hessian
+        >>> sphere, pole = Sphere(2), jnp.array([0.0, 0.0, 1.0])
+        >>> riemannian_hessian(sphere, lambda x: x[2])(pole).round(3).tolist()
+        [[-1.0, 0.0], [0.0, -1.0]]
+    """
 
     def hessian(point):
         frame = manifold.frame(point)

@@ -16,6 +16,9 @@ from jaxgeodp.manifolds.operations import fact, operation
 class Euclidean(Manifold):
     """R^dim with the standard inner product; points have shape (dim,).
 
+    Args:
+        dim: d, at least 1.
+
     Raises:
         ValueError: ``dim`` is not a positive integer.
     """

@@ -166,7 +166,12 @@ class _FlatMatrices(Manifold, abc.ABC):
 @final
 @dataclasses.dataclass(frozen=True)
 class LogEuclidean(_FlatMatrices):
-    """SPD matrices with the metric |Log p - Log q| (Arsigny, Fillard, Pennec & Ayache 2007).
+    """SPD matrices with the distance |Log p - Log q| (Arsigny, Fillard, Pennec & Ayache 2007).
+
+    Matrices are a flat space then: the chart, Log, is an isometry to the symmetric matrices with the Frobenius norm.
+
+    Args:
+        size: of the matrices, at least 1; points have shape (size, size).
 
     Raises:
         ValueError: ``size`` is not a positive integer.
@@ -182,15 +187,15 @@ class LogEuclidean(_FlatMatrices):
     coordinate_growth = math.sqrt(0.5)  # as of `SPD`
 
     def to_flat(self, point):
-        """Log p."""
+        """Log p, a symmetric matrix."""
         return self._functions.matrix_log(point)
 
     def from_flat(self, matrix):
-        """Exp."""
+        """Exp of a symmetric matrix."""
         return self._functions.matrix_exp(matrix)
 
     def flat_basis(self):
-        """Of the symmetric matrices."""
+        """An orthonormal basis (dim, size, size) of the symmetric matrices."""
         return symmetric_basis(self.size)
 
     @property
@@ -202,6 +207,11 @@ class LogEuclidean(_FlatMatrices):
 @dataclasses.dataclass(frozen=True)
 class LogCholesky(_FlatMatrices):
     """SPD matrices with the metric of their Cholesky factors, whose diagonals count by their logarithms (Lin 2019).
+
+    Matrices are a flat space then: the chart carries them to the lower triangular matrices with the Frobenius norm.
+
+    Args:
+        size: of the matrices, at least 1; points have shape (size, size).
 
     Raises:
         ValueError: ``size`` is not a positive integer.
@@ -217,17 +227,17 @@ class LogCholesky(_FlatMatrices):
     coordinate_growth = math.sqrt(2.0)  # matrices are squares of factors
 
     def to_flat(self, point):
-        """The factor below its diagonal, and the logarithm of that."""
+        """The Cholesky factor, with the logarithm of its diagonal in place of that."""
         root = cholesky_root(point)
         return jnp.tril(root, -1) + jnp.diag(jnp.log(jnp.diag(root)))
 
     def from_flat(self, matrix):
-        """L L'."""
+        """L L', L being the matrix with the exponential of its diagonal in place of that."""
         root = jnp.tril(matrix, -1) + jnp.diag(jnp.exp(jnp.diag(matrix)))
         return root @ root.T
 
     def flat_basis(self):
-        """Of the lower triangular matrices."""
+        """An orthonormal basis (dim, size, size) of the lower triangular matrices."""
         rows, columns = np.tril_indices(self.size)
         basis = np.zeros((self.dim, self.size, self.size))
         basis[np.arange(self.dim), rows, columns] = 1.0

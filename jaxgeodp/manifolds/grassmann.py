@@ -43,7 +43,11 @@ class Grassmann(Manifold):
 
     Data records are bases: any finite matrix of full rank is orthonormalised by ``project``. For p = 1 this is
     real projective space. A subspace and its orthogonal complement are the same datum: prefer p <= n/2, which
-    has the smaller arrays.
+    has the smaller arrays. The distance is the root of the sum of squared principal angles.
+
+    Args:
+        n: dimension of the space, at least 2.
+        p: dimension of the subspaces, from 1 to n - 1.
 
     Raises:
         ValueError: ``n`` is not an integer of at least 2, or ``p`` not one between 1 and n - 1.
@@ -95,7 +99,7 @@ class Grassmann(Manifold):
 
     @fact
     def diameter(self) -> float:
-        """``sqrt(min(p, n - p)) pi/2``: all principal angles right."""
+        """``sqrt(min(p, n - p)) pi/2``, where all principal angles are right."""
         return math.sqrt(self._angles) * math.pi / 2
 
     @fact

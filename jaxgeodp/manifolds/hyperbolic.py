@@ -24,7 +24,12 @@ from jaxgeodp.manifolds.radial import chord
 class Hyperbolic(Manifold):
     """Hyperbolic space of dimension ``dim``; points have shape (dim + 1,), the first coordinate positive.
 
+    Points lie on one sheet of the hyperboloid <x, x> = 1/k with <x, y> = -x_0 y_0 + x_1 y_1 + ... + x_d y_d.
     ``project`` keeps the last ``dim`` coordinates and computes the first: any finite record gives a point.
+
+    Args:
+        dim: d, at least 1.
+        curvature: k below 0; the origin is (R, 0, ..., 0) with R = 1/sqrt(-k).
 
     Raises:
         ValueError: ``dim`` is not a positive integer, or ``curvature`` not a finite number below 0.

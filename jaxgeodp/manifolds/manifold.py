@@ -31,7 +31,29 @@ _NO_EXTRINSIC = "define extrinsic_radius, extrinsic and from_extrinsic to find a
 
 
 class Manifold(abc.ABC):
-    """A complete Riemannian manifold; see the module docstring for what a subclass must give."""
+    """A complete Riemannian manifold.
+
+    A point, ``p``, ``q``, ``point`` or ``base`` below, is one real or complex array of shape ``shape``; so is a tangent
+    vector, ``tangent``, ``u`` or ``v``. Operations are jitted functions of single points: batch them with `jax.vmap`.
+    They compute in the precision of their arguments.
+
+    A subclass is a frozen (hashable) value and gives ``dim``, ``shape``, ``inner`` and ``exp``. Everything else has a
+    default, mostly by automatic differentiation. In an ambient space, where points have more coordinates than
+    dimensions, ``project`` and ``to_tangent`` are needed, too, and ``origin`` if 0 is no point. Private releases need
+    ``curvature_bounds``, ``injectivity_radius`` and, where that is finite, ``diameter``: what is unknown is refused.
+
+    Attributes:
+        dim: dimension d of the manifold.
+        dtype_kind: whether points are "real" or "complex" arrays.
+        homogeneous: whether isometries carry every point to every other one.
+        landmarks: number of landmarks of the configurations that points are up to similarity; None for other points.
+        projects: whether nearly every array has a nearest point.
+        usual_reach: a distance from the origin within which anybody's data lie; None where that depends on units.
+        extrinsic_radius: radius of the ball that holds all vectors of `extrinsic`; None where there is none.
+
+    Raises:
+        ValueError: an operation gets an array of another shape than that of one point.
+    """
 
     dim: int  # dimension d of the manifold
     dtype_kind: str = "real"  # "real" or "complex" arrays
@@ -108,7 +130,7 @@ class Manifold(abc.ABC):
 
     @fact
     def coordinate_growth(self) -> float:
-        """A constant c: coordinates at distance r of the home of a point grow at most like exp(c r)."""
+        """A constant c such that coordinates at distance r of the home of a point grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
 
     @fact
@@ -142,11 +164,18 @@ class Manifold(abc.ABC):
         """A vector (m,) for a point of a compact manifold, the same for all its representatives, and isometric nearby.
 
         Up to a factor. Means of such vectors need no centre, nor that data are near each other.
+
+        Raises:
+            ValueError: the manifold has none, as by default.
         """
         raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def from_extrinsic(self, vector) -> jax.Array:
-        """The point whose `extrinsic` vector is nearest; it may be NaN where several are."""
+        """The point whose `extrinsic` vector is nearest to a vector (m,); it may be NaN where several are.
+
+        Raises:
+            ValueError: the manifold has none, as by default.
+        """
         raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def free_coordinates(self, x):
@@ -183,11 +212,14 @@ class Manifold(abc.ABC):
 
     @abc.abstractmethod
     def exp(self, point, tangent) -> jax.Array:
-        """Riemannian exponential map."""
+        """Riemannian exponential map: where the geodesic from ``point`` with this initial velocity is at time 1."""
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """Inverse of ``exp(p, .)``, for q off the cut locus of p; by Newton's method (`shooting`) by default."""
+        """Inverse of ``exp(p, .)``, for q off the cut locus of p: the tangent vector at p that points to q.
+
+        By Newton's method by default; NaN where that finds none.
+        """
         return shooting.log(self, p, q)
 
     @operation
@@ -202,15 +234,16 @@ class Manifold(abc.ABC):
     def transport(self, p, q, tangent) -> jax.Array:
         """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
 
-        By default the pole ladder (`shooting`): exact on symmetric spaces, else accurate to about 1e-6.
+        By default the pole ladder: exact on symmetric spaces, else accurate to about 1e-6.
         """
         return shooting.transport(self, p, q, tangent)
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)`` for ``points`` of shape (n, \\*shape).
+        """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)``: a tangent vector at ``base``, and a number.
 
-        The data-sized work of every mean and mechanism. Subclasses write it as matrix-vector products.
+        ``points`` have shape (n, \\*shape), ``weights`` (n,). The data-sized work of every mean and mechanism.
+        Subclasses write it as matrix-vector products.
         """
         logs = jax.vmap(lambda x: self.log(base, x))(points)
         squares = jax.vmap(lambda v: self.inner(base, v, v))(logs)
@@ -228,7 +261,7 @@ class Manifold(abc.ABC):
         return total, square, total, None
 
     def mean_start(self, points, weights) -> jax.Array:
-        """Where the search for the Frechet mean starts: the heaviest point by default."""
+        """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
         return heaviest(points, weights)
 
     # Home -------------------------------------------------------------------------------------------
@@ -259,13 +292,13 @@ class Manifold(abc.ABC):
         return array
 
     def project(self, x) -> jax.Array:
-        """The nearest point of the manifold to an ambient array; NaN where there is none."""
+        """The nearest point of the manifold to an ambient array of shape ``shape``; NaN where there is none."""
         self._in_coordinates("project")
         check_shape(self, "project: x", x)
         return x
 
     def to_tangent(self, point, v) -> jax.Array:
-        """Orthogonal projection of an ambient array onto the tangent space at ``point``."""
+        """Orthogonal projection of an ambient array of shape ``shape`` onto the tangent space at ``point``."""
         self._in_coordinates("to_tangent")
         return v
 
@@ -334,7 +367,7 @@ class Manifold(abc.ABC):
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``log|det d exp_point|`` at ``tangent``: from the Jacobian by default."""
+        """``log|det d exp_point|`` at ``tangent``, a real scalar: from the Jacobian by default."""
         frame = self.frame(point)
         endpoint = self.exp(point, tangent)
         end_frame = self.frame(endpoint)
@@ -349,7 +382,8 @@ class Manifold(abc.ABC):
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """A line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.
 
-        Returns its value at ``lower`` and its slope. Exact samplers are as good as this bound is sharp.
+        Returns its value at ``lower`` and its slope, for arrays of bounds of any shape. Exact samplers are as good as
+        this bound is sharp.
         """
         growth = jnp.full_like(lower, self.volume_growth)
         return growth * lower, growth

@@ -40,7 +40,13 @@ _SMALLEST_CURVATURE = 0.3
 
 @dataclasses.dataclass(frozen=True)
 class PlanarShapes(Manifold):
-    """Shapes of ``landmarks`` >= 3 points in the plane; points are complex arrays of shape (landmarks,).
+    """Kendall's shapes of landmarks in the plane; points are complex arrays of shape (landmarks,).
+
+    A shape is a centred vector of norm 1, up to a common phase; the distance is the angle between two of them, at most
+    pi/2 (complex projective space with the Fubini-Study metric). Real landmarks become shapes by `from_landmarks`.
+
+    Args:
+        landmarks: k, at least 3.
 
     Raises:
         ValueError: ``landmarks`` is not an integer of at least 3.
@@ -65,7 +71,7 @@ class PlanarShapes(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature of complex projective space: dim - 2 planes of curvature 1, one of 4."""
+        """The Ricci curvature of complex projective space, dim + 2, of dim - 2 planes of curvature 1 and one of 4."""
         return self.dim + 2.0
 
     @fact
@@ -117,7 +123,7 @@ class PlanarShapes(Manifold):
         return jax.vmap(self.project)(configurations.reshape(-1, self.landmarks)).reshape(xy.shape[:-1])
 
     def to_landmarks(self, point):
-        """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the representative's pose."""
+        """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the pose of the complex vector at hand."""
         return jnp.stack([jnp.real(point), jnp.imag(point)], axis=-1)
 
     @fact

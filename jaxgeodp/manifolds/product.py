@@ -24,6 +24,13 @@ from jaxgeodp.manifolds.operations import check_shape, fact, operation
 class Product(Manifold):
     """The Riemannian product of one or more manifolds, ``Product(Sphere(2), SPD(2))``.
 
+    A point is one flat real vector: the coordinates of the factors' points one after another, complex coordinates as
+    all real parts, then all imaginary parts. `join` and `split` go back and forth. The squared distance is the sum of
+    those of the factors.
+
+    Args:
+        manifolds: the factors, one or more.
+
     Raises:
         ValueError: no factor, or one that is not a `Manifold`.
 
@@ -72,7 +79,7 @@ class Product(Manifold):
 
     @fact
     def ricci_bound(self) -> float:
-        """The factors' least: vectors of different factors are orthogonal for the Ricci form."""
+        """The factors' least, as vectors of different factors are orthogonal for the Ricci form."""
         return min(factor.ricci_bound for factor in self.manifolds)
 
     @fact
@@ -124,7 +131,11 @@ class Product(Manifold):
         return max(factor.coordinate_growth for factor in self.manifolds)
 
     def join(self, *parts):
-        """The flat vector (total,) of one point (or tangent vector) of each factor."""
+        """The flat vector (total,) of one point (or tangent vector) of each factor.
+
+        Raises:
+            ValueError: another number of parts than of factors, or a part of another shape than the factor's.
+        """
         if len(parts) != len(self.manifolds):
             raise InputError(f"Product: join needs {len(self.manifolds)} parts, got {len(parts)}.")
         arrays = [jnp.asarray(part) for part in parts]
@@ -134,7 +145,7 @@ class Product(Manifold):
         return jnp.concatenate([_flat(jnp, array) for array in arrays])
 
     def split(self, x):
-        """The factors' parts of a flat vector; leading axes of ``x`` are kept."""
+        """A list of the factors' parts of a flat vector (..., total); leading axes of ``x`` are kept."""
         parts, start = [], 0
         for factor, length in zip(self.manifolds, self._lengths, strict=True):
             part = x[..., start : start + length]

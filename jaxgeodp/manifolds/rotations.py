@@ -22,7 +22,11 @@ from jaxgeodp.manifolds.radial import tangent_line
 
 @dataclasses.dataclass(frozen=True)
 class Rotations(Manifold):
-    """Rotation matrices of shape (3, 3); ``project`` takes the nearest rotation of any matrix (Kabsch)."""
+    """Rotations of space; points are rotation matrices (3, 3), and the distance is the rotation angle in radians.
+
+    ``project`` takes the nearest rotation of any matrix (Kabsch). Tangent vectors at p are matrices p A, A skew, with
+    <u, v> = tr(u'v)/2.
+    """
 
     dim = 3
     shape = (3, 3)

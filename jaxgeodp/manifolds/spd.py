@@ -27,7 +27,13 @@ _ASYMMETRY = 1e-6
 
 @dataclasses.dataclass(frozen=True)
 class SPD(Manifold):
-    """Symmetric positive definite ``size`` x ``size`` matrices; a Hadamard manifold.
+    """Symmetric positive definite ``size`` x ``size`` matrices with <u, v>_p = tr(p^-1 u p^-1 v); a Hadamard manifold.
+
+    This metric is affine-invariant: dist(a p a', a q a') = dist(p, q) for every invertible matrix a. Below p = L L' is
+    the Cholesky factorisation of a point and W = L^-1 q L^-T.
+
+    Args:
+        size: of the matrices, at least 1; points have shape (size, size).
 
     Raises:
         ValueError: ``size`` is not a positive integer.
@@ -49,7 +55,7 @@ class SPD(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """Of log-eigenvalues l: sum_{i<j} (l_i - l_j)^2/4 <= (size/4) sum l_i^2."""
+        """``size/4``, as sum_{i<j} (l_i - l_j)^2/4 <= (size/4) sum l_i^2 for log-eigenvalues l; 0 for size 1."""
         return self.size / 4.0 if self.size > 1 else 0.0
 
     @fact
@@ -74,7 +80,7 @@ class SPD(Manifold):
 
     @fact
     def coordinate_growth(self) -> float:
-        """sqrt(1/2): log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
+        """sqrt(1/2), as log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
         return math.sqrt(0.5) if self.size > 1 else 1.0
 
     @operation

@@ -29,6 +29,10 @@ class Sphere(Manifold):
 
     Data records are directions: any finite vector but zero is scaled to the sphere by ``project``.
 
+    Args:
+        dim: d, at least 1.
+        curvature: k above 0; points have length R = 1/sqrt(k).
+
     Raises:
         ValueError: ``dim`` is not a positive integer, or ``curvature`` not a finite number above 0.
     """

@@ -19,7 +19,7 @@ _LARGEST = 1e30
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
-    """A private summary of n records in a public ball.
+    """A private summary of n records in a public ball: data are (n, \\*shape of a point), n at least 2.
 
     As a pytree its numbers and the ball are leaves, the rest is static.
 
@@ -64,15 +64,38 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         return PointsInBall(self.ball, statistic.datum_shape(manifold), points=own is None)
 
     def sensitivity(self, n: int) -> float:
-        """The global sensitivity for n records (replace-one)."""
+        """The global sensitivity for n records (replace-one): how far another record moves what is hidden by noise.
+
+        That is the statistic or a vector that stands for it; of `KNGMechanism` and `GibbsMechanism` the gradient.
+
+        Args:
+            n: at least 2.
+
+        Raises:
+            ValueError: see `Mechanism.law`.
+        """
         return self.law(record_count(n)).terms.sensitivity
 
     def scale(self, n: int) -> float:
-        """The scale of the noise for n records."""
+        """The scale of the noise for n records; the class says of which density.
+
+        Args:
+            n: at least 2.
+
+        Raises:
+            ValueError: see `Mechanism.law`.
+        """
         return self.law(record_count(n)).scale
 
     def support(self, n: int) -> GeodesicBall | None:
-        """The ball outside which nothing is released; None for the whole manifold."""
+        """The ball outside which nothing is released; None for the whole manifold.
+
+        Args:
+            n: at least 2.
+
+        Raises:
+            ValueError: see `Mechanism.law`.
+        """
         return self.law(record_count(n)).support
 
 

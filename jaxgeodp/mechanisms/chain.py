@@ -14,9 +14,12 @@ def release_by_chain(mechanism: Mechanism, data, num_burnin: int = 20_000) -> Re
     Args:
         mechanism: with a density (`KNGMechanism`, `LaplaceMechanism`, `RiemannianGaussian`).
         data: (n, \\*shape), n >= 2; see `Mechanism.release`.
-        num_burnin: moves before the value is taken.
+        num_burnin: moves before the value is taken, at least 1.
+
+    Returns:
+        The release, whose guarantee is "not proven".
 
     Raises:
-        ValueError: see `Mechanism.release`; another kind of mechanism.
+        ValueError: see `Mechanism.release`; another kind of mechanism, or ``num_burnin`` is out of range.
     """
     return release_in(mechanism, ByChain(num_burnin), data)

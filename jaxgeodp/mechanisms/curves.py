@@ -48,7 +48,8 @@ class PlanCurves:
         mechanisms: m of them, as `Plan.mechanism`, in the order of `plan_mechanisms`.
         parameters: of each, "epsilon" or "mu".
         on_manifold: of each, whether distances are those of the manifold; else of the ambient space.
-        epsilon, mu: of the plan.
+        epsilon: of the plan.
+        mu: of the plan.
         radius: errors against the radius of the ball; reference records lie as far from its centre as the plan says,
             in units of the radius, so that none is clipped at any.
         n: errors against the number of records.

@@ -22,8 +22,9 @@ from jaxgeodp.statistics.records import WeightedRecords, average, points_and_wei
 class EuclideanLaplace(BallMechanism):
     """The arithmetic mean of matrices or unit vectors plus noise with density exp(-|z|/sigma) in their space.
 
-    The baseline of the papers: the value is in general no point of the manifold. Symmetric matrices get symmetric noise
-    (Frobenius norm).
+    The baseline of the papers: the value, an array of the shape of a point, is in general no point of the manifold.
+    Symmetric matrices get symmetric noise (Frobenius norm). sigma = 2 r_E/(n epsilon), r_E the radius of a ball of the
+    ambient space that holds the public one; a release is epsilon-DP.
 
     Args:
         ball: the public ball that holds the data; on a sphere, Euclidean space, SPD or rotations.

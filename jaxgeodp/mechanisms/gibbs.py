@@ -48,12 +48,12 @@ _FEW_DIMENSIONS = 20
 class GibbsMechanism(BallMechanism):
     """Density exp(-k (F(x; D) + W(x))), F the objective that the statistic minimises: mu-GDP.
 
-    k is the largest for which Theorem P proves it: it needs how much the gradient of F can change, not how much the
-    minimiser can. The Frechet mean where no curvature is positive is drawn from the whole manifold, with W = 0. All
-    else is drawn from a ball about the public centre, and W is a public barrier: 0 up to a distance r0 from the
-    centre, and beyond it as convex as F is less so. It draws releases of data whose summary lies beyond r0 towards the
-    centre. Where F is not convex enough for any k, W has (lambda/2) dist(x, p0)^2, too, p0 the centre of the ball, and
-    the record says lambda: the one with the smallest bound of the expected risk.
+    k is the largest for which Theorem P proves it, and the scale is 1/k: the theorem needs how much the gradient of F
+    can change, not how much the minimiser can. The Frechet mean where no curvature is positive is drawn from the whole
+    manifold, with W = 0. All else is drawn from a ball about the public centre, and W is a public barrier: 0 up to a
+    distance r0 from the centre, and beyond it as convex as F is less so. It draws releases of data whose summary lies
+    beyond r0 towards the centre. Where F is not convex enough for any k, W has (lambda/2) dist(x, p0)^2, too, p0 the
+    centre of the ball, and the record says lambda: the one with the smallest bound of the expected risk.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).

@@ -54,7 +54,8 @@ class KNGMechanism(CalibratedMechanism):
     Args:
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).
-        statistic: what is summarised.
+        statistic: what is summarised: the Frechet mean by default, or a median, a power mean or a loss of one's own
+            (docs/statistics.md).
         calibration: "tight" (default); "theorem", the papers' sensitivity on the ball of the data; or "paper", the
             setting of the papers' simulation, which no theorem covers (the record says so): on the largest convex ball,
             as a chain started at the mean cannot go further, with scale 2 sensitivity/epsilon, except on spheres, where
@@ -62,7 +63,7 @@ class KNGMechanism(CalibratedMechanism):
         support_radius: R >= ball.radius, with "tight" only; chosen to make the scale smallest by default.
 
     Raises:
-        ValueError: see `Mechanism`; or the support radius is out of range.
+        ValueError: see `BallMechanism`; unknown calibration, or the support radius is out of range.
     """
 
     support_radius: float | None = None
@@ -111,6 +112,9 @@ class KNGMechanism(CalibratedMechanism):
         normalising constants, which are the same everywhere: their ratio has the range 2 sensitivity/scale, of which
         rho is an eighth of the square (Cesar & Rogers 2021). It is epsilon^2/8 at scale 2 sensitivity/epsilon, and up
         to epsilon^2/2 by Theorem J.
+
+        Args:
+            n: at least 2.
 
         Raises:
             ValueError: see `law`; or nothing is proven.

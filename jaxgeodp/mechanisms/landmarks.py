@@ -25,7 +25,8 @@ class LandmarkLaplace(BallMechanism):
     """The mean configuration plus independent Laplace noise of every coordinate of every landmark.
 
     The baseline of Soto et al. 2022 (supplement 2.5.2), with public bounds in place of those they read off the data:
-    epsilon is shared evenly by the 2k coordinates. The value is a configuration (k,), complex, not a normed shape.
+    epsilon is shared evenly by the 2k coordinates, so that a release is epsilon-DP. The value is a configuration (k,),
+    complex, not a normed shape.
 
     Args:
         ball: the public ball that holds the data, on planar shapes.

@@ -24,12 +24,15 @@ class LaplaceMechanism(CalibratedMechanism):
     Args:
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).
-        statistic: what is summarised.
+        statistic: what is summarised, one whose minimiser has a known sensitivity: the Frechet mean, by default. For
+            others there is `KNGMechanism`.
         calibration: "tight" (default), "theorem", the papers' sensitivity, or "paper", which is "theorem" here but
             makes no claim (see `KNGMechanism`).
 
+    Raises:
+        ValueError: see `BallMechanism`; unknown calibration.
+
     Example:
-        >>> import jax
         >>> from jaxgeodp import GeodesicBall, LaplaceMechanism, SPD
         >>> mechanism = LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), epsilon=1.0)
         >>> round(mechanism.scale(50), 6)

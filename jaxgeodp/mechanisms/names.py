@@ -105,8 +105,8 @@ def mechanism_named(
 
 
 def unbiased_names(manifold: Manifold) -> list[str]:
-    """The names of the mechanisms that release the statistic itself, a point of the manifold, whatever the records "
-    "are."""
+    """The names of the mechanisms that release the statistic itself, a point of the manifold, whatever the records
+    are."""
     return [name for name, entry in MECHANISMS.items() if entry.on_manifold and entry.unbiased(manifold)]
 
 

@@ -24,7 +24,8 @@ class Plan:
         name: in the registry (`mechanisms.names.MECHANISMS`).
         mechanism: how it is called.
         guarantee: what a release promises.
-        sensitivity, scale: for n records.
+        sensitivity: for n records.
+        scale: of the noise, for n records.
         support: radius of the ball outside which nothing is released; None for the whole manifold.
         error: mean distance of a release from the Frechet mean of the reference records.
         standard_error: of ``error``, from the number of draws.
@@ -62,10 +63,13 @@ def plan_mechanisms(
         n: number of records, at least 2.
         epsilon: privacy parameter of the pure mechanisms, which are left out without it.
         mu: of the Gaussian mechanisms, which are left out without it (their guarantee is another one).
-        spread: in (0, 1].
-        draws: simulated releases per mechanism.
+        spread: how far reference records reach from the centre, in units of the radius, in (0, 1].
+        draws: simulated releases per mechanism, at least 2.
         names: of the mechanisms to compare, of `mechanisms.names.MECHANISMS`; all that suit by default.
         calibration: of those that have several.
+
+    Returns:
+        A plan for each; those that are refused come last.
 
     Raises:
         ValueError: a parameter is out of range, none of the mechanisms suits the manifold, or every mechanism

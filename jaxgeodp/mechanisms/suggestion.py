@@ -83,6 +83,9 @@ def suggest_ball(
         epsilon: or
         mu: the privacy parameter.
 
+    Returns:
+        The ball, and what each radius that was tried would cost.
+
     Raises:
         ValueError: fewer than two public records are points; all of them are one point; not one privacy parameter; or
             at every radius every mechanism refuses: the reason of the last.

@@ -32,6 +32,10 @@ _LARGEST_REACH = 15.0
 class TangentLaplace(BallMechanism):
     """exp_p0( mean of log_p0 x_i + noise ): sensitivity 2r/n whatever the curvature, but biased unless it is 0.
 
+    The noise has the density exp(-|z|/sigma) in the tangent space at the public centre p0, sigma = 2r/(n epsilon): the
+    K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010), so that a release is epsilon-DP. The number of
+    steps of a release does not depend on the data.
+
     Args:
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).

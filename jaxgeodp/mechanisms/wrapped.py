@@ -28,7 +28,9 @@ from jaxgeodp.statistics.mean_of_blocks import mean_of_blocks
 class WrappedLaplace(BallMechanism):
     """exp_p0( log_p0(private mean) + noise ), noise with density exp(-|z|/sigma) in the tangent space at the centre.
 
-    Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small.
+    Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small. sigma is
+    sensitivity/epsilon, the sensitivity being that of the mean times what the logarithm stretches distances in the
+    ball, so that a release is epsilon-DP (docs/mathematics.md, section 9).
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
@@ -59,6 +61,9 @@ class WrappedLaplace(BallMechanism):
 @dataclasses.dataclass(frozen=True, eq=False)
 class WrappedGaussian(BallMechanism):
     """exp_p0( log_p0(private mean) + normal noise ): mu-Gaussian differential privacy.
+
+    The noise has standard deviation sensitivity/mu in each coordinate of the tangent space at the public centre, with
+    the sensitivity of `WrappedLaplace`.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).

@@ -27,17 +27,18 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
 
     Args:
         mesh: a disk of V vertices, at least one of them off the boundary.
-        method: "newton" (most accurate), "fast" or "linear".
+        method: "newton" minimises the conformal energy over the places of the boundary and is the most accurate;
+            "fast" is the method of Choi & Lui (2015), "linear" that of Choi & Lui (2018).
 
     Returns:
-        Complex places of the vertices, (V,).
+        Complex places of the vertices, (V,); those of the boundary have absolute value 1. The map is unique up to a
+        Moebius map of the disk: `moebius_center` fixes it by two landmarks.
 
     Raises:
         ValueError: the method is unknown, or triangles are too thin for it.
 
     Example:
-        >>> from jaxgeodp.meshes.conformal import disk_conformal_map
-        >>> from jaxgeodp.meshes.mesh import Mesh
+        >>> from jaxgeodp.surfaces import Mesh, disk_conformal_map
         >>> roof = Mesh([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]],
         ...             [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
         >>> bool(abs(disk_conformal_map(roof)[4]) < 1e-12)

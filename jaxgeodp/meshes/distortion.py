@@ -12,12 +12,26 @@ def angle_distortion(mesh: Mesh, z) -> float:
     Args:
         mesh: with V vertices.
         z: complex places of the vertices, (V,).
+
+    Raises:
+        ValueError: z has another shape.
     """
     return float(np.degrees(np.mean(np.abs(planar_angles(mesh, z) - mesh.angles))))
 
 
 def flips(mesh: Mesh, z) -> np.ndarray:
-    """Numbers of the triangles that are folded over: those without positive area in the plane."""
+    """Numbers of the triangles that are folded over: those without positive area in the plane.
+
+    Args:
+        mesh: with V vertices.
+        z: complex places of the vertices, (V,).
+
+    Returns:
+        Integers, as many as there are such triangles; none where the map is one to one.
+
+    Raises:
+        ValueError: z has another shape.
+    """
     corners = _places(mesh, z)[mesh.faces]
     doubled = np.imag(np.conj(corners[:, 1] - corners[:, 0]) * (corners[:, 2] - corners[:, 0]))
     return np.flatnonzero(~(doubled > 0))
@@ -28,6 +42,13 @@ def beltrami(mesh: Mesh, z) -> np.ndarray:
 
     w is a coordinate of the triangle's plane with the first edge along the real axis. |mu| is 0 where the map is
     conformal, below 1 where it keeps the orientation, and (|mu| + 1)/||mu| - 1| is the ratio of its stretchings.
+
+    Args:
+        mesh: with V vertices and F triangles.
+        z: complex places of the vertices, (V,).
+
+    Raises:
+        ValueError: z has another shape.
     """
     lengths = _side_lengths(mesh)
     angle = mesh.angles[:, 0]

@@ -20,17 +20,18 @@ def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None)
     """Read a mesh file and mend it, see `repair`; points without triangles are triangulated, see `mesh_from_points`.
 
     Args:
-        path: of a file that ends in .obj, .ply, .stl, .off or .xyz.
+        path: of a file that ends in .obj, .ply, .stl, .off or .xyz, of at most 512 MiB.
         fill_holes: close every boundary loop but the longest.
         scan: also cut off what does not belong to the surface of a raw scan.
         template: triangles (F, 3) for a file of points alone that holds as many as they have vertices, the highest
-            number plus 1, in the same order; see `file_triangles`. Other files do not use it.
+            number plus 1, in the same order. Other files do not use it.
 
     Returns:
         The mesh, and what was changed; ``report.numbering`` takes vertex numbers of the file to those of the mesh.
 
     Raises:
-        ValueError: `check_mesh_file` refuses it, it holds neither triangles nor points, or the surface is not a disk.
+        ValueError: there is no such file, its name ends otherwise, it is empty, too large, not valid or without
+            triangles and points, or the surface is not a disk.
     """
     path = check_mesh_file(path)
     vertices, faces = _arrays(path)

@@ -147,17 +147,17 @@ class DiskLocator:
 
 
 def polar_grid(vertices, faces, z, radii: int = 24, angles: int = 80):
-    """The surface on a polar grid, (R, T, 3).
+    """The surface on a polar grid, (R, T, 3), at radii (i + 1/2)/R and angles 2 pi j/T; linear in each triangle.
 
     Args:
-        vertices: (V, 3), or values of any shape (V, ...).
+        vertices: (V, 3), or values of any shape (V, ...), of which the grid is (R, T, ...).
         faces: (F, 3).
-        z: places of the vertices in the unit disk, complex (V,).
-        radii: R.
-        angles: T, even, so that the grid continues through the centre.
+        z: places of the vertices in the unit disk, complex (V,); those of the boundary on the circle.
+        radii: R, at least 4.
+        angles: T, at least 8 and even, so that the grid continues through the centre.
 
     Raises:
-        ValueError: a parameter is out of range; see `DiskLocator`.
+        ValueError: a parameter is out of range, shapes do not fit, or the boundary is not on the unit circle.
     """
     return DiskLocator(faces, z).sample(vertices, polar_points(radii, angles))
 
@@ -168,9 +168,12 @@ def radial_curves(vertices, faces, z, curves: int = 23, samples: int = 80):
     Args:
         vertices: (V, 3).
         faces: (F, 3).
-        z: places of the vertices in the unit disk, complex (V,).
-        curves: J.
-        samples: m, equispaced in the angle from 0; the first is not repeated.
+        z: places of the vertices in the unit disk, complex (V,); those of the boundary on the circle.
+        curves: J, at least 1.
+        samples: m, at least 3, equispaced in the angle from 0; the first is not repeated.
+
+    Raises:
+        ValueError: a parameter is out of range, shapes do not fit, or the boundary is not on the unit circle.
     """
     return DiskLocator(faces, z).sample(vertices, curve_points(curves, samples))
 
@@ -224,7 +227,15 @@ def inner_vertices(inner, samples: int, refine: int):
 
 
 def surface_from_grid(grid, refine: int = 1):
-    """A mesh, vertices (V, 3) and faces (F, 3), through a polar grid (R, T, 3); vertex 0 is the centre."""
+    """A mesh, vertices (V, 3) and faces (F, 3), through a polar grid (R, T, 3); vertex 0 is the centre.
+
+    Args:
+        grid: as `polar_grid` gives it.
+        refine: how many times finer the mesh is.
+
+    Raises:
+        ValueError: the shape is wrong, or values are not finite.
+    """
     grid = _polar_array("surface_from_grid", grid)
     return _spline_mesh(grid, (np.arange(len(grid)) + 0.5) / len(grid), refine)
 

@@ -16,6 +16,9 @@ def interactive_surfaces(surfaces, titles=None, color=_SKIN):
         titles: one per surface.
         color: of all of them.
 
+    Returns:
+        The figure, with ``show`` and ``write_html``.
+
     Raises:
         ImportError: plotly is not installed.
         ValueError: there is no surface, titles do not fit, or shapes are wrong.

@@ -38,7 +38,7 @@ class Mesh:
             what can be mended.
 
     Example:
-        >>> from jaxgeodp.meshes.mesh import Mesh
+        >>> from jaxgeodp.surfaces import Mesh
         >>> mesh = Mesh([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]],
         ...             [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4]])
         >>> mesh.boundary
@@ -75,34 +75,34 @@ class Mesh:
 
     @functools.cached_property
     def areas(self) -> np.ndarray:
-        """Of the triangles, shape (F,)."""
+        """Areas of the triangles, shape (F,), in the square of the unit of the vertices."""
         return _read_only(0.5 * np.linalg.norm(_normals(self.vertices, self.faces), axis=1))
 
     @property
     def area(self) -> float:
-        """Of the surface."""
+        """Area of the surface, in the square of the unit of the vertices."""
         return float(np.sum(self.areas))
 
     @property
     def centroid(self) -> np.ndarray:
-        """Of the surface, each triangle with its area as weight, shape (3,)."""
+        """Centroid of the surface, each triangle with its area as weight, shape (3,)."""
         return self.areas @ self.vertices[self.faces].mean(axis=1) / self.area
 
     @property
     def boundary_lengths(self) -> np.ndarray:
-        """Of the boundary edges; number k joins ``boundary[k]`` to the next."""
+        """Lengths of the boundary edges; number k joins ``boundary[k]`` to the next."""
         loop = self.vertices[self.boundary]
         return np.linalg.norm(np.roll(loop, -1, axis=0) - loop, axis=1)
 
     @functools.cached_property
     def cotangents(self) -> np.ndarray:
-        """Of the angles at the corners, shape (F, 3); negative at obtuse ones."""
+        """Cotangents of the angles at the corners, shape (F, 3); negative at obtuse ones."""
         toward, back = _sides(self.vertices, self.faces)
         return _read_only(np.sum(toward * back, axis=2) / (2.0 * self.areas[:, None]))
 
     @functools.cached_property
     def angles(self) -> np.ndarray:
-        """At the corners, in radians, shape (F, 3)."""
+        """Angles at the corners, in radians, shape (F, 3)."""
         return _read_only(np.arctan2(1.0, self.cotangents))
 
 

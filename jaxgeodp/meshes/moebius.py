@@ -19,6 +19,9 @@ def moebius_center(z, nose: int, up: int) -> np.ndarray:
         nose: number of the vertex for the centre; inside the disk.
         up: number of the vertex for the positive imaginary axis.
 
+    Returns:
+        Complex places of the vertices after a Moebius map of the disk, (V,).
+
     Raises:
         ValueError: the numbers are out of range, name the same place, or the first lies on the boundary.
     """

@@ -43,7 +43,7 @@ def mesh_from_points(points, template=None, fill_holes: bool = False, scan: bool
             that are no neighbours, or the surface is not a disk.
 
     Example:
-        >>> from jaxgeodp.meshes.point_cloud import mesh_from_points
+        >>> from jaxgeodp.surfaces import mesh_from_points
         >>> mesh_from_points([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1]])[0]
         Mesh(5 vertices, 4 triangles)
     """

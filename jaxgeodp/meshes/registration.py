@@ -34,15 +34,18 @@ _LINE_SEARCH = optax.scale_by_backtracking_linesearch(
 class Registration(NamedTuple):
     """What `register` found, for n surfaces."""
 
-    coefficients: jax.Array  #: of the flows, (n, flow_size())
+    coefficients: jax.Array  #: of the flows of the disk, (n, coefficients)
     rotations: jax.Array  #: (n, 3, 3)
-    energy_before: jax.Array  #: with the best rotation and no warp, (n,)
-    energy: jax.Array  #: without the ridge, (n,)
-    smallest_jacobian: jax.Array  #: over the grid, (n,): above 0, as g is a diffeomorphism
+    energy_before: jax.Array  #: squared distance of the fields with the best rotation and no warp, (n,)
+    energy: jax.Array  #: squared distance of the fields that is left, (n,)
+    smallest_jacobian: jax.Array  #: of the flow over the grid, (n,), above 0 as it is a diffeomorphism
 
 
 def register(grids, template_grid, ridge: float = 0.1, steps: int = 30, batch: int = 1) -> Registration:
     """Warp and rotate surfaces onto a template.
+
+    Of each surface are sought a flow of the disk and a rotation with the least distance of the square-root fields, plus
+    ridge times the squared coefficients of the flow.
 
     Args:
         grids: (n, R, T, 3), each of area 1, as `normalize` gives them.
@@ -50,6 +53,9 @@ def register(grids, template_grid, ridge: float = 0.1, steps: int = 30, batch: i
         ridge: penalty of the warp, above 0.
         steps: of L-BFGS.
         batch: how many surfaces are warped at a time; 1 is fastest on a CPU.
+
+    Returns:
+        Flows and rotations, with the distance before and after; see `Registration`.
 
     Raises:
         ValueError: a parameter is out of range, or shapes differ.

@@ -65,14 +65,18 @@ def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles
 
     Args:
         surfaces: vertex arrays (V, 3) that share ``faces``; or polar grids (R, T, 3) without.
-        faces: (F, 3).
-        views: see `draw_surface`.
+        faces: (F, 3), anticlockwise as seen from the front.
+        views: "front", "three-quarter" or "profile"; or turn around the vertical axis and nod, in degrees.
         titles: one per surface.
         size: of a picture, in inches.
-        style: see `draw_surface`.
+        style: ``color`` of the surfaces; or ``values`` (V,) of the vertices, ``limits`` (low, high) and ``colors``, a
+            colour map of Matplotlib.
 
     Returns:
-        the Matplotlib figure.
+        The Matplotlib figure.
+
+    Raises:
+        ValueError: a view has another name, or a grid another shape.
     """
     from matplotlib.figure import Figure
 

@@ -62,12 +62,15 @@ def repair(vertices, faces, fill_holes: bool = False, scan: bool = False) -> tup
             parts that do not hang together by edges of two triangles, the one with the largest area is kept (what
             stands on the surface by an edge is cut off), and of several fans at a vertex the largest.
 
+    Returns:
+        The mesh, and what was changed; ``report.numbering`` takes vertex numbers of the input to those of the mesh.
+
     Raises:
         ValueError: the surface is not a disk, and these means cannot make it one. Vertex numbers in the sentence are
             those of the input (of the result for what is found at the end).
 
     Example:
-        >>> from jaxgeodp.meshes.repair import repair
+        >>> from jaxgeodp.surfaces import repair
         >>> corners = [[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [1, 0, 0]]
         >>> repair(corners, [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 4, 5]])
         (Mesh(5 vertices, 4 triangles), RepairReport(merged_vertices=1, dropped_triangles=0, swapped_edges=0, \

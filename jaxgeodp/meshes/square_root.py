@@ -28,7 +28,7 @@ class Similarity(NamedTuple):
     """x -> scale * rotation (x - center)."""
 
     center: jax.Array  #: (3,)
-    scale: jax.Array
+    scale: jax.Array  #: above 0, ()
     rotation: jax.Array  #: (3, 3)
 
     def __call__(self, points):
@@ -44,7 +44,17 @@ def normal_field(grid):
 
 
 def square_root_field(grid):
-    """q = n/sqrt|n| of a polar grid, (R, T, 3)."""
+    """q = n/sqrt|n| of a polar grid, (R, T, 3), with n the normal whose length is area per area of the disk.
+
+    The integral of |q|^2 over the disk is the area of the surface, and warps of the disk move q without changing
+    distances (Jermyn, Kurtek, Laga & Srivastava 2017).
+
+    Args:
+        grid: one surface (R, T, 3), R at least 4 and T even; several go through `jax.vmap`.
+
+    Raises:
+        ValueError: the shape is another.
+    """
     normal = normal_field(grid)
     square = jnp.sum(normal**2, axis=-1, keepdims=True)
     # A pinched surface has q = 0 there; the root has no derivative at 0.
@@ -64,7 +74,14 @@ def centroid(grid):
 
 
 def normalize(grid):
-    """The surface centred at its centroid and scaled by 1/sqrt(area), so that its area is 1."""
+    """The surface centred at its centroid and scaled by 1/sqrt(area), so that its area is 1.
+
+    Args:
+        grid: one surface (R, T, 3), R at least 4 and T even; several go through `jax.vmap`.
+
+    Raises:
+        ValueError: the shape is another.
+    """
     grid = jnp.asarray(grid)
     return (grid - centroid(grid)) / jnp.sqrt(area(grid))
 
@@ -78,7 +95,18 @@ def best_rotation(field, template_field):
 
 
 def similarity(grid, template_grid) -> Similarity:
-    """Centring, unit area, and the rotation onto a template (R, T, 3) that fits square-root fields best."""
+    """Centring, unit area, and the rotation onto a template (R, T, 3) that fits square-root fields best.
+
+    Args:
+        grid: one surface (R, T, 3), R at least 4 and T even.
+        template_grid: (R, T, 3).
+
+    Returns:
+        A function of points (..., 3), x -> scale * rotation (x - center), with these three as attributes.
+
+    Raises:
+        ValueError: a shape is another.
+    """
     grid = jnp.asarray(grid)
     rotation = best_rotation(square_root_field(grid), square_root_field(template_grid))
     return Similarity(centroid(grid), 1.0 / jnp.sqrt(area(grid)), rotation)
@@ -86,6 +114,13 @@ def similarity(grid, template_grid) -> Similarity:
 
 def align(grid, template_grid):
     """The surface on a polar grid (R, T, 3), centred, of area 1, and turned onto a template; see `similarity`.
+
+    Args:
+        grid: one surface (R, T, 3), R at least 4 and T even.
+        template_grid: (R, T, 3).
+
+    Raises:
+        ValueError: a shape is another.
 
     Example:
         >>> import jax.numpy as jnp

@@ -7,12 +7,15 @@ from jaxgeodp.pictures.page import STYLE, table
 
 
 def page_of_description(mean: dict, rows: dict[str, str], geodesics: list[tuple[str, list[dict]]]) -> str:
-    """The page, as HTML that needs no other file and loads nothing.
+    """A page about a released mean with its spread, such as `jaxgeodp.inference.describe` gives both.
 
     Args:
         mean: the record of the released mean.
         rows: what is said of it, by name.
         geodesics: of some principal geodesics a title, and records whose values are points along each.
+
+    Returns:
+        HTML that needs no other file and loads nothing.
     """
     name = html.escape(mean["manifold"]["name"])
     parts = [

@@ -13,7 +13,14 @@ _MOST_LANDMARKS = 24
 
 
 def picture_of(record: dict) -> bytes:
-    """A PNG of the value of a release record."""
+    """A PNG of the value of a release record; see `draw_record`.
+
+    Args:
+        record: `Release.record`, or the same read from a file.
+
+    Returns:
+        The bytes of the file.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.0, 4.2), layout="constrained")
@@ -34,6 +41,10 @@ def draw_record(record: dict, figure) -> None:
     An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
     curves in space, landmarks that were superimposed on a template, numbers for other matrices and vectors; anything
     else as an array of colours.
+
+    Args:
+        record: `Release.record`, or the same read from a file.
+        figure: a `matplotlib.figure.Figure`, to which axes are added.
     """
     name, value = record["manifold"]["name"], np.asarray(record["value"], float)
     name = "" if "about" in record else name  # a moment is no point of the manifold

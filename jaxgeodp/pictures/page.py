@@ -38,11 +38,14 @@ _PROMISES = {
 
 
 def page_of(record: dict, digest: str) -> str:
-    """The page, as HTML that needs no other file and loads nothing.
+    """A page about one release: its picture, what was promised, how it was made and how to verify it.
 
     Args:
-        record: of a release.
-        digest: SHA-256 by which a ledger knows the record.
+        record: `Release.record`, or the same read from a file.
+        digest: SHA-256 by which a ledger knows the record: `jaxgeodp.privacy.record_digest` of it.
+
+    Returns:
+        HTML that needs no other file and loads nothing.
     """
     name = record["manifold"]["name"]
     lines = lines_of(record)

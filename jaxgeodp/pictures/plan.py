@@ -4,13 +4,22 @@ import io
 
 import numpy as np
 
+from jaxgeodp.pictures.colors import color_of
+
 _MARKERS = "osD^vPX<>*"
 # Between the logarithms of numbers that are written beside each other.
 _APART = 0.2
 
 
 def picture_of_plan(curves) -> bytes:
-    """A PNG of `mechanisms.PlanCurves`."""
+    """A PNG of a plan; see `draw_plan`.
+
+    Args:
+        curves: what `jaxgeodp.mechanisms.plan_curves` gives.
+
+    Returns:
+        The bytes of the file.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13.0, 4.4), layout="constrained")
@@ -25,6 +34,10 @@ def draw_plan(curves, figure) -> None:
 
     A mechanism has the same colour in all of them; those of Gaussian mechanisms are dashed, as they promise something
     else, and those whose errors are distances in the ambient space are dotted. Points where one refuses are missing.
+
+    Args:
+        curves: what `jaxgeodp.mechanisms.plan_curves` gives.
+        figure: a `matplotlib.figure.Figure`.
     """
     panels = {
         "radius of the public ball\n(no record is clipped)": curves.radius,
@@ -66,7 +79,7 @@ def _line(curves, number):
     size = 11.0 - 8.0 * number / max(len(curves.mechanisms) - 1, 1)
     return {
         "label": label,
-        "color": f"C{number % 10}",
+        "color": color_of(curves.mechanisms[number]),
         "linestyle": style,
         "linewidth": 1.3,
         "marker": _MARKERS[number % len(_MARKERS)],

@@ -50,6 +50,9 @@ def adversarial_neighbours(ball: GeodesicBall, n: int) -> dict[str, tuple[np.nda
         Name -> (data, neighbour), each (n, \\*shape): the others at the start of the jump ("edge"), at the centre
         ("centre"), or, from dimension 2, at two opposite edges across it ("across", where positive curvature moves the
         mean most).
+
+    Raises:
+        ValueError: n is below 2.
     """
     positive_integer("adversarial_neighbours", "n", n, 2)
     manifold = ball.manifold
@@ -92,8 +95,8 @@ def audit(
             ``manifold``.
         data: (n, \\*shape); invented, not private: the draws are seeded.
         neighbour: the same with another record in one place.
-        draws: from each of the two laws, at least 1000.
-        level: probability that the bound is wrong.
+        draws: from each of the two laws, from 1000 to 10^9.
+        level: probability that the bound is wrong, in (0, .5).
         score: ``score(x)`` of one released point, large where ``data`` are the likelier ones. By default the
             log-density ratio, or, where a mechanism has no simple density, the difference of distances from the two
             Frechet means.

@@ -40,7 +40,8 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
         One guarantee, of the strongest kind that all of them imply; with ``delta`` an `ApproximateDP`.
 
     Raises:
-        ValueError: nothing to compose, something that is no guarantee, or a mixture that needs ``delta``.
+        ValueError: nothing to compose, something that is no guarantee, a mixture that needs ``delta``, or for which it
+            is too small, zCDP with ``delta``, or a mixture with ``delta`` while dp-accounting is not installed.
 
     Example:
         >>> from jaxgeodp.privacy import GaussianDP, PureDP, compose

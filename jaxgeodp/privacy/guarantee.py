@@ -32,17 +32,31 @@ EITHER = "either"
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """A proven bound of what a release tells about any one record; see the subclasses."""
+    """A proven bound of what a release tells about any one record.
+
+    The subclasses are `PureDP`, `ApproximateDP`, `GaussianDP` and `ZeroConcentratedDP`; equal parameters make equal
+    guarantees.
+    """
 
     def record(self, theorem: str) -> dict[str, Any]:
-        """The entry of a release record; a guarantee never appears without its theorem."""
+        """The entry of a release record; a guarantee never appears without its theorem.
+
+        Args:
+            theorem: why it holds, in words.
+
+        Returns:
+            Kind, parameters, adjacency ("replace-one") and theorem, ready for JSON.
+        """
         return {"kind": kind_of(self), **dataclasses.asdict(self), "adjacency": ADJACENCY, "theorem": theorem}
 
 
 @dataclasses.dataclass(frozen=True)
 class PureDP(Guarantee):
     """Pure epsilon-differential privacy: for all adjacent data sets (one record replaced) the densities of the
-    release differ at most by the factor exp(epsilon).
+    release differ at most by the factor exp(epsilon) (Dwork, McSherry, Nissim & Smith 2006).
+
+    Args:
+        epsilon: above 0.
 
     Raises:
         ValueError: epsilon is not a finite number above 0.
@@ -54,11 +68,11 @@ class PureDP(Guarantee):
         _set_positive(self, "epsilon")
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
-        """epsilon^2/2 (Bun & Steinke 2016)."""
+        """rho = epsilon^2/2 (Bun & Steinke 2016), rounded up."""
         return ZeroConcentratedDP(float_above(half(square(written(self.epsilon)))))
 
     def to_gdp(self) -> "GaussianDP":
-        """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022)."""
+        """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022), rounded up."""
         from scipy.special import erfinv, ndtri_exp
 
         if self.epsilon < 1e-6:  # mu is below sqrt(pi/2) epsilon, by a relative 2e-14 at most
@@ -73,6 +87,10 @@ class PureDP(Guarantee):
 @dataclasses.dataclass(frozen=True)
 class ApproximateDP(Guarantee):
     """(epsilon, delta)-differential privacy: P(A) <= exp(epsilon) P'(A) + delta for every event A.
+
+    Args:
+        epsilon: above 0.
+        delta: in (0, 1).
 
     Raises:
         ValueError: epsilon is not a finite number above 0, or delta not in (0, 1).
@@ -91,6 +109,9 @@ class GaussianDP(Guarantee):
     """mu-Gaussian differential privacy (Dong, Roth & Su 2022): telling neighbours apart is no easier than telling
     N(0, 1) from N(mu, 1).
 
+    Args:
+        mu: above 0.
+
     Raises:
         ValueError: mu is not a finite number above 0.
     """
@@ -101,27 +122,42 @@ class GaussianDP(Guarantee):
         _set_positive(self, "mu")
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta for this epsilon, from above; see `delta_of_epsilon`."""
+        """The smallest delta for this epsilon, from above; see `delta_of_epsilon`.
+
+        Args:
+            epsilon: any real number.
+        """
         log_delta = log_delta_of_epsilon(self.mu, epsilon)
         with decimal.localcontext(prec=40):
             delta = Decimal(log_delta + _margin(log_delta)).exp()
         return min(max(float_above(delta), _LEAST), 1.0)
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """The smallest epsilon for this delta, from above."""
+        """The smallest epsilon for this delta, from above.
+
+        Args:
+            delta: in (0, 1).
+
+        Raises:
+            ValueError: delta is out of range.
+        """
         if not 0.0 < delta < 1.0:
             raise InputError(f"GaussianDP: delta must be a number between 0 and 1, got {delta!r}.")
         target = _safe_log(delta)
         return ApproximateDP(_least(lambda epsilon: log_delta_of_epsilon(self.mu, epsilon) <= target), delta)
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
-        """mu^2/2."""
+        """rho = mu^2/2, rounded up."""
         return ZeroConcentratedDP(float_above(half(square(written(self.mu)))))
 
 
 @dataclasses.dataclass(frozen=True)
 class ZeroConcentratedDP(Guarantee):
-    """rho-zero-concentrated differential privacy (Bun & Steinke 2016).
+    """rho-zero-concentrated differential privacy (Bun & Steinke 2016): for every order alpha > 1 the Renyi divergence
+    of releases of adjacent data sets is at most rho alpha.
+
+    Args:
+        rho: above 0.
 
     Raises:
         ValueError: rho is not a finite number above 0.
@@ -133,7 +169,14 @@ class ZeroConcentratedDP(Guarantee):
         _set_positive(self, "rho")
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """epsilon = rho + 2 sqrt(rho log(1/delta))."""
+        """epsilon = rho + 2 sqrt(rho log(1/delta)), rounded up.
+
+        Args:
+            delta: in (0, 1).
+
+        Raises:
+            ValueError: delta is out of range.
+        """
         positive_number("ZeroConcentratedDP", "delta", delta)
         if not delta < 1.0:
             raise InputError(f"ZeroConcentratedDP: delta must be below 1, got {delta!r}.")
@@ -158,12 +201,22 @@ def kind_of(guarantee: Guarantee) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class NotProven:
-    """No guarantee: what a publication claims for a setting that its theorem does not cover."""
+    """No guarantee: what a publication claims for a setting that its theorem does not cover.
+
+    It cannot be composed, audited or charged to a ledger.
+
+    Args:
+        claim: in words.
+    """
 
     claim: str
 
     def record(self, theorem: str) -> dict[str, Any]:
-        """The entry of a release record, with the reason in place of a theorem."""
+        """The entry of a release record, with the reason in place of a theorem.
+
+        Args:
+            theorem: the reason, in words.
+        """
         return {"kind": "not proven", "claim": self.claim, "adjacency": ADJACENCY, "reason": theorem}
 
 
@@ -176,6 +229,12 @@ def delta_of_epsilon(mu: float, epsilon: float) -> float:
     Args:
         mu: above 0.
         epsilon: any real number.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: a number is out of range.
 
     Example:
         >>> from jaxgeodp.privacy import delta_of_epsilon
@@ -190,6 +249,13 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
 
     With L ~ N(mu^2/2, mu^2) and c = epsilon/mu - mu/2, delta = E(1 - e^{epsilon - L})_+ is the integral of
     phi(c + z) (1 - e^{-mu z}) over z > 0, a positive smooth function.
+
+    Args:
+        mu: above 0.
+        epsilon: any real number.
+
+    Raises:
+        ValueError: a number is out of range.
     """
     positive_number("delta_of_epsilon", "mu", mu)
     if not math.isfinite(epsilon):
@@ -233,6 +299,9 @@ def largest_mu(epsilon: float, delta: float) -> float:
     Args:
         epsilon: above 0, at most 1e6.
         delta: in (0, 1).
+
+    Returns:
+        A mu, for `WrappedGaussian` and the like.
 
     Raises:
         ValueError: a number is out of range.

@@ -100,11 +100,25 @@ class Ledger:
         object.__setattr__(self, "budget", stored)
 
     def account(self) -> Account:
-        """What is spent and left."""
+        """What is spent and left.
+
+        Raises:
+            ValueError: the file is damaged.
+            OSError: the system cannot read the file.
+        """
         return read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
 
     def check(self, guarantee: Guarantee | NotProven, adjacency: str = ADJACENCY) -> None:
-        """Raise what `charge` would, and charge nothing; others may still come first."""
+        """Raise what `charge` would, and charge nothing; others may still come first.
+
+        Args:
+            guarantee: of the release.
+            adjacency: see `charge`.
+
+        Raises:
+            ValueError: see `charge`.
+            OSError: the system cannot read the file.
+        """
         cost = charge_of(self.budget, guarantee)
         self._refuse_excess(guarantee, cost, read(self.path, self._left))
         read(self.path, lambda connection: self._refuse_mixture(connection, adjacency))
@@ -162,7 +176,11 @@ class Ledger:
         return write(self.path, work, "nothing was released")
 
     def settle(self, entry: int, digest: str) -> None:
-        """Note the hash of a release's record (`record_digest`) in its entry; once.
+        """Note the hash of a release's record (`record_digest`) in its entry; once. Releases do this themselves.
+
+        Args:
+            entry: number of the entry, as `charge` gave it.
+            digest: 64 hexadecimal digits.
 
         Raises:
             ValueError: there is no such entry, or it has its hash.

@@ -35,6 +35,11 @@ class Release:
     ``value`` is the released point (NumPy array). ``record`` is a JSON-ready dictionary; nothing in it
     depends on the data except ``record["value"]``, and what earlier stages have released with noise: ``count`` and the
     places n that follow from it, ``stages`` and the ball that follows from them.
+
+    A record of a mechanism with a ball has the entries ``value``, ``guarantee`` (kind, parameters, adjacency, theorem),
+    ``mechanism``, ``statistic``, ``manifold``, ``ball`` (centre and radius), ``n``, ``sensitivity`` (value, formula,
+    calibration), ``scale``, ``support``, ``sampler`` (name, exactness), ``numerics`` (dtype, note), ``library`` and
+    ``created``; some have more.
     """
 
     value: np.ndarray
@@ -44,6 +49,9 @@ class Release:
     @classmethod
     def load(cls, path) -> "Release":
         """The release that `save` or ``jaxgeodp release`` wrote.
+
+        Args:
+            path: of the JSON file.
 
         Raises:
             OSError: the file cannot be read.
@@ -72,6 +80,10 @@ class Release:
         ones may have far more. What clipping moved is not in it, and neither is how far n people are from their
         population.
         Records that ``jaxgeodp release`` writes state it, unless the number of records is private.
+
+        Returns:
+            ``mean``, the expected distance; ``radius``, of the ball around the value that holds the statistic with
+            probability ``level``; and ``level``, which is .95.
 
         Raises:
             ValueError: it is not known for such values or a private number of records, or a release that was loaded
@@ -114,6 +126,10 @@ class Release:
 
     def save(self, path, overwrite: bool = True) -> None:
         """Write the record to ``path`` in one step: the file is complete or not there at all.
+
+        Args:
+            path: of the JSON file.
+            overwrite: whether an existing file is replaced.
 
         Raises:
             OSError: the system cannot write it, or it exists and ``overwrite`` is false.
@@ -233,6 +249,13 @@ def digest_of(records: Sequence[dict]) -> str:
 
 
 def record_digest(record: dict) -> str:
-    """SHA-256 of a release record, whatever its spaces and the order of its keys: what a ledger keeps of it."""
+    """SHA-256 of a release record, whatever its spaces and the order of its keys: what a ledger keeps of it.
+
+    Args:
+        record: `Release.record`, or the same read from a file.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     text = json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -41,7 +41,7 @@ def release_groups(
     Args:
         mechanism: with one privacy parameter, epsilon or mu.
         data: (n, \\*shape of a record), for any n; see `Mechanism.release`.
-        labels: (n,), the group of each record: numbers or words.
+        labels: (n,), the group of each record: numbers or words, of the kind of ``groups``.
         groups: the public names of the groups, chosen without looking at the labels.
         ledger: charged once, before anything is drawn.
         adjacency: "add-remove" or "replace-one"; with a ledger, that of the data set's other releases.
@@ -49,7 +49,8 @@ def release_groups(
         more: further entries of the records, all of them public.
 
     Returns:
-        The release of each group.
+        The release of each group, by its name. Records have "count", what the noisy count was, n, the number of
+        places that follows from it, and "group".
 
     Raises:
         ValueError: names that are no groups, not one label a record; see `Mechanism.release`. Nothing has been charged

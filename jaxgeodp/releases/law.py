@@ -22,7 +22,9 @@ class Terms:
         n: number of records.
         strength: epsilon or mu, for messages; 0 where there are several.
         guarantee: what one release promises, by ``theorem``.
-        sensitivity: a number, or an array where each coordinate has its own; ``formula`` says how it is found.
+        sensitivity: a number, or an array where each coordinate has its own.
+        formula: how it is found, in words.
+        theorem: why the guarantee holds, in words.
         sampler: name and exactness.
         timing: what the running time tells.
         calibration: which of several sensitivities is used.

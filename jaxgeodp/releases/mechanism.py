@@ -59,8 +59,11 @@ class Mechanism(abc.ABC):
         """All that is public about a release of n records: scale, support, theorem, sampler.
 
         Args:
-            n: at least 2.
+            n: at least 2; 1 for `MetricLaplace`.
             shape: of one record, where the domain leaves it open.
+
+        Returns:
+            The law; its ``terms``, ``scale`` and ``support`` are what a release record says.
 
         Raises:
             ValueError: no such distribution exists, or nothing is proven for these numbers; says what would have to
@@ -109,6 +112,9 @@ class Mechanism(abc.ABC):
                 as the largest weight goes into the sum. Not with ``persons``, a private number of records or
                 ``numerics="grid"``.
 
+        Returns:
+            The value, a NumPy array in double precision, with its record.
+
         Raises:
             ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
                 releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
@@ -129,6 +135,9 @@ class Mechanism(abc.ABC):
         Args:
             block: (m, \\*shape of a record), m at least 0; see `release`.
             persons: (m,), see `release`; all records of a person must be in one block.
+
+        Returns:
+            The state of this block, as private as its records.
 
         Raises:
             ValueError: see `release`; or nothing that is a sum is released.
@@ -154,6 +163,9 @@ class Mechanism(abc.ABC):
         Args:
             state: what `prepare` gave, merged; all with this mechanism, with all its numbers.
             ledger: see `release`. It knows states that were finished, and refuses to finish one again.
+
+        Returns:
+            The release, whose record has the number of all records of the state.
 
         Raises:
             ValueError: see `release`; the state is of another mechanism, or was finished before. Nothing has been
@@ -190,6 +202,14 @@ class Mechanism(abc.ABC):
         Args:
             x: a value. Batched by `jax.vmap`.
             data: (n, \\*shape of a record); see `release`.
+
+        Returns:
+            A number, in the precision of the arguments: right up to a constant, which depends on the data except where
+            the noise has one law around every point.
+
+        Raises:
+            ValueError: a value has no simple density: several noise vectors give one value (noise in the tangent space
+                of a compact manifold), it is projected, or its ball was searched for.
         """
         records = self.domain.records(type(self).__name__, data)
         return self.law(records.shape[0], records.shape[1:]).log_density(x, records)
@@ -243,9 +263,12 @@ def release_in(
 
     Args:
         mechanism, data, ledger, persons, adjacency, weights: see there.
-        way: see `releases.ways`.
+        way: of `releases.ways`: ``Idealized()``, ``FixedTime(delta)``, ``OnGrid()`` or ``ByChain(num_burnin)``.
         finish: a post-processing of the value, which then is the value; it fails for no value.
         more: further entries of the record, all of them public.
+
+    Raises:
+        ValueError: see there; or ``more`` has an entry that the record has already.
     """
     name = type(mechanism).__name__
     if adjacency not in (ADJACENCY, ADD_REMOVE):

@@ -68,7 +68,10 @@ class State:
         return self.mechanism, self.record, self.unit, self.sums.shape
 
     def save(self, path) -> None:
-        """Write it to a file that only its owner may read (mode 0600); an existing one is replaced.
+        """Write it as JSON to a file that only its owner may read (mode 0600); an existing one is replaced.
+
+        Args:
+            path: of the file. It is as secret as the records.
 
         Raises:
             OSError: the system cannot write it.
@@ -124,6 +127,12 @@ class State:
 
 def merged(states: Any) -> State:
     """All together, in any order.
+
+    Args:
+        states: at least one, which `Mechanism.prepare` gave for one mechanism, with all its numbers.
+
+    Returns:
+        A state, of all their records.
 
     Raises:
         ValueError: see `State.__add__`; or there is none.

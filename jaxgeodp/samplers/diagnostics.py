@@ -9,6 +9,7 @@ from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.random_walk import Chains
 
@@ -29,7 +30,19 @@ def diagnose(manifold: Manifold, chains: Chains, base=None) -> Diagnostics:
         manifold: of the points.
         chains: at least two, of at least 4 points each.
         base: the point in whose tangent space coordinates are taken; default: the first point of the first chain.
+
+    Returns:
+        `Diagnostics`. Where no number of the chains ever changes, R-hat is infinite and the sample sizes are 0.
+
+    Raises:
+        ValueError: fewer chains or points.
     """
+    chain_count, length = chains.points.shape[:2]
+    if chain_count < 2 or length < 4:
+        raise InputError(
+            f"diagnose: needs at least 2 chains of at least 4 points each, got {chain_count} of {length}; raise "
+            "num_chains or num_samples."
+        )
     base = chains.points[0, 0] if base is None else jnp.asarray(base, chains.points.dtype)
     frame = manifold.frame(base)
 

@@ -108,6 +108,8 @@ class KNG(Distribution):
     Args:
         mechanism: the public configuration.
         data: (n, \\*shape), private; may be traced.
+
+    What it draws is for research: its randomness is JAX's, and nothing is charged.
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012 - as the base declares it

@@ -26,10 +26,10 @@ _DECAY = 0.6
 class Chains(NamedTuple):
     """The result of `metropolis`; hand it to `samplers.diagnose`."""
 
-    points: jax.Array  #: (num_chains, num_samples, *shape)
+    points: jax.Array  #: (num_chains, num_samples, \*shape)
     log_density: jax.Array  #: (num_chains, num_samples), of the points
-    acceptance: jax.Array  #: (num_chains,): share of the moves after the warm-up that were accepted
-    step_size: jax.Array  #: (num_chains,): as adapted in the warm-up
+    acceptance: jax.Array  #: (num_chains,), share of the moves after the warm-up that were accepted
+    step_size: jax.Array  #: (num_chains,), as adapted in the warm-up
 
 
 class WalkState(NamedTuple):

@@ -32,7 +32,7 @@ _PROPOSAL_LIMIT = 20_000_000
 class Draws(NamedTuple):
     """The result of `rejection_sample`."""
 
-    points: jax.Array  #: (num, *shape); NaN where ``complete`` is False
+    points: jax.Array  #: (num, \*shape); NaN where ``complete`` is False
     acceptance: jax.Array  #: share of the proposals that were accepted
     proposals: jax.Array  #: number of proposals made
     complete: jax.Array  #: whether all draws were found within the proposal limit
@@ -139,17 +139,18 @@ def rejection_sample(
 ) -> Draws:
     """Independent exact draws from ``exp(log_density)`` with respect to the volume measure.
 
-    The caller certifies ``log_density(x) <= -G(dist(center, x)) / scale`` on the support, where G is
-    ``slope * t`` or, if ``slope`` is a function, ``slope(t)``, which is concave. The certificate is
-    what makes the law exact; a slope that is too steep gives a wrong law, one that is too flat only costs
-    proposals.
+    By rejection from a radial envelope (docs/mathematics.md, Theorem F). The caller certifies
+    ``log_density(x) <= -G(dist(center, x)) / scale`` on the support, where G is ``slope * t`` or, if ``slope`` is a
+    function, ``slope(t)``, which is concave. The certificate is what makes the law exact; a slope that is too steep
+    gives a wrong law, one that is too flat only costs proposals.
 
     Args:
         key: JAX random key.
+        manifold: that of the points, with known ``curvature_bounds`` and ``injectivity_radius``.
         log_density: unnormalised log density of one point; minus infinity outside the support. None for
             ``-G(dist(center, x)) / scale`` itself: the distance is then the one that was proposed, which is
-            right even where it could not be computed back from x (matrices of condition above 1e16). A `Thinning`
-            where a few records are to decide on each proposal.
+            right even where it could not be computed back from x (matrices of condition above 1e16). A
+            `jaxgeodp.samplers.thinning.Thinning` where a few records are to decide on each proposal.
         center: centre of the envelope, shape ``manifold.shape``; inside the support if there is one.
         slope: m > 0, or a concave function of the distance (needs a bounded manifold or a support).
         scale: sigma > 0.
@@ -162,7 +163,7 @@ def rejection_sample(
         ValueError: the manifold leaves facts unknown that exactness needs, or the support is no convex ball.
 
     Returns:
-        `Draws`. Under `jax.vmap` over data sets every lane waits for the slowest: use small blocks there.
+        `Draws`. Under `jax.vmap` over data sets every lane waits for the slowest; use small blocks there.
 
     Example:
         >>> import jax, jax.numpy as jnp

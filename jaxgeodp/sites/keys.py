@@ -22,7 +22,7 @@ class PublicSite:
     """What a site tells all others: its name and its public key.
 
     Args:
-        name: of letters, digits and _.-
+        name: 1 to 60 letters, digits and _.-, a letter or digit first.
         key: 64 hexadecimal digits.
 
     Raises:
@@ -65,6 +65,8 @@ class SiteKey:
     Args:
         name: of the site.
         secret: 64 hexadecimal digits; `SiteKey.new` draws them.
+
+    The package ``cryptography`` is needed: ``pip install 'jaxgeodp[sites]'``.
     """
 
     name: str
@@ -75,7 +77,7 @@ class SiteKey:
         """A key from the operating system's generator.
 
         Raises:
-            ValueError: another name than a `PublicSite` may have.
+            ValueError: another name than a `PublicSite` may have, or the package ``cryptography`` is not installed.
         """
         key = cls(name, _curve().X25519PrivateKey.generate().private_bytes_raw().hex())
         key.public  # noqa: B018 - checks the name
@@ -83,7 +85,7 @@ class SiteKey:
 
     @property
     def public(self) -> PublicSite:
-        """What the others may know."""
+        """What the others may know, the site's name and public key."""
         return PublicSite(self.name, self._own.public_key().public_bytes_raw().hex())
 
     def shared_with(self, other: PublicSite) -> bytes:

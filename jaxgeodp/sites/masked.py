@@ -92,6 +92,14 @@ def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = 
 
     It tells nothing of the records. Where it differs, someone has another list of sites, another key, or another
     mechanism.
+
+    Args:
+        state: of the records of one site, `Mechanism.prepare`.
+        sites: all of them, in any order.
+        public: see `masked`.
+
+    Returns:
+        64 hexadecimal digits.
     """
     words: list[Any] = [
         *sorted((site.name, site.key) for site in sites),
@@ -106,6 +114,10 @@ def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = 
 
 def check_sites(key: SiteKey, sites: Sequence[PublicSite]) -> None:
     """Refuse a list of sites that no state could be masked for.
+
+    Args:
+        key: of one of them.
+        sites: all of them.
 
     Raises:
         ValueError: it lacks the site of the key, names one twice, holds no other, or a key that is none.
@@ -126,10 +138,14 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
     """The state of a site, to be added to those of all others.
 
     Args:
-        state: of its records, private.
+        state: of its records, private: what `Mechanism.prepare` gives.
         key: of the site; it masks one state, and this process refuses a second one.
         sites: all of them, at least two, this one among them; in any order.
-        public: what it is made for; the same at all sites.
+        public: what it is made for, such as how to build the mechanism, in words and numbers of JSON; the same at all
+            sites.
+
+    Returns:
+        Masked numbers, for who combines.
 
     Raises:
         ValueError: see `check_sites`; the key has masked another state here, or sums are too large.
@@ -165,7 +181,13 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
 
 
 def combined(states: Sequence[MaskedState]) -> State:
-    """The state of all records of all sites.
+    """The state of all records of all sites, as if they had been in one place.
+
+    Args:
+        states: one of each site, all of one session, in any order.
+
+    Returns:
+        Their exact sum, private: `Mechanism.finish` releases it.
 
     Raises:
         ValueError: a site is missing or there twice, or they are of several sessions, or do not fit together.

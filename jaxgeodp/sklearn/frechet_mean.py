@@ -34,8 +34,8 @@ class PrivateFrechetMean(BaseEstimator):
         center: of the public ball, a point of the manifold; by default its origin.
         radius: of the public ball, to which records are clipped; without it a ball is found privately, with a part of
             the budget (`LocatedMechanism`).
-        mechanism: a name of `jaxgeodp.mechanisms.names.MECHANISMS`; "auto" is "laplace" for epsilon and
-            "wrapped-gaussian" for mu.
+        mechanism: a name as for ``jaxgeodp release --mechanism``, such as "kng", whose parameter is epsilon or mu as
+            given; "auto" is "laplace" for epsilon and "wrapped-gaussian" for mu.
         ledger: charged before anything is drawn.
 
     Attributes:
@@ -165,6 +165,9 @@ class PrivateCovarianceMean(BaseEstimator):
         Args:
             X: (n, k, k).
             sample_weight: (n,), public weights; equal ones are none.
+
+        Returns:
+            The mean, (k, k), which is ``mean_`` then, too.
         """
         weights = None if sample_weight is None else np.asarray(sample_weight, float)
         if weights is not None and weights.shape != (len(np.asarray(X)),):

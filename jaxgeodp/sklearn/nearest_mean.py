@@ -89,7 +89,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
             y: (n,), labels. With ``classes`` one that is none of them leaves its record out.
 
         Raises:
-            ValueError: see `release_groups`; nothing has been charged then.
+            ValueError: see `jaxgeodp.releases.release_groups`; nothing has been charged then.
         """
         name = "PrivateNearestMean"
         if self.radius is None:
@@ -107,12 +107,22 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """(n,), the label of the nearest mean; of a record that is no point, that of the first class."""
+        """The label of the nearest mean, (n,); of a record that is no point, that of the first class.
+
+        Args:
+            X: (n, features) or (n, \\*shape), as for `fit`. Predictions of private records are as private as these.
+        """
         check_is_fitted(self)
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """(n, classes), in proportion to exp(-distance^2): a score, not a calibrated probability."""
+        """(n, classes), in proportion to exp(-distance^2): a score, not a calibrated probability.
+
+        The scores of a record that is no point are all equal.
+
+        Args:
+            X: (n, features) or (n, \\*shape), as for `fit`.
+        """
         check_is_fitted(self)
         _, points = points_of(self, self.manifold_, X, fits=False)
         with jax.enable_x64(True):

@@ -84,7 +84,11 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return np.asarray(_coordinates(self.manifold_, self.mean_, self.frame_, points))
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """The points (n, \\*shape) with coordinates (n, dim); shapes as landmarks (n, k, 2)."""
+        """The points (n, \\*shape) with coordinates (n, dim); shapes as landmarks (n, k, 2).
+
+        Args:
+            X: (n, dim), as `transform` gives them.
+        """
         check_is_fitted(self)
         with jax.enable_x64(True):
             points: Any = np.asarray(_points(self.manifold_, self.mean_, self.frame_, np.asarray(X, float)))

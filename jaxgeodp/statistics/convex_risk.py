@@ -96,7 +96,7 @@ class ConvexRisk(Statistic):
         return manifold.shape if self.shape is None else tuple(self.shape)
 
     def check(self, manifold):
-        """See `check_sees_one_record`; in double precision, as a release."""
+        """Raise ValueError if the loss may look at several records; traced in double precision, as in a release."""
         with jax.enable_x64(True):
             dtype = jnp.dtype("complex128" if manifold.dtype_kind == "complex" else "float64")
             check_sees_one_record(self.function, manifold, self.datum_shape(manifold), (dtype, dtype))
@@ -110,7 +110,7 @@ class ConvexRisk(Statistic):
         return self.function(x, datum)
 
     def at_home(self, ball):
-        """See `_AtHome`."""
+        """With the function of points carried back, and a loss for records that have none; see the class."""
         return _AtHome(self, ball)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:

@@ -37,7 +37,9 @@ def frechet_mean(manifold: Manifold, points: ArrayLike, weights: ArrayLike | Non
     `certified_distance` tells whether it is the mean.
 
     Args:
-        points: (n, \\*shape), points of the manifold; public, or of research (see `checked`). Batched by `jax.vmap`.
+        manifold: of the points.
+        points: (n, \\*shape), n >= 1, points of the manifold to within 1e-5 of their size; public, or of research, as
+            what is wrong with them is said. Batched by `jax.vmap`.
         weights: (n,), nonnegative, not all zero; equal by default. Scaled to sum to 1.
 
     Returns:
@@ -65,6 +67,18 @@ def certified_distance(
 
     |grad F(mean)| over the strong-convexity constant h_max(2 s, k_max) of the ball of radius
     s = max_i dist(mean, x_i); infinite if that ball violates Assumption 1, so that nothing is certified.
+
+    Args:
+        manifold: of the points.
+        mean: any point, shape ``shape``, mostly from `frechet_mean`.
+        points: (n, \\*shape); see `frechet_mean`.
+        weights: (n,); see `frechet_mean`.
+
+    Returns:
+        A real number, shape (), in units of the manifold's distance.
+
+    Raises:
+        ValueError: see `frechet_mean`.
     """
     points, weights = checked("certified_distance", manifold, points, weights)
     mean = checked_point("certified_distance", "mean", manifold, mean)

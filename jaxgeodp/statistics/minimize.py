@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Minimum(NamedTuple):
     """The result of `minimize`."""
 
-    point: jax.Array  #: (\\*shape)
+    point: jax.Array  #: (\*shape)
     value: jax.Array  #: fun(point)
     gradient_norm: jax.Array  #: length of the Riemannian gradient
     steps: jax.Array  #: number of steps taken
@@ -41,11 +41,19 @@ def minimize(
     Jit- and vmap-compatible. Not differentiable; see `jaxgeodp.frechet_mean` for a minimiser that is.
 
     Args:
-        fun: a differentiable function of one point.
-        x0: the start, shape ``shape``.
+        manifold: of the points.
+        fun: real function of one point, of pure JAX and differentiable.
+        x0: the start, a point of shape ``shape``.
         optimizer: any optax transformation; by default `optax.lbfgs` with its line search.
         max_steps: at most so many steps.
-        tolerance: stop when the gradient is shorter than this.
+        tolerance: stop when the gradient is shorter than this. In single precision the default may be out of
+            reach.
+
+    Returns:
+        `Minimum`, after ``max_steps`` steps whether the tolerance was reached or not: look at ``gradient_norm``.
+
+    Raises:
+        ValueError: ``x0`` has not the shape of a point.
 
     Example:
         The leading eigenvector of a matrix:

@@ -29,6 +29,18 @@ _RELEASE_STEPS = 60
 def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | None = None) -> jax.Array:
     """The Frechet (geometric) median: the minimiser of sum_i w_i dist(x, x_i); see `power_mean`.
 
+    Args:
+        manifold: of the points.
+        points: (n, \\*shape); see `power_mean`.
+        weights: (n,), nonnegative, not all zero; equal by default.
+
+    Returns:
+        A point of shape ``shape``.
+
+    Raises:
+        ValueError: see `frechet_mean`.
+        TypeError: it is differentiated twice.
+
     Example:
         >>> import jax.numpy as jnp
         >>> from jaxgeodp import Euclidean, frechet_median
@@ -47,9 +59,14 @@ def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: Arr
     For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents.
 
     Args:
-        points: (n, \\*shape), points of the manifold; public, or of research (see `checked`). Batched by `jax.vmap`.
+        manifold: of the points.
+        points: (n, \\*shape), n >= 1, points of the manifold to within 1e-5 of their size; public, or of research, as
+            what is wrong with them is said. Batched by `jax.vmap`.
         power: p >= 1, a Python number.
         weights: (n,), nonnegative, not all zero; equal by default.
+
+    Returns:
+        A point of shape ``shape``.
 
     Raises:
         ValueError: see `frechet_mean`; or power < 1.

@@ -82,7 +82,12 @@ class _PowerStatistic(Equivariant):
 @final
 @dataclasses.dataclass(frozen=True)
 class PowerMean(_PowerStatistic):
-    """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1.
+    """The minimiser of (1/pn) sum dist(x, x_i)^p for a power p >= 1, for `KNGMechanism`.
+
+    `GibbsMechanism` takes it for powers from 1.5 to 2 (nearer to 2 in many dimensions).
+
+    Args:
+        power: p, public, from 1 (the median) over 2 (the mean) to 16.
 
     Raises:
         ValueError: ``power`` is not a number from 1 to 16.
@@ -103,6 +108,9 @@ class PowerMean(_PowerStatistic):
 @final
 @dataclasses.dataclass(frozen=True)
 class FrechetMedian(_PowerStatistic):
-    """The minimiser of (1/n) sum dist(x, x_i): every datum pulls with force 1: Delta = 2/n in any ball."""
+    """The minimiser of (1/n) sum dist(x, x_i), for `KNGMechanism`: every datum pulls with force 1.
+
+    So one datum changes the gradient by at most 2/n, in any ball.
+    """
 
     power = 1.0

@@ -27,6 +27,9 @@ class Statistic(abc.ABC):
     `KNGMechanism` relies on; the rest makes it fast, or fit for other mechanisms. Data need not be points of
     the manifold: `datum_shape` and `clip` say what they are.
 
+    Below ``x`` is a point, of shape ``manifold.shape``; ``datum`` is one record, ``data`` are n of them, clipped, of
+    shape (n, \\*datum_shape); ``ball`` is the public `GeodesicBall`.
+
     This library's own statistics are final: theorems are about their gradients, which a subclass could replace.
 
     Attributes:
@@ -50,10 +53,21 @@ class Statistic(abc.ABC):
 
     @abc.abstractmethod
     def gradient_sensitivity(self, ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
-        """Bound of |grad F(x; D) - grad F(x; D')| for adjacent clipped data and x within ``support_radius``."""
+        """Bound of |grad F(x; D) - grad F(x; D')| for adjacent clipped data and x within ``support_radius``.
+
+        Args:
+            ball: public.
+            n: number of records.
+            support_radius: R; releases lie within R of the centre of the ball. It may be infinite.
+            calibration: one of `jaxgeodp.bounds.CALIBRATIONS`, where the statistic has several bounds.
+        """
 
     def minimizer_sensitivity(self, ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:
-        """Bound of the distance between the minimisers of adjacent data."""
+        """Bound of the distance between the minimisers of adjacent data; `LaplaceMechanism` needs it.
+
+        Raises:
+            ValueError: none is known, as by default.
+        """
         raise InputError(f"{self.description}: no bound of the minimiser's sensitivity is known; use KNGMechanism.")
 
     @property
@@ -84,7 +98,11 @@ class Statistic(abc.ABC):
         return self.clip(ball, data)
 
     def minimizer(self, ball: GeodesicBall, data) -> jax.Array:
-        """The minimiser over the ball by a public number of steps, for mechanisms that release points around it."""
+        """The minimiser over the ball by a public number of steps, for mechanisms that release points around it.
+
+        Raises:
+            ValueError: the statistic has none, as by default.
+        """
         raise InputError(f"{self.description}: it has no minimizer, which LaplaceMechanism needs; use KNGMechanism.")
 
     def may_be_unbounded(self, manifold: Manifold) -> bool:
@@ -202,7 +220,11 @@ class Equivariant(Statistic):
 @final
 @dataclasses.dataclass(frozen=True)
 class FrechetMean(Equivariant):
-    """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball."""
+    """The Frechet mean: the minimiser of F(x) = (1/2n) sum dist(x, x_i)^2 over the public ball.
+
+    The statistic of all mechanisms that get no other. It is unique in a ball that satisfies Assumption 1 (see
+    `GeodesicBall`).
+    """
 
     supposes = False
 
@@ -276,14 +298,17 @@ class EmpiricalRisk(Statistic):
     Its gradients are clipped: the gradient of a single datum's loss that is longer than ``gradient_bound`` is
     shortened to it. So one datum changes the mean of the gradients by at most 2 gradient_bound/n, and privacy does not
     hang on a bound that the caller might get wrong; where the bound is right, nothing is changed. That needs a loss
-    that sees one datum: it runs from a trace on the shapes of one, and what may look at several is refused (see
-    `jaxgeodp.statistics.one_record`).
+    that sees one datum: it runs from a trace on the shapes of one, and what may look at several (callbacks, foreign
+    functions, ``custom_vmap``, collectives, side effects) is refused when a mechanism is made.
 
     Args:
         function: ``(x, datum) -> real``, pure JAX, differentiable in ``x``. Arrays that it closes over are public.
         gradient_bound: L, public; the largest length of the gradient of one datum's loss.
         shape: shape of one datum; by default that of a point of the manifold, clipped into the ball. Data of
             another shape are used as they are (NaN and infinities count as gradient 0).
+
+    Raises:
+        ValueError: ``function`` is no function, or ``gradient_bound`` not a finite number above 0.
 
     Example:
         The private first principal direction of vectors in the unit ball, |grad| <= 1/2:
@@ -315,7 +340,7 @@ class EmpiricalRisk(Statistic):
         return manifold.shape if self.shape is None else tuple(self.shape)
 
     def check(self, manifold):
-        """See `check_sees_one_record`; in double precision, as a release."""
+        """Raise ValueError if the loss may look at several records; traced in double precision, as in a release."""
         with jax.enable_x64(True):
             dtype = jnp.dtype("complex128" if manifold.dtype_kind == "complex" else "float64")
             check_sees_one_record(self.function, manifold, self.datum_shape(manifold), (dtype, dtype))

@@ -21,6 +21,7 @@ from jaxgeodp.experiments.replicates import run_replicates
 from jaxgeodp.experiments.reproduction.settings import EmbeddedMean
 from jaxgeodp.files import write_atomically
 from jaxgeodp.mechanisms import EuclideanLaplace, KNGMechanism, LaplaceMechanism
+from jaxgeodp.pictures.colors import ERROR_BARS, color_of
 from jaxgeodp.releases.law import PointLaw
 
 #: A mechanism of the papers.
@@ -236,16 +237,15 @@ def all_of(verdicts) -> str:
 
 
 def line_figure(panels):
-    """Panels of mean errors +- 2 SE against n: (title, label of the y axis, {name: [(n, Estimate)]})."""
+    """Panels of mean errors against n: (title, label of the y axis, {mechanism: [(n, Estimate)]})."""
     figure = matplotlib.figure.Figure(figsize=(5.2 * len(panels), 3.9), layout="constrained")
     for axis, (title, label, lines) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         for name, points in lines.items():
             n = [x for x, _ in points]
             mean = np.array([estimate.mean for _, estimate in points])
             band = 2.0 * np.array([estimate.error for _, estimate in points])
-            (line,) = axis.plot(n, mean, "o-", markersize=3, linewidth=1.2, label=name)
-            axis.fill_between(n, mean - band, mean + band, color=line.get_color(), alpha=0.25, linewidth=0)
-        axis.set(title=title, xlabel="records n", ylabel=label)
+            axis.errorbar(n, mean, band, fmt="o-", color=color_of(name), **ERROR_BARS, label=name)
+        axis.set(title=title, xlabel="records n", ylabel=f"{label}\n(bars: ± 2 standard errors over replicates)")
         axis.set_ylim(bottom=0)
         axis.legend(frameon=False, fontsize="small")
     return figure
