@@ -56,14 +56,16 @@ napoleon_use_rtype = False
 html_theme = "pydata_sphinx_theme"
 html_title = "jaxgeodp"
 html_extra_path = ["site"]
-html_static_path = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "show_prev_next": True,
-    "secondary_sidebar_items": ["page-toc"],
+    # Pages that are one wide table need the room.
+    "secondary_sidebar_items": {"**": ["page-toc"], "docs/which-mechanism": [], "docs/reference/index": []},
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }

@@ -18,7 +18,8 @@ from jaxgeodp.experiments.sweep import read_sweep
 from jaxgeodp.testing import manifolds, mechanisms, statistics
 
 ROOT = pathlib.Path(__file__).parents[1]
-PAGES = sorted(page for folder in (ROOT, ROOT / "docs", ROOT / "benchmarks") for page in folder.glob("*.md"))
+FOLDERS = (ROOT, ROOT / "docs", ROOT / "docs" / "reference", ROOT / "benchmarks")
+PAGES = sorted(page for folder in FOLDERS for page in folder.glob("*.md"))
 MODULES_WITH_EXAMPLES = sorted(path for path in ROOT.glob("jaxgeodp/**/*.py") if ">>> " in path.read_text())
 # tests/test_testing*.py have all laws.
 QUICK_LAWS = {
