@@ -108,7 +108,7 @@ def test_command_lines_of_pages(page):
 @pytest.mark.parametrize("page", [page for page in PAGES if "`jaxgeodp " in page.read_text()], ids=name_of)
 def test_options_of_commands_in_sentences(page):
     """Sentences may leave out what is required, but what they name exists."""
-    for line in re.findall(r"`jaxgeodp ([^`]+)`", page.read_text()):
+    for line in re.findall(r"`jaxgeodp ([a-z][^`]+)`", page.read_text()):
         command, words = (COMMAND.commands[line], []) if line in COMMAND.commands else found_command(line)
         options = {name for parameter in command.params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line

@@ -78,9 +78,9 @@ class GeodesicMetropolis(MCMCKernel):
             points = jnp.broadcast_to(points, (rng_key.shape[0], *points.shape))
         return jax.vmap(begin)(rng_key, points)
 
-    def postprocess_fn(self, args, kwargs):
+    def postprocess_fn(self, model_args, model_kwargs):
         """See `numpyro.infer.mcmc.MCMCKernel.postprocess_fn`."""
-        return self._named
+        return lambda x: self._named(x)
 
     def sample(self, state, model_args, model_kwargs):
         """See `numpyro.infer.mcmc.MCMCKernel.sample`."""
