@@ -1,7 +1,9 @@
 """How programs are compiled: before any record is looked at, so that what can be refused is refused then; or soon."""
 
 import contextlib
+import dataclasses
 import math
+from typing import Any
 
 import jax
 import jaxlib.version
@@ -39,7 +41,34 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
     """
     with refused_in_words(owner):
         many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
-        return function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
+        program = function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
+    return Program(program)
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A compiled program, called with arrays that JAX has not met (`seen_anew`)."""
+
+    compiled: Any
+
+    def __call__(self, *arguments):
+        """The program's results."""
+        return self.compiled(*jax.tree.map(seen_anew, arguments))
+
+    @property
+    def out_info(self):
+        """Shapes and types of the results."""
+        return self.compiled.out_info
+
+
+def seen_anew(array):
+    """An array of NumPy as another object with the same numbers; all else as it is.
+
+    JAX keeps the rounded copy of an array of NumPy that is a constant in a loop of a program in single precision, and
+    hands it out for the same object in double precision, too, where programs then fail (jax 0.9 and 0.11). Whatever is
+    a user's, or may have been a constant of a user's program, goes through here before it meets double precision.
+    """
+    return array.view() if type(array) is np.ndarray else array
 
 
 def compiled_in_blocks(owner: str, function, *arguments):

@@ -12,12 +12,25 @@ from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import map_in_blocks
 from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.compiling import seen_anew
 from jaxgeodp.manifolds.manifold import Manifold
 
 # How far from the manifold a centre may be measured, as `Manifold.belongs` says.
 _CENTER_TOLERANCE = 1e-5
 # Up to this, it is rounding; a centre further off is moved to the manifold, where isometries are isometries.
 _ROUNDING = 1e-14
+
+
+class _SeenAnew:
+    """A field whose array is another object each time, so that JAX cannot take it for one of a user's program."""
+
+    def __get__(self, ball, kind=None):
+        if ball is None:
+            raise AttributeError  # a field without a default
+        return seen_anew(vars(ball)["center"])
+
+    def __set__(self, ball, value):
+        vars(ball)["center"] = value
 
 
 @jax.tree_util.register_pytree_node_class
@@ -46,8 +59,8 @@ class GeodesicBall:
     """
 
     manifold: Manifold
-    center: np.ndarray | jax.Array
-    radius: float
+    center: np.ndarray | jax.Array = _SeenAnew()  # pyright: ignore[reportAssignmentType]
+    radius: float  # pyright: ignore[reportGeneralTypeIssues]
 
     def __init__(self, manifold: Manifold, center: ArrayLike | Sequence, radius: float):
         """See the class."""

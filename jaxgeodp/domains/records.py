@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, many
+from jaxgeodp.compiling import seen_anew
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
@@ -48,7 +49,7 @@ def host_array(name: str, data) -> np.ndarray:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     double = {np.dtype(np.longdouble): np.float64, np.dtype(np.clongdouble): np.complex128}
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
-        return array.astype(double.get(array.dtype, array.dtype), copy=False)
+        return seen_anew(array.astype(double.get(array.dtype, array.dtype), copy=False))
 
 
 def is_numeric(dtype, kinds: str) -> bool:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import seen_anew
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.wrapped import wrapped_point
@@ -184,7 +185,10 @@ class PrincipalGeodesics:
         with jax.enable_x64(True):
             return np.asarray(
                 points_along(
-                    self.manifold, jnp.asarray(self.mean), jnp.asarray(self.directions[place]), jnp.asarray(lengths)
+                    self.manifold,
+                    jnp.asarray(seen_anew(self.mean)),
+                    jnp.asarray(seen_anew(self.directions[place])),
+                    jnp.asarray(lengths),
                 )
             )
 
@@ -240,4 +244,5 @@ def _wishart_root(rng, n, dim):
 
 def reference(population: Population) -> Any:
     """Mean, frame and root as arrays of JAX."""
-    return tuple(jnp.asarray(own) for own in (population.mean, population.frame, root_of(population.covariance)))
+    own = population.mean, population.frame, root_of(population.covariance)
+    return tuple(jnp.asarray(seen_anew(np.asarray(array))) for array in own)

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.compiling import seen_anew
 from jaxgeodp.inference.population import Population, carried, reference
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.releases.law import PointLaw
@@ -61,7 +62,7 @@ class ConfidenceBall:
     def contains(self, point) -> bool:
         """Whether a point of the manifold, of the shape of one, lies within."""
         with jax.enable_x64(True):
-            return bool(self.manifold.dist(jnp.asarray(self.center), jnp.asarray(point)) <= self.radius)
+            return bool(self.manifold.dist(jnp.asarray(seen_anew(self.center)), jnp.asarray(point)) <= self.radius)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ def ball_of(population: Population, procedure: Procedure, level: float, draws: i
 def _middle(population: Population, means) -> jax.Array:
     """The Frechet mean of replicates: clipping moves it away from that of the law they are drawn from."""
     found = frechet_mean(population.manifold, means)
-    return jnp.where(jnp.all(jnp.isfinite(found)), found, jnp.asarray(population.mean))
+    return jnp.where(jnp.all(jnp.isfinite(found)), found, jnp.asarray(seen_anew(population.mean)))
 
 
 def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
@@ -113,7 +114,7 @@ def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
     weights = [max(own.variance, 1e-300) / own.n for own in (one, other)]
     share = weights[0] / sum(weights)
     with jax.enable_x64(True):
-        ends = [jnp.asarray(own.mean) for own in (one, other)]
+        ends = [jnp.asarray(seen_anew(own.mean)) for own in (one, other)]
         distance = float(_distances(manifold, ends[0], ends[1][None])[0])
         common = _between(manifold, *ends, share)
         means = [
@@ -127,7 +128,9 @@ def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
 
 def _moved(population: Population, point) -> Population:
     """The law about another mean, by parallel transport."""
-    frame = carried(population.manifold, *map(jnp.asarray, (population.mean, point, population.frame)))
+    frame = carried(
+        population.manifold, *(jnp.asarray(seen_anew(x)) for x in (population.mean, point, population.frame))
+    )
     return dataclasses.replace(population, mean=np.asarray(point), frame=np.asarray(frame))
 
 

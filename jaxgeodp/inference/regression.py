@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import refused_in_words
+from jaxgeodp.compiling import refused_in_words, seen_anew
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import host_array, kind_of_data, records_of_shape
 from jaxgeodp.files import write_atomically
@@ -92,7 +92,11 @@ class GeodesicFit:
         """
         with jax.enable_x64(True):
             s = jnp.asarray(_places(times))
-            return np.asarray(points_along(self.manifold, jnp.asarray(self.middle), jnp.asarray(self.velocity), s))
+            return np.asarray(
+                points_along(
+                    self.manifold, jnp.asarray(seen_anew(self.middle)), jnp.asarray(seen_anew(self.velocity)), s
+                )
+            )
 
     @property
     def intercept(self) -> np.ndarray:
@@ -103,8 +107,8 @@ class GeodesicFit:
     def slope(self) -> np.ndarray:
         """The velocity of gamma at time 0, per unit of time, a tangent vector at the intercept."""
         with jax.enable_x64(True):
-            ends = jnp.asarray(self.middle), jnp.asarray(self.intercept)
-            own = carried(self.manifold, *ends, jnp.asarray(self.velocity)[None])
+            ends = jnp.asarray(seen_anew(self.middle)), jnp.asarray(seen_anew(self.intercept))
+            own = carried(self.manifold, *ends, jnp.asarray(seen_anew(self.velocity))[None])
         return 2.0 * np.asarray(own[0])
 
     @property
@@ -157,7 +161,7 @@ class GeodesicFit:
     def _of_velocity(self):
         """Covariance of the error of the velocity, and the velocity, in the frame."""
         with jax.enable_x64(True):
-            arrays = (jnp.asarray(x) for x in (self.middle, self.velocity, self.frame))
+            arrays = (jnp.asarray(seen_anew(x)) for x in (self.middle, self.velocity, self.frame))
             along = np.asarray(_coordinates(self.manifold, *arrays))
         return self.covariance[self.manifold.dim :, self.manifold.dim :], along
 
@@ -295,8 +299,8 @@ def geodesic_regression(
         with refused_in_words(name):
             jacobi_fields(ball.manifold, place.middle, place.velocity, place.frame)
             moved(place.middle, place.velocity, place.frame, Correction.none(ball.manifold.dim), ball)
-            center = jnp.asarray(place.middle)
-            carried(ball.manifold, center, center, jnp.asarray(place.frame))
+            center = jnp.asarray(seen_anew(place.middle))
+            carried(ball.manifold, center, center, jnp.asarray(seen_anew(place.frame)))
         drafts = [dataclasses.replace(first, draw=draw_first, expected=None)]
         drafts += [following(own, records, second, dict) for own in mechanisms[1:]]
         releases = make_releases(drafts, ledger, together(drafts))
