@@ -6,12 +6,12 @@ import numpy as np
 import numpyro
 import pytest
 from numpyro.distributions.transforms import biject_to
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer import MCMC, NUTS, init_to_value
 from scipy import stats
 from strategies import exhaustive, name
 
 from jaxgeodp import SPD, Euclidean, Hyperbolic, Product, Rotations, Sphere
-from jaxgeodp.samplers import ManifoldLaplace
+from jaxgeodp.samplers import ManifoldLaplace, WrappedNormal
 from jaxgeodp.samplers.tangent_coordinates import OnManifold, TangentCoordinates
 
 SPACES = [SPD(2), *exhaustive(Sphere(2), Hyperbolic(2), Rotations(), SPD(3), Product(Sphere(2), Euclidean(1)))]
@@ -52,6 +52,27 @@ def test_nuts_draws_from_the_law(space, monkeypatch):
     assert stats.ks_2samp(np.asarray(lengths(nuts(law))), exact).pvalue > 1e-6
     monkeypatch.setattr(TangentCoordinates, "log_abs_det_jacobian", lambda self, x, y, intermediates=None: 0.0)
     assert stats.ks_2samp(np.asarray(lengths(nuts(law))), exact).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("space", [Hyperbolic(2), *exhaustive(SPD(2), Sphere(2))], ids=name)
+def test_a_site_about_another_site_comes_back_about_it(space, monkeypatch):
+    """Lengths about the first site, against exact draws; NumPyro maps them about one place unless it is told not to."""
+    origin, variance = jnp.asarray(space.origin), 0.1**2
+    start = init_to_value(values={"middle": origin, "near": origin})
+
+    def model():
+        middle = numpyro.sample("middle", WrappedNormal(space, origin, 0.3**2 * jnp.eye(space.dim)))
+        numpyro.sample("near", WrappedNormal(space, middle, variance * jnp.eye(space.dim)))
+
+    def squares():
+        mcmc = MCMC(NUTS(model, init_strategy=start), num_warmup=300, num_samples=1000, progress_bar=False)
+        mcmc.run(jax.random.key(0))
+        draws = mcmc.get_samples()
+        return np.asarray(jax.vmap(space.dist)(draws["middle"], draws["near"])) ** 2 / variance
+
+    assert abs(squares().mean() / space.dim - 1.0) < 0.25
+    monkeypatch.setattr(OnManifold, "lower_bound", 0.0)
+    assert squares().mean() > 4.0 * space.dim
 
 
 def test_a_mean_is_inferred_from_a_release_by_nuts():

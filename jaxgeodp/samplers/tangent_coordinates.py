@@ -2,14 +2,19 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform, biject_to
 
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
-class OnManifold(constraints.Constraint):
+class OnManifold(constraints._GreaterThan):
     """Points of a manifold, to within 1e-6.
+
+    NumPyro asks of half-lines and intervals alone whether their bounds depend on other sites, and only then maps draws
+    with the bounds of their own trace. A base may be another site's value, too, and it is asked in those words: without
+    them draws came back about the base of the first trace.
 
     Args:
         manifold: of the points.
@@ -28,6 +33,20 @@ class OnManifold(constraints.Constraint):
             lambda point: self.manifold.belongs(point, 1e-6), signature=f"({point_axes(self.manifold)})->()"
         )
         return belongs(x)
+
+    def __repr__(self):
+        return f"OnManifold({self.manifold})"
+
+    def eq(self, other, static=False):
+        """Whether another is of the same manifold and base."""
+        if not isinstance(other, OnManifold) or self.manifold != other.manifold:
+            return False
+        return np.array_equal(self.base, other.base) if static else jnp.array_equal(self.base, other.base)
+
+    @property
+    def lower_bound(self):
+        """What NumPyro asks for: the base, which is no number, and hence may depend on other sites."""
+        return self.base
 
     def feasible_like(self, prototype):
         """The base."""
