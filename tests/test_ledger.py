@@ -208,6 +208,7 @@ def test_what_has_no_conversion_is_refused(tmp_path):
             else:
                 text = words_of(lambda small=small, ledger=ledger: ledger.charge(small, "m"))
                 assert "cannot be charged to the budget" in text and "not declared" in text
+                assert ("ledger init --rho" in text) == isinstance(guarantee, ZeroConcentratedDP)
         for nothing in (NotProven("1-DP"), None, 1.0):
             text = words_of(lambda nothing=nothing, ledger=ledger: ledger.charge(nothing, "m"))
             assert "promises nothing that is proven" in text

@@ -253,6 +253,7 @@ TOLD = {
     "decimal commas": (
         rows(WINGS, mark=";").replace(".", ","), (*SHAPES, "--delimiter", ";"), "decimal commas?"
     ),
+    "an indefinite matrix": (np.concatenate([MATRICES[1:], -MATRICES[:1]]), SPD, "1 matrix has negative eigenvalues"),
     "a wide ball": (rows(WINGS), (*SHAPES[:-1], 0.39), "times what 95 % of the records need"),
 }  # fmt: skip
 

@@ -47,7 +47,9 @@ dotted: the mean
 
 error: distance from the
 mean, median of the draws
-(least to largest)"""
+(least to largest)
+lost: above {SHAPE_LOST:g}, where a 2
+is no longer told by eye"""
 
 
 def demo(
@@ -204,7 +206,8 @@ def _draw_covariances(study, path):
     figure.suptitle(
         f"Private mean of {len(study.points)} region covariances of the handwritten “{DIGIT}” (affine-invariant "
         f"SPD(5), public radius {study.ball.radius:g}): logarithm of mean^(-1/2) · release · mean^(-1/2)\n"
-        f"± standard deviation, and errors: median (least to largest), of {DRAWS} draws that might have been released",
+        f"± standard deviation, and errors: median (least to largest), of {DRAWS} draws that might have been released; "
+        f"lost: above {study.lost:g}",
         fontsize=11,
     )
     figure.savefig(path, dpi=130)

@@ -207,11 +207,15 @@ def _of_matrices(records, table, layout) -> Iterator[str]:
     typical = np.median(np.abs(values).mean(axis=1))
     if typical > 0 and not 1e-5 < typical < 1e5:
         yield f"Eigenvalues are near {typical:.1g}: units such as volts squared? The centre must have them, too."
-    ranks = (values > _SINGULAR * values[:, -1:]).sum(axis=1)
-    low = ranks < size
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    negative = values[:, 0] < -_SINGULAR * largest[:, 0]
+    if negative.any():
+        yield f"{_matrices(negative)} negative eigenvalues; in a release the centre takes their place."
+    ranks = (values > _SINGULAR * largest).sum(axis=1)
+    low = (ranks < size) & ~negative
     if low.any():
         common = np.bincount(ranks[low]).argmax()
-        yield f"{low.sum()} matrices have rank {common} of {size}, or less: rounding decides what they become."
+        yield f"{_matrices(low)} rank {common} of {size}, or less: rounding decides what becomes of that."
         ones = np.ones(size) / np.sqrt(size)
         if np.median(np.abs(finite[low] @ ones).max(axis=1) / sizes[low]) < 1e-6:
             yield "  Their rows sum to zero: signals with an average reference? Take out a channel, or regularise all"
@@ -260,6 +264,10 @@ def _of_copies(records) -> Iterator[str]:
         yield f"{copies} records are copies of others."
 
 
+def _matrices(which) -> str:
+    return "1 matrix has" if which.sum() == 1 else f"{which.sum()} matrices have"
+
+
 def _distances(ball, records) -> np.ndarray:
     """From the centre, of records that are points."""
 
@@ -295,7 +303,13 @@ def _picture(distances, radius) -> bytes | None:
 
     figure = Figure(figsize=(6.0, 3.2), layout="constrained")
     axes = figure.subplots()
-    axes.hist(distances, bins=_bins(distances), color="0.6", edgecolor="white", linewidth=0.4)
+    # A record in other units would leave no room for all the rest.
+    end = 1.5 * max(float(np.quantile(distances, 0.95)), radius or 0.0)
+    shown, beyond = distances[distances <= end], int((distances > end).sum())
+    axes.hist(shown, bins=_bins(shown), color="0.6", edgecolor="white", linewidth=0.4)
+    if beyond:
+        words = f"{beyond} farther, up to {distances.max():.3g} →"
+        axes.text(0.99, 0.6, words, transform=axes.transAxes, ha="right", fontsize=8)
     if radius is not None:
         axes.axvline(radius, color="C3", label=f"radius {radius:g}")
         axes.legend(frameon=False)

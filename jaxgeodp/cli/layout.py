@@ -95,7 +95,7 @@ class Layout:
         if self.triangle not in (None, "lower", "upper"):
             raise InputError("--triangle must be lower or upper.")
         if self.degrees is not None and self.angles is None:
-            raise InputError("--degrees must be lat,lon or dec,inc, in the order of the two columns.")
+            raise InputError("--degrees must be lat,lon, lon,lat, dec,inc or inc,dec, in the order of the two columns.")
 
     @property
     def angles(self) -> tuple[str, str] | None:

@@ -18,6 +18,9 @@ def show(
 ) -> None:
     """What a release promises, what it cost and how it was made; with --html as a page with a picture."""
     with one_sentence_errors():
+        if (record / "description.json").is_file():
+            page, mean = record / "report.html", record / "mean.json"
+            raise InputError(f"{record} is what 'jaxgeodp describe' wrote: open {page}, or show {mean}.")
         try:
             found = Release.load(record)
             digest = record_digest(found.record)

@@ -93,10 +93,11 @@ def suggest_ball(
     if (epsilon is None) == (mu is None):
         raise InputError("suggest_ball: needs epsilon or mu, and not both.")
     with jax.enable_x64(True):
-        points = jnp.asarray(public)
+        points = manifold.as_points(jnp.asarray(public))
         points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))
         if points.shape[1:] != manifold.shape or points.ndim != len(manifold.shape) + 1:
-            raise InputError(f"suggest_ball: records must have shape (m, *{manifold.shape}), got {points.shape}.")
+            shape = ", ".join(["m", *map(str, manifold.shape)])
+            raise InputError(f"suggest_ball: records must have shape ({shape}) on {manifold}, got {points.shape}.")
         points = points[np.asarray(jax.vmap(manifold.admissible)(points))]
         if len(points) < 2:
             raise InputError("suggest_ball: fewer than two of the public records are points of the manifold.")

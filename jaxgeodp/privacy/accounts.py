@@ -20,6 +20,7 @@ from jaxgeodp.privacy.guarantee import (
 )
 
 Amounts = tuple[Decimal, ...]
+_TAKES_BOTH = " A budget in rho (ZeroConcentratedDP; 'jaxgeodp ledger init --rho') takes this, and mu and epsilon, too."
 Kind = type[Guarantee]
 
 
@@ -41,7 +42,7 @@ def charge_of(budget: Guarantee, guarantee: Guarantee | NotProven) -> Amounts:
         allowed = ", ".join(given.__name__ for kind, given in _CONVERSIONS if kind is type(budget))
         raise InputError(
             f"Ledger: {guarantee} cannot be charged to the budget {budget}, which takes {allowed}; other conversions "
-            "are not declared."
+            f"are not declared.{_TAKES_BOTH if isinstance(guarantee, ZeroConcentratedDP) else ''}"
         )
     return amounts(type(budget), guarantee)
 
