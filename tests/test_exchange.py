@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dp_accounting import pld, rdp
 
-from jaxgeodp import SPD, GeodesicBall, KNGMechanism, TangentLaplace, WrappedGaussian
+from jaxgeodp import SPD, GeodesicBall, KNGMechanism, TangentLaplace, WrappedGaussian, release_groups
 from jaxgeodp.privacy import (
     ApproximateDP,
     GaussianDP,
@@ -102,11 +102,48 @@ def test_a_record_as_opendp_writes_measurements(mechanism, arguments, metric, me
     np.testing.assert_array_equal(document["release"], release.value)
 
 
+def test_the_guarantee_of_a_release_is_that_of_its_record():
+    """On a grid, with a delta and under add-remove it is another one than the mechanism's."""
+    kinds = {
+        "idealized": (WrappedGaussian(BALL, 0.5), {}, GaussianDP(0.5)),
+        "grid": (WrappedGaussian(BALL, 0.5), {"numerics": "grid"}, ZeroConcentratedDP(0.125)),
+        "delta": (KNGMechanism(BALL, 0.5), {"delta": 1e-6}, ApproximateDP(0.5, 1e-6)),
+    }
+    for mechanism, arguments, promised in kinds.values():
+        assert mechanism.release(DATA, **arguments).guarantee == promised
+    release = TangentLaplace(BALL, 0.5).release(DATA)
+    for wrong in (
+        {"kind": "pure"},
+        {"kind": "pure", "epsilon": "1"},
+        {"kind": "pure", "epsilon": -1.0},
+        {"kind": "no"},
+        1,
+    ):
+        with pytest.raises(ValueError, match=r"guarantee|epsilon"):
+            dataclasses.replace(release, record=release.record | {"guarantee": wrong}).guarantee  # noqa: B018
+    assert dataclasses.replace(
+        release, record=release.record | {"guarantee": NotProven("1-DP").record("a chain")}
+    ).guarantee == NotProven("1-DP")
+
+
+def test_groups_and_what_is_no_release_are_no_measurement():
+    groups = release_groups(TangentLaplace(BALL, 0.5), DATA, np.arange(60) % 3, [0, 1, 2])
+    for release in groups.values():
+        with pytest.raises(ValueError, match="no metric for groups"):
+            opendp_measurement(release)
+    for nothing in (None, {}, TangentLaplace(BALL, 0.5)):
+        with pytest.raises(ValueError, match="needs a Release"):
+            opendp_measurement(nothing)
+    with pytest.raises(ValueError, match="mu must be at most 50"):
+        loss_distribution(GaussianDP(1000.0))
+
+
 def test_what_promises_nothing_is_no_measurement():
     release = TangentLaplace(BALL, 0.5).release(DATA)
     for guarantee in (NotProven("epsilon = 1").record("a chain"), {"kind": "not private"}):
         with pytest.raises(ValueError, match="no measure for"):
             opendp_measurement(dataclasses.replace(release, record=release.record | {"guarantee": guarantee}))
-    other = release.record | {"guarantee": release.record["guarantee"] | {"adjacency": "in distance 1"}}
-    with pytest.raises(ValueError, match="no metric for neighbours"):
-        opendp_measurement(dataclasses.replace(release, record=other))
+    for neighbours in ("in distance 1", "replace-one (within distance 0.1)", None):
+        other = release.record | {"guarantee": release.record["guarantee"] | {"adjacency": neighbours}}
+        with pytest.raises(ValueError, match="no metric for neighbours"):
+            opendp_measurement(dataclasses.replace(release, record=other))

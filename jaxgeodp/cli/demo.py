@@ -6,6 +6,7 @@ beside the releases. The centre of each ball is a printed digit of a font, the r
 
 import pathlib
 import time
+import zlib
 from typing import Annotated
 
 import jax
@@ -43,7 +44,7 @@ _LEGEND = f"""private means, ε-DP →
 black: what was released
 coloured: {DRAWS} draws that
 might have been
-dotted: the mean
+dots of gold: the mean
 
 error: distance from the
 mean, median of the draws
@@ -103,7 +104,8 @@ class _Study:
         release.save(out / f"{self.title}-{name}-epsilon-{epsilon:g}.json")
         self.releases[name, epsilon] = release.value
         with jax.enable_x64(True):
-            self.draws[name, epsilon] = np.asarray(private.simulate(jax.random.key(0), self.points, DRAWS))
+            key = jax.random.key(zlib.crc32(f"{self.title} {name} {epsilon}".encode()))
+            self.draws[name, epsilon] = np.asarray(private.simulate(key, self.points, DRAWS))
 
     def distance(self, point) -> float:
         """Distance of a point from the mean: public only because these data are."""
@@ -117,14 +119,14 @@ class _Study:
         return np.sort(np.asarray(of_draws))
 
     def heading(self, name, epsilon) -> dict:
-        """Title of the panel of one setting, red if half of its draws are beyond the public ``lost``."""
+        """Title of the panel of one setting, bold if half of its draws are beyond the public ``lost``."""
         distances = self.distances(name, epsilon)
         lost = np.median(distances) > self.lost
         label = (
             f"{name.upper() if name == 'kng' else name.title()}, ε = {epsilon:g}{': lost' if lost else ''}\n"
             f"error {np.median(distances):.2g} ({distances[0]:.2g} to {distances[-1]:.2g})"
         )
-        return {"label": label, "color": "tab:red" if lost else "black"}
+        return {"label": label, "fontweight": "bold" if lost else "normal"}
 
 
 def _shape_study():
@@ -153,11 +155,11 @@ def _draw_shapes(study, path):
     axes = figure.subplots(2, len(EPSILONS) + 2)
     axes[0, 0].set_title(f"{len(study.points)} outlines (data)", fontsize=9)
     for point in study.points:
-        plotting.draw_outline(axes[0, 0], to_landmarks(point), upright, color="tab:blue", linewidth=0.4, alpha=0.25)
+        plotting.draw_outline(axes[0, 0], to_landmarks(point), upright, color="0.4", linewidth=0.4, alpha=0.25)
     axes[1, 0].set_title("public centre (font)", fontsize=9)
-    plotting.draw_outline(axes[1, 0], to_landmarks(study.ball.center), upright, color="tab:green")
+    plotting.draw_outline(axes[1, 0], to_landmarks(study.ball.center), upright, color="0.4")
     axes[0, 1].set_title("Fréchet mean (not private)", fontsize=9)
-    plotting.draw_outline(axes[0, 1], to_landmarks(study.mean), upright, color="tab:blue")
+    plotting.draw_outline(axes[0, 1], to_landmarks(study.mean), upright, color="black")
     axes[1, 1].axis("off")
     axes[1, 1].text(0.5, 0.5, _LEGEND, ha="center", va="center", fontsize=9)
     for row, name in enumerate(_MECHANISMS):
@@ -165,13 +167,14 @@ def _draw_shapes(study, path):
             panel = axes[row, column + 2]
             heading = study.heading(name, epsilon)
             panel.set_title(fontsize=9, **heading)
-            plotting.draw_outline(panel, to_landmarks(study.mean), upright, color="0.6", linestyle=":", linewidth=0.9)
             for draw in study.draws[name, epsilon]:
                 plotting.draw_outline(
                     panel, to_landmarks(draw), upright, color=color_of(name), linewidth=0.6, alpha=0.35
                 )
             released = to_landmarks(study.releases[name, epsilon])
             plotting.draw_outline(panel, released, upright, color="black", linewidth=1.4)
+            mean = {"color": "gold", "linestyle": (0, (1, 1.2)), "linewidth": 1.4}
+            plotting.draw_outline(panel, to_landmarks(study.mean), upright, **mean)
     figure.suptitle(
         f"Private mean shape of the handwritten “{DIGIT}”: {len(study.points)} images, {LANDMARKS} landmarks "
         f"(dimension {manifold.dim}), public radius {study.ball.radius:g}",

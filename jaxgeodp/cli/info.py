@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import pathlib
 import platform
 
 import jax
@@ -15,9 +16,22 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "numpyro", "chex", "sci
 
 def info() -> None:
     """Print versions, the devices that JAX sees, and where compiled programs are kept."""
-    devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
+    try:
+        devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
+    except (
+        Exception
+    ) as error:  # JAX raises whatever it meets where a driver is missing, which is what is to be reported
+        devices = f"not available ({type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''})"
     typer.echo(f"jaxgeodp {__version__}")
     typer.echo(f"python {platform.python_version()}, {platform.platform()}")
-    typer.echo(", ".join(f"{name} {importlib.metadata.version(name)}" for name in _PACKAGES))
+    typer.echo(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
     typer.echo(f"devices: {devices}; {os.cpu_count()} CPU cores")
-    typer.echo(f"compiled programs: {jax.config.values['jax_compilation_cache_dir'] or 'not kept'}")
+    folder = jax.config.values["jax_compilation_cache_dir"] or "not kept"
+    typer.echo(f"compiled programs: {folder.replace(str(pathlib.Path.home()), '~')}")
+
+
+def _version(name):
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "is not installed"

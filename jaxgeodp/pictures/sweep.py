@@ -6,6 +6,8 @@ from jaxgeodp.pictures.colors import ERROR_BARS, color_of
 
 # Of different lengths, so that twelve pairs differ.
 _STYLES, _MARKERS = ("-", "--", ":", "-."), "osD"
+# Numbers nearer than this factor are not both written.
+_APART = 1.25
 _PANELS = {
     "distance": "mean geodesic distance from the Fréchet mean\n(values on the manifold)",
     "euclidean": "mean Euclidean distance from the Fréchet mean\n(all values)",
@@ -41,7 +43,7 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
             axes.errorbar(
                 n,
                 mean,
-                2.0 * np.nan_to_num(error),
+                2.0 * error,
                 linestyle=_STYLES[number % len(_STYLES)],
                 marker=_MARKERS[number % len(_MARKERS)],
                 color=color_of(mechanism),
@@ -49,7 +51,9 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
                 **ERROR_BARS,
             )
         axes.set(xscale="log", yscale="log", xlabel="records n", ylabel=label)
-        axes.set_xticks(sizes, [f"{n:,}" for n in sizes])
+        axes.set_xticks(sizes, _labels(sizes))
+        if not axes.containers:
+            axes.text(0.5, 0.5, "no value is on the manifold", transform=axes.transAxes, ha="center")
         axes.minorticks_off()
         _number_errors(axes)
         axes.spines[["top", "right"]].set_visible(False)
@@ -57,7 +61,18 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
         axes.set_axisbelow(True)
     handles, labels = figure.axes[1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
-    figure.suptitle(f"{title}\n{replicates:,} replicates; bars: ± 2 standard errors over them", fontsize=10)
+    bars = "bars: ± 2 standard errors over them" if replicates > 1 else "one has no standard error, and no bars"
+    figure.suptitle(f"{title}\n{replicates:,} replicates; {bars}", fontsize=10)
+
+
+def _labels(sizes):
+    """The numbers, but for those that would be written over the one before."""
+    labels, last = [], 0.0
+    for n in sizes:
+        apart = n > last * _APART
+        labels.append(f"{n:,}" if apart else "")
+        last = n if apart else last
+    return labels
 
 
 def _number_errors(axes):

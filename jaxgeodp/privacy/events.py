@@ -11,6 +11,8 @@ from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, Not
 
 # Of the losses in numerical composition.
 _STEP = 1e-4
+# The number of losses grows like its square.
+_LARGEST_MU = 50.0
 
 
 def dp_event(guarantee: Guarantee | NotProven):
@@ -25,8 +27,13 @@ def dp_event(guarantee: Guarantee | NotProven):
     ``REPLACE_ONE``, because it takes the noise for that of single records), and do not put it inside an event of
     sampling: the guarantee is for the whole release.
 
+    What comes out is about the neighbours of the release, replaced records unless it said otherwise, so every other
+    event of the accountant must be calibrated to those, too: to 2C for a sum of vectors of length C, one of which is
+    replaced.
+
     Args:
-        guarantee: of a release.
+        guarantee: of a release (`Release.guarantee`). That of a mechanism is the same for the default way of releasing
+            only: on a grid, with a delta or add-remove a release may promise something else.
 
     Raises:
         ValueError: dp-accounting is not installed.
@@ -59,10 +66,12 @@ def loss_distribution(guarantee: Guarantee):
     to multiples of 1e-4. Its Fourier transforms are not rounded to the safe side; `compose` allows for that.
 
     Args:
-        guarantee: pure, approximate or Gaussian.
+        guarantee: pure, approximate or Gaussian, for the neighbours of everything that it is composed with; see
+            `dp_event`.
 
     Raises:
-        ValueError: dp-accounting is not installed, or a zCDP guarantee, which no pair of laws stands for.
+        ValueError: dp-accounting is not installed, a zCDP guarantee, which no pair of laws stands for, or a mu above
+            50, for which the table of losses would fill the memory.
 
     Example:
         >>> from jaxgeodp.privacy import PureDP, loss_distribution
@@ -73,6 +82,8 @@ def loss_distribution(guarantee: Guarantee):
     from dp_accounting.pld import common, privacy_loss_distribution
 
     if isinstance(guarantee, GaussianDP):
+        if guarantee.mu > _LARGEST_MU:
+            raise InputError(f"loss_distribution: mu must be at most {_LARGEST_MU:g}, got {guarantee.mu:g}.")
         # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
         return privacy_loss_distribution.from_gaussian_mechanism(
             1.0, sensitivity=guarantee.mu, value_discretization_interval=_STEP

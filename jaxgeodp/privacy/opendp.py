@@ -1,16 +1,24 @@
 """A release record in the words of OpenDP (https://docs.opendp.org): a measurement, its spaces and its privacy map."""
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, GaussianDP
+from jaxgeodp.privacy.guarantee import (
+    ADD_REMOVE,
+    ADJACENCY,
+    ApproximateDP,
+    GaussianDP,
+    NotProven,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from jaxgeodp.privacy.release import Release
 
 # The version whose words these are; others read them with a warning.
 _OPENDP = "0.16.0"
-_MEASURES = {
-    "pure": "max_divergence",
-    "approx": "fixed_smoothed_max_divergence",
-    "gdp": "zero_concentrated_divergence",
-    "zcdp": "zero_concentrated_divergence",
+_METRICS = {
+    ADJACENCY: "change_one_distance",
+    f"{ADJACENCY} (all of a person)": "change_one_distance",
+    ADD_REMOVE: "symmetric_distance",
+    f"{ADD_REMOVE} (all of a person)": "symmetric_distance",
 }
 
 
@@ -36,7 +44,8 @@ def opendp_measurement(release: Release) -> dict:
         ``record``, the rest of the record, with the theorem that the privacy map stands on.
 
     Raises:
-        ValueError: the record promises nothing that is proven, or for neighbours that OpenDP has no metric for.
+        ValueError: no release, one that promises nothing that is proven, one of groups, or one for neighbours that
+            OpenDP has no metric for.
 
     Example:
         >>> import numpy as np
@@ -47,24 +56,27 @@ def opendp_measurement(release: Release) -> dict:
         >>> document["__kwargs__"]["output_measure"]["__function__"], document["__kwargs__"]["privacy_map"]
         ('max_divergence', [{'d_in': 1, 'd_out': 0.5}])
     """
-    record = release.record
-    promised, unit = record["guarantee"], record.get("unit", "record")
-    kind, relation = promised["kind"], promised.get("adjacency", "").partition(" (")[0]
-    if kind not in _MEASURES:
+    if not isinstance(release, Release):
+        raise InputError(f"opendp_measurement: needs a Release, got {type(release).__name__}; a description has three.")
+    record, guarantee = release.record, release.guarantee
+    relation = record["guarantee"].get("adjacency")
+    if isinstance(guarantee, NotProven):
+        kind = record["guarantee"]["kind"]
         raise InputError(f"opendp_measurement: the record's guarantee is '{kind}', which OpenDP has no measure for.")
-    if relation not in (ADJACENCY, ADD_REMOVE):
-        raise InputError(f"opendp_measurement: OpenDP has no metric for neighbours that are '{relation}'.")
-    known_size = relation == ADJACENCY
-    d_out, more = _distance(kind, promised)
-    manifold = record.get("manifold", {})
+    if relation not in _METRICS or "group" in record:
+        what = "groups" if "group" in record else f"neighbours that are '{relation}'"
+        raise InputError(f"opendp_measurement: OpenDP has no metric for {what}.")
+    measure, d_out, more = _distance(guarantee)
+    manifold, unit = record.get("manifold", {}), record.get("unit", "record")
+    known_size = relation.startswith(ADJACENCY) and "count" not in record
     domain = {
         "atom_domain": {"description": f"{unit}s on {manifold.get('name', 'their space')}", **manifold},
         "size": record.get("n") if known_size else None,
     }
     arguments = {
         "input_domain": _written("vector_domain", "domains", domain),
-        "input_metric": _written("change_one_distance" if known_size else "symmetric_distance", "metrics", {}),
-        "output_measure": _written(_MEASURES[kind], "measures", {}),
+        "input_metric": _written(_METRICS[relation], "metrics", {}),
+        "output_measure": _written(measure, "measures", {}),
         "function": f"jaxgeodp.{record['mechanism']}",
         "privacy_map": [{"d_in": 1, "d_out": d_out, **more}],
     }
@@ -74,16 +86,17 @@ def opendp_measurement(release: Release) -> dict:
     }
 
 
-def _distance(kind, promised):
-    """The output distance, and what the record says more."""
-    if kind == "pure":
-        return promised["epsilon"], {}
-    if kind == "approx":
-        return [promised["epsilon"], promised["delta"]], {}
-    if kind == "zcdp":
-        return promised["rho"], {}
-    implied = GaussianDP(promised["mu"]).to_zcdp()
-    return implied.rho, {"mu": promised["mu"]}
+def _distance(guarantee):
+    """The measure, the output distance in it, and what the record says more."""
+    match guarantee:
+        case PureDP(epsilon=epsilon):
+            return "max_divergence", epsilon, {}
+        case ApproximateDP(epsilon=epsilon, delta=delta):
+            return "fixed_smoothed_max_divergence", [epsilon, delta], {}
+        case ZeroConcentratedDP(rho=rho):
+            return "zero_concentrated_divergence", rho, {}
+        case GaussianDP(mu=mu):
+            return "zero_concentrated_divergence", guarantee.to_zcdp().rho, {"mu": mu}
 
 
 def _written(function, module, arguments):

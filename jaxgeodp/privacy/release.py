@@ -16,7 +16,7 @@ from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.described import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
-from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
 
 
@@ -66,6 +66,25 @@ class Release:
         except (ValueError, KeyError, TypeError):
             raise InputError(f"{path}: holds no release record.") from None
         return cls(value.astype(record["numerics"]["dtype"]), record)
+
+    @property
+    def guarantee(self) -> Guarantee | NotProven:
+        """What the record promises; for the neighbours that it names, and because of the theorem that it names.
+
+        Raises:
+            ValueError: the record's guarantee is none, or has numbers that no guarantee has.
+        """
+        stated = self.record["guarantee"]
+        if not isinstance(stated, dict) or stated.get("kind") not in KINDS:
+            kind = stated.get("kind") if isinstance(stated, dict) else stated
+            if kind in ("not proven", "not private"):
+                return NotProven(str(stated.get("claim", kind)))
+            raise InputError("Release: the record states no guarantee that is known here.")
+        kind = KINDS[stated["kind"]]
+        names = [field.name for field in dataclasses.fields(kind)]
+        if any(isinstance(stated.get(name), bool) or not isinstance(stated.get(name), int | float) for name in names):
+            raise InputError(f"Release: the record's guarantee must have a number for {', '.join(names)}.")
+        return kind(**{name: stated[name] for name in names})
 
     def as_array(self) -> np.ndarray:
         """A copy of the value: complex for planar shapes, else real."""
