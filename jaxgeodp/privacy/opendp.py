@@ -5,7 +5,6 @@ from jaxgeodp.privacy.guarantee import (
     ADD_REMOVE,
     ADJACENCY,
     ApproximateDP,
-    GaussianDP,
     NotProven,
     PureDP,
     ZeroConcentratedDP,
@@ -95,8 +94,8 @@ def _distance(guarantee):
             return "fixed_smoothed_max_divergence", [epsilon, delta], {}
         case ZeroConcentratedDP(rho=rho):
             return "zero_concentrated_divergence", rho, {}
-        case GaussianDP(mu=mu):
-            return "zero_concentrated_divergence", guarantee.to_zcdp().rho, {"mu": mu}
+        case _:
+            return "zero_concentrated_divergence", guarantee.to_zcdp().rho, {"mu": guarantee.mu}
 
 
 def _written(function, module, arguments):
