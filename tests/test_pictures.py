@@ -28,7 +28,7 @@ from jaxgeodp import (
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms.names import MECHANISMS
-from jaxgeodp.pictures import color_of, page_of, picture_of
+from jaxgeodp.pictures import color_of, draw_record, page_of, picture_of
 from jaxgeodp.pictures.lines import lines_of
 from jaxgeodp.pictures.sweep import draw_sweep
 from jaxgeodp.privacy.release import Release, record_digest
@@ -94,6 +94,21 @@ def test_the_lines_lie_where_the_value_is():
     np.testing.assert_allclose(np.cross(arrow.points[1], record["value"]), 0.0, atol=1e-12)
     angles = np.arccos(rim.points @ np.array(record["ball"]["center"]))
     np.testing.assert_allclose(angles, 0.3, atol=1e-9)
+
+
+def test_pictures_say_what_their_lines_mean():
+    captions = {
+        SPD(3): "red: half axes, 1, 1, 1 long",
+        Sphere(2): "red: the released direction; green: rim of the public ball",
+        Rotations(): "grey: fixed axes",
+    }
+    for manifold, words in captions.items():
+        record = released(manifold).record | {"value": np.asarray(manifold.origin).tolist()}
+        figure = Figure()
+        draw_record(record, figure)
+        assert figure.axes[0].get_title().startswith(words)
+        draw_record(record | {"caption": "another"}, other := Figure())
+        assert other.axes[0].get_title() == "another"
 
 
 def test_curves_in_space_are_lines():

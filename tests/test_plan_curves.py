@@ -87,10 +87,10 @@ def test_curves_know_where_mechanisms_refuse_and_assumption_1_ends(simple):
 
 def curves_by_hand():
     values, errors = np.array([1.0, 2.0, 4.0]), np.array([[3.0, 2.0, 1.0], [np.nan, 5.0, 4.0], [2.0, 1.0, 0.5]])
-    panel = Curves(2.0, values, errors)
+    panel = Curves(2.0, values, errors, 0.1 * errors)
     names, ball = ("LaplaceMechanism", "EuclideanLaplace", "WrappedGaussian"), GeodesicBall(Euclidean(1), [0.0], 2.0)
     parameters, inside = ("epsilon", "epsilon", "mu"), (True, False, True)
-    n = Curves(200_000, 100_000 * values.astype(int), errors)
+    n = Curves(200_000, 100_000 * values.astype(int), errors, 0.1 * errors)
     return PlanCurves(ball, names, parameters, inside, 2.0, 0.5, panel, n, panel)
 
 
@@ -102,6 +102,11 @@ def test_the_picture_has_three_panels_with_the_same_colours():
     assert first.get_ylabel() == "expected error (distance)" and second.get_xlabel() == "n, number of records"
     assert "mu = 0.25 epsilon" in third.get_xlabel()
     drawn = [{line.get_label(): line for line in axes.get_lines()} for axes in figure.axes]
+    for axes, lines in zip(figure.axes, drawn, strict=True):
+        lines |= {bars.get_label(): bars.lines[0] for bars in axes.containers}
+    (segments,) = first.containers[0].lines[2]
+    np.testing.assert_allclose(segments.get_segments()[0][:, 1], [3.0 - 0.6, 3.0 + 0.6])
+    assert "± 2 standard errors" in figure.get_suptitle()
     labels = ["LaplaceMechanism", "EuclideanLaplace, ambient distance", "WrappedGaussian (mu)"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [*labels, "as given"]
     assert len({drawn[0][label].get_color() for label in labels}) == 3

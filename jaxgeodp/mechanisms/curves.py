@@ -32,11 +32,13 @@ class Curves:
         given: the number of the plan.
         values: (k,), ascending; ``given`` is one of them.
         errors: (m, k), as `Plan.error`, for `PlanCurves.mechanisms`; NaN where a mechanism refuses.
+        standard_errors: (m, k), of ``errors``, from the number of draws.
     """
 
     given: float
     values: np.ndarray
     errors: np.ndarray
+    standard_errors: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +133,12 @@ def plan_curves(
             report(done, len(others) + 1)
     named = _named(found, given)
 
-    def errors(panel):
-        rows = [[found[point][name].error if found[point] else np.nan for point in panels[panel]] for name in named]
+    def of_plans(panel, number):
+        rows = [[getattr(found[p][name], number) if found[p] else np.nan for p in panels[panel]] for name in named]
         return np.array(rows)
+
+    def errors(panel):
+        return of_plans(panel, "error"), of_plans(panel, "standard_error")
 
     strength = mu if epsilon is None else epsilon
     assert strength is not None  # one is given, or the plan would have refused
@@ -144,9 +149,9 @@ def plan_curves(
         tuple(MECHANISMS[name].on_manifold for name in named),
         epsilon,
         mu,
-        Curves(ball.radius, np.array([point.radius for point in panels["radius"]]), errors("radius")),
-        Curves(n, np.array([point.n for point in panels["n"]]), errors("n")),
-        Curves(strength, strength * _FACTORS, errors("strength")),
+        Curves(ball.radius, np.array([point.radius for point in panels["radius"]]), *errors("radius")),
+        Curves(n, np.array([point.n for point in panels["n"]]), *errors("n")),
+        Curves(strength, strength * _FACTORS, *errors("strength")),
     )
 
 

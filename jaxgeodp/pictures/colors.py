@@ -21,7 +21,7 @@ _MECHANISMS = {
 }
 _COLORS = {name: color for color, names in _MECHANISMS.items() for name in names}
 #: How a line with error bars is drawn.
-ERROR_BARS = {"markersize": 3, "linewidth": 1.2, "elinewidth": 1.2, "capsize": 3}
+ERROR_BARS = {"markersize": 4.5, "linewidth": 1.2, "elinewidth": 1.2, "capsize": 3}
 _OTHERS = ("#393b79", "#637939", "#8c6d31", "#843c39", "#7b4173")
 
 

@@ -5,7 +5,7 @@ import io
 
 import numpy as np
 
-from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.pictures.lines import caption_of, lines_of
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
 _MOST_NUMBERS = 12
@@ -51,7 +51,9 @@ def draw_record(record: dict, figure) -> None:
     template = np.asarray(record.get("prepared", {}).get("template", ()), float)
     lines = lines_of(record)
     if lines is not None:
-        _draw_lines(figure.add_subplot(projection="3d"), lines)
+        axes = figure.add_subplot(projection="3d")
+        _draw_lines(axes, lines)
+        axes.set_title(caption_of(record), fontsize=9)
     elif name == "PlanarShapes" and value.ndim == 2:
         centre = "centre that was found" if "stages" in record else "public centre"
         caption = record.get("caption", f"black: released; grey: {centre}")
@@ -103,8 +105,9 @@ def _draw_configuration(axes, value, template):
 def _draw_lines(axes, lines):
     for line in lines:
         axes.plot(*line.points.T, color=line.color, linewidth=line.width)
-    reach = max(float(np.abs(line.points).max()) for line in lines)
+    # Globes, ellipsoids and frames have one size beside each other, whatever way they point.
+    reach = max(1.15, *(float(np.abs(line.points).max()) for line in lines))
     middle = np.zeros(3)
     axes.set(**{f"{axis}lim": (m - reach, m + reach) for axis, m in zip("xyz", middle, strict=True)})
-    axes.set_box_aspect((1, 1, 1))
+    axes.set_box_aspect((1, 1, 1), zoom=1.3)
     axes.set_axis_off()

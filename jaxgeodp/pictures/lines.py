@@ -31,6 +31,22 @@ def lines_of(record: dict) -> list[Line] | None:
     return None
 
 
+def caption_of(record: dict) -> str:
+    """What the lines of `lines_of` mean."""
+    if "caption" in record:
+        return record["caption"]
+    value, name = np.asarray(record["value"], float), record["manifold"]["name"]
+    ball = "ball that was found" if "stages" in record else "public ball"
+    if name == "Sphere":
+        return f"red: the released direction; green: rim of the {ball}"
+    if name == "SPD":
+        lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
+        return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
+    if name == "Rotations":
+        return "grey: fixed axes; red, green, blue: where x, y, z are turned"
+    return "released curves"
+
+
 def _direction(value, ball):
     """A globe, the public ball on it, and the direction."""
     if value.shape != (3,):

@@ -6,7 +6,7 @@ import json
 import numpy as np
 
 from jaxgeodp.pictures.drawn import encoded_picture
-from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.pictures.lines import caption_of, lines_of
 
 #: Of pages.
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
@@ -52,7 +52,7 @@ def page_of(record: dict, digest: str) -> str:
     if lines is None:
         shown = f'<img alt="the released value" src="data:image/png;base64,{encoded_picture(record)}">'
     else:
-        shown = f'<canvas id="space" width="960" height="960"></canvas><p>Turn it by hand.</p>{_script(lines)}'
+        shown = f'<canvas id="space" width="960" height="960"></canvas><p>{_legend(record)}</p>{_script(lines)}'
     unit = "person" if record.get("unit") == "person" else "record"
     places = f" places for {unit}s" if "count" in record else f" {unit}s"
     promise = _promise(record["guarantee"], _change(record, unit))
@@ -125,6 +125,10 @@ def _promise(guarantee, change):
     return _PROMISES[kind].format(
         **numbers, change=change, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0)))
     )
+
+
+def _legend(record):
+    return html.escape(f"Turn it by hand; {caption_of(record)}.")
 
 
 def _script(lines):

@@ -47,7 +47,7 @@ def draw_plan(curves, figure) -> None:
     for axes, (label, panel) in zip(figure.subplots(1, 3, sharey=True), panels.items(), strict=True):
         axes.axvline(panel.given, color="0.7", linewidth=1.2, label="as given")
         for number, errors in enumerate(panel.errors):
-            axes.plot(panel.values, errors, **_line(curves, number))
+            axes.errorbar(panel.values, errors, 2.0 * panel.standard_errors[number], **_line(curves, number))
         axes.set(xscale="log", yscale="log", xlabel=label)
         _number_axes(axes, panel)
         axes.spines[["top", "right"]].set_visible(False)
@@ -59,7 +59,7 @@ def draw_plan(curves, figure) -> None:
     figure.legend(handles=[*lines, given], loc="outside right center", frameon=False, fontsize=9)
     budget = [f"{name} = {value:g}" for name, value in (("epsilon", curves.epsilon), ("mu", curves.mu)) if value]
     words = [str(curves.ball.manifold), f"radius {curves.radius.given:g}", f"n = {curves.n.given:,}", *budget]
-    figure.suptitle(", ".join(words), fontsize=11)
+    figure.suptitle(f"{', '.join(words)}\nbars: ± 2 standard errors of the simulation", fontsize=11)
 
 
 def _strength_in_words(curves):
@@ -82,6 +82,8 @@ def _line(curves, number):
         "color": color_of(curves.mechanisms[number]),
         "linestyle": style,
         "linewidth": 1.3,
+        "elinewidth": 1.0,
+        "capsize": 2.0,
         "marker": _MARKERS[number % len(_MARKERS)],
         "markersize": size,
         "markerfacecolor": "none",

@@ -4,8 +4,8 @@ import numpy as np
 
 from jaxgeodp.pictures.colors import ERROR_BARS, color_of
 
-# Of different lengths, so that twelve pairs differ.
-_STYLES, _MARKERS = ("-", "--", ":", "-."), "osD"
+# Of calibrations, and of privacy parameters.
+_STYLES, _MARKERS = ("-", "--", ":"), "osD^vPX*"
 # Numbers nearer than this factor are not both written.
 _APART = 1.25
 _PANELS = {
@@ -17,8 +17,8 @@ _PANELS = {
 def draw_sweep(rows, title: str, replicates: int, figure) -> None:
     """Draw the rows of a summary on an empty Matplotlib figure: a panel for each of the two distances.
 
-    A mechanism has its colour (`color_of`); what else a line's name says, its calibration and its privacy parameter, is
-    the style of the line and its marker, the same in all colours. Bars are two standard errors over the replicates.
+    A mechanism has its colour (`color_of`), a calibration its style of lines, a value of the privacy parameter its
+    marker. Bars are two standard errors over the replicates.
 
     Args:
         rows: of `experiments.SweepResults.summary`.
@@ -31,7 +31,9 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
         if "refusal" not in row:
             mechanism, _, setting = row["label"].replace(f", n={row['n']}", "").partition(", ")
             lines.setdefault((mechanism, setting), []).append(row)
-    settings = list(dict.fromkeys(setting for _, setting in lines))
+    calibrations, parameters = (
+        list(dict.fromkeys(setting.partition(", ")[part] for _, setting in lines)) for part in (0, 2)
+    )
     sizes = sorted({row["n"] for cells in lines.values() for row in cells})
     for axes, (column, label) in zip(figure.subplots(1, 2, sharex=True), _PANELS.items(), strict=True):
         for (mechanism, setting), cells in lines.items():
@@ -39,13 +41,13 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
             mean, error = (np.array([row[name] for row in cells], float) for name in (column, f"{column}_se"))
             if column == "distance" and any(row["on_manifold"] < 1.0 for row in cells):
                 continue
-            number = settings.index(setting)
+            calibration, _, parameter = setting.partition(", ")
             axes.errorbar(
                 n,
                 mean,
                 2.0 * error,
-                linestyle=_STYLES[number % len(_STYLES)],
-                marker=_MARKERS[number % len(_MARKERS)],
+                linestyle=_STYLES[calibrations.index(calibration) % len(_STYLES)],
+                marker=_MARKERS[parameters.index(parameter) % len(_MARKERS)],
                 color=color_of(mechanism),
                 label=f"{mechanism}, {setting}",
                 **ERROR_BARS,
