@@ -136,6 +136,7 @@ def test_groups_and_what_is_no_release_are_no_measurement():
             opendp_measurement(nothing)
     with pytest.raises(ValueError, match="mu must be at most 50"):
         loss_distribution(GaussianDP(1000.0))
+    assert compose([PureDP(1.0), GaussianDP(60.0)], delta=1e-6).epsilon > 1800.0, "by addition"
 
 
 def test_what_promises_nothing_is_no_measurement():

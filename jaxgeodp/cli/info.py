@@ -18,9 +18,8 @@ def info() -> None:
     """Print versions, the devices that JAX sees, and where compiled programs are kept."""
     try:
         devices = ", ".join(f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices())
-    except (
-        Exception
-    ) as error:  # JAX raises whatever it meets where a driver is missing, which is what is to be reported
+    # Whatever JAX meets where a driver is missing is what is to be reported.
+    except Exception as error:
         devices = f"not available ({type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''})"
     typer.echo(f"jaxgeodp {__version__}")
     typer.echo(f"python {platform.python_version()}, {platform.platform()}")

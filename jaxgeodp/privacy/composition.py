@@ -8,7 +8,7 @@ from typing import TypeVar, overload
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.accounts import amounts, parameters, total
 from jaxgeodp.privacy.decimals import add, float_above, float_below, written
-from jaxgeodp.privacy.events import loss_distribution
+from jaxgeodp.privacy.events import LARGEST_MU, loss_distribution
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
 _Kind = TypeVar("_Kind", bound=Guarantee)
@@ -118,8 +118,10 @@ def _by_loss_distributions(guarantees, delta) -> float:
     """Numerical composition. Our guarantees are replace-one already: one pair of laws each, whose loss counts once.
 
     The package rounds to the safe side, except in its Fourier transforms, for which delta is lowered; infinite where
-    too little of it is left.
+    too little of it is left, or a mu is too large for a table of losses.
     """
+    if any(isinstance(guarantee, GaussianDP) and guarantee.mu > LARGEST_MU for guarantee in guarantees):
+        return math.inf
     together = functools.reduce(lambda one, other: one.compose(other), map(loss_distribution, guarantees))
     safe = delta - _TRANSFORM * len(guarantees)
     return max(together.get_epsilon_for_delta(safe), 1e-12) if safe > 0.0 else math.inf

@@ -11,8 +11,8 @@ from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, Not
 
 # Of the losses in numerical composition.
 _STEP = 1e-4
-# The number of losses grows like its square.
-_LARGEST_MU = 50.0
+#: Of a loss distribution, whose number of losses grows like its square.
+LARGEST_MU = 50.0
 
 
 def dp_event(guarantee: Guarantee | NotProven):
@@ -44,7 +44,7 @@ def dp_event(guarantee: Guarantee | NotProven):
         >>> dp_event(GaussianDP(0.5))
         GaussianDpEvent(noise_multiplier=2.0)
     """
-    dp_accounting = _package("dp_event")
+    dp_accounting = _package()
     if isinstance(guarantee, NotProven):
         return dp_accounting.NonPrivateDpEvent()
     if isinstance(guarantee, GaussianDP):
@@ -78,12 +78,12 @@ def loss_distribution(guarantee: Guarantee):
         >>> round(loss_distribution(PureDP(0.5)).get_epsilon_for_delta(1e-9), 4)
         0.5
     """
-    _package("loss_distribution")
+    _package()
     from dp_accounting.pld import common, privacy_loss_distribution
 
     if isinstance(guarantee, GaussianDP):
-        if guarantee.mu > _LARGEST_MU:
-            raise InputError(f"loss_distribution: mu must be at most {_LARGEST_MU:g}, got {guarantee.mu:g}.")
+        if guarantee.mu > LARGEST_MU:
+            raise InputError(f"loss_distribution: mu must be at most {LARGEST_MU:g}, got {guarantee.mu:g}.")
         # The pair N(0, 1), N(mu, 1) itself: sensitivity mu at standard deviation 1.
         return privacy_loss_distribution.from_gaussian_mechanism(
             1.0, sensitivity=guarantee.mu, value_discretization_interval=_STEP
@@ -96,9 +96,12 @@ def loss_distribution(guarantee: Guarantee):
     )
 
 
-def _package(caller):
+def _package():
     try:
         import dp_accounting
     except ImportError:
-        raise InputError(f"{caller}: needs the package dp-accounting: pip install 'jaxgeodp[accounting]'.") from None
+        raise InputError(
+            "compose with delta, dp_event and loss_distribution need the package dp-accounting: pip install "
+            "'jaxgeodp[accounting]'."
+        ) from None
     return dp_accounting
