@@ -45,6 +45,43 @@ def some_weights(n, seed=0, dtype="float64"):
     return jnp.asarray(np.random.default_rng(seed).uniform(0.2, 2.0, n), dtype)
 
 
+# What the derivative of the mean is made of ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "manifold",
+    [Sphere(9, curvature=2.0), SPD(4), PlanarShapes(5), *exhaustive(*ONE_OF_EACH_KIND, *MORE)],
+    ids=name,
+)
+def test_the_hessian_and_the_change_of_logarithms_are_those_of_automatic_differentiation(manifold):
+    points, weights = asymmetric_data(manifold), some_weights(7) / jnp.sum(some_weights(7))
+    changes = jax.vmap(lambda x, seed: manifold.random_tangent(jax.random.key(seed), x))(points, jnp.arange(7))
+    weight_changes = some_weights(7, seed=1) - 1.0
+    mean = mean_of(manifold, points, weights)
+    frame = manifold.frame(mean)
+
+    def half_square(z):
+        x = manifold.exp(mean, manifold.combine(z, frame))
+        return 0.5 * weights @ jax.vmap(lambda q: manifold.squared_dist(x, q))(points)
+
+    hessian = jax.jit(jax.hessian(half_square))(jnp.zeros(manifold.dim))
+    np.testing.assert_allclose(manifold.mean_hessian(mean, points, weights), hessian, atol=1e-8)
+    _, change = jax.jit(jax.jvp, static_argnums=0)(
+        lambda *data: manifold.log_moments(mean, *data)[0], (points, weights), (changes, weight_changes)
+    )
+    found = manifold.change_of_logs(mean, points, weights, changes, weight_changes)
+    np.testing.assert_allclose(found, manifold.to_tangent(mean, change), atol=1e-10)
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2), SPD(3), PlanarShapes(4)], ids=name)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_hessian_of_coincident_points_is_the_identity(manifold, dtype):
+    mean = a_point(manifold, 1).astype(asymmetric_data(manifold, dtype=dtype).dtype)
+    weights = jnp.full(3, 1.0 / 3.0, dtype)
+    hessian = manifold.mean_hessian(mean, jnp.stack([mean] * 3), weights)
+    np.testing.assert_allclose(hessian, np.eye(manifold.dim), atol=100 * float(jnp.finfo(dtype).eps))
+
+
 # The minimiser -----------------------------------------------------------------------------------------
 
 

@@ -181,3 +181,13 @@ def volume_derivatives(tangent, z):
         return manifold.log_det_exp(p, tangent + manifold.combine(z, frame))
 
     return volume(z), jax.grad(volume)(z), jax.hessian(volume)(z)
+
+
+def test_the_derivative_of_a_reverse_derivative_sees_the_eigenvectors_turn():
+    """Forward over reverse, where a rule that is transposed without its dependence on the matrix is wrong."""
+    a = jnp.asarray(with_eigenvalues([0.5, 1.0, 3.0], 1)[0][0])
+    probe, along = (jnp.asarray(x + x.T) for x in np.random.default_rng(2).normal(size=(2, 3, 3)))
+    slope = jax.jit(jax.grad(lambda x: jnp.sum(probe * spectral.matrix_log(x))))
+    found = jax.jit(lambda x: jax.jvp(slope, (x,), (along,))[1])(a)
+    step = 1e-4
+    np.testing.assert_allclose(found, (slope(a + step * along) - slope(a - step * along)) / (2 * step), atol=1e-6)

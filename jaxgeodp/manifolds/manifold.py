@@ -260,6 +260,33 @@ class Manifold(abc.ABC):
         total, square = self.log_moments(base, points, weights)
         return total, square, total, None
 
+    @operation
+    def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
+        """The derivative of the sum of `log_moments` as points and weights change and ``base`` does not.
+
+        Linear in the changes, which have the shapes of points and weights. It need not be right if it is
+        differentiated in base, points, or weights.
+        """
+        _, change = jax.jvp(
+            lambda *data: self.log_moments(base, *data)[0], (points, weights), (point_changes, weight_changes)
+        )
+        return self.to_tangent(base, change)
+
+    @operation
+    def mean_hessian(self, base, points, weights) -> jax.Array:
+        """The Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at its minimiser ``base``, (dim, dim), in ``frame(base)``.
+
+        By automatic differentiation; subclasses may know it in closed form.
+        """
+        frame = self.frame(base)
+
+        def slope(z):  # where the gradient is 0, the derivative of its coordinates at one point is the covariant one
+            total, _ = self.log_moments(self.exp(base, self.combine(z, frame)), points, weights)
+            return -self.coordinates(base, self.to_tangent(base, total), frame)
+
+        hessian: jax.Array = jax.jacfwd(slope)(jnp.zeros(self.dim, real_dtype(base)))
+        return 0.5 * (hessian + hessian.T)
+
     def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
         return heaviest(points, weights)

@@ -36,6 +36,9 @@ _COINCIDENT = 1e-9
 _SQUARINGS = 5
 # The mean curvature of the objective is bounded from below before it divides a step.
 _SMALLEST_CURVATURE = 0.3
+# Below this square, (1 - t cot t)/t^2 is a polynomial in t^2 to rounding: its coefficients, the highest first.
+_SMALL_SQUARE = 0.01
+_ONE_LESS_COT = (2 / 93555, 1 / 4725, 2 / 945, 1 / 45, 1 / 3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,6 +198,24 @@ class PlanarShapes(Manifold):
         total = self.to_tangent(base, (weights * coefficients) @ points)
         step = total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim)
         return total, weights @ squares, step, None
+
+    @operation
+    def mean_hessian(self, base, points, weights) -> jax.Array:
+        """Two products of second moments.
+
+        With t the distance, half its square has the Hessian ``t cot t`` but for the direction u of the logarithm,
+        where it is 1, and the direction iu, where it is ``2t cot 2t = t cot t - t tan t``.
+        """
+        coefficients, squares, cosine = self._log_coefficients(base, points)
+        transverse = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2) * cosine
+        near = squares < _SMALL_SQUARE
+        series = jnp.polyval(jnp.asarray(_ONE_LESS_COT, squares.dtype), squares)
+        radial = weights * jnp.where(near, series, (1.0 - transverse) / jnp.where(near, 1.0, squares))
+        turned = weights / jnp.maximum(transverse, jnp.finfo(squares.dtype).eps)  # t tan t over t^2
+        logs = (coefficients[:, None] * points) @ jnp.conj(self.frame(base)).T
+        along, across = jnp.real(logs), jnp.imag(logs)
+        moments = (radial[:, None] * along).T @ along - (turned[:, None] * across).T @ across
+        return (weights @ transverse) * jnp.eye(self.dim, dtype=along.dtype) + moments
 
     @operation
     def log_covariance_bound(self, base, points, weights) -> jax.Array:

@@ -143,6 +143,25 @@ class SPD(Manifold):
         return _congruence(root, total), square, _congruence(root, step), rate
 
     @operation
+    def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
+        """Without the higher derivatives that `spectral` keeps ready."""
+        if self.size == 2:
+            return super().change_of_logs(base, points, weights, point_changes, weight_changes)
+        root = cholesky_root(base)
+        symmetric = 0.5 * (point_changes + point_changes.swapaxes(-1, -2))
+        whitened, changes = self._whitened(root, points), self._whitened(root, symmetric)
+        total = jnp.tensordot(weights, spectral.log_changes(whitened, changes), axes=1)
+        return _congruence(root, total + spectral.log_moments(whitened, weight_changes)[0])
+
+    @operation
+    def mean_hessian(self, base, points, weights) -> jax.Array:
+        """In closed form above size 2; see `spectral.mean_hessian`. ``frame(base)`` is the basis seen from there."""
+        if self.size == 2:
+            return super().mean_hessian(base, points, weights)
+        basis = jnp.asarray(symmetric_basis(self.size), points.dtype)
+        return spectral.mean_hessian(self._whitened(cholesky_root(base), points), weights, basis)
+
+    @operation
     def mean_start(self, points, weights) -> jax.Array:
         """The geometric mean A (A^-1 H)^{1/2} of the arithmetic mean A and the harmonic mean H.
 

@@ -18,9 +18,10 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
-from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
+from jaxgeodp.manifolds.analytic import log_sinhc_sqrt, sinc_sqrt
 from jaxgeodp.manifolds.newton import solve
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
@@ -110,6 +111,35 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
     step, residual = solve(upper_hessian, total)
     correction, _ = solve(upper_hessian, total - best * hessian(step))
     return total, square, best * (step + correction), (rate / (2.0 - rate) + best * residual) ** 2
+
+
+def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:
+    """The Hessian H of `newton_moments` as a matrix (dim, dim) in an orthonormal ``basis`` (dim, k, k).
+
+    ``H = 1 + 2 sum_i w_i sum_{a<b} (z coth z - 1) m m'``, m the coordinates of the symmetric part of v_a v_b'.
+    """
+    values, vectors = jax.vmap(_eigh)(matrices)
+    logs = jnp.log(values)
+    first, second = np.triu_indices(matrices.shape[-1], 1)
+    half = jnp.maximum(0.5 * jnp.abs(logs[:, first] - logs[:, second]), jnp.finfo(logs.dtype).tiny)
+    excess = 2.0 * weights[:, None] * (half / jnp.tanh(half) - 1.0)
+    seen = jnp.einsum("eij,njp->enip", basis, vectors[:, :, second])
+    rows = jnp.einsum("nip,enip->enp", vectors[:, :, first], seen).reshape(len(basis), -1)
+    return jnp.eye(len(basis), dtype=rows.dtype) + (rows * excess.reshape(-1)) @ rows.T
+
+
+def log_changes(matrices: jax.Array, changes: jax.Array) -> jax.Array:
+    """The derivatives of the logarithms of ``matrices`` (n, k, k) along symmetric ``changes`` (n, k, k).
+
+    ``V (f[l_a, l_b] * (V' E V)) V'``, with the divided differences of the logarithm f.
+    """
+    values, vectors = jax.vmap(_eigh)(jax.lax.stop_gradient(matrices))
+    logs, transposed = jnp.log(values), vectors.swapaxes(-1, -2)
+    half = 0.5 * jnp.abs(logs[:, :, None] - logs[:, None, :])
+    # (l_a - l_b)/(e^l_a - e^l_b) = e^-(l_a + l_b)/2 z/sinh(z), z = (l_a - l_b)/2.
+    middle = jnp.exp(-0.5 * (logs[:, :, None] + logs[:, None, :]))
+    differences = middle / sinc_sqrt(-(half**2))
+    return vectors @ (differences * (transposed @ changes @ vectors)) @ transposed
 
 
 def _hessian_of_size_3(factors, vectors, weights):

@@ -146,6 +146,16 @@ class Sphere(Manifold):
         return total, square, step, residual
 
     @operation
+    def mean_hessian(self, base, points, weights) -> jax.Array:
+        """Second moments of the points; see `newton_moments`."""
+        cosine = self.curvature * (points @ base)
+        transverse = angle_over_sine_of_cosine(cosine) * cosine
+        sine_squared = jnp.maximum(1.0 - cosine**2, jnp.finfo(points.dtype).eps)
+        excess = self.curvature * weights * (1.0 - transverse) / sine_squared
+        seen = points @ self.frame(base).T
+        return (weights @ transverse) * jnp.eye(self.dim, dtype=points.dtype) + (excess[:, None] * seen).T @ seen
+
+    @operation
     def mean_start(self, points, weights) -> jax.Array:
         """The direction of the arithmetic mean; the heaviest point if that is nearly zero."""
         mean = weights @ points

@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.implicit import refuse_second_derivatives
 from jaxgeodp.statistics.public_points import checked, checked_point, explained
 from jaxgeodp.statistics.records import WeightedRecords, log_moments, points_and_weights
 
@@ -125,12 +125,15 @@ def _descend_in_ball(manifold, known, ball, schedule, points, weights):
 @_descend_in_ball.defjvp
 def _descend_in_ball_jvp(manifold, known, primals, tangents):
     mean = _descend_in_ball(manifold, known, *primals)
-    fixed = refuse_second_derivatives(mean)
+    return mean, _change_of_mean(manifold, refuse_second_derivatives(mean), *primals[2:], *tangents[2:])
 
-    def gradient(x, points, weights):
-        return -manifold.log_moments(x, points, weights)[0]
 
-    return mean, implicit_derivative(manifold, fixed, gradient, primals[2:], tangents[2:])
+def _change_of_mean(manifold, mean, points, weights, point_changes, weight_changes):
+    """The implicit function theorem: ``H^-1 sum_i d(w_i log(x_i))``, H the Hessian of F, at the fixed mean."""
+    frame = manifold.frame(mean)
+    change = manifold.change_of_logs(mean, points, weights, point_changes, weight_changes)
+    factor = jax.scipy.linalg.cho_factor(manifold.mean_hessian(mean, points, weights))
+    return manifold.combine(jax.scipy.linalg.cho_solve(factor, manifold.coordinates(mean, change, frame)), frame)
 
 
 def descent_schedule(manifold: Manifold, radius):
@@ -234,9 +237,4 @@ def _smoothness(lowest: float, square: jax.Array) -> jax.Array | float:
 @_implicit_mean.defjvp
 def _implicit_mean_jvp(manifold, primals, tangents):
     mean = _implicit_mean(manifold, *primals)
-    fixed = refuse_second_derivatives(mean)
-
-    def gradient(x, points, weights):
-        return -manifold.log_moments(x, points, weights)[0]
-
-    return mean, implicit_derivative(manifold, fixed, gradient, primals, tangents)
+    return mean, _change_of_mean(manifold, refuse_second_derivatives(mean), *primals, *tangents)
