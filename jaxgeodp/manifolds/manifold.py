@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import jaxgeodp.manifolds.defaults as defaults
 import jaxgeodp.manifolds.shooting as shooting
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.analytic import safe_sqrt
@@ -267,10 +268,7 @@ class Manifold(abc.ABC):
         Linear in the changes, which have the shapes of points and weights. It need not be right if it is
         differentiated in base, points, or weights.
         """
-        _, change = jax.jvp(
-            lambda *data: self.log_moments(base, *data)[0], (points, weights), (point_changes, weight_changes)
-        )
-        return self.to_tangent(base, change)
+        return defaults.change_of_logs(self, base, points, weights, point_changes, weight_changes)
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
@@ -278,14 +276,7 @@ class Manifold(abc.ABC):
 
         By automatic differentiation; subclasses may know it in closed form.
         """
-        frame = self.frame(base)
-
-        def slope(z):  # where the gradient is 0, the derivative of its coordinates at one point is the covariant one
-            total, _ = self.log_moments(self.exp(base, self.combine(z, frame)), points, weights)
-            return -self.coordinates(base, self.to_tangent(base, total), frame)
-
-        hessian: jax.Array = jax.jacfwd(slope)(jnp.zeros(self.dim, real_dtype(base)))
-        return 0.5 * (hessian + hessian.T)
+        return defaults.mean_hessian(self, base, points, weights)
 
     def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
@@ -359,17 +350,7 @@ class Manifold(abc.ABC):
         Not smooth in the point: use it at a fixed point only. Two programs give one frame but for rounding, except at
         points in special position: weights keep the eigenvalues apart.
         """
-        point = jax.lax.stop_gradient(point)
-        ambient = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *self.shape)
-        if self.dtype_kind == "complex":
-            ambient = jnp.concatenate([ambient, 1j * ambient])
-        weights = jnp.asarray(1.0 + np.sqrt(2.0) * np.arange(1, len(ambient) + 1) % 1.0, real_dtype(point))
-        vectors = jax.vmap(lambda w, v: w.astype(v.dtype) * self.to_tangent(point, v))(weights, ambient)
-        gram = jax.vmap(lambda u: jax.vmap(lambda v: self.inner(point, u, v))(vectors))(vectors)
-        values, coordinates = jnp.linalg.eigh(gram)
-        largest = coordinates[:, -self.dim :] / jnp.sqrt(values[-self.dim :])
-        largest = largest * jnp.where(weights @ largest < 0.0, -1.0, 1.0)
-        return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
+        return defaults.frame(self, point)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
@@ -395,16 +376,7 @@ class Manifold(abc.ABC):
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
         """``log|det d exp_point|`` at ``tangent``, a real scalar: from the Jacobian by default."""
-        frame = self.frame(point)
-        endpoint = self.exp(point, tangent)
-        end_frame = self.frame(endpoint)
-
-        def chart(z):
-            return self.exp(point, self.combine(z, frame))
-
-        columns = jax.jacfwd(chart)(self.coordinates(point, tangent, frame))
-        jacobian = jax.vmap(lambda column: self.coordinates(endpoint, column, end_frame), in_axes=-1)(columns)
-        return jnp.linalg.slogdet(jacobian)[1]
+        return defaults.log_det_exp(self, point, tangent)
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
         """A line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.

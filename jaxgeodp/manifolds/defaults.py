@@ -1,0 +1,53 @@
+"""What a manifold has by automatic differentiation, or by linear algebra in the ambient space."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def frame(manifold, point) -> jax.Array:
+    """See `Manifold.frame`: from the Gram matrix of the ambient directions, made tangent."""
+    point = jax.lax.stop_gradient(point)
+    ambient = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *manifold.shape)
+    if manifold.dtype_kind == "complex":
+        ambient = jnp.concatenate([ambient, 1j * ambient])
+    gram_dtype = jnp.finfo(point.dtype).dtype
+    weights = jnp.asarray(1.0 + np.sqrt(2.0) * np.arange(1, len(ambient) + 1) % 1.0, gram_dtype)
+    vectors = jax.vmap(lambda w, v: w.astype(v.dtype) * manifold.to_tangent(point, v))(weights, ambient)
+    gram = jax.vmap(lambda u: jax.vmap(lambda v: manifold.inner(point, u, v))(vectors))(vectors)
+    values, coordinates = jnp.linalg.eigh(gram)
+    largest = coordinates[:, -manifold.dim :] / jnp.sqrt(values[-manifold.dim :])
+    largest = largest * jnp.where(weights @ largest < 0.0, -1.0, 1.0)
+    return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
+
+
+def change_of_logs(manifold, base, points, weights, point_changes, weight_changes) -> jax.Array:
+    """See `Manifold.change_of_logs`."""
+    _, change = jax.jvp(
+        lambda *data: manifold.log_moments(base, *data)[0], (points, weights), (point_changes, weight_changes)
+    )
+    return manifold.to_tangent(base, change)
+
+
+def mean_hessian(manifold, base, points, weights) -> jax.Array:
+    """See `Manifold.mean_hessian`: where the gradient is 0, the derivative of its coordinates is the covariant one."""
+    frame = manifold.frame(base)
+
+    def slope(z):
+        total, _ = manifold.log_moments(manifold.exp(base, manifold.combine(z, frame)), points, weights)
+        return -manifold.coordinates(base, manifold.to_tangent(base, total), frame)
+
+    hessian: jax.Array = jax.jacfwd(slope)(jnp.zeros(manifold.dim, weights.dtype))
+    return 0.5 * (hessian + hessian.T)
+
+
+def log_det_exp(manifold, point, tangent) -> jax.Array:
+    """See `Manifold.log_det_exp`."""
+    frame = manifold.frame(point)
+    endpoint = manifold.exp(point, tangent)
+    end_frame = manifold.frame(endpoint)
+    columns = jax.jacfwd(lambda z: manifold.exp(point, manifold.combine(z, frame)))(
+        manifold.coordinates(point, tangent, frame)
+    )
+    jacobian = jax.vmap(lambda column: manifold.coordinates(endpoint, column, end_frame), in_axes=-1)(columns)
+    return jnp.linalg.slogdet(jacobian)[1]
