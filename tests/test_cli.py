@@ -90,6 +90,9 @@ def test_installed_entry_point_answers():
     completion = {"COMP_WORDS": "jaxgeodp release --ma", "COMP_CWORD": "2", "_JAXGEODP_COMPLETE": "complete_bash"}
     answer = subprocess.run([command], env=os.environ | completion, capture_output=True, text=True)
     assert answer.stdout.split() == ["--manifold"] and answer.stderr == ""
+    values = completion | {"COMP_WORDS": "jaxgeodp release --mechanism wr", "COMP_CWORD": "3"}
+    answer = subprocess.run([command], env=os.environ | values, capture_output=True, text=True)
+    assert answer.stdout.split() == ["wrapped", "wrapped-gaussian"] and answer.stderr == ""
     wrong = subprocess.run(
         [
             command,

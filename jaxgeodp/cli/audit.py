@@ -8,6 +8,7 @@ from rich.progress import Progress
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import DOMAIN, radius_of
+from jaxgeodp.cli.completion import manifolds, mechanisms
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.locating import LocatedMechanism
@@ -22,7 +23,9 @@ _NEARLY = 0.9
 
 
 def audit(
-    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    manifold: Annotated[
+        str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.", autocompletion=manifolds)
+    ],
     radius: Annotated[
         str, typer.Option(help="Radius of the public ball about the origin; or auto: a part of the budget finds it.")
     ],
@@ -31,7 +34,8 @@ def audit(
         typer.Option(
             help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
             "wrapped-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
-            "--radius auto the one that releases."
+            "--radius auto the one that releases.",
+            autocompletion=mechanisms,
         ),
     ] = "auto",
     epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,

@@ -9,12 +9,14 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import manifolds
 
 MANIFOLD = Annotated[
     str,
     typer.Option(
         help="euclidean, sphere, hyperbolic, spd, rotations, shapes or grassmann; sizes are read off the file's "
-        "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'."
+        "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'.",
+        autocompletion=manifolds,
     ),
 ]
 ARRAY = Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")]

@@ -12,6 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
+from jaxgeodp.cli.completion import mechanisms, one_of
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_picture,
@@ -77,15 +78,20 @@ def release(
     ball: BALL = None,
     template: TEMPLATE = None,
     missing: MISSING = "center",
-    statistic: Annotated[str, typer.Option(help="mean or, with kng, median.")] = "mean",
+    statistic: Annotated[
+        str, typer.Option(help="mean or, with kng, median.", autocompletion=one_of("mean", "median"))
+    ] = "mean",
     mechanism: Annotated[
         str,
         typer.Option(
             help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian or gibbs; or auto: the one with the least "
-            "expected error, as 'jaxgeodp plan' finds it from public numbers."
+            "expected error, as 'jaxgeodp plan' finds it from public numbers.",
+            autocompletion=mechanisms,
         ),
     ] = AUTO,
-    calibration: Annotated[str, typer.Option(help="tight or theorem, of laplace and kng.")] = "tight",
+    calibration: Annotated[
+        str, typer.Option(help="tight or theorem, of laplace and kng.", autocompletion=one_of("tight", "theorem"))
+    ] = "tight",
     delta: Annotated[
         float,
         typer.Option(help="Of laplace, kng, gibbs: above 0, a fixed number of proposals, so that time tells nothing."),

@@ -6,15 +6,23 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import manifolds, mechanisms, one_of
 from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
 
 
 def simulate(
-    manifold: Annotated[str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.")],
+    manifold: Annotated[
+        str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.", autocompletion=manifolds)
+    ],
     radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     n: Annotated[int, typer.Option("--n", help="Records per data set.")],
-    mechanism: Annotated[str, typer.Option(help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.")],
+    mechanism: Annotated[
+        str,
+        typer.Option(
+            help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.", autocompletion=mechanisms
+        ),
+    ],
     size: Annotated[
         int | None,
         typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
@@ -22,7 +30,12 @@ def simulate(
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the pure mechanisms.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms.")] = None,
     calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of kng and laplace.")] = "tight",
-    data: Annotated[str, typer.Option(help="polar, wishart, outlines or digits.")] = "polar",
+    data: Annotated[
+        str,
+        typer.Option(
+            help="polar, wishart, outlines or digits.", autocompletion=one_of("polar", "wishart", "outlines", "digits")
+        ),
+    ] = "polar",
     replicates: Annotated[int, typer.Option(help="Independent data sets.")] = 1000,
     seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 0,
 ) -> None:
