@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import expm, logm
 from strategies import MORE, ONE_OF_EACH_KIND, a_point, a_tangent, cap, cast, exhaustive, name
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere, certified_distance, frechet_mean
+from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Product, Sphere, certified_distance, frechet_mean
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.statistics.frechet_mean import descent_schedule, mean_in_ball
 
@@ -50,7 +50,13 @@ def some_weights(n, seed=0, dtype="float64"):
 
 @pytest.mark.parametrize(
     "manifold",
-    [Sphere(9, curvature=2.0), SPD(4), PlanarShapes(5), *exhaustive(*ONE_OF_EACH_KIND, *MORE)],
+    [
+        Sphere(9, curvature=2.0),
+        SPD(4),
+        PlanarShapes(5),
+        Product(Sphere(2), SPD(2)),
+        *exhaustive(*ONE_OF_EACH_KIND, *MORE),
+    ],
     ids=name,
 )
 def test_the_hessian_and_the_change_of_logarithms_are_those_of_automatic_differentiation(manifold):
