@@ -259,18 +259,18 @@ def _table(law, scale, width):
     """With cells so small that nearly all of them hold one floor at most."""
     shift, upwards = _shift(scale), _floors(law, scale, width)
     floors = np.array(upwards[::-1], np.uint64)
-    for bits in range(3, 9):
-        before, crowded = _near(floors, width, bits)
-        if crowded << 56 <= 1 << width:
-            break
+    # Bits of the mantissa; short words, of which the tests draw many, have no cells that are small enough.
+    tried = (_near(floors, width, bits) for bits in range(3, 9))
+    bits, before, crowded = next((cells for cells in tried if cells[2] << 56 <= 1 << width), _near(floors, width, 8))
     numerator, denominator = _missing(law, scale, 0, 1 << shift)
     unit = (numerator << 64) // denominator
     gaussian = law is discrete_gaussian
     numbers = range(len(floors) + 1)
     slopes = [(2 * j * numerator << 64) // denominator if gaussian else unit for j in numbers] if shift else [0]
     edges = np.array([1 << width, *upwards[::-1]], np.float64) / 2.0**width
-    mean = unit / 2.0**64 * (np.arange(len(floors)) + 1 / 3 if gaussian else 0.5)  # of the exponent in each bin
-    kept = np.sum(-np.diff(edges) * np.exp(-mean)) if shift else 1.0  # at least: Jensen's inequality
+    # At most the mean exponent in each bin; by Jensen's inequality at least so many are kept.
+    mean = unit / 2.0**64 * (1.0 - 2.0**-shift) * (np.arange(len(floors)) + 1 / 3 if gaussian else 0.5)
+    kept = np.sum(-np.diff(edges) * np.exp(-mean))
     return _Table(
         *(law, scale, width, shift, floors, bits, before, crowded, np.array(slopes, np.uint64)),
         curve=unit if gaussian else 0,
@@ -279,15 +279,15 @@ def _table(law, scale, width):
 
 
 def _near(floors, width, bits):
-    """How many floors are above each cell, and the first word above all cells that are near more than one."""
+    """The bits, how many floors are above each cell, and the first word above all cells near more than one floor."""
     cells = np.arange(_cells(np.array([(1 << width) - 1], np.uint64), bits)[0] + 1)
     low, high = (_cells(ends, bits)[::-1] for ends in (floors, floors + 1))
     after = np.searchsorted(low, cells, "right")
     many = np.flatnonzero(after - np.searchsorted(high, cells, "left") > 1)
     if not len(many):
-        return len(floors) - after, 0
+        return bits, len(floors) - after, 0
     power, mantissa = divmod(int(many[-1]) + 1, 1 << bits)
-    return len(floors) - after, 2 * -((-((1 << bits) + mantissa) << power) >> bits)
+    return bits, len(floors) - after, 2 * -((-((1 << bits) + mantissa) << power) >> bits)
 
 
 @functools.cache
