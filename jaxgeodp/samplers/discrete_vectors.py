@@ -107,17 +107,15 @@ def _proposals(count, rejected):
 # All proposals ------------------------------------------------------------------------------------------
 
 
-def _accepted(table, count, words):
+def _accepted(table: _Table, count: int, words: Words) -> np.ndarray:
     """The accepted ones of so many proposals, int64 or Python's integers."""
     first, second = words(count), words(count)
-    third = words(count) if table.shift else None
     word = first >> (64 - table.width)
     bins, undecided = _bins(table, word)
     keep = np.ones(count, bool)
-    sizes = bins
-    place = accepted = None
-    if third is not None:
-        place = third >> (64 - table.shift)
+    sizes, place, accepted = bins, np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    if table.shift:
+        place = words(count) >> (64 - table.shift)
         short = 64 - table.width + _FEWER
         accepted = second >> short
         floor = _exponential(table, bins, place << (64 - table.shift)) >> short
@@ -128,10 +126,9 @@ def _accepted(table, count, words):
     keep &= sizes >= negative  # 0 has one sign
     values = (sizes ^ -negative) + negative
     for j in np.flatnonzero(undecided):
-        at = 0 if place is None else int(place[j])
-        size = _settled(table, int(word[j]), at, None if accepted is None else int(accepted[j]), words)
+        size = _settled(table, int(word[j]), int(place[j]), int(accepted[j]), words)
         keep[j] = size is not None and size >= negative[j]
-        if keep[j]:
+        if size is not None:
             values = values if size < 1 << 63 else values.astype(object)
             values[j] = -size if negative[j] else size
     return values[keep]
@@ -190,14 +187,14 @@ def _high(x, y):
 def _settled(table, word, place, accepted, words):
     """The size of a proposal, by more bits of its uniform numbers; None where it is rejected."""
     below = functools.partial(_below, words)
-    width, near = table.width, True
-    while near:
+    width = table.width
+    while True:
         floors = _floors(table.law, table.scale, width)
         # From the last one, 0, upwards.
         after = bisect_right(floors, word)
-        near = word - floors[after - 1] <= 1
-        if near:
-            width, word = 2 * width, word << width | below(1 << width)
+        if word - floors[after - 1] > 1:
+            break
+        width, word = 2 * width, word << width | below(1 << width)
     size = (len(floors) - after << table.shift) + place
     if not table.shift:
         return size
