@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from jaxgeodp.privacy import grid
+from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
 anything = st.floats(width=64, allow_nan=True, allow_infinity=True, allow_subnormal=True)
 
@@ -76,3 +77,20 @@ def test_sums_are_made_of_integers_of_any_size():
     np.testing.assert_array_equal(
         grid.with_noise(lambda scale, below: scale, steps, 2**70), [2.0**70 + 2.0**62, 2.0**70 - 2.0**62]
     )
+
+
+@pytest.mark.parametrize("law", [discrete_laplace, discrete_gaussian])
+def test_noise_by_the_array_is_added_to_integers_of_any_size(law):
+    steps = np.array([10**30, *range(127)], object).reshape(2, 64)
+    noisy = grid.with_noise(law, steps, 5)
+    assert noisy.shape == (2, 64) and noisy.dtype == np.float64 and noisy[0, 0] == 1e30
+    noise = noisy.ravel()[1:] - np.arange(127)
+    assert np.max(np.abs(noise)) < 60 * 5 and len(np.unique(noise)) > 5
+
+
+@pytest.mark.parametrize(("size", "scale", "by_the_array"), [(63, 5, False), (64, 5, True), (64, 2**56 + 1, False)])
+def test_how_noise_is_drawn_follows_from_public_numbers(size, scale, by_the_array, monkeypatch):
+    monkeypatch.setattr(grid, "draws", lambda law, scale, count, words: np.full(count, 2))
+    noisy = grid.with_noise(lambda scale, below: 1, np.zeros(size, int), scale)
+    np.testing.assert_array_equal(noisy, 2.0 if by_the_array else 1.0)
+    np.testing.assert_array_equal(grid.with_noise(lambda *_: 1, np.zeros(size, int), scale, lambda n: 0), 1.0)

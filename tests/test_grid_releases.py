@@ -30,7 +30,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.functional.curves_on_grid import CurveSums
+from jaxgeodp.functional.curves_on_grid import CurveSums, _with_noise
 from jaxgeodp.mechanisms import wrapped
 from jaxgeodp.privacy import grid
 from jaxgeodp.surfaces import FaceMeanMechanism
@@ -301,3 +301,19 @@ def test_other_words_are_refused():
         dataclasses.replace(CURVES, calibration="theorem").release(np.zeros((4, 2, 16)), numerics="grid")
     with pytest.raises(ValueError, match="too large for double precision"):
         TangentLaplace(BALLS["hyperbolic"], 0.1).release(np.tile([1.0, 0.0, 0.0], (2, 1)), numerics="grid")
+
+
+def test_curves_with_one_scale_get_their_noise_together(monkeypatch):
+    """And each its own: the rows are where they were."""
+    asked = []
+
+    def with_noise(draw, steps, scale):
+        asked.append((len(steps), scale))
+        return steps.astype(float) + scale
+
+    monkeypatch.setattr(grid, "with_noise", with_noise)
+    noises = [grid.GridNoise(1, scale, step) for scale, step in ((100, 1.0), (200, 0.5), (100, 2.0))]
+    total = np.arange(6).reshape(3, 2).astype(object)
+    found = _with_noise(total, noises)
+    np.testing.assert_array_equal(found, [[100.0, 101.0], [101.0, 101.5], [208.0, 210.0]])
+    assert asked == [(2, 100), (1, 200)]

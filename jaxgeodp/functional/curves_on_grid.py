@@ -111,12 +111,11 @@ def _whitened(mechanism, data):
 
 def _with_noise(total, noises):
     """Whitened curves (J, m) from sums of integers and noise; after the noise all is post-processing."""
-    return np.stack(
-        [
-            noise.step * grid.with_noise(discrete_gaussian, row, noise.scale)
-            for row, noise in zip(total, noises, strict=True)
-        ]
-    )
+    total, noisy = np.asarray(total), np.empty(np.shape(total))
+    scales = np.array([noise.scale for noise in noises], object)
+    for scale in dict.fromkeys(scales):  # curves with one scale together
+        noisy[scales == scale] = grid.with_noise(discrete_gaussian, total[scales == scale], scale)
+    return np.array([noise.step for noise in noises])[:, None] * noisy
 
 
 @jax.jit

@@ -1,7 +1,7 @@
 """Releases on a public grid, with noise of integers: what is proven holds for the program, not for real numbers.
 
 A summary is a vector of integers, by which one record moves it at most is an integer, the noise is exact discrete
-noise (`samplers.discrete`), and all that follows, in floating point, is post-processing
+noise (`samplers.discrete`, `samplers.discrete_vectors`), and all that follows, in floating point, is post-processing
 (docs/mathematics.md, section 13).
 """
 
@@ -14,10 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxgeodp.privacy.decimals import float_above, written
+from jaxgeodp.privacy.entropy import random_words
 from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
+from jaxgeodp.samplers.discrete_vectors import MAX_SCALE, draws
 
 #: Steps of the grid in the radius of a ball of vectors: sums of 64 squares fit 64 bits.
 STEPS = 2**28
+#: From so many numbers on, noise is drawn by the array: fewer are drawn faster than its tables are made.
+MANY = 64
 # A vector of this length, in units of the radius, is surely inside, whatever a floating-point sum of squares has lost.
 _SURE = 1.0 - 1e-9
 #: What a release record says.
@@ -103,16 +107,26 @@ def zcdp(noises) -> ZeroConcentratedDP:
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
     """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
 
-    It takes as long for large noise as for small (docs/audit.md, Running time).
+    It takes as long for large noise as for small (docs/audit.md, Running time). Whether noise is drawn by the array or
+    number by number follows from the length and the scale, which are public.
 
     Args:
         draw: `discrete_laplace` or `discrete_gaussian`.
-        steps: integers (d,).
+        steps: integers, an array of any shape.
         scale: of the noise.
-        below: source of uniform integers; the operating system's generator by default.
+        below: source of uniform integers, for numbers one by one; the operating system's generator by default.
+
+    Returns:
+        float64, of that shape.
     """
-    below = secrets.randbelow if below is None else below
-    return np.array([float(int(step) + draw(scale, below)) for step in steps])
+    steps = np.asarray(steps)
+    if below is None and steps.size >= MANY and scale <= MAX_SCALE:
+        noise = draws(draw, scale, steps.size, random_words).tolist()
+    else:
+        below = secrets.randbelow if below is None else below
+        noise = [draw(scale, below) for _ in range(steps.size)]
+    sums = [float(int(step) + own) for step, own in zip(steps.flat, noise, strict=True)]
+    return np.array(sums, np.float64).reshape(steps.shape)
 
 
 def in_secret(draw, *arguments):

@@ -40,6 +40,24 @@ def bernoulli_exp(numerator: int, denominator: int, below: Below) -> bool:
     return _bernoulli_exp(numerator + _BASE * denominator, denominator, below)
 
 
+def is_below_exp(word: int, width: int, numerator: int, denominator: int, below: Below) -> bool:
+    """Whether a uniform number is below exp(-numerator/denominator), for a ratio from 0 to below 64.
+
+    Args:
+        word: the first bits of the uniform number.
+        width: how many these are.
+        numerator: of the ratio.
+        denominator: of the ratio.
+        below: source of uniform integers, for further bits.
+    """
+    return _is_below_exp(word, numerator + _BASE * denominator, denominator, below, width)
+
+
+def exp_floor(numerator: int, denominator: int, width: int) -> int:
+    """An integer f with f <= exp(-numerator/denominator) 2^width < f + 2, for a ratio from 0 to below 64."""
+    return _exp_floor(numerator + _BASE * denominator, denominator, width)
+
+
 def discrete_laplace(scale: int, below: Below) -> int:
     """An integer x with probability proportional to exp(-|x|/scale).
 
@@ -137,7 +155,7 @@ def _quotient(word, below):
             width, word = 2 * width, word << width | below(1 << width)
 
 
-def _is_below_exp(word, lifted, denominator, below):
+def _is_below_exp(word, lifted, denominator, below, width=None):
     """Whether a uniform number is below exp(64 - lifted/denominator), for a ratio in [64, 128).
 
     Args:
@@ -145,8 +163,9 @@ def _is_below_exp(word, lifted, denominator, below):
         lifted: numerator of the ratio.
         denominator: of the ratio.
         below: source of uniform integers.
+        width: how many bits these are; `_WIDTH` by default.
     """
-    width = _WIDTH
+    width = _WIDTH if width is None else width
     while True:
         above = word - _exp_floor(lifted, denominator, width)
         if above < 0:
