@@ -27,7 +27,8 @@ _SURE = 1.0 - 1e-9
 #: What a release record says.
 NOTE = (
     "noise of integers on a public grid, from the operating system's generator: the guarantee is for the program's "
-    "numbers; the running time depends on the number of records, and on the noise only by nanoseconds of arithmetic"
+    "numbers; the running time depends on the number of records, and on the noise only by nanoseconds of arithmetic, "
+    "but for one number in 2^52 at most"
 )
 
 
