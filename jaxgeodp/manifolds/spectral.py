@@ -116,7 +116,7 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
 def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:
     """The Hessian H of `newton_moments` as a matrix (dim, dim) in an orthonormal ``basis`` (dim, k, k).
 
-    ``H = 1 + 2 sum_i w_i sum_{a<b} (z coth z - 1) m m'``, m the coordinates of the symmetric part of v_a v_b'.
+    ``H = sum_i w_i (1 + 2 sum_{a<b} (z coth z - 1) m m')``, m the coordinates of the symmetric part of v_a v_b'.
     """
     values, vectors = jax.vmap(_eigh)(matrices)
     logs = jnp.log(values)
@@ -125,7 +125,7 @@ def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> j
     excess = 2.0 * weights[:, None] * (half / jnp.tanh(half) - 1.0)
     seen = jnp.einsum("eij,njp->enip", basis, vectors[:, :, second])
     rows = jnp.einsum("nip,enip->enp", vectors[:, :, first], seen).reshape(len(basis), -1)
-    return jnp.eye(len(basis), dtype=rows.dtype) + (rows * excess.reshape(-1)) @ rows.T
+    return jnp.sum(weights) * jnp.eye(len(basis), dtype=rows.dtype) + (rows * excess.reshape(-1)) @ rows.T
 
 
 def log_changes(matrices: jax.Array, changes: jax.Array) -> jax.Array:
