@@ -60,10 +60,10 @@ def same_triangles(first, second):
 
 
 def design_once(monkeypatch):
-    """The command designs a release once for the same public inputs: a design takes seconds, and is always the same."""
+    """The command makes public people once of the same inputs: they take seconds, and are always the same."""
     from jaxgeodp.cli import face_folder  # late: it imports what draws
 
-    for name in ("synthetic_reference", "reference_folder", "design_faces"):
+    for name in ("synthetic_reference", "reference_folder"):
         monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
 
 

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error, synthetic_meshes
-from jaxgeodp.faces.design import read_norm_bound, reference_folder
+from jaxgeodp.faces.design import reference_folder
 from jaxgeodp.meshes.distance import MeshDistance
 from jaxgeodp.meshes.grid import curve_points
 from jaxgeodp.surfaces import (
@@ -160,39 +160,13 @@ def test_reference_meshes_of_a_folder_and_one_that_is_none(tmp_path):
     import trimesh
 
     template = FaceTemplate.from_mesh(Mesh(GENERATOR.template, GENERATOR.triangles), 0, GENERATOR.nasion, 16, 40, 6, 32)
-    people = np.asarray(GENERATOR.records(jax.random.key(3), 2))
+    people = np.asarray(GENERATOR.records(jax.random.key(3), 3))
     for j, vertices in enumerate(people):
         trimesh.Trimesh(vertices, GENERATOR.triangles, process=False).export(tmp_path / f"{j}.ply")
-    assert reference_folder(template, tmp_path, 0, GENERATOR.nasion, workers=1).shape == (2, 6, 32, 3)
+    assert reference_folder(template, tmp_path, 0, GENERATOR.nasion, workers=1).shape == (3, 6, 32, 3)
     (tmp_path / "2.ply").write_text("nothing")
     with pytest.raises(ValueError, match=r"2\.ply is not used"):
         reference_folder(template, tmp_path, 0, GENERATOR.nasion, workers=1)
-
-
-def test_norm_bounds_of_the_command_line(tmp_path):
-    rows = np.random.default_rng(0).uniform(0.01, 0.02, (5, 3))
-    np.savetxt(tmp_path / "bound.csv", rows, delimiter=",")
-    np.save(tmp_path / "bound.npy", rows)
-    for name in ("bound.csv", "bound.npy"):
-        chex.assert_trees_all_close(read_norm_bound(str(tmp_path / name), 5), rows)
-    assert read_norm_bound("0.02", 5) == 0.02
-    assert read_norm_bound("0.02,0.03,0.04", 5).tolist() == [0.02, 0.03, 0.04]
-    (tmp_path / "text.csv").write_text("a,b,c\n")
-    np.savetxt(tmp_path / "negative.csv", -rows, delimiter=",")
-    for wrong in (
-        "",
-        "0",
-        "-1",
-        "1,2",
-        "nan",
-        "x",
-        "missing.csv",
-        *(f"{tmp_path}/{x}" for x in ("text.csv", "negative.csv")),
-    ):
-        with pytest.raises(ValueError, match="--norm-bound must be"):
-            read_norm_bound(wrong, 5)
-    with pytest.raises(ValueError, match="a file of 6 rows"):
-        read_norm_bound(str(tmp_path / "bound.csv"), 6)
 
 
 @pytest.mark.parametrize(

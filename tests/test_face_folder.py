@@ -22,11 +22,18 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app, face_folder
 from jaxgeodp.faces import folder as folder_module
 from jaxgeodp.faces.landmarks import Landmarks, read_landmarks
-from jaxgeodp.faces.report import clipped_shares
 from jaxgeodp.meshes import boundary_newton
 from jaxgeodp.privacy import GaussianDP, clock
 from jaxgeodp.privacy.ledger import add_budget
-from jaxgeodp.surfaces import FaceTemplate, Mesh, SyntheticFaces, face_curves, process_faces
+from jaxgeodp.surfaces import (
+    FaceTemplate,
+    Mesh,
+    SurfaceBasis,
+    SurfaceMeanMechanism,
+    SyntheticFaces,
+    face_curves,
+    process_faces,
+)
 
 GENERATOR = SyntheticFaces(rings=10)
 TRIANGLES = GENERATOR.triangles
@@ -187,15 +194,19 @@ def test_the_report_has_a_column_for_each_thing(people, template, tmp_path):
     write_mesh(files[0], people[0], TRIANGLES)
     write_mesh(files[1], people[1], TRIANGLES[:, ::-1])
     files[2].write_text("nothing")
-    faces = process(files, template, keep=tmp_path / "work", norm_bound=0.01)
+    basis = SurfaceBasis.of_curves(template.curves, 20)
+    mechanism = SurfaceMeanMechanism(template.curves, basis, np.eye(60), 0.005, 1.0)
+    faces = process(files, template, keep=tmp_path / "work", mechanism=mechanism)
     rows = report_of(tmp_path / "work")
     assert list(rows["a.ply"])[:8] == "face used distance clipped inverted flips distortion map".split()
     assert {"filled_holes", "ears", "note"} <= rows["a.ply"].keys()
     assert [rows[name]["inverted"] for name in ("a.ply", "b.ply", "c.ply")] == ["no", "yes", ""]
     assert float(rows["a.ply"]["distance"]) == pytest.approx(faces.reports[0].distance, rel=1e-3)
-    shares = clipped_shares(faces.curves, template.curves, 0.01)
-    assert 0 < shares[0] < 1 and np.isnan(shares[2])
-    assert float(rows["a.ply"]["clipped"]) == pytest.approx(shares[0], rel=1e-3)
+    deviation = (faces.curves[0] - template.curves).reshape(-1, 3)
+    length = np.linalg.norm((basis.functions * basis.weights[:, None]).T @ deviation)
+    assert length > 0.005
+    assert float(rows["a.ply"]["clipped"]) == pytest.approx(1.0 - 0.005 / length, rel=1e-3)
+    assert rows["c.ply"]["clipped"] == ""
     assert (rows["c.ply"]["used"], rows["c.ply"]["flips"]) == ("no", "")
     for path in (tmp_path / "work").iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path

@@ -31,15 +31,17 @@ def face(
         int | None, typer.Option(help="Vertex number of a landmark above it, such as the root of the nose.")
     ] = None,
     norm_bound: Annotated[
-        str | None,
+        float | None,
         typer.Option(
-            help="Public bound of a curve's deviation from the template in faces of area 1: one number, X,Y,Z, or a "
-            "file of 23 rows X,Y,Z; from the reference by default."
+            help="Public: up to this distance from the mean of the reference, root mean square over a face of area 1, "
+            "a face is not shortened; from the reference by default."
         ),
     ] = None,
     reference: Annotated[
         pathlib.Path | None,
-        typer.Option(help="A folder of other public meshes, to set bounds and budget; else synthetic people do."),
+        typer.Option(
+            help="Folder of at least 3 other public meshes: centre, bound, directions. Else synthetic people do."
+        ),
     ] = None,
     landmarks: Annotated[
         pathlib.Path | None,

@@ -3,11 +3,13 @@
 import pathlib
 import time
 
-from jaxgeodp.cli.face_pictures import draw_faces, draw_lines, draw_points
+from jaxgeodp.cli.face_pictures import draw_errors, draw_faces, draw_lines, draw_points
 from jaxgeodp.cli.frame import OUTPUT, say, shown
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
 from jaxgeodp.faces.design import design_faces
+from jaxgeodp.faces.surface_design import design_surfaces
+from jaxgeodp.meshes.spectrum import SurfaceBasis
 
 # Releases of these strengths.
 _MUS = (1.0, 2.0, 3.0)
@@ -27,12 +29,22 @@ def run_demo(out: pathlib.Path) -> None:
         "template alone (no data)": [alone[0]] * len(_MUS),
         f"mean of {_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
     }
-    noisy = {}
+    noisy, basis = {}, SurfaceBasis.of_curves(template.curves)
     for mu in _MUS:
-        release = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
+        design = design_surfaces(basis, public.curves, _FACES, mu)
+        release = design.release(people.curves)
         release.save(out / f"release-mu-{mu:g}.json")
         pictures.append((f"private, μ = {mu:g}", release.value))
-        rows.setdefault("radial curves", []).append(squared_error(release.value, mean))
+        rows.setdefault("a surface", []).append(squared_error(release.value, mean))
+        curves = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
+        rows.setdefault("radial curves, each by itself", []).append(squared_error(curves.value, mean))
+        if mu == _MUS[0]:  # where rings would be seen best
+            both = [(f"radial curves, μ = {mu:g}", curves.value), (f"a surface, μ = {mu:g}", release.value)]
+            draw_faces(out / "rings.png", [pictures[1], *both], template)
+            errors = f"expected error, μ = {mu:g}", design.mechanism.center, design.expected_error(_FACES)
+            draw_errors(
+                out / "expected.png", ("mean of the public", design.mechanism.center), errors, template
+            )
         noisy = {
             "noise on every point, one bound for a face": points_together(study, mu),
             "noise on every point, bounds by coordinate": points_alone(study, mu),

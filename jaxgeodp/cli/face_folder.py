@@ -7,6 +7,7 @@ code depends on a mesh.
 import contextlib
 import hashlib
 import json
+import math
 import pathlib
 from typing import NamedTuple, TypeVar
 
@@ -14,27 +15,29 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.cache import nothing_new
-from jaxgeodp.cli.face_pictures import draw_faces
+from jaxgeodp.cli.face_pictures import draw_errors, draw_faces
 from jaxgeodp.cli.frame import OUTPUT, record_room, say, shown
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.faces.curves import FaceTemplate
-from jaxgeodp.faces.design import design_faces, read_norm_bound, reference_folder, synthetic_reference
+from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
+from jaxgeodp.faces.surface_design import SPECTRUM_COUNTS, design_surfaces
 from jaxgeodp.files import reserved, state_change
 from jaxgeodp.meshes.files import file_triangles
+from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.releases.ways import way_of
 
 _Value = TypeVar("_Value")
 _MU = 3.0
-# Radial curves of a face, as `FaceTemplate.from_file` has them.
-_CURVES = 23
 # Noise above this part of the template's size drowns what tells people apart, and soon the face.
 _MOST_NOISE = 0.05
 _RIDGE = 0.1
 _RECORD = "release.json"
+# What a release of a face may be of, and their values alike: curves of points.
+_MECHANISMS = ("SurfaceMeanMechanism", "FaceMeanMechanism")
 _UNIT = "one mesh file; for a person with k files, mu is k times as large"
 
 
@@ -46,7 +49,7 @@ class FolderCall(NamedTuple):
     template: pathlib.Path | None
     nose: int | None
     up: int | None
-    norm_bound: str | None
+    norm_bound: float | None
     reference: pathlib.Path | None
     landmarks: pathlib.Path | None
     registration: bool
@@ -81,7 +84,7 @@ def process_folder(call: FolderCall) -> None:
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
         out.mkdir(parents=True, exist_ok=True)
-        _draw_face(out / "template.png", "template (public)", public.curves, public)
+        _draw_public(out / "template.png", public, design, len(files))
     described, triangles = _described(call, public), file_triangles(call.template)
     with _place(call, out, public) as write:
         with nothing_new(), progress_bar("faces", len(files)) as advance:
@@ -96,7 +99,7 @@ def process_folder(call: FolderCall) -> None:
                 None,
                 advance,
                 own,
-                _bounds(design),
+                design.mechanism,
                 call.scan,
                 triangles,
             )
@@ -137,7 +140,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         value = np.array(record["value"], dtype=float)
-        if record["mechanism"] != "FaceMeanMechanism" or value.ndim != 3 or value.shape[2] != 3:
+        if record["mechanism"] not in _MECHANISMS or value.ndim != 3 or value.shape[2] != 3:
             raise ValueError
         title = f"private mean, {_strength(record['guarantee'])}"
     except FileNotFoundError:
@@ -171,7 +174,7 @@ def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
         raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
-        read_norm_bound(call.norm_bound, _CURVES)
+        positive_number("face", "--norm-bound", call.norm_bound)
     mu = _MU if call.mu is None else call.mu
     positive_number("face", "--mu", mu)
     return mu, nose, up
@@ -226,27 +229,22 @@ def _template(call):
 
 
 def _design(call, public, n, mu):
-    """From public faces: a folder of them, or synthetic ones."""
-    bound = None if call.norm_bound is None else read_norm_bound(call.norm_bound, _CURVES)
+    """From public faces: a folder of them, or synthetic ones, who do not tell in which directions others differ."""
     ridge = _RIDGE if call.registration else None
     if call.reference is None:
-        curves = synthetic_reference(public, ridge)
+        curves, counts = synthetic_reference(public, ridge), math.inf
     else:
         options = {"ridge": ridge, "fill_holes": call.fill_holes, "scan": call.scan}
         curves = reference_folder(public, call.reference, call.nose, call.up, **options)
-    return design_faces(public.curves, curves, n, mu, bound)
-
-
-def _bounds(design):
-    """Norm bounds (J, 3)."""
-    return np.broadcast_to(np.asarray(design.mechanism.norm_bound, float), (_CURVES, 3))
+        counts = SPECTRUM_COUNTS
+    return design_surfaces(SurfaceBasis.of_curves(public.curves), curves, n, mu, call.norm_bound, counts)
 
 
 def noise_share(mechanism, n: int) -> float:
-    """Root mean square of the noise of a point, in units of the distance of the template's points from its middle."""
-    template = mechanism.template.reshape(-1, 3)
-    size = np.sqrt(np.mean(np.sum((template - template.mean(axis=0)) ** 2, axis=1)))
-    return float(np.sqrt(np.mean(np.sum(mechanism.scale(n) ** 2, axis=1))) / size)
+    """Root mean square of the noise of a point, in units of the distance of the centre's points from its middle."""
+    center = mechanism.center.reshape(-1, 3)
+    size = np.sqrt(np.mean(np.sum((center - center.mean(axis=0)) ** 2, axis=1)))
+    return float(np.sqrt(np.mean(mechanism.noise(n) ** 2)) / size)
 
 
 def _check_noise(mechanism, n, force):
@@ -270,10 +268,17 @@ def _described(call, public):
         "registration": {"ridge": _RIDGE} if call.registration else None,
         "fill_holes": call.fill_holes,
         "scan": call.scan,
-        "unusable_meshes": "count as the template",
+        "reference": "synthetic people" if call.reference is None else "public meshes",
+        "unusable_meshes": "count as the centre",
     }
     return {"unit": _UNIT, "preprocessing": preprocessing}
 
 
 def _draw_face(path, title, curves, template):
     draw_faces(path, [(title, curves)], template)
+
+
+def _draw_public(path, public, design, n):
+    """The template, and where on the public centre the release will err by how much."""
+    expected = "expected error", design.mechanism.center, design.expected_error(n)
+    draw_errors(path, ("template (public)", public.curves), expected, public)

@@ -2,23 +2,43 @@
 
 import io
 
+import matplotlib.cm
+import matplotlib.colors
 import matplotlib.figure
 import numpy as np
 
 from jaxgeodp.faces.pictures import draw_curves
 from jaxgeodp.files import write_atomically
-from jaxgeodp.meshes.rendering import draw_surfaces
+from jaxgeodp.meshes.rendering import VIEWS, draw_surfaces
 from jaxgeodp.privacy.clock import now
 
 
 def draw_faces(path, faces, template=None):
-    """Faces side by side, from two views: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
-    figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 6.6), layout="constrained")
-    axes = figure.subplots(2, len(faces), squeeze=False)
-    for column, (title, curves) in enumerate(faces):
-        for axis, view in zip(axes[:, column], ("front", "three-quarter"), strict=True):
-            draw_curves(axis, curves, view, template=template)
-        axes[0, column].set_title(title, fontsize=10)
+    """Faces side by side, from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
+    figure, columns = _room(len(faces))
+    for axes, (title, curves) in zip(columns, faces, strict=True):
+        _draw(axes, title, curves, template)
+    _save(figure, path)
+
+
+def draw_errors(path, face, expected, template=None):
+    """A face, and beside it another with colours for what to expect of a release.
+
+    Args:
+        path: of the picture.
+        face: a title and radial curves (J, m, 3).
+        expected: a title, curves, and a length for each of their points, (J m,), in faces of area 1.
+        template: see `draw_faces`.
+    """
+    figure, (first, second) = _room(2)
+    name, curves = face
+    _draw(first, name, curves, template)
+    title, curves, lengths = expected
+    errors = np.reshape(lengths, curves.shape[:2])
+    limits = 0.0, float(np.max(errors))
+    _draw(second, title, curves, template, values=errors, limits=limits)
+    scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(*limits), "viridis")
+    figure.colorbar(scale, ax=list(second), shrink=0.5, label="root mean square at a point (area of the face: 1)")
     _save(figure, path)
 
 
@@ -38,6 +58,18 @@ def draw_lines(path, faces):
         axis.axis("off")
         axis.set_title(title, fontsize=10)
     _save(figure, path)
+
+
+def _room(columns):
+    """A figure, and the axes of three views for each of its columns."""
+    figure = matplotlib.figure.Figure(figsize=(3 * columns, 3.3 * len(VIEWS)), layout="constrained")
+    return figure, figure.subplots(len(VIEWS), columns, squeeze=False).T
+
+
+def _draw(axes, title, curves, template, **style):
+    for axis, view in zip(axes, VIEWS, strict=True):
+        draw_curves(axis, curves, view, template=template, **style)
+    axes[0].set_title(title, fontsize=10)
 
 
 def _save(figure, path):

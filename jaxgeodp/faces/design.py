@@ -4,7 +4,6 @@ Nothing here may see private data. Smoothing across the curves is post-processin
 """
 
 import functools
-import pathlib
 from typing import NamedTuple
 
 import jax
@@ -29,6 +28,8 @@ MARGIN = 1.25
 _PENALTIES = np.append(0.0, np.logspace(-2.0, 4.0, 25))
 # Draws of noise on which the smoothing across is chosen.
 _DRAWS = 32
+# Fewer meshes do not tell how people differ.
+_LEAST_PEOPLE = 3
 # The synthetic people who stand for a reference: how many, and the rings of their meshes.
 _PEOPLE, _RINGS = 24, 20
 
@@ -145,11 +146,11 @@ def reference_folder(template: FaceTemplate, folder, nose: int, up: int, **optio
         options: of `process_faces`.
 
     Raises:
-        ValueError: there are fewer than two, or one cannot be processed: being public, it is named.
+        ValueError: there are fewer than three, or one cannot be processed: being public, it is named.
     """
     files = mesh_files(folder)
-    if len(files) < 2:
-        raise InputError(f"{folder} holds one mesh; a reference needs at least 2.")
+    if len(files) < _LEAST_PEOPLE:
+        raise InputError(f"{folder} holds {len(files)} mesh(es); a reference needs at least {_LEAST_PEOPLE}.")
     faces = process_faces(files, nose, up, template, **options)
     for path, curves, report in zip(files, faces.curves, faces.reports, strict=True):
         if not np.all(np.isfinite(curves)):
@@ -160,49 +161,23 @@ def reference_folder(template: FaceTemplate, folder, nose: int, up: int, **optio
 def synthetic_reference(template: FaceTemplate, ridge: float | None = None, count: int = _PEOPLE) -> np.ndarray:
     """Reference curves (count, J, m, 3) for a template, where no public faces are at hand.
 
-    They are the template plus what tells people of `SyntheticFaces` from another one of them, in faces of area 1
-    turned onto the template, and registered to it if there is a ridge (`face_curves`).
+    They are the template plus what tells each of these people of `SyntheticFaces` from the next one, the last from the
+    first, in faces of area 1 turned onto the template, and registered to it if there is a ridge (`face_curves`). Their
+    mean is the template; two people differ as much as a person and a template that is one.
 
     Args:
         template: public.
         ridge: see `face_curves`.
-        count: how many people.
+        count: how many people, at least 2.
     """
     generator = SyntheticFaces(rings=_RINGS)
     with jax.enable_x64(True):
-        people = np.asarray(generator.records(jax.random.key(2025), count + 1))
+        people = np.asarray(generator.records(jax.random.key(2025), count))
     found = [
         face_curves(Mesh(vertices, generator.triangles), generator.nose_tip, generator.nasion, template, ridge).curves
         for vertices in people
     ]
-    return template.curves + np.stack(found[1:]) - found[0]
-
-
-def read_norm_bound(text: str, curves: int):
-    """A norm bound as the command line has it: one number, X,Y,Z, or a file of J rows X,Y,Z.
-
-    Args:
-        text: the numbers, or the name of a text file with commas or of a NumPy file (.npy).
-        curves: J.
-
-    Raises:
-        ValueError: it is none of them, or a number is not above 0.
-    """
-    path, shapes = pathlib.Path(text), [(), (1,), (3,)]
-    try:
-        if path.is_file():
-            shapes = [(curves, 3)]
-            number = np.load(path, allow_pickle=False) if path.suffix == ".npy" else np.loadtxt(path, delimiter=",")
-        else:
-            number = np.array([float(part) for part in text.split(",")])
-        number = np.asarray(number, float)
-    except (ValueError, OSError):
-        number = np.zeros(0)
-    if number.shape not in shapes or not np.all(np.isfinite(number) & (number > 0)):
-        raise InputError(
-            f"--norm-bound must be one number above 0, three as X,Y,Z, or a file of {curves} rows X,Y,Z, got '{text}'."
-        )
-    return float(number[0]) if number.shape == (1,) else number
+    return template.curves + np.stack(found) - np.roll(found, 1, axis=0)
 
 
 # Smoothing across the curves ----------------------------------------------------------------------------------

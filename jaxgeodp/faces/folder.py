@@ -18,7 +18,8 @@ from jaxgeodp.array_files import MOST_BYTES
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.faces.curves import FaceTemplate, face_curves
 from jaxgeodp.faces.landmarks import Landmarks, Numbering, check_numbers, place_landmark
-from jaxgeodp.faces.report import FaceReport, clipped_shares, report_table
+from jaxgeodp.faces.report import FaceReport, report_table
+from jaxgeodp.faces.surface_mean import SurfaceMeanMechanism
 from jaxgeodp.files import only_writer, write_atomically
 from jaxgeodp.meshes.files import FORMATS, check_mesh_file, read_mesh
 from jaxgeodp.meshes.mesh import Mesh
@@ -84,11 +85,11 @@ def process_faces(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
     landmarks: Sequence[Landmarks | None] | None = None,
-    norm_bound=None,
+    mechanism: SurfaceMeanMechanism | None = None,
     scan: bool = False,
     triangles: np.ndarray | None = None,
 ) -> Faces:
-    """`face_curves` of many faces; one that cannot be processed is NaN and counts as the template in a release.
+    """`face_curves` of many faces; one that cannot be processed is NaN and counts as the centre of a release.
 
     Faces are processed in other processes, which import the calling script: call this under
     ``if __name__ == "__main__":``, or with ``workers=1``. What a mesh does to its process, such as taking all memory,
@@ -107,8 +108,7 @@ def process_faces(
         progress: called with the number of faces done.
         landmarks: of single meshes, instead of ``nose`` and ``up``: each a pair of vertex numbers of its file or of
             places (x, y, z) in its coordinates; None where those hold.
-        norm_bound: public bound of deviations, see `FaceMeanMechanism`: how much of a face it clips goes into
-            ``report.csv``.
+        mechanism: of a later release of the curves: how much of a face its bound takes away goes into ``report.csv``.
         scan: see `repair`.
         triangles: of a template, for files of points without triangles; see `read_mesh`.
 
@@ -140,7 +140,7 @@ def process_faces(
         places = [_place(keep, common, *pair) for pair in zip(sources, own, strict=True)]
         faces = _collect(_process(sources, own, settings, places, workers, progress))
         names = [source.name if isinstance(source, pathlib.Path) else str(j) for j, source in enumerate(sources)]
-        clipped = None if norm_bound is None else clipped_shares(faces.curves, template.curves, norm_bound)
+        clipped = None if mechanism is None else mechanism.shortened(faces.curves)
         # The names of files are bytes, which need not be text.
         table = report_table(names, faces.reports, clipped).encode(errors="backslashreplace")
         write_atomically(keep / "report.csv", table, private=True)

@@ -36,7 +36,7 @@ def surface_from_curves(curves, refine: int = 2, template: FaceTemplate | None =
     return vertices, faces
 
 
-def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
+def draw_curves(axes, curves, view="front", refine=2, template=None, values=None, **style):
     """Draw the surface through J radial curves (J, m, 3), its centre filled by a spline, or by a template's detail.
 
     Args:
@@ -44,6 +44,7 @@ def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
         curves: as `radial_curves` gives them.
         view: "front", "three-quarter" or "profile"; or turn around the vertical axis and nod, in degrees.
         refine, template: see `surface_from_curves`.
+        values: of the points of the curves, (J, m), shown as colours instead.
         style: see `draw_surfaces`.
 
     Returns:
@@ -52,4 +53,8 @@ def draw_curves(axes, curves, view="front", refine=2, template=None, **style):
     Raises:
         ValueError: see `surface_from_curves`; or the view has another name.
     """
+    if values is not None:
+        rows = None if template is None else INNER_ROWS
+        filled, _ = mesh_of_curves(np.repeat(np.asarray(values, float)[..., None], 3, axis=-1), refine, rows)
+        style["values"] = filled[:, 0]
     return draw_surface(axes, *surface_from_curves(curves, refine, template), view=view, **style)

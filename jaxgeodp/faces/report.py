@@ -16,7 +16,7 @@ class FaceReport(NamedTuple):
     """Of one face: private."""
 
     note: str = ""  #: why it is not used, or what else happened
-    used: bool = True  #: else it counts as the template
+    used: bool = True  #: else it counts as the centre of the release
     distance: float | None = None  #: root mean square distance from the template, faces of area 1
     inverted: bool | None = None  #: all triangles were clockwise seen from outside, and counted as turned
     flips: int | None = None  #: triangles that the map folded over, before it was mended
@@ -38,26 +38,13 @@ class FaceReport(NamedTuple):
         }
 
 
-def clipped_shares(curves, template_curves, norm_bound) -> np.ndarray:
-    """Part of the curves of each face whose deviation from the template is longer than the bound, (n,).
-
-    Args:
-        curves: radial curves (n, J, m, 3); NaN for a face that is not used.
-        template_curves: (J, m, 3).
-        norm_bound: a number, (3,) or (J, 3).
-    """
-    lengths = np.sqrt(np.mean((curves - template_curves) ** 2, axis=2))
-    over = np.mean(lengths > np.asarray(norm_bound), axis=(1, 2))
-    return np.where(np.all(np.isfinite(lengths), axis=(1, 2)), over, np.nan)
-
-
 def report_table(names: Sequence[str], reports: Sequence[FaceReport], clipped=None) -> str:
     """The table of a folder as text: a line for each face, a column for each thing to look at.
 
     Args:
         names: of the faces.
         reports: as many.
-        clipped: `clipped_shares`, if a norm bound is known.
+        clipped: which part of each face's deviation a bound takes away, if it is known; NaN of a face without one.
     """
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

@@ -6,6 +6,8 @@ from jaxgeodp.faces.folder import Faces, mesh_files, process_faces
 from jaxgeodp.faces.mean import FaceMeanMechanism
 from jaxgeodp.faces.pictures import draw_curves, surface_from_curves
 from jaxgeodp.faces.points_mean import JointGaussian, PointwiseGaussian
+from jaxgeodp.faces.surface_design import SurfaceDesign, design_surfaces
+from jaxgeodp.faces.surface_mean import SurfaceMeanMechanism
 from jaxgeodp.faces.synthetic import SyntheticFaces, synthetic_face
 from jaxgeodp.meshes.conformal import disk_conformal_map
 from jaxgeodp.meshes.distortion import angle_distortion, beltrami, flips
@@ -18,6 +20,7 @@ from jaxgeodp.meshes.point_cloud import mesh_from_points
 from jaxgeodp.meshes.registration import Registration, register
 from jaxgeodp.meshes.rendering import draw_surfaces
 from jaxgeodp.meshes.repair import RepairReport, repair
+from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.meshes.square_root import align, normalize, similarity, square_root_field
 
 __all__ = [
@@ -31,11 +34,15 @@ __all__ = [
     "PointwiseGaussian",
     "Registration",
     "RepairReport",
+    "SurfaceBasis",
+    "SurfaceDesign",
+    "SurfaceMeanMechanism",
     "SyntheticFaces",
     "align",
     "angle_distortion",
     "beltrami",
     "design_faces",
+    "design_surfaces",
     "disk_conformal_map",
     "draw_curves",
     "draw_surfaces",

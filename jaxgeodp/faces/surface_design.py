@@ -1,0 +1,227 @@
+"""What public surfaces tell before private ones are touched: where, how wide and how far a mean surface is released.
+
+Nothing here may see private data but a release. Shrinking a release is post-processing: the guarantee does not change.
+(docs/mathematics.md, section 19)
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.domains.records import host_array, record_count
+from jaxgeodp.faces.surface_mean import SurfaceMeanMechanism
+from jaxgeodp.meshes.spectrum import SurfaceBasis
+from jaxgeodp.privacy.guarantee import GaussianDP
+from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.privacy.release import Release
+from jaxgeodp.releases.mechanism import release_in
+from jaxgeodp.releases.ways import way_of
+
+#: The bound is this times the longest public surface, each measured by a design made without it.
+MARGIN = 1.1
+#: Where the design expects the private mean: so much of the variance between people away from the public mean.
+EXPECTED_SHIFT = 0.25
+#: A smooth spectrum, alike for neighbouring frequencies, counts as much as so many public surfaces.
+SPECTRUM_COUNTS = 10.0
+# Shifts among which a release is shrunk by the likeliest, in variances between people.
+_SHIFTS = np.logspace(-4.0, 1.0, 101)
+# Variances are averaged over frequencies from this times one to one over this times it.
+_WINDOW = 0.8
+# Of the largest variance: below, there is nothing that could be told from rounding.
+_LEAST = 1e-12
+_BISECTIONS = 200
+
+
+class SurfaceDesign(NamedTuple):
+    """A mechanism for the mean surface, and what is needed to shrink its releases."""
+
+    mechanism: SurfaceMeanMechanism  #: before its releases are shrunk
+    variances: np.ndarray  #: between public surfaces, of the mechanism's coordinates, (r,)
+    left_out: np.ndarray  #: between public surfaces, at each point, of what has no coordinate, (N,)
+
+    @property
+    def guarantee(self) -> GaussianDP:
+        """Of the whole surface."""
+        return self.mechanism.guarantee
+
+    def shrunk(self, surfaces, n: int) -> np.ndarray:
+        """Released surfaces (..., \\*points, 3), moved towards the centre as far as their noise makes likely.
+
+        The mean of the coordinates is supposed to be normal around the centre with ``variances`` times one number, the
+        likeliest given the release; the value is its expectation (empirical Bayes, Efron & Morris 1973).
+
+        Args:
+            surfaces: released by ``mechanism``.
+            n: number of records of the release.
+        """
+        coordinates = self.mechanism.coordinates(surfaces)
+        noise = self.mechanism.scale(n) ** 2
+        spreads = _SHIFTS[:, None] * self.variances + noise
+        squares = coordinates[..., None, :] ** 2
+        likelihoods = -0.5 * np.sum(squares / spreads + np.log(spreads), axis=-1)
+        # Of a value so long that its squares overflow no shift is likely; the longest is as good as any.
+        best = _SHIFTS[np.argmax(np.nan_to_num(likelihoods, nan=-np.inf, neginf=-np.inf), axis=-1)]
+        signal = best[..., None] * self.variances
+        return self.mechanism.surface(signal / (signal + noise) * coordinates)
+
+    def expected_error(self, n: int) -> np.ndarray:
+        """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
+
+        Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
+        from the centre, without what clipping does.
+        """
+        mechanism = self.mechanism
+        noise, signal = mechanism.scale(n) ** 2, (EXPECTED_SHIFT + 1.0 / n) * self.variances
+        rest = np.sqrt(noise * signal / (noise + signal))
+        parts = mechanism.basis.functions @ (mechanism.directions * rest).reshape(-1, 3 * len(rest))
+        return np.sqrt(np.sum(parts**2, axis=1) + (EXPECTED_SHIFT + 1.0 / n) * self.left_out)
+
+    def simulate(self, key, data, num: int) -> np.ndarray:
+        """``num`` shrunk draws for research; see `Mechanism.simulate`."""
+        return self.shrunk(self.mechanism.simulate(key, data, num), len(data))
+
+    def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized", more=None) -> Release:
+        """One private mean surface, shrunk; see `Mechanism.release`.
+
+        Args:
+            data, ledger, numerics: see there.
+            more: further entries of the record, all of them public.
+        """
+        n = record_count(len(data))
+        note = {"name": "shrinkage towards the centre by the likeliest shift", "variances": self.variances.tolist()}
+        way = way_of(type(self.mechanism).__name__, 0.0, numerics)
+        return release_in(
+            self.mechanism,
+            way,
+            data,
+            ledger,
+            finish=lambda value: self.shrunk(value, n),
+            more={"post_processing": note, **(more or {})},
+        )
+
+
+def design_surfaces(
+    basis: SurfaceBasis,
+    reference,
+    n: int,
+    mu: float,
+    norm_bound: float | None = None,
+    spectrum_counts: float = SPECTRUM_COUNTS,
+) -> SurfaceDesign:
+    """The mechanism for the mean of n surfaces with the least expected error on surfaces like public ones.
+
+    The centre is the mean of the public surfaces. Their covariance in the functions of the basis is mixed with a smooth
+    spectrum; its eigenvectors are the directions, and each gets the part of the budget with which the expected squared
+    error of the shrunk release is least, some none (docs/mathematics.md, section 19). All arguments are public.
+
+    Args:
+        basis: smooth functions on a public surface.
+        reference: public surfaces with the points of the basis, (m, \\*points, 3), at least 3.
+        n: number of private surfaces.
+        mu: the guarantee of the whole surface (Gaussian DP).
+        norm_bound: public: a surface that differs from the centre as the public ones do is not clipped up to this root
+            mean square distance of its points. By default `MARGIN` times the longest public surface.
+        spectrum_counts: as how many public surfaces the smooth spectrum counts, at least 0; infinity where the public
+            surfaces stand for others, whose own directions may be different.
+
+    Returns:
+        The mechanism and the shrinkage, whose `SurfaceDesign.release` makes both.
+
+    Raises:
+        ValueError: shapes do not fit, or a parameter is out of range.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from jaxgeodp.surfaces import Mesh, SurfaceBasis, SyntheticFaces, design_surfaces
+        >>> faces = SyntheticFaces(rings=8)
+        >>> basis = SurfaceBasis.of_mesh(Mesh(faces.template, faces.triangles), 30)
+        >>> public = np.asarray(faces.records(jax.random.key(0), 8))
+        >>> design = design_surfaces(basis, public, n=200, mu=1.0)
+        >>> design.release(np.asarray(faces.records(jax.random.key(1), 200))).value.shape
+        (217, 3)
+    """
+    positive_number("design_surfaces", "mu", mu)
+    reference = _public(basis, reference)
+    if not spectrum_counts >= 0:
+        raise InputError(f"design_surfaces: spectrum_counts must be at least 0, got {spectrum_counts!r}.")
+    center = reference.mean(axis=0)
+    flat = (reference - center).reshape(len(reference), -1, 3)
+    functions = basis.functions * basis.weights[:, None]
+    vectors = np.einsum("ik,nic->nkc", functions, flat, optimize=True).reshape(len(reference), -1)
+    if not np.any(np.abs(vectors) > 0):
+        raise InputError("design_surfaces: all reference surfaces are alike; give surfaces that differ.")
+    strength = 4.0 / (record_count(n) * mu) ** 2
+    variances, directions = _spent(_covariance(vectors, spectrum_counts), strength)
+    if norm_bound is None:
+        bound = MARGIN * max(_left_out_length(vectors, j, spectrum_counts, strength) for j in range(len(vectors)))
+    else:
+        positive_number("design_surfaces", "norm_bound", norm_bound)
+        bound = float(norm_bound) / math.sqrt(np.trace(_covariance(vectors, spectrum_counts)))
+    mechanism = SurfaceMeanMechanism(center, basis, directions, bound, mu)
+    seen = mechanism.surface(mechanism.coordinates(reference)) - center
+    rest = np.sum((flat - seen.reshape(flat.shape)) ** 2, axis=(0, 2)) / (len(reference) - 1)
+    return SurfaceDesign(mechanism, variances / np.sum(directions**2, axis=0), rest)
+
+
+def _public(basis, reference):
+    reference = host_array("design_surfaces", reference)
+    points = len(basis.weights)
+    fits = reference.ndim >= 3 and reference.shape[-1] == 3 and reference.size == 3 * points * len(reference)
+    if not fits or len(reference) < 3 or not np.all(np.isfinite(reference)):
+        raise InputError(
+            f"design_surfaces: reference must be at least 3 public surfaces of finite numbers, each with the {points} "
+            f"points of the basis, got shape {reference.shape}."
+        )
+    return reference.astype(float)
+
+
+def _covariance(vectors, spectrum_counts):
+    """Of one more surface around the mean of public ones, whose deviations from it are vectors (m, 3 K)."""
+    count = len(vectors)
+    own = vectors.T @ vectors / (count - 1)
+    spectrum = np.diag(own).reshape(-1, 3)
+    total = np.concatenate([np.zeros((1, 3)), np.cumsum(spectrum, axis=0)])
+    places = np.arange(len(spectrum))
+    first = (_WINDOW * places).astype(int)
+    last = np.minimum((places / _WINDOW).astype(int) + 2, len(spectrum))
+    smooth = ((total[last] - total[first]) / (last - first)[:, None]).reshape(-1)
+    share = 0.0 if math.isinf(spectrum_counts) else (count - 1) / (count - 1 + spectrum_counts)
+    return (1.0 + 1.0 / count) * (share * own + (1.0 - share) * np.diag(np.maximum(smooth, _LEAST * smooth.max())))
+
+
+def _spent(covariance, strength):
+    """Variances (r,) and directions (3 K, r): eigenvectors over the roots of the parts of the budget.
+
+    With eigenvalues s, a mean of variance t s (t = `EXPECTED_SHIFT`) and noise of variance strength/q where
+    sum s q = 1, the expected error sum of t s noise/(t s + noise) is least at
+    s q = strength/t max(t sqrt(s)/x - 1, 0), and x follows from the sum.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > _LEAST * values[0]
+    values, vectors = values[kept], vectors[:, kept]
+    heights = EXPECTED_SHIFT * np.sqrt(values)
+
+    def parts(level):
+        return strength / EXPECTED_SHIFT * np.maximum(heights / level - 1.0, 0.0)
+
+    # Between them: at the first a part is above 1, at the second the sum of all is below.
+    low = heights[0] / (1.0 + 2.0 * EXPECTED_SHIFT / strength)
+    high = heights[0] / (1.0 + 0.5 * EXPECTED_SHIFT / (strength * len(values)))
+    for _ in range(_BISECTIONS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if np.sum(parts(middle)) > 1.0 else (low, middle)
+    spent = parts(high)
+    spent = spent / np.sum(spent)
+    some = spent > _LEAST
+    return values[some], vectors[:, some] * np.sqrt(values[some] / spent[some])
+
+
+def _left_out_length(vectors, left_out, spectrum_counts, strength):
+    """The length of one public surface in the coordinates of a design by the others."""
+    others = np.delete(vectors, left_out, axis=0)
+    center = others.mean(axis=0)
+    _, directions = _spent(_covariance(others - center, spectrum_counts), strength)
+    return float(np.linalg.norm((vectors[left_out] - center) @ (directions / np.sum(directions**2, axis=0))))
