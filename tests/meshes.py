@@ -4,7 +4,11 @@ import functools
 import pathlib
 
 import numpy as np
+from scipy.linalg import hadamard
 from scipy.spatial import Delaunay
+
+from jaxgeodp.meshes.grid import curve_points
+from jaxgeodp.surfaces import SurfaceBasis, SurfaceMeanMechanism
 
 
 def disk_points(rings, jitter=0.0, seed=0):
@@ -57,6 +61,18 @@ def same_triangles(first, second):
         return {tuple(np.roll(face, -int(np.argmin(face))).tolist()) for face in np.asarray(faces)}
 
     return normal(first) == normal(second)
+
+
+def bowl(curves=2, samples=16):
+    """Radial curves (J, m, 3) of a paraboloid."""
+    z = curve_points(curves, samples)
+    return np.stack([z.real, z.imag, 0.3 * np.abs(z) ** 2], axis=-1)
+
+
+def surface_mechanism(norm_bound=1.0, mu=0.5):
+    """Of deviations from a paraboloid in functions of 1 and -1, in directions of several lengths: exact numbers."""
+    basis = SurfaceBasis(hadamard(32)[:, :4].astype(float), np.full(32, 1 / 32))
+    return SurfaceMeanMechanism(bowl(), basis, np.eye(12)[:, :8] * 2.0 ** np.arange(-3, 5), norm_bound, mu)
 
 
 def design_once(monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from meshes import surface_mechanism
 from scipy import stats
 from strategies import exhaustive
 
@@ -30,7 +31,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.privacy import chacha20, entropy
 from jaxgeodp.releases.noise import Norm
-from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceDesign
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
@@ -53,6 +54,8 @@ RELEASES = {
     "curves": (FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.1, 1.0, 1.0), np.zeros((4, 2, 16))),
     "faces": (FaceMeanMechanism(CURVES, 1.0), np.stack([CURVES] * 4)),
     "smoothed faces": (FaceDesign(FaceMeanMechanism(CURVES, 1.0), np.ones(3)), np.stack([CURVES] * 4)),
+    "surfaces": (surface_mechanism(), np.zeros((4, 2, 16, 3))),
+    "shrunk surfaces": (SurfaceDesign(surface_mechanism(), np.ones(8), np.zeros(32)), np.zeros((4, 2, 16, 3))),
     "points": (PointwiseGaussian(CURVES[0], [1.0, 1.0, 1.0], 1.0), np.stack([CURVES[0]] * 4)),
     "points together": (JointGaussian(CURVES[0], 1.0, 1.0), np.stack([CURVES[0]] * 4)),
 }

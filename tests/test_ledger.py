@@ -20,6 +20,7 @@ import pytest
 from decimal_tails import normal_tail
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from meshes import surface_mechanism
 from typer.testing import CliRunner
 
 import jaxgeodp
@@ -56,7 +57,7 @@ from jaxgeodp.privacy import (
 from jaxgeodp.privacy.accounts import amounts
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import add_budget, contents
-from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceDesign
 
 FAULTS = pathlib.Path(__file__).parent.parent / "benchmarks" / "ledger_faults.py"
 BALL = GeodesicBall(Euclidean(1), [0.0], 1.0)
@@ -234,6 +235,8 @@ RELEASES = {
     "curves": (FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, [0.3, 0.4]), np.zeros((4, 2, 16))),
     "face": (FaceMeanMechanism(FACE, 1.0, mu=0.1), np.zeros((4, 2, 16, 3))),
     "smoothed face": (FaceDesign(FaceMeanMechanism(FACE, 1.0, mu=0.1), np.ones(3)), np.zeros((4, 2, 16, 3))),
+    "surface": (surface_mechanism(), np.zeros((4, 2, 16, 3))),
+    "shrunk surface": (SurfaceDesign(surface_mechanism(), np.ones(8), np.zeros(32)), np.zeros((4, 2, 16, 3))),
     "points": (PointwiseGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
     "points together": (JointGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
 }

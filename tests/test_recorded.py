@@ -10,6 +10,7 @@ import random
 import jax
 import numpy as np
 import pytest
+from meshes import surface_mechanism
 
 from jaxgeodp import (
     SPD,
@@ -61,6 +62,8 @@ RELEASES = {
     "points": (lambda: PointwiseGaussian(np.zeros((2, 3)), 0.5, 1.0), {}),
     "points together": (lambda: JointGaussian(np.zeros((2, 3)), 0.5, 1.0), {}),
     "face": (lambda: FaceMeanMechanism(np.zeros((2, 16, 3)), 1.0), {}),
+    "surface": (surface_mechanism, {}),
+    "surface on the grid": (surface_mechanism, {"numerics": "grid"}),
     "by a chain": (lambda: KNGMechanism(CAP, 2.0), {"chain": 50}),
 }
 LONG = {
@@ -78,7 +81,7 @@ LONG = {
 def data_for(mechanism):
     rng = np.random.default_rng(0)
     if not hasattr(mechanism, "ball"):
-        template = getattr(mechanism, "template", None)
+        template = getattr(mechanism, "center", getattr(mechanism, "template", None))
         return 0.1 * rng.normal(size=(6, *(template.shape if template is not None else (2, 16))))
     manifold, center = mechanism.ball.manifold, mechanism.ball.center
     with jax.enable_x64(True):

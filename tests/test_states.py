@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from meshes import surface_mechanism
 from strategies import exhaustive
 from typer.testing import CliRunner
 
@@ -79,6 +80,7 @@ MORE = {
     "line": (lambda: WrappedLaplace(PLANE, 1.0), lambda: points(PLANE)),
     "variance": (lambda: SpreadMechanism(CAP, CAP.center, FrechetVariance(), epsilon=1.0), lambda: points(CAP)),
     "faces": (lambda: FACES, lambda: curves(2, 16, 3)),
+    "surfaces": (surface_mechanism, lambda: curves(2, 16, 3)),
 }
 ALL = CASES | MORE
 

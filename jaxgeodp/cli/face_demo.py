@@ -42,9 +42,7 @@ def run_demo(out: pathlib.Path) -> None:
             both = [(f"radial curves, μ = {mu:g}", curves.value), (f"a surface, μ = {mu:g}", release.value)]
             draw_faces(out / "rings.png", [pictures[1], *both], template)
             errors = f"expected error, μ = {mu:g}", design.mechanism.center, design.expected_error(_FACES)
-            draw_errors(
-                out / "expected.png", ("mean of the public", design.mechanism.center), errors, template
-            )
+            draw_errors(out / "expected.png", ("mean of the public", design.mechanism.center), errors, template)
         noisy = {
             "noise on every point, one bound for a face": points_together(study, mu),
             "noise on every point, bounds by coordinate": points_alone(study, mu),

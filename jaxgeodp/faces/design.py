@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.curves import FaceTemplate, face_curves
 from jaxgeodp.faces.folder import mesh_files, process_faces
@@ -169,7 +169,11 @@ def synthetic_reference(template: FaceTemplate, ridge: float | None = None, coun
         template: public.
         ridge: see `face_curves`.
         count: how many people, at least 2.
+
+    Raises:
+        ValueError: there are fewer.
     """
+    positive_integer("synthetic_reference", "count", count, 2)
     generator = SyntheticFaces(rings=_RINGS)
     with jax.enable_x64(True):
         people = np.asarray(generator.records(jax.random.key(2025), count))

@@ -26,7 +26,7 @@ EXPECTED_SHIFT = 0.25
 #: A smooth spectrum, alike for neighbouring frequencies, counts as much as so many public surfaces.
 SPECTRUM_COUNTS = 10.0
 # Shifts among which a release is shrunk by the likeliest, in variances between people.
-_SHIFTS = np.logspace(-4.0, 1.0, 101)
+_SHIFTS = np.logspace(-4.0, 4.0, 161)
 # Variances are averaged over frequencies from this times one to one over this times it.
 _WINDOW = 0.8
 # Of the largest variance: below, there is nothing that could be told from rounding.
@@ -59,8 +59,9 @@ class SurfaceDesign(NamedTuple):
         coordinates = self.mechanism.coordinates(surfaces)
         noise = self.mechanism.scale(n) ** 2
         spreads = _SHIFTS[:, None] * self.variances + noise
-        squares = coordinates[..., None, :] ** 2
-        likelihoods = -0.5 * np.sum(squares / spreads + np.log(spreads), axis=-1)
+        with np.errstate(over="ignore"):
+            squares = coordinates[..., None, :] ** 2
+            likelihoods = -0.5 * np.sum(squares / spreads + np.log(spreads), axis=-1)
         # Of a value so long that its squares overflow no shift is likely; the longest is as good as any.
         best = _SHIFTS[np.argmax(np.nan_to_num(likelihoods, nan=-np.inf, neginf=-np.inf), axis=-1)]
         signal = best[..., None] * self.variances
@@ -70,7 +71,7 @@ class SurfaceDesign(NamedTuple):
         """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
 
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
-        from the centre, without what clipping does.
+        from the centre, without what clipping does and what it costs to find that shift from a release.
         """
         mechanism = self.mechanism
         noise, signal = mechanism.scale(n) ** 2, (EXPECTED_SHIFT + 1.0 / n) * self.variances
