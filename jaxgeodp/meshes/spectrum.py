@@ -12,7 +12,6 @@ from scipy.sparse import diags_array
 from scipy.sparse.linalg import eigsh
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.domains.records import host_array
 from jaxgeodp.meshes.grid import polar_faces
 from jaxgeodp.meshes.laplacian import cotangent_laplacian
 from jaxgeodp.meshes.mesh import Mesh
@@ -44,7 +43,7 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
 
     def __post_init__(self):
         for name, dims in (("functions", 2), ("weights", 1)):
-            array = np.array(host_array("SurfaceBasis", getattr(self, name)), float)
+            array = np.array(getattr(self, name), float)
             if array.ndim != dims or 0 in array.shape or not np.all(np.isfinite(array)):
                 raise InputError(f"SurfaceBasis: {name} must be finite numbers of {dims} dimensions.")
             array.setflags(write=False)
@@ -88,7 +87,7 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
         Raises:
             ValueError: they are no curves of a surface, or count is out of range.
         """
-        curves = host_array("SurfaceBasis.of_curves", curves)
+        curves = np.asarray(curves, float)
         if curves.ndim != 3 or curves.shape[2] != 3 or 0 in curves.shape:
             raise InputError(f"SurfaceBasis.of_curves: curves must have shape (J, m, 3), got {curves.shape}.")
         rows, samples, _ = curves.shape
