@@ -103,11 +103,16 @@ def attention(curves):
 
 def errors(draws, truth, weights):
     """Mean squared error of a point, by curvature, and in short waves along the radii."""
+    squares = np.sum((np.asarray(draws).reshape(-1, *truth.shape) - truth) ** 2, axis=-1)
+    short = spectrum(draws, truth)[len(truth) // 2 + 1 :].sum()
+    return np.array([1e4 * squares.mean(), 1e4 * np.mean(np.sum(weights * squares, axis=(1, 2))), short])
+
+
+def spectrum(draws, truth):
+    """The mean squared error of a point by frequencies along the radii, (J,): wave j is 2 J/j curves long."""
     apart = np.asarray(draws).reshape(-1, *truth.shape) - truth
-    squares = np.sum(apart**2, axis=-1)
     waves = np.sum(fft.dct(apart, axis=1, norm="ortho") ** 2, axis=-1)
-    short = waves[:, len(truth) // 2 + 1 :].sum(axis=1) / len(truth)
-    return 1e4 * np.array([squares.mean(), np.mean(np.sum(weights * squares, axis=(1, 2))), short.mean()])
+    return 1e4 * np.mean(waves, axis=(0, 2)) / len(truth)
 
 
 def table(setting, quick):
@@ -159,14 +164,22 @@ def sweeps(setting, quick):
     for name, label in (("n", "surface"), ("curves", "radial curves")):
         rows += [[f"{mu:g}", label, *(f"{x:.3g}" for x in flat[name, mu])] for mu in MUS if flat[name, mu]]
     print_table("error over n, times 10,000", ["mu", "", *map(str, sizes)], rows)
-    return counts, sizes, flat, known
+    some = people[:200]
+    ways = {"radial curves": design_faces(template, reference, len(some), 1.0, steps=5 if quick else 150)}
+    ways["surface"] = design_surfaces(whole, reference, len(some), 1.0)
+    waves = {name: spectrum(way.simulate(key, some, DRAWS), some.mean(axis=0)) for name, way in ways.items()}
+    return counts, sizes, flat, known, waves
 
 
-def draw(path, counts, sizes, flat, known):
+def draw(path, counts, sizes, flat, known, waves):
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(figsize=(13, 3.8), layout="constrained")
+    left, right, last = figure.subplots(1, 3)
+    for (name, powers), style in zip(waves.items(), ("x:", "o-"), strict=True):
+        last.semilogy(np.arange(1, len(powers)), powers[1:], style, color="#1f77b4", markersize=4, label=name)
+    last.set(xlabel="waves along a radius, in half periods", ylabel="part of the error × 10⁴ (n = 200, μ = 1)")
+    last.legend(fontsize=8)
     for color, mu in zip(("#1f77b4", "#2ca02c", "#d62728"), MUS, strict=True):
         left.loglog(counts, flat["K", mu], "o-", color=color, markersize=4, label=f"μ = {mu:g}")
         right.loglog(sizes, flat["n", mu], "o-", color=color, markersize=4, label=f"surface, μ = {mu:g}")

@@ -40,7 +40,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
     A record's deviation from the public centre is written in smooth functions on a public surface, y of length 3 K, and
     these in public directions: z = pinv(D) y. One number bounds its length; the mean of the z gets normal noise of
     standard deviation 2 norm_bound/(n mu) in each coordinate, and comes back as centre + functions (D z). A release is
-    mu-GDP, whatever centre, functions and directions are, as long as they are public (docs/mathematics.md, section 19).
+    mu-GDP, whatever centre, functions and directions are, as long as they are public (docs/mathematics.md, Theorem U).
     `design_surfaces` finds directions with the least expected error.
 
     Args:
@@ -216,7 +216,7 @@ class SurfaceLaw(Law):
             guarantee=mechanism.guarantee,
             sensitivity=mechanism.sensitivity(self.n),
             formula="2 norm_bound/n",
-            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1); docs/mathematics.md, section 19",
+            theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1); docs/mathematics.md, Theorem U",
             sampler={"name": "normal", "exactness": "exact up to floating point"},
             timing=TIMING,
             more={"directions": directions},
@@ -298,7 +298,7 @@ class SurfaceGrid(Integers):
         terms = dataclasses.replace(
             self.law.terms,
             guarantee=grid.zcdp([noise]),
-            theorem="docs/mathematics.md, section 19 and Theorem N",
+            theorem="docs/mathematics.md, Theorems U and N",
             sensitivity=noise.step * noise.sensitivity,
             formula=f"2 norm_bound/n: {noise.sensitivity} steps of the grid",
             sampler={"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
