@@ -188,7 +188,8 @@ def draw(path, counts, sizes, flat, known, waves):
     left.set(xlabel="functions K (n = 200)", ylabel="mean squared error of a point × 10⁴")
     right.set(xlabel="private people n (K = 150)")
     left.legend(fontsize=8)
-    right.legend(fontsize=7)
+    right.set_ylim(top=60.0)  # room for what lines mean
+    right.legend(fontsize=7, ncols=2, loc="upper right")
     figure.savefig(path, dpi=120)
     print(f"wrote {path}")
 

@@ -435,7 +435,7 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     assert promised["kind"] == "zcdp" and 4.4 < promised["rho"] < 4.5 + 1e-9
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
     assert len(set(private.glob("*.npz")) - kept) == 1, "only what was mended is done again"
-    assert sorted(path.name for path in empty.iterdir()) == ["face.png", "release.json", "template.png"]
+    assert sorted(path.name for path in empty.iterdir()) == ["expected.png", "face.png", "release.json", "template.png"]
 
 
 def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, monkeypatch):
@@ -449,7 +449,7 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
     code, text = call(meshes, public, *options)
     assert code == 1 and "No space left on device" in text
     assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["template.png"]
+    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["expected.png", "template.png"]
 
 
 def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypatch):
@@ -495,7 +495,7 @@ def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path
     assert code == 0, text
     assert {path.stat().st_atime_ns for path in out.iterdir()} == {wanted}, "archives may hold that, too"
     stated = {path.name: path.stat().st_mtime_ns for path in (out, *out.iterdir())}
-    assert stated == dict.fromkeys(("out", "release.json", "face.png", "template.png"), wanted)
+    assert stated == dict.fromkeys(("out", "release.json", "face.png", "template.png", "expected.png"), wanted)
     assert (tmp_path / "meshes-private" / "report.csv").stat().st_mtime_ns > wanted
 
 

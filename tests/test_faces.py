@@ -274,7 +274,7 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
     assert record["guarantee"]["mu"] == pytest.approx(3.0)
     assert record["guarantee"]["mu"] <= 3.0
     assert np.array(record["value"]).shape == (23, 80, 3)
-    assert sorted(path.name for path in out.iterdir()) == ["face.png", "release.json", "template.png"]
+    assert sorted(path.name for path in out.iterdir()) == ["expected.png", "face.png", "release.json", "template.png"]
     assert (tmp_path / "meshes-private" / "report.csv").exists()
     assert record["unit"].startswith("one mesh file")
     assert record["preprocessing"]["landmarks"] == {"nose": NOSE, "up": UP, "own": False}

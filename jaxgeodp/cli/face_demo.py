@@ -38,11 +38,9 @@ def run_demo(out: pathlib.Path) -> None:
         rows.setdefault("a surface", []).append(squared_error(release.value, mean))
         curves = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
         rows.setdefault("radial curves, each by itself", []).append(squared_error(curves.value, mean))
-        if mu == _MUS[0]:  # where rings would be seen best
-            both = [(f"radial curves, μ = {mu:g}", curves.value), (f"a surface, μ = {mu:g}", release.value)]
-            draw_faces(out / "rings.png", [pictures[1], *both], template)
-            errors = f"expected error, μ = {mu:g}", design.mechanism.center, design.expected_error(_FACES)
-            draw_errors(out / "expected.png", ("mean of the public", design.mechanism.center), errors, template)
+        if mu == _MUS[0]:  # where rings are seen best, and errors are largest
+            pictures.insert(2, (f"radial curves, μ = {mu:g}", curves.value))
+            draw_errors(out / "expected.png", design.mechanism.center, design.expected_error(_FACES), template)
         noisy = {
             "noise on every point, one bound for a face": points_together(study, mu),
             "noise on every point, bounds by coordinate": points_alone(study, mu),

@@ -84,7 +84,8 @@ def process_folder(call: FolderCall) -> None:
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
         out.mkdir(parents=True, exist_ok=True)
-        _draw_public(out / "template.png", public, design, len(files))
+        _draw_face(out / "template.png", "template (public)", public.curves, public)
+        draw_errors(out / "expected.png", design.mechanism.center, design.expected_error(len(files)), public)
     described, triangles = _described(call, public), file_triangles(call.template)
     with _place(call, out, public) as write:
         with nothing_new(), progress_bar("faces", len(files)) as advance:
@@ -208,7 +209,7 @@ def _places(call):
     if private in (out, folder) or out in private.parents or private in out.parents:
         raise InputError("--work must lie outside --out and be another folder than that of the faces: it is private.")
     if not call.prepare:
-        check_out(out, frozenset({"template.png"}))
+        check_out(out, frozenset({"template.png", "expected.png"}))
     return out, private
 
 
@@ -276,9 +277,3 @@ def _described(call, public):
 
 def _draw_face(path, title, curves, template):
     draw_faces(path, [(title, curves)], template)
-
-
-def _draw_public(path, public, design, n):
-    """The template, and where on the public centre the release will err by how much."""
-    expected = "expected error", design.mechanism.center, design.expected_error(n)
-    draw_errors(path, ("template (public)", public.curves), expected, public)

@@ -15,30 +15,29 @@ from jaxgeodp.privacy.clock import now
 
 def draw_faces(path, faces, template=None):
     """Faces side by side, from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
-    figure, columns = _room(len(faces))
+    figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 3.3 * len(VIEWS)), layout="constrained")
+    columns = figure.subplots(len(VIEWS), len(faces), squeeze=False).T
     for axes, (title, curves) in zip(columns, faces, strict=True):
-        _draw(axes, title, curves, template)
+        _draw(axes, curves, template)
+        axes[0].set_title(title, fontsize=10)
     _save(figure, path)
 
 
-def draw_errors(path, face, expected, template=None):
-    """A face, and beside it another with colours for what to expect of a release.
+def draw_errors(path, curves, lengths, template=None):
+    """A public face from three sides, in colours that say what to expect of a release.
 
     Args:
         path: of the picture.
-        face: a title and radial curves (J, m, 3).
-        expected: a title, curves, and a length for each of their points, (J m,), in faces of area 1.
+        curves: radial curves of the face (J, m, 3).
+        lengths: what to expect at each of their points, (J m,), in faces of area 1.
         template: see `draw_faces`.
     """
-    figure, (first, second) = _room(2)
-    name, curves = face
-    _draw(first, name, curves, template)
-    title, curves, lengths = expected
-    errors = np.reshape(lengths, curves.shape[:2])
-    limits = 0.0, float(np.max(errors))
-    _draw(second, title, curves, template, values=errors, limits=limits)
+    figure = matplotlib.figure.Figure(figsize=(3.4 * len(VIEWS), 3.6), layout="constrained")
+    axes, limits = figure.subplots(1, len(VIEWS)), (0.0, float(np.max(lengths)))
+    _draw(axes, curves, template, values=np.reshape(lengths, curves.shape[:2]), limits=limits)
     scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(*limits), "viridis")
-    figure.colorbar(scale, ax=list(second), shrink=0.5, label="root mean square at a point (area of the face: 1)")
+    figure.colorbar(scale, ax=list(axes), label="root mean square (area of the face: 1)")
+    figure.suptitle("expected error of a release, on the public centre", fontsize=10)
     _save(figure, path)
 
 
@@ -60,16 +59,9 @@ def draw_lines(path, faces):
     _save(figure, path)
 
 
-def _room(columns):
-    """A figure, and the axes of three views for each of its columns."""
-    figure = matplotlib.figure.Figure(figsize=(3 * columns, 3.3 * len(VIEWS)), layout="constrained")
-    return figure, figure.subplots(len(VIEWS), columns, squeeze=False).T
-
-
-def _draw(axes, title, curves, template, **style):
+def _draw(axes, curves, template, **style):
     for axis, view in zip(axes, VIEWS, strict=True):
         draw_curves(axis, curves, view, template=template, **style)
-    axes[0].set_title(title, fontsize=10)
 
 
 def _save(figure, path):
