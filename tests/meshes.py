@@ -76,10 +76,10 @@ def surface_mechanism(norm_bound=1.0, mu=0.5):
 
 
 def design_once(monkeypatch):
-    """The command makes public people once of the same inputs: they take seconds, and are always the same."""
+    """The command designs a release once for the same public inputs: that takes seconds, and is always the same."""
     from jaxgeodp.cli import face_folder  # late: it imports what draws
 
-    for name in ("synthetic_reference", "reference_folder"):
+    for name in ("synthetic_reference", "reference_folder", "design_surfaces"):
         monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
 
 
@@ -98,6 +98,7 @@ def _remembered(function):
 
 
 def _hashable(argument):
-    if argument is None or isinstance(argument, (str, float, pathlib.Path)):
+    if argument is None or isinstance(argument, (str, int, float, pathlib.Path)):
         return argument
-    return np.asarray(getattr(argument, "curves", argument)).tobytes()
+    array = argument.functions if isinstance(argument, SurfaceBasis) else getattr(argument, "curves", argument)
+    return np.asarray(array).tobytes()
