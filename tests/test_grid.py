@@ -94,3 +94,12 @@ def test_how_noise_is_drawn_follows_from_public_numbers(size, scale, by_the_arra
     noisy = grid.with_noise(lambda scale, below: 1, np.zeros(size, int), scale)
     np.testing.assert_array_equal(noisy, 2.0 if by_the_array else 1.0)
     np.testing.assert_array_equal(grid.with_noise(lambda *_: 1, np.zeros(size, int), scale, lambda n: 0), 1.0)
+
+
+def test_a_record_names_the_sampler_that_draws():
+    few, many = (grid.sampler(discrete_gaussian, [size], [100])["name"] for size in (grid.MANY - 1, grid.MANY))
+    assert few == "discrete_gaussian (Canonne, Kamath & Steinke 2020)"
+    assert many == "discrete_gaussian (by the array: docs/mathematics.md, Proposition N)"
+    assert grid.sampler(discrete_gaussian, [grid.MANY], [2**60])["name"] == few, "too wide for tables"
+    both = grid.sampler(discrete_gaussian, [1, 1000], [100, 200])["name"]
+    assert "Canonne" in both and "Proposition N" in both

@@ -301,7 +301,7 @@ class SurfaceGrid(Integers):
             theorem="docs/mathematics.md, Theorems U and N",
             sensitivity=noise.step * noise.sensitivity,
             formula=f"2 norm_bound/n: {noise.sensitivity} steps of the grid",
-            sampler={"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
+            sampler=grid.sampler(discrete_gaussian, [count], [noise.scale]),
         )
 
         def value(total):

@@ -1,5 +1,6 @@
 """Private mean curves as integers with exact discrete Gaussian noise (docs/mathematics.md, Theorem N)."""
 
+import collections
 import dataclasses
 from typing import Any
 
@@ -81,6 +82,7 @@ def _noisy(mechanism, terms, curves, samples):
         for radius, mu in zip(radii, strengths, strict=True)
     ]
     steps = np.array([noise.step for noise in noises])
+    groups = collections.Counter(noise.scale for noise in noises)
     white = jax.ShapeDtypeStruct((curves, samples), jnp.float64)
     curves_of = compiled_ahead(terms.mechanism, _curves_of, mechanism, white)
     formula = f"2 norm_bound/n max sqrt(lambda)/(lambda + penalty): {2 * grid.STEPS} steps of the grid"
@@ -90,7 +92,7 @@ def _noisy(mechanism, terms, curves, samples):
         theorem="docs/mathematics.md, Theorem N",
         sensitivity=steps * [noise.sensitivity for noise in noises],
         formula=formula,
-        sampler={"name": "discrete_gaussian (Canonne, Kamath & Steinke 2020)", "exactness": "exact, in integers"},
+        sampler=grid.sampler(discrete_gaussian, [count * samples for count in groups.values()], groups),
         promises={"rho_per_curve": [grid.zcdp([noise]).rho for noise in noises]},
     )
     scale = steps * [noise.scale for noise in noises]

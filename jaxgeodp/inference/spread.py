@@ -30,8 +30,6 @@ from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.noise import Coordinates, Noise, Normal
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
-_EXACT = "exact, in integers"
-
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,7 +129,7 @@ class SpreadMechanism(Mechanism):
             sensitivity=sensitivity * float(units[0]) / n,
             formula=self.statistic.formula(dim),
             theorem="docs/mathematics.md, section 18 and Theorem N",
-            sampler={"name": _drawn(self.epsilon).__name__ + " (Canonne, Kamath & Steinke 2020)", "exactness": _EXACT},
+            sampler=grid.sampler(_drawn(self.epsilon), [len(units)], [noise.scale]),
             timing="",
             more=self.about.described(self.ball),
         )

@@ -186,10 +186,7 @@ class TangentGrid(Integers):
             sensitivity=steps.sensitivity * steps.step,
             formula=f"{steps.formula}; {steps.sensitivity} steps of the grid",
             theorem=", ".join(filter(None, ["docs/mathematics.md, Theorem N", steps.supposed])),
-            sampler={
-                "name": f"{discrete.__name__} (Canonne, Kamath & Steinke 2020)",
-                "exactness": "exact, in integers",
-            },
+            sampler=grid.sampler(discrete, [dim], [noise.scale]),
         )
         note = "; ".join(filter(None, [grid.NOTE, steps.supposed]))
 

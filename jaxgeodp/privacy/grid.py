@@ -105,6 +105,18 @@ def zcdp(noises) -> ZeroConcentratedDP:
     return ZeroConcentratedDP(float_above(total))
 
 
+def sampler(draw, sizes: Iterable[int], scales: Iterable[int]) -> dict[str, str]:
+    """What a record says of `with_noise` for so many numbers of each scale."""
+    ways = {_by_array(size, scale) for size, scale in zip(sizes, scales, strict=True)}
+    sources = {False: "Canonne, Kamath & Steinke 2020", True: "by the array: docs/mathematics.md, Proposition N"}
+    text = "; ".join(sources[way] for way in sorted(ways))
+    return {"name": f"{draw.__name__} ({text})", "exactness": "exact, in integers"}
+
+
+def _by_array(size, scale):
+    return size >= MANY and scale <= MAX_SCALE
+
+
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
     """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
 
@@ -121,7 +133,7 @@ def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
         float64, of that shape.
     """
     steps = np.asarray(steps)
-    if below is None and steps.size >= MANY and scale <= MAX_SCALE:
+    if below is None and _by_array(steps.size, scale):
         noise = draws(draw, scale, steps.size, random_words).tolist()
     else:
         below = secrets.randbelow if below is None else below
