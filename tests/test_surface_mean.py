@@ -275,6 +275,28 @@ def test_no_other_split_of_the_budget_errs_less():
     assert error(np.full(12, 1 / 12)) > 1.05 * least
 
 
+@pytest.mark.parametrize("strength", [1e-30, 1e-6, 1.0, 1e20])
+@pytest.mark.parametrize("rank", [1, 12])
+def test_a_budget_is_spent_whole_whatever_it_is(strength, rank):
+    root = np.random.default_rng(2).normal(size=(rank, 12)) * np.geomspace(1.0, 0.01, 12)
+    variances, directions = surface_design._spent(root.T @ root, strength)
+    assert np.sum(variances / np.sum(directions**2, axis=0)) == pytest.approx(1.0)
+    if strength == 1e20:
+        assert len(variances) == 1, "one direction, where noise drowns all"
+    if strength == 1e-30:
+        parts = np.sqrt(variances)  # nothing drowns: the square root of the covariance
+        chex.assert_trees_all_close(variances / np.sum(directions**2, axis=0), parts / parts.sum(), rtol=1e-6)
+
+
+def test_nothing_is_compiled_to_shrink_a_release(design, caplog):
+    """It follows the charge, after which a program that cannot be compiled would lose the release."""
+    with jax.log_compiles():
+        design.shrunk(design.mechanism.center, 40)
+        assert not caplog.records
+        jax.jit(lambda x: x + 40.0)(design.mechanism.center)
+        assert caplog.records, "planted"
+
+
 def test_expected_error_is_that_of_people_like_the_public_ones(study, basis):
     """Private people whose mean is half a standard deviation off; noise alone, as nobody is clipped."""
     n, rng = 30, np.random.default_rng(4)

@@ -31,7 +31,7 @@ _SHIFTS = np.logspace(-4.0, 4.0, 161)
 _WINDOW = 0.8
 # Of the largest variance: below, there is nothing that could be told from rounding.
 _LEAST = 1e-12
-_BISECTIONS = 200
+_BISECTIONS = 60
 
 
 class SurfaceDesign(NamedTuple):
@@ -197,23 +197,22 @@ def _spent(covariance, strength):
 
     With eigenvalues s, a mean of variance t s (t = `EXPECTED_SHIFT`) and noise of variance strength/q where
     sum s q = 1, the expected error sum of t s noise/(t s + noise) is least at
-    s q = strength/t max(t sqrt(s)/x - 1, 0), and x follows from the sum.
+    s q = strength/t max(t sqrt(s)/x - 1, 0), and x = t sqrt(s_1)/(1 + excess) follows from the sum.
     """
     values, vectors = np.linalg.eigh(covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
     kept = values > _LEAST * values[0]
     values, vectors = values[kept], vectors[:, kept]
-    heights = EXPECTED_SHIFT * np.sqrt(values)
+    roots = np.sqrt(values / values[0])
 
-    def parts(level):
-        return strength / EXPECTED_SHIFT * np.maximum(heights / level - 1.0, 0.0)
+    def parts(excess):
+        return strength / EXPECTED_SHIFT * np.maximum(roots * excess - (1.0 - roots), 0.0)
 
-    # Between them: at the first a part is above 1, at the second the sum of all is below.
-    low = heights[0] / (1.0 + 2.0 * EXPECTED_SHIFT / strength)
-    high = heights[0] / (1.0 + 0.5 * EXPECTED_SHIFT / (strength * len(values)))
+    # By how much the first direction is above the water: alone it would have all at the second.
+    low, high = EXPECTED_SHIFT / strength / len(values), EXPECTED_SHIFT / strength
     for _ in range(_BISECTIONS):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if np.sum(parts(middle)) > 1.0 else (low, middle)
+        low, high = (low, middle) if np.sum(parts(middle)) > 1.0 else (middle, high)
     spent = parts(high)
     spent = spent / np.sum(spent)
     some = spent > _LEAST

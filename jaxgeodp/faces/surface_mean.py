@@ -105,11 +105,11 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
     def coordinates(self, surfaces) -> np.ndarray:
         """z of surfaces (..., \\*points, 3), not bounded: of a release, what was released; of a record, private."""
-        surfaces = np.asarray(surfaces, float)
-        flat = surfaces.reshape(-1, *self.center.shape)
-        with jax.enable_x64(True):
-            found = np.asarray(_raw(self, flat))
-        return found.reshape(*surfaces.shape[: surfaces.ndim - self.center.ndim], -1)
+        deviations = np.asarray(surfaces, float) - self.center
+        deviations = deviations.reshape(*deviations.shape[: deviations.ndim - self.center.ndim], -1, 3)
+        # By NumPy: a release needs it after its charge, when nothing is compiled.
+        vectors = (self.basis.functions * self.basis.weights[:, None]).T @ deviations
+        return vectors.reshape(*vectors.shape[:-2], -1) @ (self.directions / np.sum(self.directions**2, axis=0))
 
     def surface(self, coordinates) -> np.ndarray:
         """The surfaces (..., \\*points, 3) of coordinates z (..., r)."""
