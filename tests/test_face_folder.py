@@ -373,7 +373,7 @@ def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes,
     code, text = call(meshes, public, "--norm-bound", 1e-4, "--numerics", "exact")
     assert code == 2 and "numerics must be 'idealized' or 'grid'" in text
     code, text = call(meshes, public, "--norm-bound", 20, "--out", tmp_path / "out")
-    assert code == 2 and "of the template's size (n = 2), more than 5 %" in text and "--force" in text
+    assert code == 2 and "(n = 2): it would tell hardly more than the public centre" in text and "--force" in text
     inside = meshes / "template.ply"
     inside.write_bytes(public.read_bytes())
     code, text = call(meshes, inside, "--norm-bound", 1e-4)

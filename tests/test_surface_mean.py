@@ -312,6 +312,7 @@ def test_expected_error_is_that_of_people_like_the_public_ones(study, basis):
     found = np.mean(errors, axis=0) + rest
     # The shift is not known, but found from each release: that costs a tenth.
     assert 0.95 < np.mean(found) / np.mean(design.expected_error(n) ** 2) < 1.25
+    assert np.mean(design.error_without_data(n) ** 2) > 2.0 * np.mean(found)
     assert np.corrcoef(found, design.expected_error(n) ** 2)[0, 1] > 0.9
 
 

@@ -55,7 +55,7 @@ def face(
     prepare: Annotated[
         bool, typer.Option("--prepare", help="Process the meshes and write their report; release nothing.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Release even if the noise drowns the face.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Release even if it tells hardly anything.")] = False,
     numerics: Annotated[
         str, typer.Option(help="idealized, or grid: slower, and the guarantee covers rounding, too.")
     ] = "idealized",

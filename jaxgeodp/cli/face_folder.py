@@ -32,8 +32,8 @@ from jaxgeodp.releases.ways import way_of
 
 _Value = TypeVar("_Value")
 _MU = 3.0
-# Noise above this part of the template's size drowns what tells people apart, and soon the face.
-_MOST_NOISE = 0.05
+# A release that is expected to err by more than this part of what the public centre does is not worth its budget.
+_MOST_ERROR = 0.95
 _RIDGE = 0.1
 _RECORD = "release.json"
 # What a release of a face may be of, and their values alike: curves of points.
@@ -77,7 +77,7 @@ def process_folder(call: FolderCall) -> None:
         public = _template(call)
         design = _design(call, public, len(files), mu)
     if not call.prepare:
-        _check_noise(design.mechanism, len(files), call.force)
+        _check_error(design, len(files), call.force)
         if call.ledger is not None:
             call.ledger.check(_guarantee(design, call.numerics))  # before the work
     make_private(private)
@@ -241,20 +241,21 @@ def _design(call, public, n, mu):
     return design_surfaces(SurfaceBasis.of_curves(public.curves), curves, n, mu, call.norm_bound, counts)
 
 
-def noise_share(mechanism, n: int) -> float:
-    """Root mean square of the noise of a point, in units of the distance of the centre's points from its middle."""
-    center = mechanism.center.reshape(-1, 3)
+def _check_error(design, n, force):
+    """Says what error to expect, in parts of the distance of the centre's points from its middle."""
+    center = design.mechanism.center.reshape(-1, 3)
     size = np.sqrt(np.mean(np.sum((center - center.mean(axis=0)) ** 2, axis=1)))
-    return float(np.sqrt(np.mean(mechanism.noise(n) ** 2)) / size)
-
-
-def _check_noise(mechanism, n, force):
-    share = noise_share(mechanism, n)
-    text = f"The noise of a point will be {100 * share:.3g} % of the template's size (n = {n})"
-    if share > _MOST_NOISE and not force:
+    error, known = (
+        float(np.sqrt(np.mean(errors(n) ** 2)) / size) for errors in (design.expected_error, design.error_without_data)
+    )
+    text = (
+        f"Expect an error of {100 * error:.2g} % of the size of a face; without a release, of {100 * known:.2g} % "
+        f"(n = {n})"
+    )
+    if error > _MOST_ERROR * known and not force:
         raise InputError(
-            f"{text[0].lower() + text[1:]}, more than {100 * _MOST_NOISE:g} %: give --norm-bound in faces of area 1, a "
-            "larger --mu or more faces, or insist by --force."
+            f"{text[0].lower() + text[1:]}: it would tell hardly more than the public centre. Give more faces, "
+            "a larger --mu, or a smaller --norm-bound, in faces of area 1; or insist by --force."
         )
     say(f"{text}.")
 

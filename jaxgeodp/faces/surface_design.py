@@ -73,10 +73,18 @@ class SurfaceDesign(NamedTuple):
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
         from the centre, without what clipping does and what it costs to find that shift from a release.
         """
+        noise, signal = self.mechanism.scale(n) ** 2, (EXPECTED_SHIFT + 1.0 / n) * self.variances
+        return self._at_points(noise * signal / (noise + signal), n)
+
+    def error_without_data(self, n: int) -> np.ndarray:
+        """The same of the centre, which is known without a release, (N,)."""
+        return self._at_points((EXPECTED_SHIFT + 1.0 / n) * self.variances, n)
+
+    def _at_points(self, variances, n):
+        """Root mean squares (N,) of deviations whose coordinates have these variances, and of what has none."""
         mechanism = self.mechanism
-        noise, signal = mechanism.scale(n) ** 2, (EXPECTED_SHIFT + 1.0 / n) * self.variances
-        rest = np.sqrt(noise * signal / (noise + signal))
-        parts = mechanism.basis.functions @ (mechanism.directions * rest).reshape(-1, 3 * len(rest))
+        spread = mechanism.directions * np.sqrt(variances)
+        parts = mechanism.basis.functions @ spread.reshape(-1, 3 * len(variances))
         return np.sqrt(np.sum(parts**2, axis=1) + (EXPECTED_SHIFT + 1.0 / n) * self.left_out)
 
     def simulate(self, key, data, num: int) -> np.ndarray:
