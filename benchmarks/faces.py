@@ -26,20 +26,20 @@ import numpy as np
 from scipy.spatial import cKDTree
 from timing import print_machine, print_table, restart_with_fair_environment
 
-from jaxgeodp.faces.mean import flat_curves
-from jaxgeodp.functional import PeriodicMatern, optimize_budget
 from jaxgeodp.meshes.disk_flow import flow_size
 from jaxgeodp.meshes.grid import DiskLocator, polar_points
 from jaxgeodp.meshes.registration import energy, warp, warp_points
 from jaxgeodp.meshes.square_root import square_root_field
 from jaxgeodp.surfaces import (
-    FaceMeanMechanism,
     FaceTemplate,
     Mesh,
     PointwiseGaussian,
+    SurfaceBasis,
     SyntheticFaces,
     angle_distortion,
     beltrami,
+    design_faces,
+    design_surfaces,
     disk_conformal_map,
     flips,
     moebius_center,
@@ -286,27 +286,14 @@ def means(source, faces, template, template_mesh):
     for name, public in (("a spline", None), ("the template's detail", template)):
         tip = surface_from_curves(mean, 2, public)[0][0]
         print(f"    tip of the nose by {name}: {millimetres * np.linalg.norm(tip - truth[source.nose]):.2f} mm off")
-    bound = 1.25 * np.sqrt(np.mean((known - template.curves) ** 2, axis=2)).max(axis=0)
     base = faces.vertices[:REFERENCE].mean(axis=0)
     half_range = 1.25 * np.abs(faces.vertices[:REFERENCE] - base).max(axis=(0, 1))
-    rows = []
+    basis, rows = SurfaceBasis.of_curves(template.curves), []
     for mu in (1.0, 2.0, 3.0):
-        axes = len(template.curves)
-        design = optimize_budget(
-            PeriodicMatern(1.0, 2.5),
-            flat_curves(known),
-            len(curves),
-            bound.reshape(-1),
-            mu,
-            flat_curves(template.curves),
-            np.tile(np.arange(3), axes),
-            steps=150,
-        ).mechanism
-        spread = design.mu.reshape(axes, 3), design.penalty.reshape(axes, 3), design.kernel
-        ours = FaceMeanMechanism(template.curves, bound, *spread)
         squares = []
         for mechanism, records, around in (
-            (ours, curves, mean),
+            (design_surfaces(basis, known, len(curves), mu), curves, mean),
+            (design_faces(template.curves, known, len(curves), mu), curves, mean),
             (PointwiseGaussian(base, half_range, mu), points, truth),
         ):
             draws = np.asarray(mechanism.simulate(jax.random.key(2), records, 20))
@@ -314,7 +301,7 @@ def means(source, faces, template, template_mesh):
         rows.append([f"{mu:g}", *(f"{1e4 * s:.3g} ({millimetres * np.sqrt(s):.2f} mm)" for s in squares)])
     print_table(
         "mean squared error of a point, area 1, times 10,000 (and its root in mm); 20 releases",
-        ["mu", "radial curves", "every point by itself"],
+        ["mu", "a surface", "radial curves", "every point by itself"],
         rows,
     )
 
