@@ -88,6 +88,16 @@ def test_the_hessian_of_coincident_points_is_the_identity(manifold, dtype):
     np.testing.assert_allclose(hessian, np.eye(manifold.dim), atol=100 * float(jnp.finfo(dtype).eps))
 
 
+@pytest.mark.parametrize("kind", ["single", "too long"])
+def test_the_hessian_of_near_points_that_are_unit_only_to_single_precision_is_the_identity(kind):
+    sphere, directions = Sphere(2), np.array([0.3, 0.5, 0.81]) + 1e-4 * np.random.default_rng(0).normal(size=(20, 3))
+    points = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    points = jnp.asarray(points.astype("float32").astype("float64") if kind == "single" else points * (1 + 1e-6))
+    weights = jnp.full(20, 0.05)
+    mean = mean_of(sphere, points, weights)
+    np.testing.assert_allclose(sphere.mean_hessian(mean, points, weights), np.eye(2), atol=1e-5)
+
+
 # The minimiser -----------------------------------------------------------------------------------------
 
 

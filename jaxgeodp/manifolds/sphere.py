@@ -149,9 +149,11 @@ class Sphere(Manifold):
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """Second moments of the points; see `newton_moments`."""
         cosine = self.curvature * (points @ base)
-        transverse = angle_over_sine_of_cosine(cosine) * cosine
-        sine_squared = jnp.maximum(1.0 - cosine**2, jnp.finfo(points.dtype).eps)
-        excess = self.curvature * weights * (1.0 - transverse) / sine_squared
+        # (1 - theta cot(theta))/sin^2(theta) is minus the derivative of theta/sin(theta) by the cosine: no quotient of
+        # small numbers, which would be anything where rounding makes a cosine larger than 1.
+        ratio, slope = jax.jvp(angle_over_sine_of_cosine, (cosine,), (jnp.ones_like(cosine),))
+        transverse = ratio * cosine
+        excess = -self.curvature * weights * slope
         seen = points @ self.frame(base).T
         return (weights @ transverse) * jnp.eye(self.dim, dtype=points.dtype) + (excess[:, None] * seen).T @ seen
 
