@@ -278,13 +278,12 @@ def test_check_finds_nothing_in_good_data_and_draws_distances(folder):
         assert words not in said(result)
     assert "Condition numbers" in said(result) and " 0 of 60 records lie outside" in said(result)
     assert (folder / "data-private.png").read_bytes().startswith(b"\x89PNG")
-    assert run("check", "data.npy", *SPD).exit_code == 0  # its own report is replaced
-    assert (
-        run("check", "data.npy", *SPD, "--out", "data-private.txt").exit_code == 2
-    )  # a file that somebody named is not
-    (folder / "data-private.txt").write_text("PRIVATE: my own notes")
+    # Notes may have been added to the report, and the picture may be another: neither is replaced unasked.
     assert run("check", "data.npy", *SPD).exit_code == 2
-    assert (folder / "data-private.txt").read_text() == "PRIVATE: my own notes"
+    (folder / "data-private.txt").unlink()
+    (folder / "data-private.png").write_text("my own picture")
+    assert run("check", "data.npy", *SPD).exit_code == 2
+    assert (folder / "data-private.png").read_text() == "my own picture"
     assert run("check", "data.npy", *SPD, "--overwrite").exit_code == 0
 
 

@@ -54,7 +54,7 @@ def check(
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
     with one_sentence_errors():
         # Only here: what it needs takes long to import.
-        from jaxgeodp.cli.findings import findings, is_report
+        from jaxgeodp.cli.findings import findings
         from jaxgeodp.cli.reading import check_manifold_name
 
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
@@ -65,15 +65,13 @@ def check(
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
-        # A report of an earlier look, under the name that it gets by itself, is replaced; other files are somebody's.
-        overwrite = overwrite or (out is None and is_report(report))
         for path in (report, picture):
             check_writable(path, overwrite, [data, *public.files, *([] if template is None else [template])])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True):
             text, drawn = findings(data, manifold, layout, public, prepare)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:
-            picture.unlink(missing_ok=True)  # of an earlier report, which this one replaces
+            picture.unlink(missing_ok=True)  # of an earlier report, which --overwrite replaces
         else:
             write_atomically(picture, drawn, private=True, replace=overwrite)
     for line in text.splitlines():

@@ -33,14 +33,6 @@ of the public ball may be chosen by it: they would tell of the records. Choose t
 """
 
 
-def is_report(path: pathlib.Path) -> bool:
-    """Whether a regular file begins as a report of `findings` does."""
-    if path.is_symlink() or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        return file.read(len(_HEAD.encode())) == _HEAD.encode()
-
-
 def findings(
     path: pathlib.Path,
     manifold_name: str,
