@@ -412,6 +412,11 @@ def changed(**changes):
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 31, 3)), 10, 1.0), "the 32 points"),
         (lambda: design_surfaces(MECHANISM.basis, np.full((5, 32, 3), np.inf), 10, 1.0), "finite"),
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 1.0), "all reference surfaces are alike"),
+        (lambda: design_surfaces(MECHANISM.basis, np.full((5, 32, 3), 0.1), 10, 1.0), "surfaces are alike"),
+        (
+            lambda: design_surfaces(MECHANISM.basis, np.stack([np.zeros((32, 3))] * 2 + [np.ones((32, 3))]), 10, 1.0),
+            "all reference surfaces but one are alike",
+        ),
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 0.0), "mu must be"),
         (
             lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 1.0, spectrum_counts=-1),

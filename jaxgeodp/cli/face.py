@@ -33,8 +33,8 @@ def face(
     norm_bound: Annotated[
         float | None,
         typer.Option(
-            help="Public: up to this distance from the mean of the reference, root mean square over a face of area 1, "
-            "a face is not shortened; from the reference by default."
+            help="Public: about how far faces may be from the mean of the reference, root mean square over a face of "
+            "area 1; one that is further, or differs as the reference does not, is shortened."
         ),
     ] = None,
     reference: Annotated[

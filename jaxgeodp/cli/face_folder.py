@@ -255,7 +255,7 @@ def _check_error(design, n, force):
     if error > _MOST_ERROR * known and not force:
         raise InputError(
             f"{text[0].lower() + text[1:]}: it would tell hardly more than the public centre. Give more faces, "
-            "a larger --mu, or a smaller --norm-bound, in faces of area 1; or insist by --force."
+            "or a larger --mu; or insist by --force."
         )
     say(f"{text}.")
 

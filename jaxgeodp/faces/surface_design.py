@@ -159,8 +159,13 @@ def design_surfaces(
     flat = (reference - center).reshape(len(reference), -1, 3)
     functions = basis.functions * basis.weights[:, None]
     vectors = np.einsum("ik,nic->nkc", functions, flat, optimize=True).reshape(len(reference), -1)
-    if not np.any(np.abs(vectors) > 0):
+    if _alike(vectors, reference):
         raise InputError("design_surfaces: all reference surfaces are alike; give surfaces that differ.")
+    if norm_bound is None and any(_alike(np.delete(vectors, j, axis=0), reference) for j in range(len(vectors))):
+        raise InputError(
+            "design_surfaces: all reference surfaces but one are alike, and how far others may be cannot be told; "
+            "leave out copies, and give at least 3 that differ."
+        )
     strength = 4.0 / (record_count(n) * mu) ** 2
     variances, directions = _spent(_covariance(vectors, spectrum_counts), strength)
     if norm_bound is None:
@@ -184,6 +189,12 @@ def _public(basis, reference):
             f"points of the basis, got shape {reference.shape}."
         )
     return reference.astype(float)
+
+
+def _alike(vectors, surfaces):
+    """Whether the vectors (m, 3 K) of surfaces differ by no more than rounding beside the size of these."""
+    apart = np.max(np.abs(vectors - vectors.mean(axis=0)))
+    return not apart > _LEAST * np.max(np.abs(surfaces), initial=np.finfo(float).tiny)
 
 
 def _covariance(vectors, spectrum_counts):
