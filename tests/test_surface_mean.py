@@ -316,6 +316,53 @@ def test_expected_error_is_that_of_people_like_the_public_ones(study, basis):
     assert np.corrcoef(found, design.expected_error(n) ** 2)[0, 1] > 0.9
 
 
+def test_what_clipping_takes_away_is_expected(study, basis):
+    """A small bound has little noise, and leaves little of a shift; of a large one nothing is missing."""
+    reference, n = study.reference.curves, 30
+    found = design_surfaces(basis, reference, n, 1.0)
+    assert found.kept == 1.0 and len(found.lengths) == len(reference)
+    for rho, most in ((1e-3, 0.2), (1e-6, 1e-3), (1e-300, 1e-12), (1e300, 1.0)):
+        small = design_surfaces(basis, reference, n, 1.0, norm_bound=rho)
+        assert small.kept == 1.0 if rho > 1 else small.kept < most
+        known = np.mean(small.error_without_data(n) ** 2)
+        assert (1 - most) ** 2 * known < np.mean(small.expected_error(n) ** 2) <= known
+    # Half of the bound that clips nobody: the mean of people whose coordinates have the lengths of the public ones.
+    small = dataclasses.replace(found.mechanism, norm_bound=0.5 * np.median(found.lengths))
+    small = found._replace(mechanism=small)
+    rng, count = np.random.default_rng(6), 20_000
+    shift = 0.05 * np.sqrt(found.variances) * rng.normal(size=len(found.variances))
+    ways = rng.normal(size=(count, len(shift)))
+    people = rng.choice(found.lengths, count)[:, None] * ways / np.linalg.norm(ways, axis=1, keepdims=True)
+    both = small.mechanism.surface(np.concatenate([people + shift, people - shift]))
+    clipped = means(small.mechanism, both[:count]) - means(small.mechanism, both[count:])
+    kept = clipped @ shift / (2 * shift @ shift)
+    assert kept == pytest.approx(small.kept, abs=0.05) and 0.3 < small.kept < 0.7
+
+
+def test_what_has_no_coordinate_is_what_new_surfaces_have(study, basis):
+    """Not that of the faces whose directions they are: three public faces have hardly any outside of their own."""
+    people, few = study.private.curves, study.reference.curves[:3]
+    design = design_surfaces(basis, few, 40, 100.0, spectrum_counts=0.0)
+    deviations = people - design.mechanism.center
+    seen = design.mechanism.surface(design.mechanism.coordinates(people)) - design.mechanism.center
+    found = np.mean(np.sum((deviations - seen) ** 2, axis=-1))
+    assert 0.4 < np.mean(design.left_out) / found < 2.5
+    seen = design.mechanism.surface(design.mechanism.coordinates(few))
+    assert np.mean(np.sum((few - seen) ** 2, axis=-1)) < 0.1 * found, "its own"
+
+
+def test_many_public_surfaces_are_left_out_by_groups(study, basis):
+    people = np.concatenate([study.private.curves, study.reference.curves])
+    assert len(people) > surface_design._MOST_DESIGNS
+    grouped = design_surfaces(basis, people, 200, 1.0)
+    alone = [
+        design_surfaces(basis, np.roll(people, j, axis=0)[: surface_design._MOST_DESIGNS], 200, 1.0).lengths
+        for j in (0, 8)
+    ]
+    assert len(grouped.lengths) == len(people)
+    assert np.mean(grouped.lengths) == pytest.approx(np.mean(alone), rel=0.1)
+
+
 def test_shrinkage_lies_between_the_centre_and_the_release_and_never_fails(design):
     mechanism, rng = design.mechanism, np.random.default_rng(5)
     center = np.zeros(len(design.variances))
@@ -354,7 +401,7 @@ def test_a_bound_by_hand_is_a_distance(study, basis, design):
     # A face that differs from the centre as public ones do, in their root mean square.
     people = np.random.default_rng(0).normal(size=(4000, len(by_hand.variances))) * np.sqrt(by_hand.variances)
     faces = by_hand.mechanism.surface(people) - by_hand.mechanism.center
-    distance = np.sqrt(np.mean(np.sum(faces**2, axis=-1)))
+    distance = np.sqrt(np.mean(np.sum(faces**2, axis=-1)) + np.mean(by_hand.left_out))
     length = np.sqrt(np.mean(np.sum(people**2, axis=-1)))
     assert by_hand.mechanism.norm_bound * distance / length == pytest.approx(0.05, rel=0.1)
 

@@ -32,6 +32,10 @@ _WINDOW = 0.8
 # Of the largest variance: below, there is nothing that could be told from rounding.
 _LEAST = 1e-12
 _BISECTIONS = 60
+# What the noise of a bound of 1 may be, in variances: beyond, a budget is split as here.
+_STRENGTHS = 1e-30, 1e20
+# Many public surfaces are left out by groups, in so many designs: each needs all eigenvectors of a covariance.
+_MOST_DESIGNS = 40
 
 
 class SurfaceDesign(NamedTuple):
@@ -39,7 +43,8 @@ class SurfaceDesign(NamedTuple):
 
     mechanism: SurfaceMeanMechanism  #: before its releases are shrunk
     variances: np.ndarray  #: between public surfaces, of the mechanism's coordinates, (r,)
-    left_out: np.ndarray  #: between public surfaces, at each point, of what has no coordinate, (N,)
+    left_out: np.ndarray  #: of public surfaces, at each point, mean square of what has no coordinate, (N,)
+    lengths: np.ndarray  #: of public surfaces in the coordinates, each by a design made without it, (m,)
 
     @property
     def guarantee(self) -> GaussianDP:
@@ -71,10 +76,23 @@ class SurfaceDesign(NamedTuple):
         """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
 
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
-        from the centre, without what clipping does and what it costs to find that shift from a release.
+        from the centre, without what it costs to find that shift from a release.
         """
-        noise, signal = self.mechanism.scale(n) ** 2, (EXPECTED_SHIFT + 1.0 / n) * self.variances
-        return self._at_points(noise * signal / (noise + signal), n)
+        signal, scale = (EXPECTED_SHIFT + 1.0 / n) * self.variances, self.mechanism.scale(n)
+        seen = (self.kept / scale) ** 2 * signal  # in variances of the noise
+        weights = seen / (seen + 1.0)
+        return self._at_points((1.0 - self.kept * weights) ** 2 * signal + (weights * scale) ** 2, n)
+
+    @property
+    def kept(self) -> float:
+        """Which part of a small shift of records like the public ones is left in the mean of clipped ones, 0 to 1.
+
+        A record of length l above the bound B moves by B/l of its own move, and not at all along itself: its
+        direction is taken to be as likely as any other.
+        """
+        bound = self.mechanism.norm_bound
+        factors = bound / np.maximum(bound, self.lengths)
+        return float(np.mean(factors * np.where(factors < 1.0, 1.0 - 1.0 / len(self.variances), 1.0)))
 
     def error_without_data(self, n: int) -> np.ndarray:
         """The same of the centre, which is known without a release, (N,)."""
@@ -161,22 +179,18 @@ def design_surfaces(
     vectors = np.einsum("ik,nic->nkc", functions, flat, optimize=True).reshape(len(reference), -1)
     if _alike(vectors, reference):
         raise InputError("design_surfaces: all reference surfaces are alike; give surfaces that differ.")
-    if norm_bound is None and any(_alike(np.delete(vectors, j, axis=0), reference) for j in range(len(vectors))):
-        raise InputError(
-            "design_surfaces: all reference surfaces but one are alike, and how far others may be cannot be told; "
-            "leave out copies, and give at least 3 that differ."
-        )
-    strength = 4.0 / (record_count(n) * mu) ** 2
-    variances, directions = _spent(_covariance(vectors, spectrum_counts), strength)
-    if norm_bound is None:
-        bound = MARGIN * max(_left_out_length(vectors, j, spectrum_counts, strength) for j in range(len(vectors)))
-    else:
+    covariance, bound = _covariance(vectors, spectrum_counts), 1.0
+    if norm_bound is not None:
         positive_number("design_surfaces", "norm_bound", norm_bound)
-        bound = float(norm_bound) / math.sqrt(np.trace(_covariance(vectors, spectrum_counts)))
+        bound = float(norm_bound) / math.sqrt(np.trace(covariance))
+    with np.errstate(all="ignore"):
+        strength = float(np.clip(np.square(2.0 * bound / (record_count(n) * np.float64(mu))), *_STRENGTHS))
+    variances, directions = _spent(covariance, strength)
+    lengths, rest = _left_out(basis, flat, vectors, spectrum_counts, strength)
+    if norm_bound is None:
+        bound = MARGIN * np.max(lengths)
     mechanism = SurfaceMeanMechanism(center, basis, directions, bound, mu)
-    seen = mechanism.surface(mechanism.coordinates(reference)) - center
-    rest = np.sum((flat - seen.reshape(flat.shape)) ** 2, axis=(0, 2)) / (len(reference) - 1)
-    return SurfaceDesign(mechanism, variances / np.sum(directions**2, axis=0), rest)
+    return SurfaceDesign(mechanism, variances / np.sum(directions**2, axis=0), rest, lengths)
 
 
 def _public(basis, reference):
@@ -238,9 +252,31 @@ def _spent(covariance, strength):
     return values[some], vectors[:, some] * np.sqrt(values[some] / spent[some])
 
 
-def _left_out_length(vectors, left_out, spectrum_counts, strength):
-    """The length of one public surface in the coordinates of a design by the others."""
-    others = np.delete(vectors, left_out, axis=0)
-    center = others.mean(axis=0)
-    _, directions = _spent(_covariance(others - center, spectrum_counts), strength)
-    return float(np.linalg.norm((vectors[left_out] - center) @ (directions / np.sum(directions**2, axis=0))))
+def _left_out(basis, flat, vectors, spectrum_counts, strength):
+    """Lengths (m,) of public surfaces in the coordinates of designs without them, and what has none, (N,).
+
+    Args:
+        basis: see `design_surfaces`.
+        flat: deviations of the surfaces, (m, N, 3).
+        vectors: the same in the functions, (m, 3 K).
+        spectrum_counts, strength: see there and `_spent`.
+    """
+    count = len(vectors)
+    groups = min(count, _MOST_DESIGNS)
+    lengths, rest = np.zeros(count), np.zeros(len(basis.weights))
+    for group in range(groups):
+        left = np.arange(count) % groups == group
+        if _alike(vectors[~left], flat):
+            raise InputError(
+                "design_surfaces: all reference surfaces but one are alike, and how far others may be cannot be told; "
+                "leave out copies, and give at least 3 that differ."
+            )
+        center = vectors[~left].mean(axis=0)
+        _, directions = _spent(_covariance(vectors[~left] - center, spectrum_counts), strength)
+        moved = vectors[left] - center
+        found = moved @ (directions / np.sum(directions**2, axis=0))
+        lengths[left] = np.linalg.norm(found, axis=1)
+        held = (found @ directions.T).reshape(len(found), -1, 3)
+        missed = flat[left] - flat[~left].mean(axis=0) - basis.functions @ held
+        rest += np.sum(missed**2, axis=(0, 2)) / count
+    return lengths, rest
