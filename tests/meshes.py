@@ -8,7 +8,7 @@ from scipy.linalg import hadamard
 from scipy.spatial import Delaunay
 
 from jaxgeodp.meshes.grid import curve_points
-from jaxgeodp.surfaces import SurfaceBasis, SurfaceMeanMechanism
+from jaxgeodp.surfaces import SurfaceBasis, SurfaceDesign, SurfaceMeanMechanism
 
 
 def disk_points(rings, jitter=0.0, seed=0):
@@ -73,6 +73,11 @@ def surface_mechanism(norm_bound=1.0, mu=0.5):
     """Of deviations from a paraboloid in functions of 1 and -1, in directions of several lengths: exact numbers."""
     basis = SurfaceBasis(hadamard(32)[:, :4].astype(float), np.full(32, 1 / 32))
     return SurfaceMeanMechanism(bowl(), basis, np.eye(12)[:, :8] * 2.0 ** np.arange(-3, 5), norm_bound, mu)
+
+
+def surface_design():
+    """The same mechanism, and a shrinkage of its releases."""
+    return SurfaceDesign(surface_mechanism(), np.ones(8), np.zeros(32), np.ones(3))
 
 
 def design_once(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshes import surface_mechanism
+from meshes import surface_design, surface_mechanism
 from scipy import stats
 from strategies import exhaustive
 
@@ -31,7 +31,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.privacy import chacha20, entropy
 from jaxgeodp.releases.noise import Norm
-from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceDesign
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
@@ -55,7 +55,7 @@ RELEASES = {
     "faces": (FaceMeanMechanism(CURVES, 1.0), np.stack([CURVES] * 4)),
     "smoothed faces": (FaceDesign(FaceMeanMechanism(CURVES, 1.0), np.ones(3)), np.stack([CURVES] * 4)),
     "surfaces": (surface_mechanism(), np.zeros((4, 2, 16, 3))),
-    "shrunk surfaces": (SurfaceDesign(surface_mechanism(), np.ones(8), np.zeros(32)), np.zeros((4, 2, 16, 3))),
+    "shrunk surfaces": (surface_design(), np.zeros((4, 2, 16, 3))),
     "points": (PointwiseGaussian(CURVES[0], [1.0, 1.0, 1.0], 1.0), np.stack([CURVES[0]] * 4)),
     "points together": (JointGaussian(CURVES[0], 1.0, 1.0), np.stack([CURVES[0]] * 4)),
 }

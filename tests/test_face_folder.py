@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pathlib
+import shutil
 import stat
 import time
 
@@ -389,6 +390,27 @@ def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.ply", "marks.csv", "meshes"]
 
 
+def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tmp_path, monkeypatch):
+    """Their mean is published: a folder below, a link to it, a link among public ones, and a link the other way."""
+    monkeypatch.setattr(folder_module, "_process", lambda *_: pytest.fail("work"))
+    below = meshes / "below"
+    below.mkdir()
+    shutil.copy(public, below / "x.ply")
+    (tmp_path / "link").symlink_to(below)
+    mixed, open_faces = tmp_path / "mixed", tmp_path / "open"
+    for folder in (mixed, open_faces):
+        folder.mkdir()
+        shutil.copy(public, folder / "x.ply")
+    (mixed / "y.ply").symlink_to(meshes / "a.ply")
+    for reference in (below, tmp_path / "link", mixed):
+        code, text = call(meshes, public, "--reference", reference, "--force")
+        assert code == 2 and "is one of the private faces" in text, reference
+    (meshes / "z.ply").symlink_to(open_faces / "x.ply")
+    code, text = call(meshes, public, "--reference", open_faces, "--force")
+    assert code == 2 and "is one of the private faces" in text
+    assert not (tmp_path / "meshes-private").exists()
+
+
 @pytest.mark.parametrize(
     ("out", "work", "message"),
     [
@@ -405,7 +427,8 @@ def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "file").touch()
-    code, text = call(meshes, public, "--norm-bound", 1e-4, "--out", tmp_path / out, "--work", tmp_path / work)
+    options = ["--norm-bound", 1e-4, "--force", "--out", tmp_path / out, "--work", tmp_path / work]
+    code, text = call(meshes, public, *options)
     assert code in (1, 2) and message in text
     assert not list((tmp_path / "out").glob("release.json"))
 
@@ -425,7 +448,7 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     places = [" ".join(map(repr, people[1][k].tolist())) for k in (NOSE, UP)]
     marks.write_text(f"file,nose,up\nb.stl,{places[0]},{places[1]}\n")
     ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
-    options = ["--norm-bound", 1e-4, "--landmarks", marks, "--out", ".", "--numerics", "grid"]
+    options = ["--norm-bound", 1e-4, "--force", "--landmarks", marks, "--out", ".", "--numerics", "grid"]
     code, text = call(meshes, public, *options, "--ledger", ledger.path, "--dataset", "faces")
     assert code == 2 and "ZeroConcentratedDP" in text, "other conversions are refused before the work"
     assert set(private.glob("*.npz")) == kept
@@ -445,8 +468,8 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    options = ["--norm-bound", 1e-4, "--out", tmp_path / "out", "--ledger", ledger.path, "--dataset", "faces"]
-    code, text = call(meshes, public, *options)
+    options = ["--norm-bound", 1e-4, "--force", "--out", tmp_path / "out"]
+    code, text = call(meshes, public, *options, "--ledger", ledger.path, "--dataset", "faces")
     assert code == 1 and "No space left on device" in text
     assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
     assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["expected.png", "template.png"]
@@ -480,7 +503,7 @@ def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here):
     for change in (lambda path: None, lambda path: path.write_bytes(b"no mesh"), giant):
         change(meshes / "a.ply")
         out = tmp_path / "out"
-        found.append(call(meshes, public, "--norm-bound", 1e-4, "--out", out))
+        found.append(call(meshes, public, "--norm-bound", 1e-4, "--force", "--out", out))
         for path in out.iterdir():
             path.unlink()
     assert len(set(found)) == 1 and found[0][0] == 0
@@ -491,7 +514,7 @@ def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path
     out, start = tmp_path / "out", "2026-01-01T00:00+00:00"
     wanted = int(datetime.datetime.fromisoformat(start).timestamp()) * 10**9
     monkeypatch.setattr(clock, "now", lambda: start)
-    code, text = call(meshes, public, "--norm-bound", 1e-4, "--out", out)
+    code, text = call(meshes, public, "--norm-bound", 1e-4, "--force", "--out", out)
     assert code == 0, text
     assert {path.stat().st_atime_ns for path in out.iterdir()} == {wanted}, "archives may hold that, too"
     stated = {path.name: path.stat().st_mtime_ns for path in (out, *out.iterdir())}

@@ -20,7 +20,7 @@ import pytest
 from decimal_tails import normal_tail
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from meshes import surface_mechanism
+from meshes import surface_design, surface_mechanism
 from typer.testing import CliRunner
 
 import jaxgeodp
@@ -57,7 +57,7 @@ from jaxgeodp.privacy import (
 from jaxgeodp.privacy.accounts import amounts
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import add_budget, contents
-from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceDesign
+from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
 FAULTS = pathlib.Path(__file__).parent.parent / "benchmarks" / "ledger_faults.py"
 BALL = GeodesicBall(Euclidean(1), [0.0], 1.0)
@@ -236,7 +236,7 @@ RELEASES = {
     "face": (FaceMeanMechanism(FACE, 1.0, mu=0.1), np.zeros((4, 2, 16, 3))),
     "smoothed face": (FaceDesign(FaceMeanMechanism(FACE, 1.0, mu=0.1), np.ones(3)), np.zeros((4, 2, 16, 3))),
     "surface": (surface_mechanism(), np.zeros((4, 2, 16, 3))),
-    "shrunk surface": (SurfaceDesign(surface_mechanism(), np.ones(8), np.zeros(32)), np.zeros((4, 2, 16, 3))),
+    "shrunk surface": (surface_design(), np.zeros((4, 2, 16, 3))),
     "points": (PointwiseGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
     "points together": (JointGaussian(np.zeros((3, 3)), 1.0, 0.5), np.zeros((4, 3, 3))),
 }

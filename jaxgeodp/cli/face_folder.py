@@ -172,8 +172,6 @@ def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
     """Mu and the numbers of the landmarks' vertices."""
     _given("--template", call.template)
     nose, up = _given("--nose", call.nose), _given("--up", call.up)
-    if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
-        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
         positive_number("face", "--norm-bound", call.norm_bound)
     mu = _MU if call.mu is None else call.mu
@@ -191,8 +189,7 @@ def _files(call):
     files = mesh_files(call.folder)
     if len(files) < 2:
         raise InputError(f"{call.folder} holds one mesh; a mean needs at least 2.")
-    if pathlib.Path(call.folder).resolve() in call.template.resolve().parents:
-        raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
+    _check_public(call, files)
     if call.landmarks is None:
         return files, None
     own = read_landmarks(call.landmarks)
@@ -200,6 +197,25 @@ def _files(call):
     if unknown:
         raise InputError(f"--landmarks names {unknown[0]!r}, which is no mesh of {call.folder}; correct it.")
     return files, [own.get(path.name) for path in files]
+
+
+def _check_public(call, files):
+    """Refuse what is said to be public and lies among the private faces, also by a link; no file is opened."""
+    folder = pathlib.Path(call.folder).resolve()
+    private = {path.resolve() for path in files}
+    if _among(call.template.resolve(), folder, private):
+        raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
+    if call.reference is None:
+        return
+    if call.reference.resolve() == folder:
+        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
+    for path in mesh_files(call.reference):
+        if _among(path.resolve(), folder, private):
+            raise InputError(f"--reference: {path} is one of the private faces; name a folder of other, public ones.")
+
+
+def _among(path, folder, private):
+    return folder in path.parents or path in private
 
 
 def _places(call):
