@@ -1,9 +1,14 @@
-"""Shared settings: float64 is on (tests of float32 pass float32 arrays), caches go to a temporary folder."""
+"""Shared settings: float64 is on (tests of float32 pass float32 arrays), caches of the package go to a temporary folder.
+
+Compiled programs of the tests are kept in the user's cache folder: a second run compiles what has changed.
+"""
 
 import gc
+import hashlib
 import importlib.metadata
 import os
 import pathlib
+import platform
 import shutil
 import sys
 import tempfile
@@ -19,10 +24,16 @@ if "--exhaustive" not in sys.argv:
     plain = importlib.metadata.version("jaxlib").startswith(("0.8.", "0.9."))
     further = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1" if plain else ""
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0" + further)
-if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folder
+# Programs are found by what they compute, by JAX's version and by XLA's flags; processors are told apart by the folder.
+CPUINFO = pathlib.Path("/proc/cpuinfo")
+PROCESSOR = CPUINFO.read_text().split("\n\n")[0] if CPUINFO.exists() else platform.processor()
+NAMED = [line for line in PROCESSOR.splitlines() if line.startswith(("model name", "flags", "Features"))] or [PROCESSOR]
+KEPT_BYTES = 2**31
+if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folders
+    kept = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "jaxgeodp-tests"
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
-    # What one process has compiled, the others, and those that tests start, need not compile.
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = os.environ["XDG_CACHE_HOME"] + "/programs"
+    # What one process has compiled, the others, those that tests start and later runs need not compile.
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept / hashlib.sha256("\n".join(NAMED).encode()).hexdigest()[:16])
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import jax  # after its settings
@@ -56,6 +67,17 @@ def pytest_collection_modifyitems(config, items):
 def pytest_unconfigure():
     if "PYTEST_XDIST_WORKER" not in os.environ:
         shutil.rmtree(os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+        _forget_the_oldest_programs()
+
+
+def _forget_the_oldest_programs():
+    """JAX would do it after each program, and look at all of them each time."""
+    programs = [(path.stat(), path) for path in pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*")]
+    room = KEPT_BYTES
+    for facts, path in sorted(programs, key=lambda program: -program[0].st_mtime):
+        room -= facts.st_size
+        if room < 0:
+            path.unlink(missing_ok=True)
 
 
 @pytest.fixture(autouse=True, scope="module")

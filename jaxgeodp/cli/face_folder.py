@@ -172,6 +172,8 @@ def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
     """Mu and the numbers of the landmarks' vertices."""
     _given("--template", call.template)
     nose, up = _given("--nose", call.nose), _given("--up", call.up)
+    if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
+        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     if call.norm_bound is not None:
         positive_number("face", "--norm-bound", call.norm_bound)
     mu = _MU if call.mu is None else call.mu
@@ -207,8 +209,6 @@ def _check_public(call, files):
         raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
     if call.reference is None:
         return
-    if call.reference.resolve() == folder:
-        raise InputError("--reference is the folder of the private faces; name a folder of other, public ones.")
     for path in mesh_files(call.reference):
         if _among(path.resolve(), folder, private):
             raise InputError(f"--reference: {path} is one of the private faces; name a folder of other, public ones.")
