@@ -1,6 +1,6 @@
-"""Shared settings: float64 is on (tests of float32 pass float32 arrays), caches of the package go to a temporary folder.
+"""Shared settings: float64 is on (tests of float32 pass float32 arrays), caches go to a temporary folder.
 
-Compiled programs of the tests are kept in the user's cache folder: a second run compiles what has changed.
+But for compiled programs of the tests: they are kept in the user's, so that a later run compiles what has changed.
 """
 
 import gc
@@ -24,16 +24,16 @@ if "--exhaustive" not in sys.argv:
     plain = importlib.metadata.version("jaxlib").startswith(("0.8.", "0.9."))
     further = " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1" if plain else ""
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0" + further)
-# Programs are found by what they compute, by JAX's version and by XLA's flags; processors are told apart by the folder.
-CPUINFO = pathlib.Path("/proc/cpuinfo")
-PROCESSOR = CPUINFO.read_text().split("\n\n")[0] if CPUINFO.exists() else platform.processor()
-NAMED = [line for line in PROCESSOR.splitlines() if line.startswith(("model name", "flags", "Features"))] or [PROCESSOR]
-KEPT_BYTES = 2**31
 if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folders
     kept = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "jaxgeodp-tests"
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jaxgeodp-tests-")
-    # What one process has compiled, the others, those that tests start and later runs need not compile.
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept / hashlib.sha256("\n".join(NAMED).encode()).hexdigest()[:16])
+    # What one process has compiled, the others, those that tests start and later runs need not compile. JAX finds a
+    # program by what it computes, by the version and by XLA's flags; the folder tells processors apart.
+    facts = pathlib.Path("/proc/cpuinfo")
+    processor = facts.read_text().split("\n\n")[0] if facts.exists() else platform.processor()
+    told = [line for line in processor.splitlines() if line.startswith(("model name", "flags", "Features"))]
+    folder = hashlib.sha256("\n".join(told or [processor]).encode()).hexdigest()[:16]
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept / folder)
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import jax  # after its settings
@@ -42,6 +42,7 @@ jax.config.update("jax_enable_x64", True)
 # Tracing makes many objects that stay: to look through them for cycles was a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 MEMORY_MAPS = 15_000
+KEPT_BYTES = 2**31  # of programs
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (
     *("test_manifolds", "test_samplers", "test_mechanisms", "test_sweeps", "test_statistics", "test_chains"),
