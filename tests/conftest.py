@@ -3,9 +3,12 @@
 But for compiled programs of the tests: they are kept in the user's, so that a later run compiles what has changed.
 """
 
+import contextlib
+import ctypes
 import gc
 import hashlib
 import importlib.metadata
+import math
 import os
 import pathlib
 import platform
@@ -41,7 +44,7 @@ import jax  # after its settings
 jax.config.update("jax_enable_x64", True)
 # Tracing makes many objects that stay: to look through them for cycles was a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
-MEMORY_MAPS = 15_000
+MEMORY_MAPS, MEMORY_BYTES = 15_000, 3 * 2**30
 KEPT_BYTES = 2**31  # of programs
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (
@@ -83,8 +86,20 @@ def _forget_the_oldest_programs():
 
 @pytest.fixture(autouse=True, scope="module")
 def _compiled_programs_are_forgotten():
-    """Linux allows a process 65,530 memory maps; the programs of the whole suite need more, and 3 GB at 17,000."""
+    """Linux allows a process 65,530 memory maps; the programs of the whole suite need more, and 6 GB of memory."""
     yield
-    maps = pathlib.Path("/proc/self/maps")
-    if not maps.exists() or maps.read_bytes().count(b"\n") > MEMORY_MAPS:
+    if _counted("maps") > MEMORY_MAPS or _resident_bytes() > MEMORY_BYTES:
         jax.clear_caches()
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # what has been freed goes back to the system, with glibc
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _counted(name):
+    path = pathlib.Path("/proc/self") / name
+    return path.read_bytes().count(b"\n") if path.exists() else math.inf
+
+
+def _resident_bytes():
+    path = pathlib.Path("/proc/self/statm")
+    return int(path.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") if path.exists() else 0
