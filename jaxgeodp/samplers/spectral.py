@@ -136,11 +136,11 @@ def _hull(key, num, dim, dtype):
     uniform, normal = _random(key, num, 4 + dim * (dim + 1) // 2, table, dtype)
     chosen = _chosen(uniform[:, 0], table.hull)
     first, squares = _squares(normal, table, chosen)
-    diagonal, factors = jnp.diagonal(squares, axis1=1, axis2=2), 0.0
+    diagonal, factors = jnp.diagonal(squares, axis1=1, axis2=2), jnp.zeros(first.shape, dtype)
     for own, trace in zip((first, ~first), _traces(uniform[:, 2:], table, chosen), strict=True):
-        drawn = jnp.sum(jnp.where(own, diagonal, 0.0), axis=1)
+        drawn = jnp.sum(own * diagonal, axis=1)
         drawn = jnp.asarray(jnp.where(drawn > 0.0, drawn, 1.0))  # there may be no first part
-        factors += jnp.where(own, (trace / drawn)[:, None], 0.0)
+        factors += own * (trace / drawn)[:, None]
     return _rotated(normal, uniform[:, 1], first, factors[:, :, None] * squares)
 
 
