@@ -257,7 +257,10 @@ class Described:
         about = ball.pull_inside(mean)
         place = AtPoint(about, ball.manifold.frame(about))
         farther = 1.0 + ball.manifold.dist(jnp.asarray(ball.center), about) / ball.radius
-        return [dataclasses.replace(law, about=place, scale=law.scale * farther**2) for law in self.spreads]
+        return [
+            dataclasses.replace(law, about=place, scale=law.scale * farther**2, reaches=(0.0, law.reaches[1] * farther))
+            for law in self.spreads
+        ]
 
 
 class ReusedKey:
