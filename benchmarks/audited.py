@@ -222,7 +222,7 @@ class Described:
             SpreadMechanism(ball, ball.center, kind, **{parameter: own})
             for kind, own in zip(kinds, parts[1:], strict=True)
         ]
-        self.spreads = [spread.law(n) for spread in spreads]
+        self.spreads = [spread.law(n).grid.continuous() for spread in spreads]
         self.size = math.prod(ball.manifold.shape)
         self.later = jax.jit(jax.vmap(self._later, (0, 0, None)))
 

@@ -103,8 +103,7 @@ def test_noise_is_smaller_than_that_of_integers(dim):
     entries = dim * (dim + 1) // 2
     ball = GeodesicBall(Euclidean(dim), np.zeros(dim), 1.0)
     law = SpreadMechanism(ball, np.zeros(dim), epsilon=1.0).law(1000)
-    scales = law.integers.noise.scale * TangentCovariance().units(dim, 1.0)
     times = np.where(np.equal(*np.triu_indices(dim)), 1.0, 2.0)
-    integers = np.sum(2.0 * times * scales**2)
+    integers = np.sum(2.0 * times * (1000 * law.grid.continuous().scale) ** 2)
     assert integers == pytest.approx(2.0 * 2.0 * entries * (dim + dim * (dim - 1) * 25 / 49), rel=1e-3)
     assert hull_mean_square(dim) < integers / 2.2

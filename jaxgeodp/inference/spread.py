@@ -140,15 +140,15 @@ class SpreadMechanism(Mechanism):
             timing="",
             more=self.about.described(self.ball),
         )
-        integers = OnIntegers(noise, terms)
         kind: Noise = Normal() if self.epsilon is None else Coordinates()
+        integers = OnIntegers(noise, terms)
+        scale = noise.scale * units / n
+        law = SpreadLaw(self.statistic, kind, self.ball, self.about, scale, integers, self.reaches, terms)
         hull = None if self.epsilon is None else self.statistic.hull_sensitivity(dim, farthest)
         if hull is None:
-            scale = noise.scale * units / n
-        else:
-            kind, scale = HullNoise(), hull / n / strength
-            terms = _of_hull(terms, hull / n)
-        return SpreadLaw(self.statistic, kind, self.ball, self.about, scale, integers, self.reaches, terms)
+            return law
+        own = _of_hull(terms, hull / n)
+        return dataclasses.replace(law, noise=HullNoise(), scale=hull / n / strength, terms=own)
 
     def sensitivity(self, n: int) -> float:
         """The global sensitivity for n records (replace-one), in the norm of the noise; in units of squared distance.
@@ -319,6 +319,13 @@ class MomentGrid(Integers):
     """How a `SpreadLaw` is released."""
 
     law: SpreadLaw
+
+    def continuous(self) -> SpreadLaw:
+        """The law with the noise of real numbers that that of integers is like."""
+        law, (noise, terms) = self.law, self.law.integers
+        units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
+        kind = law.noise if isinstance(law.noise, Normal) else Coordinates()
+        return dataclasses.replace(law, noise=kind, scale=noise.scale * units / terms.n, terms=terms)
 
     def sums(self, shape):
         """See `Integers.sums`."""
