@@ -140,8 +140,7 @@ def shape_cdf(law, dim):
     return lambda t: np.interp(t, largest[order], below / below[-1])
 
 
-@pytest.mark.parametrize("dim", [2, 3])
-@pytest.mark.parametrize("law", ["nuclear", "hull"])
+@pytest.mark.parametrize(("law", "dim"), [("nuclear", 3), ("hull", 2), ("hull", 3), *exhaustive(("nuclear", 2))])
 def test_small_matrices_have_the_law_of_quadrature_and_wrong_samplers_are_rejected(law, dim):
     values, _ = drawn(law, dim)
     assert min(p_values(values, law)) > LEVEL
@@ -155,7 +154,7 @@ def test_small_matrices_have_the_law_of_quadrature_and_wrong_samplers_are_reject
     assert min(p_values(values, other)) < LEVEL
 
 
-@pytest.mark.parametrize("dim", [4, 5, *exhaustive(6, 8)])
+@pytest.mark.parametrize("dim", [4, *exhaustive(5, 6, 8)])
 def test_the_largest_eigenvalue_has_the_law_of_a_pfaffian(dim):
     """P(all eigenvalues below t) is a ratio of Pfaffians of integrals up to t."""
     values, vectors = drawn("nuclear", dim)
@@ -226,7 +225,7 @@ def test_a_long_walk_has_the_same_law(law):
     assert stats.ks_2samp((own**2).sum(axis=1), (1.1 * values**2).sum(axis=1)).pvalue < LEVEL
 
 
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, *exhaustive(6, 8)])
+@pytest.mark.parametrize("dim", [2, 3, 4, *exhaustive(1, 6, 8)])
 def test_the_mean_square_of_hull_noise_is_known(dim):
     values, _ = drawn("hull", dim)
     squares = np.sum(values**2, axis=1)
