@@ -222,7 +222,7 @@ class Described:
             SpreadMechanism(ball, ball.center, kind, **{parameter: own})
             for kind, own in zip(kinds, parts[1:], strict=True)
         ]
-        self.spreads = [spread.law(n) for spread in spreads]
+        self.spreads = [spread.law(n).grid.continuous() for spread in spreads]
         self.size = math.prod(ball.manifold.shape)
         self.later = jax.jit(jax.vmap(self._later, (0, 0, None)))
 
@@ -257,7 +257,10 @@ class Described:
         about = ball.pull_inside(mean)
         place = AtPoint(about, ball.manifold.frame(about))
         farther = 1.0 + ball.manifold.dist(jnp.asarray(ball.center), about) / ball.radius
-        return [dataclasses.replace(law, about=place, scale=law.scale * farther**2) for law in self.spreads]
+        return [
+            dataclasses.replace(law, about=place, scale=law.scale * farther**2, reaches=(0.0, law.reaches[1] * farther))
+            for law in self.spreads
+        ]
 
 
 class ReusedKey:

@@ -74,7 +74,7 @@ def released(manifold, ball, budget, n, shares, key, data):
         (TangentCovariance(), strengths[2], of_matrix),
     ):
         spread = SpreadMechanism(ball, about, statistic, **{parameter: strength})
-        terms = spread.law(n)
+        terms = spread.law(n).grid.continuous()
         kind = {"kind": "zcdp" if parameter == "mu" else "pure"}
         record = {"about": to_lists(about), "scale": float(terms.scale[0]), "guarantee": kind, "n": n}
         record["frame"] = terms.terms.more["frame"]

@@ -76,9 +76,9 @@ def following(
 
     def draw():
         try:
-            own = made_again()
-            value, _ = drafted(own, n, shape, _WANTED)(lambda: records).draw()
-            return value, _told(draft, own, n)
+            own = drafted(made_again(), n, shape, _WANTED)(lambda: records)
+            value, _ = own.draw()
+            return value, dataclasses.replace(draft, entries=own.entries, more=own.more, expected=None)
         except Exception:  # it would tell of the records
             return np.asarray(draft.fallback, float), _none(draft, known())
 
@@ -94,17 +94,6 @@ def together(drafts) -> Guarantee:
 
 def _of_one(records):
     return jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
-
-
-def _told(draft, mechanism, n) -> Draft:
-    """The draft, of what is known after the earlier ones."""
-    terms = mechanism.law(n).terms
-    entries = draft.entries | mechanism.domain.described(())
-    entries |= {
-        "scale": mechanism.scale(n),
-        "sensitivity": {"value": terms.sensitivity, "formula": terms.formula, "calibration": terms.calibration},
-    }
-    return dataclasses.replace(draft, entries=entries, more=draft.more | (terms.more or {}), expected=None)
 
 
 def _none(draft, known) -> Draft:

@@ -1,34 +1,38 @@
 """The spread of records about a public point, in integers with exact noise (docs/mathematics.md, section 18).
 
 Records are clipped into a public ball; about a public point of it, or along a public geodesic, a moment of their
-logarithms is released.
+logarithms is released. A matrix under pure epsilon is also released with noise of real numbers, which is smaller.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_in_blocks
+from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
+from jaxgeodp.inference.matrix_noise import HullNoise
 from jaxgeodp.inference.moments import Moment, TangentCovariance
 from jaxgeodp.inference.places import AtPoint, Place, frame_at
 from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.noise import Coordinates, Noise, Normal
+from jaxgeodp.releases.vector import TIMING
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
+from jaxgeodp.samplers.spectral_table import LARGEST
 
 
 @final
@@ -36,15 +40,18 @@ from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 class SpreadMechanism(Mechanism):
     """A second moment of n records about a public point, with exact noise of integers.
 
-    It is released with ``numerics="grid"`` only, or by `Mechanism.prepare` and `Mechanism.finish`; `Mechanism.simulate`
-    has noise of real numbers. The value is a number for `FrechetVariance` and a matrix (dim, dim) for
-    `TangentCovariance`, in the orthonormal frame that the record has as "frame".
+    It is released with ``numerics="grid"``, or by `Mechanism.prepare` and `Mechanism.finish`; `Mechanism.simulate` has
+    noise of real numbers. The value is a number for `FrechetVariance` and a matrix (dim, dim) for `TangentCovariance`,
+    in the orthonormal frame that the record has as "frame". With ``epsilon`` and up to 12 dimensions the matrix is also
+    released with ``numerics="idealized"``: its noise then has the density exp(-max(tr A_+, tr A_-)/scale), and is
+    smaller (half of that of integers in 6 dimensions: docs/inference.md); `scale`, `sensitivity` and `simulate` are
+    those of this noise.
 
     Args:
         ball: the public ball that holds the data (Assumption 1).
         about: a public point of the ball, such as a mean that was released; or another `Place`.
         statistic: `TangentCovariance` or `FrechetVariance`; of a geodesic `ResidualMoments` or `ResidualMatrix`.
-        epsilon: privacy parameter of discrete Laplace noise, pure; or
+        epsilon: privacy parameter of discrete Laplace noise, or of that of real numbers, pure; or
         mu: of discrete Gaussian noise, which promises mu^2/2-zCDP.
 
     Raises:
@@ -134,12 +141,17 @@ class SpreadMechanism(Mechanism):
             more=self.about.described(self.ball),
         )
         kind: Noise = Normal() if self.epsilon is None else Coordinates()
-        return SpreadLaw(
-            self.statistic, kind, self.ball, self.about, noise.scale * units / n, noise, self.reaches, terms
-        )
+        integers = OnIntegers(noise, terms)
+        scale = noise.scale * units / n
+        law = SpreadLaw(self.statistic, kind, self.ball, self.about, scale, integers, self.reaches, terms)
+        hull = None if self.epsilon is None else self.statistic.hull_sensitivity(dim, farthest)
+        if hull is None:
+            return law
+        own = _of_hull(terms, hull / n)
+        return dataclasses.replace(law, noise=HullNoise(), scale=hull / n / strength, terms=own)
 
     def sensitivity(self, n: int) -> float:
-        """The global sensitivity for n records (replace-one), in Frobenius norm; in units of squared distance.
+        """The global sensitivity for n records (replace-one), in the norm of the noise; in units of squared distance.
 
         Args:
             n: at least 2.
@@ -147,12 +159,12 @@ class SpreadMechanism(Mechanism):
         return self.law(n).terms.sensitivity
 
     def scale(self, n: int) -> float:
-        """Of the noise of a variance, or of the entries on the diagonal of a matrix; in units of squared distance.
+        """Of the noise of a variance, of the entries on the diagonal of a matrix, or of its norm; a squared distance.
 
         Args:
             n: at least 2.
         """
-        return float(np.asarray(self.law(n).scale)[0])
+        return float(np.ravel(self.law(n).scale)[0])
 
     @property
     def reaches(self) -> tuple[float, float]:
@@ -168,6 +180,21 @@ class SpreadMechanism(Mechanism):
 
 def _drawn(epsilon) -> Callable:
     return discrete_gaussian if epsilon is None else discrete_laplace
+
+
+def _of_hull(terms: Terms, sensitivity: float) -> Terms:
+    """The terms with noise of real numbers."""
+    return dataclasses.replace(
+        terms,
+        sensitivity=sensitivity,
+        formula="b^2/n in the norm max(tr A_+, tr A_-), of distances up to b",
+        theorem=HullNoise.theorem,
+        sampler={
+            "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem W)",
+            "exactness": "exact up to floating point",
+        },
+        timing=TIMING,
+    )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,17 +227,24 @@ class SpreadDomain(Domain):
         return np.asarray(self.statistic.to_value(np.zeros(self.statistic.numbers(dim)), dim))
 
 
+class OnIntegers(NamedTuple):
+    """How a moment is released in integers."""
+
+    noise: grid.GridNoise  #: that is drawn
+    terms: Terms  #: what its record says
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms", "integers", "reaches")):
+class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outside=("terms", "integers")):
     """See the module docstring.
 
     Attributes:
         statistic, ball, about: of the mechanism.
-        noise: the noise of real numbers that that of integers is like.
-        scale: of each number.
-        integers: the noise that is drawn.
+        noise: of real numbers: `HullNoise`, which is released, or what the noise of integers is like.
+        scale: of each number, or of all.
+        integers: see `OnIntegers`.
         reaches: least and largest distance of a record from the point.
-        terms: see `Law`.
+        terms: see `Law`; of `HullNoise`, or of the noise of integers.
     """
 
     statistic: Moment
@@ -218,7 +252,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
     ball: GeodesicBall
     about: Any
     scale: Any
-    integers: grid.GridNoise
+    integers: OnIntegers
     reaches: tuple[float, float]
     terms: Terms
     support = None
@@ -229,12 +263,18 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
         return MomentGrid(self)
 
     def ready(self, shape):
-        """Nothing: it is released in integers only."""
-        raise InputError("SpreadMechanism: is released in integers; say numerics='grid'.")
+        """See `Law.ready`; where there is no `HullNoise` it is released in integers only."""
+        if not isinstance(self.noise, HullNoise):
+            raise InputError(
+                "SpreadMechanism: is released in integers; say numerics='grid' (real numbers are for TangentCovariance "
+                f"with epsilon in at most {LARGEST} dimensions)."
+            )
+        program = compiled_ahead("SpreadMechanism", _simulate, self, public_key(), shape, num=1)
+        return lambda records: np.asarray(program(self, system_key(), records))[0]
 
     def simulate(self, key, records, num):
         """See `Law.simulate`, with noise of real numbers."""
-        return _simulate(self, key, records, num)
+        return _simulate(self, key, records, num=num)
 
     def log_density(self, x, records):
         """See `Law.log_density`, for noise of real numbers."""
@@ -242,8 +282,11 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale"), outside=("terms"
         return self.noise.log_density((numbers - self.numbers(records)) / self.scale)
 
     def numbers(self, records) -> jax.Array:
-        """What noise is added to, of raw records."""
-        return self.statistic.of_vectors(self.about.vectors(self.ball, records))
+        """What noise is added to, of raw records; a vector that is not finite counts as 0, as in integers."""
+        vectors = self.about.vectors(self.ball, records)
+        lengths = jnp.linalg.norm(vectors, axis=1, keepdims=True)
+        factors = jnp.minimum(1.0, self.reaches[1] / jnp.maximum(lengths, self.reaches[1]))
+        return self.statistic.of_vectors(jnp.asarray(jnp.where(jnp.isfinite(lengths), factors * vectors, 0.0)))
 
     def value(self, numbers) -> Any:
         """A number or a matrix."""
@@ -277,24 +320,31 @@ class MomentGrid(Integers):
 
     law: SpreadLaw
 
+    def continuous(self) -> SpreadLaw:
+        """The law with the noise of real numbers that that of integers is like."""
+        law, (noise, terms) = self.law, self.law.integers
+        units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
+        kind = law.noise if isinstance(law.noise, Normal) else Coordinates()
+        return dataclasses.replace(law, noise=kind, scale=noise.scale * units / terms.n, terms=terms)
+
     def sums(self, shape):
         """See `Integers.sums`."""
         return MomentSums(self.law.statistic, self.law.ball, self.law.about).program(shape)
 
     def noisy(self, shape):
         """See `Integers.noisy`."""
-        law = self.law
+        law, (noise, terms) = self.law, self.law.integers
         units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
-        discrete = _drawn(None if isinstance(law.noise, Normal) else law.terms.strength)
+        discrete = _drawn(None if isinstance(law.noise, Normal) else terms.strength)
 
         def value(integers):
-            noisy = grid.with_noise(discrete, integers, law.integers.scale)
-            return np.asarray(law.value(noisy * units / law.terms.n))
+            noisy = grid.with_noise(discrete, integers, noise.scale)
+            return np.asarray(law.value(noisy * units / terms.n))
 
-        return Noisy(law.terms, law.integers.scale * float(units[0]) / law.terms.n, grid.NOTE, value)
+        return Noisy(terms, noise.scale * float(units[0]) / terms.n, grid.NOTE, value)
 
 
-@functools.partial(jax.jit, static_argnums=3)
+@functools.partial(jax.jit, static_argnames="num")
 def _simulate(law, key, records, num):
     numbers = law.numbers(records)
     noise = law.noise.draw(key, num, numbers.shape[0], numbers.dtype)

@@ -1,9 +1,10 @@
-"""Samplers: exact rejection from certified envelopes, Markov chains, and both as parts of NumPyro."""
+"""Samplers: exact rejection from certified envelopes, matrix noise, Markov chains, and what NumPyro needs of them."""
 
 from typing import TYPE_CHECKING
 
 from jaxgeodp.samplers.random_walk import Chains, metropolis
 from jaxgeodp.samplers.rejection import Draws, rejection_sample
+from jaxgeodp.samplers.spectral import hull_noise, hull_norm, nuclear_noise
 
 if TYPE_CHECKING:
     from jaxgeodp.samplers.diagnostics import Diagnostics, diagnose
@@ -20,7 +21,10 @@ __all__ = [
     "ManifoldLaplace",
     "WrappedNormal",
     "diagnose",
+    "hull_noise",
+    "hull_norm",
     "metropolis",
+    "nuclear_noise",
     "rejection_sample",
 ]
 

@@ -1,0 +1,48 @@
+"""Noise of a released second moment: the norm whose unit ball is all that one record can change (section 18)."""
+
+import dataclasses
+import math
+from typing import final
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.privacy.guarantee import PureDP
+from jaxgeodp.releases.noise import Noise
+from jaxgeodp.samplers.spectral import hull_noise, hull_norm
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class HullNoise(Noise):
+    """Density exp(-max(tr A_+, tr A_-)) of a symmetric matrix A, whose entries on and above the diagonal are drawn.
+
+    The unit ball of this norm is the convex hull of all vv' - ww' with v and w in the unit ball: no smaller one holds
+    all that replacing a record does to a second moment.
+    """
+
+    name = "hull"
+    theorem = (
+        "K-norm mechanism of the convex hull of all changes (Hardt & Talwar 2010; docs/mathematics.md, Theorem W): "
+        "scale = sensitivity/epsilon"
+    )
+
+    def guarantee(self, strength):
+        """epsilon-DP."""
+        return PureDP(strength)
+
+    def draw(self, key, num, dim, dtype):
+        """See `Noise.draw`; dim is that of the numbers, k(k + 1)/2."""
+        rows = _rows(dim)
+        return hull_noise(key, num, rows, dtype)[:, *np.triu_indices(rows)]
+
+    def log_density(self, z):
+        """See `Noise.log_density`."""
+        rows = _rows(z.shape[0])
+        upper = jnp.zeros((rows, rows), z.dtype).at[np.triu_indices(rows)].set(z)
+        return -hull_norm(upper + jnp.triu(upper, 1).T)
+
+
+def _rows(numbers: int) -> int:
+    """Of the matrix with so many numbers on and above its diagonal."""
+    return (math.isqrt(8 * numbers + 1) - 1) // 2
