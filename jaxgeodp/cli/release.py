@@ -23,7 +23,7 @@ from jaxgeodp.cli.frame import (
     say,
     shown,
 )
-from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GroupOptions
+from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -113,6 +113,7 @@ def release(
     person: PERSON = None,
     group: GROUP = None,
     groups: GROUPS = None,
+    groups_per_person: GROUPS_PER_PERSON = None,
     adjacency: ADJACENCY_OPTION = None,
     weights: Annotated[
         pathlib.Path | None,
@@ -133,7 +134,7 @@ def release(
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
-        parted = GroupOptions(group, groups, adjacency)
+        parted = GroupOptions(group, groups, adjacency, groups_per_person)
         parted.check(mechanism, layout)
         check_manifold_name(manifold)
         prepare = preparation(template, missing, manifold, layout)
@@ -200,6 +201,8 @@ def release(
                         parted.names,
                         book,
                         adjacency=parted.adjacency,
+                        persons=persons,
+                        groups_per_person=parted.per_person,
                         delta=delta,
                         numerics=numerics,
                         more=more,
