@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import one_of
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_labels
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
@@ -34,6 +35,7 @@ ADJACENCY_OPTION = Annotated[
         "--adjacency",
         help="What is hidden: replace-one (which record one of n is; n is public) or add-remove (also whether it is "
         "there, and n; the default with --group).",
+        autocompletion=one_of(ADJACENCY, ADD_REMOVE),
     ),
 ]
 _NAME = re.compile(r"\w[\w .+-]{0,60}")

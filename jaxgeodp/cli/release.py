@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
-from jaxgeodp.cli.completion import mechanisms, one_of
+from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_picture,
@@ -86,7 +86,7 @@ def release(
         typer.Option(
             help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian or gibbs; or auto: the one with the least "
             "expected error, as 'jaxgeodp plan' finds it from public numbers.",
-            autocompletion=mechanisms,
+            autocompletion=released_names,
         ),
     ] = AUTO,
     calibration: Annotated[
@@ -99,7 +99,8 @@ def release(
     numerics: Annotated[
         str,
         typer.Option(
-            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too."
+            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too.",
+            autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
     array: ARRAY = None,
