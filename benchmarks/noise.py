@@ -1,11 +1,11 @@
 """Exact noise of integers by the array: how fast, and whether its law holds in a thousand million draws.
 
 The speed is that of calls for 10^6 integers with the operating system's generator, beside the sampler that draws one
-by one and, where it is installed, OpenDP (pip install opendp); by one thread, and by two. Then the same draws added to
-the integers of a release, which have no largest one (`privacy.grid.with_noise`), by the time of the processor. The law
-is tested by chi-square: each integer a cell of its own, the rare ones together (scales 20 and 1000); or 4096 cells of about equal
-probability and the last 8 bits (scale 2^34 + 1). As a planted mistake the same counts are held against the law of a
-scale that is one thousandth larger.
+by one and, where it is installed, OpenDP (pip install opendp); by one thread, and by two. Then the same draws added
+to the integers of a release, which have no largest one (`privacy.grid.with_noise`), by the time of the processor. The
+law is tested by chi-square: each integer a cell of its own, the rare ones together (scales 20 and 1000); or 4096
+cells of about equal probability and the last 8 bits (scale 2^34 + 1). As a planted mistake the same counts are held
+against the law of a scale that is one thousandth larger.
 
     python benchmarks/noise.py [--quick] [--only additions]
 """
