@@ -252,5 +252,10 @@ def _tell(path, record, choice, space, statistic):
         f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
     )
+    if "stages" in record:
+        say(
+            "No expected error is stated, as it depends on the ball that is found and what is clipped there; for "
+            "supposed records 'jaxgeodp plan --center auto --radius auto' simulates it."
+        )
     if "count" in record and record["n"] == record["count"]["least"]:
         say(f"{record['n']} is the least number of places: there are too few records, at this budget, for more.")
