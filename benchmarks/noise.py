@@ -1,12 +1,13 @@
 """Exact noise of integers by the array: how fast, and whether its law holds in a thousand million draws.
 
 The speed is that of calls for 10^6 integers with the operating system's generator, beside the sampler that draws one
-by one and, where it is installed, OpenDP (pip install opendp); by one thread, and by two. The law is tested by
-chi-square: each integer a cell of its own, the rare ones together (scales 20 and 1000); or 4096 cells of about equal
-probability and the last 8 bits (scale 2^34 + 1). As a planted mistake the same counts are held against the law of a
-scale that is one thousandth larger.
+by one and, where it is installed, OpenDP (pip install opendp); by one thread, and by two. Then the same draws added
+to the integers of a release, which have no largest one (`privacy.grid.with_noise`), by the time of the processor. The
+law is tested by chi-square: each integer a cell of its own, the rare ones together (scales 20 and 1000); or 4096
+cells of about equal probability and the last 8 bits (scale 2^34 + 1). As a planted mistake the same counts are held
+against the law of a scale that is one thousandth larger.
 
-    python benchmarks/noise.py [--quick]
+    python benchmarks/noise.py [--quick] [--only additions]
 """
 
 import argparse
@@ -19,6 +20,7 @@ from scipy import stats
 from timing import print_machine
 
 from jaxgeodp.privacy.entropy import random_words
+from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 from jaxgeodp.samplers.discrete_vectors import draws
 
@@ -27,14 +29,14 @@ AT_ONCE = 10**6
 WIDE = 2**34 + 1
 
 
-def rate(call, count, repeats=5):
+def rate(call, count, repeats=5, clock=time.perf_counter):
     """Draws a second, the median of so many calls."""
     call()
     times = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        start = clock()
         call()
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return count / sorted(times)[repeats // 2]
 
 
@@ -73,6 +75,22 @@ def speeds(count):
             measurement = peer(law, scale)
             other = "" if measurement is None else f"{rate(lambda m=measurement: m([0] * few), few):,.0f}"  # noqa: B023
             print(f"| {law.__name__} | {scale} | {own:,.0f} | {both:,.0f} | {single:,.0f} | {other} |", flush=True)
+
+
+def additions(count):
+    """Print the table of draws alone, and of sums with Python's integers as releases make them."""
+    print("\n| law | scale | draws a second of the processor | sums a second of the processor |\n|---|---|---|---|")
+    steps = np.random.default_rng(0).integers(-(2**40), 2**40, count).astype(object)
+    for law in LAWS:
+        for scale in (1000, 2**30 + 7):
+            alone, sums = (
+                rate(call, count, clock=time.process_time)
+                for call in (
+                    lambda law=law, scale=scale: draws(law, scale, count, random_words),
+                    lambda law=law, scale=scale: with_noise(law, steps, scale),
+                )
+            )
+            print(f"| {law.__name__} | {scale} | {alone:,.0f} | {sums:,.0f} |", flush=True)
 
 
 def narrow(law, scale):
@@ -136,9 +154,15 @@ def main():
     """Print both."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", choices=["speeds", "additions"], help="one table of speeds, and no laws")
+    quick, only = vars(parser.parse_args()).values()
     print_machine()
-    speeds(10**5 if quick else AT_ONCE)
+    parts = {"speeds": speeds, "additions": additions}
+    for name, part in parts.items():
+        if only in (None, name):
+            part(10**5 if quick else AT_ONCE)
+    if only is not None:
+        return
     laws(10**6 if quick else 10**9)
 
 

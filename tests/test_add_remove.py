@@ -22,6 +22,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.cli.app import app
 from jaxgeodp.cli.group_options import as_word
+from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, Ledger, PureDP, compose
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import contents
@@ -244,6 +245,14 @@ def test_calls_are_refused_before_the_charge(tmp_path):
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, [None], ledger), "words or numbers"),
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 4, ["a"], ledger), "labels must hold one label"),
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, adjacency="x"), "adjacency must be"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, persons=[1]), "persons must hold one"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, groups_per_person=1), "for persons"),
+        (
+            lambda: release_groups(
+                MECHANISM, points(5), ["a"] * 5, ["a"], ledger, persons=["p"] * 5, groups_per_person=0
+            ),
+            "at least 1",
+        ),
         (lambda: LaplaceMechanism(LINE, 1.0).release(points(5), numerics="grid", adjacency="add-remove"), "grid"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -285,6 +294,123 @@ def test_groups_under_replace_one_have_half_each():
         LaplaceMechanism(LINE, 1.0), points(8), [1, 2] * 4, [1, 2], adjacency="replace-one", delta=1e-6
     )
     assert parts[1].record["guarantee"]["delta"] == 1e-6
+
+
+# Persons in groups ----------------------------------------------------------------------------------------
+
+WHOSE = ["a", "a", "b", "b", "b", "c", "c", "d"]
+WHERE = [0, 1, 0, 0, 2, 1, 9, 0]  # 9 is no group; b is in two groups, c in one
+
+
+def test_a_person_has_one_record_in_each_group(seen):
+    data = 0.1 * np.arange(8.0)[:, None]
+    releases = release_groups(MECHANISM, data, WHERE, [0, 1, 2], persons=WHOSE)
+    assert [releases[group].record["count"]["value"] for group in (0, 1, 2)] == [3, 2, 1]
+    placed = [sorted(own[~np.isnan(own)].tolist()) for own in seen["placed"]]
+    # The fewest places are 2, so that one of three persons is left out of the first group.
+    assert len(placed[0]) == 2 and all(np.isclose([0.0, 0.25, 0.7], own).any() for own in placed[0])
+    np.testing.assert_allclose(placed[1], [0.1, 0.5], atol=1e-9)
+    np.testing.assert_allclose(placed[2], [0.4], atol=1e-9)
+
+
+def test_somebody_in_more_groups_than_one_may_be_in_is_in_none(seen):
+    data = 0.1 * np.arange(8.0)[:, None]
+    releases = release_groups(MECHANISM, data, WHERE, [0, 1, 2], persons=WHOSE, groups_per_person=1)
+    assert [releases[group].record["count"]["value"] for group in (0, 1, 2)] == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "most", "times"),
+    [
+        *(("add-remove", None, 3), ("add-remove", 1, 1), ("add-remove", 2, 2), ("add-remove", 7, 3)),
+        *(("replace-one", None, 3), ("replace-one", 1, 2), ("replace-one", 2, 3)),
+    ],
+)
+def test_persons_share_the_budget_of_the_groups_that_they_may_be_in(adjacency, most, times):
+    releases = release_groups(
+        MECHANISM, points(8), WHERE, [0, 1, 2], persons=WHOSE, adjacency=adjacency, groups_per_person=most
+    )
+    for release in releases.values():
+        record = release.record
+        assert record["guarantee"]["epsilon"] <= 1.0 and record["unit"] == "person"
+        assert record["guarantee"]["adjacency"] == f"{adjacency} (all of a person; all groups together)"
+        assert "Theorems O and W" in record["guarantee"]["theorem"]
+        assert record["group"]["of_one_person_at_most"] == min(most or 3, 3)
+        assert times * (record["count"]["left"]["epsilon"] + 1 / record["count"]["scale"]) == pytest.approx(
+            1.0, rel=1e-9
+        )
+        assert 10 * times <= record["count"]["scale"] <= 10 * times + 1
+
+
+def touched(whose, where, others_whose, others_where, most):
+    """How many groups' records differ, of which each names who they are made of."""
+
+    def groups_of(whose, where):
+        from jaxgeodp.releases.groups import _memberships
+
+        names, numbers = np.unique(np.array(whose), return_inverse=True)
+        own, groups = _memberships(numbers, np.array(where, int), most)
+        found = {}
+        for record, unit in enumerate(own):
+            if groups[unit] >= 0:
+                found.setdefault((groups[unit], names[numbers[record]]), []).append(record)
+        return {
+            group: sorted((who, sum(whose[k] == who for k in own)) for (g, who), own in found.items() if g == group)
+            for group in range(4)
+        }
+
+    one, other = groups_of(whose, where), groups_of(others_whose, others_where)
+    return sum(one[group] != other[group] for group in one)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(1, 4))
+def test_a_person_touches_no_more_groups_than_are_paid_for(data, most):
+    """All of a person, or one record, there or not; all of a person replaced."""
+    draw = data.draw
+    rest = draw(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(-1, 3)), max_size=8))
+    mine, others = (draw(st.lists(st.integers(-1, 3), max_size=5)) for _ in range(2))
+
+    def with_person(own):
+        return [who for who, _ in rest] + ["p"] * len(own), [where for _, where in rest] + own
+
+    assert touched(*with_person(mine), *with_person([]), most) <= most
+    assert touched(*with_person(mine), *with_person(mine[:-1]), most) <= most
+    assert touched(*with_person(mine), *with_person(others), most) <= min(2 * most, 4)
+
+
+def test_a_person_in_both_groups_charged_once_is_found():
+    """The exact law of two groups that share a person, who is there or not."""
+
+    def both(times):
+        release = with_short_count(hidden(times=times))
+        return sum(largest_ratio(release, [own] * 60, [own] * 60 + [-own]) for own in (-1.0, 1.0))
+
+    assert 0.9 < both(times=2) <= 1.0 + 1e-9
+    assert both(times=1) > 1.8, "planted: parallel composition, as if nobody were in two groups"
+
+
+def test_persons_of_groups_are_summarised_after_the_charge_by_one_program(tmp_path, monkeypatch):
+    order, shapes = [], []
+    original, charge = PointsInBall.of_persons, Ledger.charge
+
+    def watched(self, owner, shape, count):
+        shapes.append((shape.shape, count))
+        summaries = original(self, owner, shape, count)
+        return lambda *given: (order.append("records"), summaries(*given))[1]
+
+    monkeypatch.setattr(PointsInBall, "of_persons", watched)
+    monkeypatch.setattr(Ledger, "charge", lambda *given, **more: (order.append("charge"), charge(*given, **more))[1])
+    ledger = Ledger(tmp_path / "budget.db", PureDP(2.5))
+    for adjacency, whose in (("add-remove", WHOSE), ("replace-one", ["a"] * 8)):
+        release_groups(MECHANISM, points(8), WHERE, [0, 1, 2], ledger, persons=whose, adjacency=adjacency)
+    assert order == ["charge", "records"] * 2 and shapes == [((9, 1), 9)] * 2
+    release_groups(MECHANISM, [], [], [0, 1, 2], persons=[])
+    (account,), entries = contents(ledger.path)
+    assert account.spent["epsilon"] == pytest.approx(2.0) and [own["adjacency"] for own in entries] == [
+        "add-remove",
+        "either",
+    ]
 
 
 def test_a_ledger_does_not_add_what_does_not_add_up(tmp_path):
@@ -348,6 +474,18 @@ def test_release_of_groups(table, tmp_path):
     assert again.exit_code == 2 and "exists" in again.output and not (tmp_path / "release-c.json").exists()
 
 
+def test_release_of_groups_of_persons(table, tmp_path):
+    """Each of the 30 has 3 records, in both groups."""
+    own = (*USUAL, "--group", "sort", "--groups", "a,b", "--person", "who", "--out", tmp_path / "r.json", "--overwrite")
+    for more, most, scale in (((), 2, 20), (("--groups-per-person", 1), 1, 10)):
+        done = run("release", table, *own, *more)
+        assert done.exit_code == 0 and "persons places" in " ".join(done.output.split()), done.output
+        record = json.loads((tmp_path / "r-a.json").read_text())
+        assert record["unit"] == "person" and record["count"]["scale"] == scale
+        assert record["group"] == {"name": "a", "of": ["a", "b"], "of_one_person_at_most": most}
+        assert record["guarantee"]["epsilon"] == 1.0
+
+
 def test_release_with_a_private_number(table, tmp_path):
     done = run("release", table, *USUAL, "--adjacency", "add-remove", "--person", "who", "--out", tmp_path / "r.json")
     assert done.exit_code == 0, done.output
@@ -362,7 +500,9 @@ def test_release_with_a_private_number(table, tmp_path):
         (["--groups", "a"], "give both"),
         (["--group", "sort", "--groups", "a,../b"], "files are named so"),
         (["--group", "sort", "--groups", "a,A"], "differ in capitals"),
-        (["--group", "sort", "--groups", "a", "--person", "who"], "several groups"),
+        (["--group", "sort", "--groups", "a", "--groups-per-person", "1"], "needs --person"),
+        (["--groups-per-person", "1"], "is for --group"),
+        (["--group", "sort", "--groups", "a", "--person", "who", "--groups-per-person", "0"], "at least 1"),
         (["--group", "sort", "--groups", "a", "--expect-n", "90"], "keeps private"),
         (["--adjacency", "add-remove", "--expect-n", "90"], "keeps private"),
         (["--adjacency", "add-remove", "--mechanism", "auto"], "name a mechanism"),
@@ -494,6 +634,7 @@ def test_the_page_says_what_is_promised(tmp_path):
         "group": release_groups(MECHANISM, points(60), [1, 2] * 30, [1, 2])[1],
         "both": release_groups(MECHANISM, points(60), [1, 2] * 30, [1, 2], adjacency="replace-one")[1],
         "one": MECHANISM.release(points(60), adjacency="add-remove"),
+        "whose": release_groups(MECHANISM, points(60), [1, 2] * 30, [1, 2], persons=[*range(20)] * 3)[1],
     }.items():
         release.save(tmp_path / f"{name}.json")
         done = run("show", tmp_path / f"{name}.json", "--html", tmp_path / f"{name}.html")
@@ -503,5 +644,6 @@ def test_the_page_says_what_is_promised(tmp_path):
     together = "for the releases of all groups together"
     assert f"one record is added or taken out, {together}" in pages["group"]
     assert f"one record is replaced by another, {together}" in pages["both"]
+    assert f"one person is added or taken out, {together}" in pages["whose"]
     assert "when one record is added or taken out<" in pages["one"]
     assert "epsilon: 0.9" in pages["one"] and "epsilon: 0.45" in pages["both"] and "places for records" in pages["one"]

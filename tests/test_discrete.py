@@ -188,10 +188,10 @@ def ratios(seed, count):
     return found
 
 
-@pytest.mark.parametrize("width", [2, 4, 8, 64, 128, 256, 512])
+@pytest.mark.parametrize("width", [2, 4, 8, 64, 128, 256, 512, 2**13 + 64])
 def test_bounds_of_exponentials_hold(width):
-    """Against 40 digits more; with words of 128 bits they are 2^-127 apart."""
-    assert bounds_hold(width, ratios(width, 100))
+    """Against 40 digits more; with words of 128 bits they are 2^-127 apart. The widest are those of Proposition N."""
+    assert bounds_hold(width, ratios(width, 100 if width < 1000 else 5))
 
 
 @pytest.mark.parametrize("field", ["coefficients", "powers", "floors"])

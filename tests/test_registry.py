@@ -15,6 +15,7 @@ import jaxgeodp
 from jaxgeodp import SPD, Grassmann, Manifold, Product, PureDP, Sphere
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.cli.app import app
+from jaxgeodp.cli.completion import audited_names, released_names, simulated_names, summed_names
 from jaxgeodp.manifolds import names as manifold_names
 from jaxgeodp.manifolds import tables
 from jaxgeodp.manifolds.names import NamedManifold, manifold_named, records_in
@@ -190,3 +191,71 @@ def test_only_manifolds_know_which_manifold_they_are():
 def test_tables_keep_hostile_numbers():
     table = np.array([[np.nan, np.inf, 1.0], [1e300, -1e300, 5e-324]])
     np.testing.assert_array_equal(tables.symmetric_matrices(table)[1][:, 1, 0], table[:, 1])
+
+
+# Completion -----------------------------------------------------------------------------------------------
+
+
+def refused(*arguments):
+    """What the command says of a call that fails at something else than the mechanism, if that is known."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert done.exit_code == 2
+    return " ".join(done.output.split())
+
+
+def asked(command, name):
+    """A call of the command with this mechanism, which fails soon."""
+    entry = mechanism_names.MECHANISMS.get(name)
+    of_mu = "mu" if entry is None and name == "located-gaussian" else getattr(entry, "parameter", "epsilon")
+    budget = ("--manifold", "spd", "--mechanism", name, f"--{of_mu}", 1)
+    return {
+        "release": ("release", "none.npy", *budget, "--radius", 1, "--center", "origin", "--out", "o.json"),
+        "prepare": ("site", "prepare", "x.npy", *budget, "--radius", 1, "--key", "k", "--sites", "k", "--out", "o"),
+        "simulate": ("simulate", *budget, *("--radius", 1, "--n", 20, "--replicates", 0, "--size", 2)),
+        "audit": ("audit", *budget, *("--radius", 1, "--level", 1)),
+    }[command]
+
+
+@pytest.mark.parametrize(
+    ("command", "completed", "extra"),
+    [
+        ("release", released_names, ["auto"]),
+        ("prepare", summed_names, []),
+        ("simulate", simulated_names, ["located", "located-gaussian"]),
+        ("audit", audited_names, ["auto"]),
+    ],
+    ids=lambda own: own if isinstance(own, str) else "",
+)
+def test_shells_complete_the_mechanisms_that_each_command_takes_and_no_others(command, completed, extra):
+    offered = completed("")
+    assert set(extra) <= set(offered)
+    for name in {*mechanism_names.MECHANISMS, "auto", "located", *offered}:
+        said = refused(*asked(command, name))
+        known = "--mechanism" not in said and "mechanisms must" not in said and "--numerics" not in said
+        assert known == (name in offered), name
+    assert completed("wrapped-g") == [name for name in offered if name == "wrapped-gaussian"]
+
+
+def test_shells_complete_every_option_with_a_list_of_values():
+    from typer.main import get_command
+
+    seen = {}
+
+    def walk(command, path):
+        for name, own in getattr(command, "commands", {}).items():
+            walk(own, (*path, name))
+        context = command.make_context("jaxgeodp", [], resilient_parsing=True)
+        for parameter in command.params:
+            seen[*path, parameter.name] = [item.value for item in parameter.shell_complete(context, "")]
+
+    walk(get_command(app), ())
+    for option, values in {
+        ("release", "numerics"): ["idealized", "grid"],
+        ("release", "adjacency"): ["replace-one", "add-remove"],
+        ("release", "triangle"): ["lower", "upper"],
+        ("release", "missing"): ["center", "template"],
+        ("simulate", "calibration"): ["tight", "theorem", "paper"],
+        ("reproduce", "paper"): ["laplace-2021", "kng-2022", "shapes-2022", "faces-2024"],
+    }.items():
+        assert seen[option] == values
+    assert "grassmann" in seen["plan", "manifold"] and "wrapped" in seen["site", "prepare", "mechanism"]

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
@@ -225,6 +225,60 @@ def test_persons_are_routed():
     assert model[0].release_.record["unit"] == "person" and model[0].release_.record["n"] == 100
 
 
+def test_persons_of_a_classifier_are_routed_and_share_the_budget_of_its_classes(tmp_path):
+    """Ten records a person, of both classes."""
+    labels = np.arange(600) % 2
+    table = labels[:, None] - 0.5 + 0.1 * np.random.default_rng(0).normal(size=(600, 2))
+    whose = np.repeat(np.arange(60), 10)
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(5.3))
+    model = PrivateNearestMean("euclidean", mu=3.0, radius=2.0, classes=[0, 1], ledger=ledger)
+    set_config(enable_metadata_routing=True)
+    try:
+        routed = make_pipeline(clone(model).set_fit_request(persons=True)).fit(table, labels, persons=whose)[0]
+        asking = clone(model).set_fit_request(persons=True)
+        cross_val_score(asking, table, labels, cv=GroupKFold(2), params={"persons": whose, "groups": whose})
+    finally:
+        set_config(enable_metadata_routing=False)
+    for release in routed.releases_:
+        record = release.record
+        assert record["unit"] == "person" and record["group"]["of_one_person_at_most"] == 2
+        assert record["count"]["left"]["mu"] < 3.0 / np.sqrt(2.0) and 30 < record["count"]["value"] < 90
+    assert routed.score(table, labels) > 0.8 and ledger.account().releases == 3
+
+
+def test_who_has_records_of_more_classes_than_one_is_left_out_where_one_is_said():
+    matrices, labels = signals(600, 2)
+    whose = np.where(labels == 0, np.arange(600) // 6, 1000 + np.arange(600) // 6)
+    whose[:300] = np.arange(300) // 6  # half of all persons have records of both classes
+    model = PrivateNearestMean("spd", mu=20.0, radius=2.0, classes=[0, 1], classes_per_person=1)
+    model.fit(matrices, labels, persons=whose)
+    counts = [release.record["count"]["value"] for release in model.releases_]
+    expected = [len(set(whose[(labels == own) & (np.arange(600) >= 300)])) for own in (0, 1)]
+    np.testing.assert_allclose(counts, expected, atol=5)
+    assert model.releases_[0].record["count"]["left"]["mu"] > 0.9 * 20.0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateFrechetMean("spd", mu=2.0, radius=2.0),
+        PrivateCovarianceMean(epsilon=4.0, radius=2.0, mechanism="tangent"),
+        PrivateTangentSpace("spd", mu=2.0, radius=2.0),
+    ],
+    ids=lambda own: type(own).__name__,
+)
+def test_means_hide_how_many_records_there_are(model, tmp_path):
+    matrices = signals(300, 2)[0]
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(100.0))
+    own = clone(model).set_params(adjacency="add-remove", ledger=ledger)
+    record = own.fit(matrices).release_.record
+    assert record["guarantee"]["adjacency"] == "add-remove" and "count" in record
+    few = clone(own).fit(matrices[:0]).release_.record  # nobody is refused for a private number
+    assert few["n"] == few["count"]["least"] and ledger.account().adjacency == "either"
+    public = clone(own).set_params(adjacency="replace-one").fit(matrices).release_.record
+    assert public["n"] == 300 and public["guarantee"]["adjacency"] == "replace-one"
+
+
 def test_matrices_of_less_than_full_rank_are_made_regular_by_themselves():
     matrices = signals(800, 2)[0]
     average = np.eye(4) - 0.25  # the average reference of an EEG takes one dimension away
@@ -269,6 +323,9 @@ def test_pyriemann_takes_private_means():
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[]), "classes must be a list"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[1, 1]), "classes must be a list"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], adjacency="any"), "adjacency must be"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], classes_per_person=1), "is for persons"),
+        (PrivateFrechetMean("spd", mu=1.0, radius=1.0, adjacency="any"), "adjacency must be"),
+        (PrivateFrechetMean("spd", mu=1.0, adjacency="add-remove"), "give epsilon"),
         (PrivateCovarianceMean(mu=1.0, radius=1.0, shrinkage=2.0), "shrinkage must be from 0 to 1"),
     ],
     ids=str,

@@ -8,7 +8,7 @@ from rich.progress import Progress
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import DOMAIN, radius_of
-from jaxgeodp.cli.completion import manifolds, mechanisms
+from jaxgeodp.cli.completion import audited_names, manifolds, one_of
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.locating import LocatedMechanism
@@ -35,7 +35,7 @@ def audit(
             help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
             "wrapped-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
             "--radius auto the one that releases.",
-            autocompletion=mechanisms,
+            autocompletion=audited_names,
         ),
     ] = "auto",
     epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,
@@ -49,7 +49,12 @@ def audit(
         ),
     ] = None,
     n: Annotated[int, typer.Option("--n", help="Number of records.")] = 5,
-    calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of laplace and kng.")] = "tight",
+    calibration: Annotated[
+        str,
+        typer.Option(
+            help="tight, theorem or paper, of laplace and kng.", autocompletion=one_of("tight", "theorem", "paper")
+        ),
+    ] = "tight",
     draws: Annotated[int, typer.Option(help="From each of the two laws, for each pair of neighbours.")] = 1_000_000,
     level: Annotated[float, typer.Option(help="Probability that a bound is wrong.")] = 1e-6,
     seed: Annotated[int, typer.Option(help="Of the draws, which are not private.")] = 0,

@@ -21,6 +21,11 @@ AUTO = "auto"
 _STATISTICS = {"mean": FrechetMean, "median": FrechetMedian}
 
 
+def released_mechanisms() -> dict[str, NamedMechanism]:
+    """The entries of the registry whose values are points of the manifold, but for projected baselines."""
+    return {name: entry for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name}
+
+
 @dataclasses.dataclass(frozen=True)
 class Choice:
     """What the options of ``jaxgeodp release`` of these names say.
@@ -38,8 +43,8 @@ class Choice:
     numerics: str
 
     def __post_init__(self):
-        if self.mechanism != AUTO and self.mechanism not in _on_manifold():
-            known = ", ".join((AUTO, *_on_manifold()))
+        if self.mechanism != AUTO and self.mechanism not in released_mechanisms():
+            known = ", ".join((AUTO, *released_mechanisms()))
             raise InputError(f"--mechanism must be one of {known}, got '{self.mechanism}'.")
         if (self.epsilon is None) == (self.mu is None):
             raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
@@ -114,7 +119,7 @@ class Choice:
         """All that can do what the options ask for."""
         return [
             name
-            for name, entry in _on_manifold().items()
+            for name, entry in released_mechanisms().items()
             if entry.parameter == self.parameter
             and self.statistic in entry.statistics
             and (self.calibration == "tight" or len(entry.calibrations) > 1)
@@ -147,11 +152,6 @@ def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
         return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}
     except InputError:
         return {}
-
-
-def _on_manifold() -> dict[str, NamedMechanism]:
-    """The entries of the registry whose values are points of the manifold, but for projected baselines."""
-    return {name: entry for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name}
 
 
 def _with(field):

@@ -1,4 +1,4 @@
-"""Values that a shell completes: names of the registries, imported only when a shell asks for them."""
+"""Values that a shell completes, those that the command takes: the registries are imported only when a shell asks."""
 
 
 def manifolds(incomplete: str) -> list[str]:
@@ -8,11 +8,39 @@ def manifolds(incomplete: str) -> list[str]:
     return [name for name in MANIFOLDS if name.startswith(incomplete)]
 
 
-def mechanisms(incomplete: str) -> list[str]:
-    """Names of mechanisms, and "auto", that begin so."""
+def released_names(incomplete: str) -> list[str]:
+    """Names of mechanisms that ``release`` takes, and "auto", that begin so."""
+    from jaxgeodp.cli.choice import AUTO, released_mechanisms
+
+    return one_of(AUTO, *released_mechanisms())(incomplete)
+
+
+def summed_names(incomplete: str) -> list[str]:
+    """Names of mechanisms that may release sums of integers, which begin so."""
+    from jaxgeodp.mechanisms.names import names_with
+
+    return one_of(*names_with("grid"))(incomplete)
+
+
+def simulated_names(incomplete: str) -> list[str]:
+    """Names of mechanisms that ``simulate`` takes, baselines too, which begin so."""
+    from jaxgeodp.experiments.sweep import compared_names
+
+    return one_of(*compared_names())(incomplete)
+
+
+def audited_names(incomplete: str) -> list[str]:
+    """Names of mechanisms that ``audit`` takes, and "auto", that begin so."""
     from jaxgeodp.mechanisms.names import MECHANISMS
 
-    return [name for name in ("auto", *MECHANISMS) if name.startswith(incomplete)]
+    return one_of("auto", *MECHANISMS)(incomplete)
+
+
+def papers(incomplete: str) -> list[str]:
+    """Names of papers that begin so."""
+    from jaxgeodp.experiments.reproduction import PAPERS
+
+    return one_of(*PAPERS)(incomplete)
 
 
 def one_of(*names: str):

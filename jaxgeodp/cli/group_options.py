@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import one_of
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_labels
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
@@ -21,12 +22,20 @@ GROUPS = Annotated[
     str | None,
     typer.Option(help="The public names of the groups, 'a,b,c'; records of others are in none."),
 ]
+GROUPS_PER_PERSON = Annotated[
+    int | None,
+    typer.Option(
+        help="With --group and --person: in how many of the groups one person may be; who is in more is in none. By "
+        "default in all, which share the budget; 1 where each person belongs to one group, as with a diagnosis."
+    ),
+]
 ADJACENCY_OPTION = Annotated[
     str | None,
     typer.Option(
         "--adjacency",
         help="What is hidden: replace-one (which record one of n is; n is public) or add-remove (also whether it is "
         "there, and n; the default with --group).",
+        autocompletion=one_of(ADJACENCY, ADD_REMOVE),
     ),
 ]
 _NAME = re.compile(r"\w[\w .+-]{0,60}")
@@ -43,12 +52,15 @@ class GroupOptions:
     column: str | None
     listed: str | None
     said: str | None
+    per_person: int | None
 
     def __post_init__(self):
         if self.said not in (None, ADJACENCY, ADD_REMOVE):
             raise InputError(f"--adjacency must be {ADJACENCY} or {ADD_REMOVE}, got '{self.said}'.")
         if (self.column is None) != (self.listed is None):
             raise InputError("--group names a column and --groups the public names of groups in it; give both.")
+        if self.per_person is not None and (self.column is None or self.per_person < 1):
+            raise InputError("--groups-per-person must be at least 1, and is for --group with --person.")
         for name in self.names:
             if not _NAME.fullmatch(name):
                 raise InputError(f"--groups: '{name}' must be letters, digits, spaces and .+-_, as files are named so.")
@@ -74,10 +86,10 @@ class GroupOptions:
         """Refuse what contradicts a private number of records.
 
         Raises:
-            ValueError: an option that needs that number, or persons who may be in several groups.
+            ValueError: an option that needs that number, or one for persons where there are none.
         """
-        if self.column is not None and layout.person is not None:
-            raise InputError("--person and --group: a person could be in several groups; release them one by one.")
+        if self.per_person is not None and layout.person is None:
+            raise InputError("--groups-per-person needs --person, the column that says whose each record is.")
         if not self.hides_number:
             return
         what = f"--adjacency {ADD_REMOVE}" if self.column is None else "--group"

@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.completion import manifolds
+from jaxgeodp.cli.completion import manifolds, one_of
 
 MANIFOLD = Annotated[
     str,
@@ -41,12 +41,16 @@ TRIANGLE = Annotated[
     str | None,
     typer.Option(
         help="Rows of symmetric matrices hold the lower triangle by rows, x11,x21,x22,... (default; DIPY), or the "
-        "upper, x11,x12,x13,x22,... (FSL): lower or upper."
+        "upper, x11,x12,x13,x22,... (FSL): lower or upper.",
+        autocompletion=one_of("lower", "upper"),
     ),
 ]
 DEGREES = Annotated[
     str | None,
-    typer.Option(help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns."),
+    typer.Option(
+        help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns.",
+        autocompletion=one_of("lat,lon", "lon,lat", "dec,inc", "inc,dec"),
+    ),
 ]
 PERSON = Annotated[
     str | None,

@@ -7,6 +7,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of, read_ball
+from jaxgeodp.cli.completion import manifolds
 from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
@@ -26,7 +27,8 @@ def plan(
         str,
         typer.Option(
             help="euclidean, sphere, hyperbolic, spd, rotations, shapes, grassmann(5, 2), or a product: "
-            "sphere(2) * spd(3)."
+            "sphere(2) * spd(3).",
+            autocompletion=manifolds,
         ),
     ],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],

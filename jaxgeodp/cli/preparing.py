@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import one_of
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import kind_of, read_template
 from jaxgeodp.domains.landmarks import align_landmarks, checked_template, impute_landmarks
@@ -23,7 +24,8 @@ MISSING = Annotated[
     str,
     typer.Option(
         help="A record that misses landmarks counts as the public center, or takes them from the --template, laid over "
-        "those that are there: center or template."
+        "those that are there: center or template.",
+        autocompletion=one_of("center", "template"),
     ),
 ]
 

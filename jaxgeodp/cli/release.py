@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
-from jaxgeodp.cli.completion import mechanisms, one_of
+from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.frame import (
     OUTPUT,
     check_picture,
@@ -23,7 +23,7 @@ from jaxgeodp.cli.frame import (
     say,
     shown,
 )
-from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GroupOptions
+from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -86,7 +86,7 @@ def release(
         typer.Option(
             help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian or gibbs; or auto: the one with the least "
             "expected error, as 'jaxgeodp plan' finds it from public numbers.",
-            autocompletion=mechanisms,
+            autocompletion=released_names,
         ),
     ] = AUTO,
     calibration: Annotated[
@@ -99,7 +99,8 @@ def release(
     numerics: Annotated[
         str,
         typer.Option(
-            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too."
+            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too.",
+            autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
     array: ARRAY = None,
@@ -113,6 +114,7 @@ def release(
     person: PERSON = None,
     group: GROUP = None,
     groups: GROUPS = None,
+    groups_per_person: GROUPS_PER_PERSON = None,
     adjacency: ADJACENCY_OPTION = None,
     weights: Annotated[
         pathlib.Path | None,
@@ -133,7 +135,7 @@ def release(
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
-        parted = GroupOptions(group, groups, adjacency)
+        parted = GroupOptions(group, groups, adjacency, groups_per_person)
         parted.check(mechanism, layout)
         check_manifold_name(manifold)
         prepare = preparation(template, missing, manifold, layout)
@@ -200,6 +202,8 @@ def release(
                         parted.names,
                         book,
                         adjacency=parted.adjacency,
+                        persons=persons,
+                        groups_per_person=parted.per_person,
                         delta=delta,
                         numerics=numerics,
                         more=more,
@@ -248,5 +252,10 @@ def _tell(path, record, choice, space, statistic):
         f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
     )
+    if "stages" in record:
+        say(
+            "No expected error is stated, as it depends on the ball that is found and what is clipped there; for "
+            "supposed records 'jaxgeodp plan --center auto --radius auto' simulates it."
+        )
     if "count" in record and record["n"] == record["count"]["least"]:
         say(f"{record['n']} is the least number of places: there are too few records, at this budget, for more.")

@@ -7,11 +7,14 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.completion import papers
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="laplace-2021, kng-2022, shapes-2022 or faces-2024.")],
+    paper: Annotated[
+        str, typer.Argument(help="laplace-2021, kng-2022, shapes-2022 or faces-2024.", autocompletion=papers)
+    ],
     out: Annotated[pathlib.Path | None, typer.Option(help="Folder of figures and tables; named as the paper.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few replicates: to see that it works.")] = False,
     seed: Annotated[int, typer.Option(help="All numbers follow from it.")] = 0,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.completion import manifolds, mechanisms, one_of
+from jaxgeodp.cli.completion import manifolds, one_of, simulated_names
 from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
 
@@ -20,7 +20,7 @@ def simulate(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.", autocompletion=mechanisms
+            help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.", autocompletion=simulated_names
         ),
     ],
     size: Annotated[
@@ -29,7 +29,12 @@ def simulate(
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the pure mechanisms.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms.")] = None,
-    calibration: Annotated[str, typer.Option(help="tight, theorem or paper, of kng and laplace.")] = "tight",
+    calibration: Annotated[
+        str,
+        typer.Option(
+            help="tight, theorem or paper, of kng and laplace.", autocompletion=one_of("tight", "theorem", "paper")
+        ),
+    ] = "tight",
     data: Annotated[
         str,
         typer.Option(

@@ -11,6 +11,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.choice import Choice
+from jaxgeodp.cli.completion import summed_names
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say, shown
 from jaxgeodp.cli.layout import (
     ARRAY,
@@ -71,7 +72,11 @@ def prepare(
     sites: Annotated[str, typer.Option(help="The public keys of all sites, this one's too: files with commas.")],
     out: Annotated[pathlib.Path, typer.Option(help="The masked state to write, for who combines.")],
     mechanism: Annotated[
-        str, typer.Option(help="tangent or, on flat spaces, wrapped or wrapped-gaussian; the same at all sites.")
+        str,
+        typer.Option(
+            help="tangent or, on flat spaces, wrapped or wrapped-gaussian; the same at all sites.",
+            autocompletion=summed_names,
+        ),
     ] = "tangent",
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter; the same at all sites.")] = None,
     mu: Annotated[float | None, typer.Option(help="Of wrapped-gaussian; the same at all sites.")] = None,

@@ -96,7 +96,7 @@ class Sweep:
 
     def __post_init__(self):
         for name, allowed in (
-            ("mechanisms", (*MECHANISMS, *_LOCATED)),
+            ("mechanisms", compared_names()),
             ("calibrations", ("tight", "theorem", "paper")),
         ):
             for value in getattr(self, name):
@@ -188,6 +188,11 @@ class Sweep:
     def fingerprint(self) -> str:
         """A hash of all fields: 16 hexadecimal digits, by which a folder knows its sweep."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def compared_names() -> tuple[str, ...]:
+    """The names of the mechanisms that a sweep knows."""
+    return (*MECHANISMS, *_LOCATED)
 
 
 def read_sweep(path) -> Sweep:

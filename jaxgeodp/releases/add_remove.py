@@ -73,6 +73,7 @@ class HiddenCount:
         record: the shape and type of one.
         smallest: its draft for the least number of places.
         guarantee: of the counts and values of all such releases together.
+        theorem: of docs/mathematics.md, why it holds.
     """
 
     mechanism: Lawful
@@ -82,6 +83,7 @@ class HiddenCount:
     record: jax.ShapeDtypeStruct
     smallest: Callable[[Callable[[], Any]], Draft]
     guarantee: Guarantee
+    theorem: str
 
     def draft(self, read: Callable[[], np.ndarray], more: dict | None = None) -> Draft:
         """The release of some records, (n, \\*shape) for any n.
@@ -133,7 +135,7 @@ class HiddenCount:
         return dataclasses.replace(
             draft,
             guarantee=self.guarantee,
-            theorem=f"{draft.theorem}; for n places, with a private count: docs/mathematics.md, Theorem O",
+            theorem=f"{draft.theorem}; for n places, with a private count: docs/mathematics.md, {self.theorem}",
             expected=None,  # records that are left out, and places without one, move the mean, too
             more=draft.more | {"count": count} | more,
             note=f"{draft.note}; the running time depends on the number of records",
@@ -164,7 +166,9 @@ def filled_up(records: np.ndarray, rows: int | None) -> np.ndarray:
     return np.concatenate([records, more])
 
 
-def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, times: int = 1) -> HiddenCount:
+def hidden_count(
+    mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, times: int = 1, theorem: str = "Theorem O"
+) -> HiddenCount:
     """A release whose number of records is private, and which promises what the mechanism does.
 
     Args:
@@ -172,6 +176,7 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
         wanted: by the call.
         record: the shape and type of one.
         times: how many such releases together promise that.
+        theorem: of docs/mathematics.md, why they do.
 
     Raises:
         ValueError: a mechanism without such a parameter, or one that refuses every number of records.
@@ -200,7 +205,7 @@ def hidden_count(mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, t
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
-    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times))
+    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times), theorem)
 
 
 def _part(parameter, strength, times):

@@ -1,13 +1,16 @@
 """One release for each of several groups of records, charged once; their sizes stay private."""
 
+import functools
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.compiling import like
 from jaxgeodp.domains.labels import Labels, label_key, label_keys
+from jaxgeodp.domains.persons import person_places
 from jaxgeodp.domains.records import kind_of_data
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
@@ -26,6 +29,8 @@ def release_groups(
     ledger: Ledger | None = None,
     *,
     adjacency: str = ADD_REMOVE,
+    persons: Labels | None = None,
+    groups_per_person: int | None = None,
     delta: float = 0.0,
     numerics: str = "idealized",
     more: dict | None = None,
@@ -38,6 +43,12 @@ def release_groups(
     hidden is instead which record one of them is ("replace-one"), it may leave one group for another: each release then
     has half of epsilon, or mu/sqrt(2).
 
+    With ``persons``, what a person has in one group becomes one record of that group, their Frechet mean, and all that
+    one person contributes to all groups is protected (docs/mathematics.md, Theorem W). Somebody may be in each of the
+    K groups: each release then has epsilon/K, or mu/sqrt(K). If nobody should be in more than L of them, as with a
+    diagnosis (L = 1), ``groups_per_person=L`` makes that sure, and each has epsilon/L, or mu/sqrt(L), under
+    "replace-one" the same with min(2 L, K) in place of L.
+
     Args:
         mechanism: with one privacy parameter, epsilon or mu.
         data: (n, \\*shape of a record), for any n; see `Mechanism.release`.
@@ -45,12 +56,15 @@ def release_groups(
         groups: the public names of the groups, chosen without looking at the labels.
         ledger: charged once, before anything is drawn.
         adjacency: "add-remove" or "replace-one"; with a ledger, that of the data set's other releases.
+        persons: (n,), a label of the person for each record; see `Mechanism.release`.
+        groups_per_person: L, public, at least 1: a person who has records in more of the groups is in none. By default
+            all groups may share a person.
         delta, numerics: see `Mechanism.release`.
         more: further entries of the records, all of them public.
 
     Returns:
         The release of each group, by its name. Records have "count", what the noisy count was, n, the number of
-        places that follows from it, and "group".
+        places that follows from it, and "group"; with ``persons``, both count persons.
 
     Raises:
         ValueError: names that are no groups, not one label a record; see `Mechanism.release`. Nothing has been charged
@@ -64,24 +78,77 @@ def release_groups(
         checked_again(mechanism)
         records = np.asarray(raw_records(mechanism, data))
         numbers = _numbered(name, groups)
+        most = _most_groups(name, len(numbers), persons, groups_per_person)
         keys = label_keys(name, "labels", labels, len(records))
         _check_kinds(name, labels, numbers)
         places = np.fromiter((_place(numbers, key) for key in keys), np.int64, len(records))
-        # A record that changes its group touches two releases.
-        times = 1 if adjacency == ADD_REMOVE or len(numbers) == 1 else 2
+        # Who is replaced may leave as many groups as they enter.
+        times = most if adjacency == ADD_REMOVE else min(2 * most, len(numbers))
         if isinstance(way, FixedTime):
             way = FixedTime(way.delta / times)
-        wanted = Wanted(way, f"{adjacency} (all groups together)", more=more or {})
-        hidden = hidden_count(mechanism, wanted, jax.ShapeDtypeStruct(records.shape[1:], records.dtype), times)
         names = [group.item() if isinstance(group, np.generic) else group for group in numbers]
+        shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
+        if persons is None:
+            wanted = Wanted(way, f"{adjacency} (all groups together)", more=more or {})
+            hidden, of = hidden_count(mechanism, wanted, shape, times), {"of": names}
+
+            def read():
+                return records
+        else:
+            whose = f"{adjacency} (all of a person; all groups together)"
+            wanted = Wanted(way, whose, more=(more or {}) | {"unit": "person"})
+            hidden = hidden_count(mechanism, wanted, shape, times, "Theorems O and W")
+            of = {"of": names, "of_one_person_at_most": most}
+            places, read = _one_each(mechanism, records, places, persons, most)
         drafts = [
-            hidden.draft(lambda place=place: records[places == place], {"group": {"name": own, "of": names}})
+            hidden.draft(lambda place=place: read()[places == place], {"group": {"name": own, **of}})
             for place, own in enumerate(names)
         ]
         # Half of what hides a move hides that a record is there at all.
         holds_for = ADD_REMOVE if adjacency == ADD_REMOVE else EITHER
         releases = make_releases(drafts, ledger, hidden.guarantee, holds_for)
     return dict(zip(numbers, releases, strict=True))
+
+
+def _most_groups(owner, count, persons, groups_per_person):
+    """In how many groups the records are that neighbours do not share."""
+    if persons is None:
+        if groups_per_person is not None:
+            raise InputError(f"{owner}: groups_per_person is for persons; leave it out, or say whose each record is.")
+        return 1
+    if groups_per_person is None:
+        return count
+    positive_integer(owner, "groups_per_person", groups_per_person, 1)
+    return min(count, groups_per_person)
+
+
+def _one_each(mechanism, records, places, persons, most):
+    """The group of each person's record, (n + 1,), and what gives these records: one for each group that they are in.
+
+    What a person has in more groups than ``most`` is in none (-1), as is what is left of the n + 1: the program that
+    makes them is compiled for a number of records alone.
+    """
+    name, n = type(mechanism).__name__, len(records)
+    whose, _ = person_places(name, persons, n)
+    own, groups = _memberships(whose, places, most)
+    # One record more, of nobody, as there may be none.
+    padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
+    summaries = mechanism.domain.of_persons(name, like(padded), n + 1)
+    # For all groups at once; read only after the charge.
+    read = functools.cache(lambda: np.asarray(summaries(padded, np.append(own, n))))
+    return groups, read
+
+
+def _memberships(whose, places, most):
+    """For each record that of its person in its group, from 0, n for none; and the group of each of these n + 1."""
+    n, count = len(whose), np.max(places, initial=0) + 1
+    own, groups = np.full(n, n), np.full(n + 1, -1)
+    listed = places >= 0
+    pairs, own[listed] = np.unique(whose[listed] * count + places[listed], return_inverse=True)
+    persons, joined = np.divmod(pairs, count)
+    crowded = np.bincount(persons, minlength=n) > most
+    groups[: len(pairs)] = np.where(crowded[persons], -1, joined)
+    return own, groups
 
 
 def _numbered(owner, groups):

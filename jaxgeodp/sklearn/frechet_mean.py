@@ -9,11 +9,12 @@ from sklearn.base import BaseEstimator
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels
 from jaxgeodp.manifolds import Manifold
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release
-from jaxgeodp.releases.mechanism import Mechanism, release_in
+from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import Idealized
-from jaxgeodp.sklearn.records import mechanism_for, points_of, tagged
+from jaxgeodp.sklearn.records import least_records, mechanism_for, points_of, tagged
 
 # Of the mean of the eigenvalues: what a matrix of less than full rank is made regular by.
 _SHRINKAGE = 0.01
@@ -37,6 +38,8 @@ class PrivateFrechetMean(BaseEstimator):
         mechanism: a name as for ``jaxgeodp release --mechanism``, such as "kng", whose parameter is epsilon or mu as
             given; "auto" is "laplace" for epsilon and "wrapped-gaussian" for mu.
         ledger: charged before anything is drawn.
+        adjacency: "replace-one", for which the number of records is public, or "add-remove", which hides it, too; see
+            `Mechanism.release`.
 
     Attributes:
         mean_: the released mean, an array of the manifold's shape.
@@ -68,6 +71,7 @@ class PrivateFrechetMean(BaseEstimator):
         radius: float | None = None,
         mechanism: str = "auto",
         ledger: Ledger | None = None,
+        adjacency: str = ADJACENCY,
     ):
         """See the class."""
         self.manifold = manifold
@@ -77,6 +81,7 @@ class PrivateFrechetMean(BaseEstimator):
         self.radius = radius
         self.mechanism = mechanism
         self.ledger = ledger
+        self.adjacency = adjacency
 
     def fit(self, X: ArrayLike, y: Any = None, persons: Labels | None = None) -> Self:
         """Release the mean.
@@ -91,9 +96,8 @@ class PrivateFrechetMean(BaseEstimator):
         Raises:
             ValueError: see `Mechanism.release`; nothing has been charged then.
         """
-        manifold, points = points_of(self, self.manifold, X, fits=True)
-        own = mechanism_for("PrivateFrechetMean", *_numbers(self, manifold))
-        _keep(self, manifold, _released(own, points, self.ledger, persons))
+        manifold, points = points_of(self, self.manifold, X, fits=True, least=least_records(self.adjacency))
+        _keep(self, manifold, _released(self, manifold, points, persons))
         return self
 
     def __sklearn_is_fitted__(self):
@@ -113,7 +117,7 @@ class PrivateCovarianceMean(BaseEstimator):
     (1 - s) C + s (tr C/k) I, with a public s: by itself, so that neighbours stay neighbours.
 
     Args:
-        epsilon, mu, center, radius, mechanism, ledger: see `PrivateFrechetMean`.
+        epsilon, mu, center, radius, mechanism, ledger, adjacency: see `PrivateFrechetMean`.
         shrinkage: s, public, from 0 to 1.
 
     Attributes:
@@ -141,6 +145,7 @@ class PrivateCovarianceMean(BaseEstimator):
         mechanism: str = "auto",
         ledger: Ledger | None = None,
         shrinkage: float = _SHRINKAGE,
+        adjacency: str = ADJACENCY,
     ):
         """See the class."""
         self.epsilon = epsilon
@@ -150,6 +155,7 @@ class PrivateCovarianceMean(BaseEstimator):
         self.mechanism = mechanism
         self.ledger = ledger
         self.shrinkage = shrinkage
+        self.adjacency = adjacency
 
     def fit(self, X: ArrayLike, y: Any = None, persons: Labels | None = None) -> Self:
         """Release the mean of matrices (n, k, k); see `PrivateFrechetMean.fit`."""
@@ -178,14 +184,13 @@ class PrivateCovarianceMean(BaseEstimator):
         if not isinstance(self.shrinkage, int | float) or not 0.0 <= self.shrinkage <= 1.0:
             raise InputError(f"PrivateCovarianceMean: shrinkage must be from 0 to 1, got {self.shrinkage!r}.")
         share = float(self.shrinkage)
-        manifold, matrices = points_of(self, "spd", X, fits=True)
-        own = mechanism_for("PrivateCovarianceMean", *_numbers(self, manifold))
+        manifold, matrices = points_of(self, "spd", X, fits=True, least=least_records(self.adjacency))
         size = manifold.shape[0]
         with np.errstate(all="ignore"):  # a warning would tell of a record
             level = np.trace(matrices, axis1=1, axis2=2)[:, None, None] / size
             regular = (1.0 - share) * matrices + share * level * np.eye(size)
         more = {"shrinkage": share} if share > 0.0 else None
-        _keep(self, manifold, _released(own, regular, self.ledger, persons, weights, more))
+        _keep(self, manifold, _released(self, manifold, regular, persons, weights, more))
         return self.mean_
 
     def __sklearn_is_fitted__(self):
@@ -199,13 +204,26 @@ class PrivateCovarianceMean(BaseEstimator):
         return tags
 
 
-def _numbers(estimator, manifold):
-    """What `mechanism_for` takes after its first argument."""
-    return manifold, estimator.epsilon, estimator.mu, estimator.center, estimator.radius, estimator.mechanism
-
-
-def _released(mechanism: Mechanism, points, ledger, persons, weights=None, more=None) -> Release:
-    return release_in(mechanism, Idealized(), points, ledger, persons=persons, weights=weights, more=more)
+def _released(estimator, manifold, points, persons, weights=None, more=None) -> Release:
+    own = mechanism_for(
+        type(estimator).__name__,
+        manifold,
+        estimator.epsilon,
+        estimator.mu,
+        estimator.center,
+        estimator.radius,
+        estimator.mechanism,
+    )
+    return release_in(
+        own,
+        Idealized(),
+        points,
+        estimator.ledger,
+        persons=persons,
+        adjacency=estimator.adjacency,
+        weights=weights,
+        more=more,
+    )
 
 
 def _keep(estimator, manifold, release):

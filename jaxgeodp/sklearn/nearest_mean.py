@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.domains.labels import Labels
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy.guarantee import ADD_REMOVE
 from jaxgeodp.privacy.ledger import Ledger
@@ -27,8 +28,9 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
     """Each record belongs to the class whose private Frechet mean is nearest ("minimum distance to mean").
 
     One budget pays for the mean and the count of every class: a record has one label and touches one class
-    (`jaxgeodp.releases.release_groups`). Labels are as private as records. What is protected is one record, an epoch,
-    not all that one person contributes. Steps before it in a pipeline must treat each record by itself.
+    (`jaxgeodp.releases.release_groups`). Labels are as private as records. What is protected is one record, an epoch;
+    with ``persons`` in `fit` all that one person contributes, to all classes. Steps before it in a pipeline must treat
+    each record by itself.
 
     Args:
         manifold, epsilon, mu, mechanism, ledger: see `PrivateFrechetMean`.
@@ -38,11 +40,14 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
             records say so: where a class may exist because of one person, list them.
         adjacency: "add-remove" hides whether a record is there at all; "replace-one" hides which one it is, for which
             it may change its class, so that each class has half of epsilon, or mu/sqrt(2).
+        classes_per_person: L, public: who has records of more classes is left out. With persons each of K classes has
+            epsilon/K, or mu/sqrt(K), as one person may have records of all; with L, as with a diagnosis (1), it has
+            epsilon/L, or mu/sqrt(L). Under "replace-one" min(2 L, K) stands in place of L.
 
     Attributes:
         classes_: the labels, sorted.
         means_: (classes, \\*shape), the released means.
-        counts_: released numbers of records that the means were made of, with noise.
+        counts_: released numbers of records, or persons, that the means were made of, with noise.
         releases_: the `Release` of each class.
         budget_: what all of them promise together, as in the records.
         manifold_: of the records.
@@ -69,6 +74,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         ledger: Ledger | None = None,
         classes: Sequence[Hashable] | None = None,
         adjacency: str = ADD_REMOVE,
+        classes_per_person: int | None = None,
     ):
         """See the class."""
         self.manifold = manifold
@@ -80,13 +86,16 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.classes = classes
         self.adjacency = adjacency
+        self.classes_per_person = classes_per_person
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, persons: Labels | None = None) -> Self:
         """Release a mean and a count for each class.
 
         Args:
             X: (n, features) or (n, \\*shape); see `PrivateFrechetMean.fit`.
             y: (n,), labels. With ``classes`` one that is none of them leaves its record out.
+            persons: (n,), whose each record is. What somebody has in one class becomes one record of it. For metadata
+                routing: ``set_fit_request(persons=True)``.
 
         Raises:
             ValueError: see `jaxgeodp.releases.release_groups`; nothing has been charged then.
@@ -94,11 +103,23 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         name = "PrivateNearestMean"
         if self.radius is None:
             raise InputError(f"{name}: needs the radius of a public ball (and a center, unless it is the origin).")
-        manifold, points = points_of(self, self.manifold, X, fits=True)
+        if self.classes_per_person is not None and persons is None:
+            raise InputError(f"{name}: classes_per_person is for persons; give fit whose each record is, persons=.")
+        manifold, points = points_of(self, self.manifold, X, fits=True, least=0)
         own = mechanism_for(name, manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism)
         classes, labels, more = self._labels(name, y, len(points))
         groups = classes.tolist()
-        found = release_groups(own, points, labels, groups, self.ledger, adjacency=self.adjacency, more=more)
+        found = release_groups(
+            own,
+            points,
+            labels,
+            groups,
+            self.ledger,
+            adjacency=self.adjacency,
+            persons=persons,
+            groups_per_person=self.classes_per_person,
+            more=more,
+        )
         self.manifold_, self.classes_ = manifold, classes
         self.releases_ = [found[group] for group in groups]
         self.means_ = np.stack([np.asarray(own.value) for own in self.releases_])

@@ -16,10 +16,18 @@ from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
+from jaxgeodp.privacy.guarantee import ADD_REMOVE
 from jaxgeodp.releases.mechanism import Mechanism
 
 
-def points_of(estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: bool) -> tuple[Manifold, np.ndarray]:
+def least_records(adjacency: str) -> int:
+    """How many records a fit needs: a private number of them is no reason to refuse."""
+    return 0 if adjacency == ADD_REMOVE else 2
+
+
+def points_of(
+    estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: bool, least: int = 1
+) -> tuple[Manifold, np.ndarray]:
     """The manifold and its points (n, \\*shape).
 
     Args:
@@ -28,6 +36,7 @@ def points_of(estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: 
         X: (n, features), or (n, \\*shape): vectors, matrices, landmarks (n, k, 2). A cell that is no number becomes
             NaN, as a release replaces a record that is none: no exception tells of it.
         fits: whether this is the first time.
+        least: number of records that there must be.
 
     Raises:
         ValueError: X is no such table.
@@ -37,7 +46,6 @@ def points_of(estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: 
     # Names and number of features alone: its other checks tell of records.
     named: Any = X if hasattr(X, "columns") else table
     validate_data(estimator, named, reset=fits, skip_check_array=True)
-    least = 2 if fits else 1
     if len(table) < least or table.shape[1] < 1:
         what = f"{len(table)} sample(s)" if len(table) < least else "0 feature(s)"
         few = least if len(table) < least else 1

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from jaxgeodp.domains.labels import Labels
 from jaxgeodp.manifolds import Manifold
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.sklearn.frechet_mean import PrivateFrechetMean
-from jaxgeodp.sklearn.records import points_of, tagged
+from jaxgeodp.sklearn.records import least_records, points_of, tagged
 
 
 @final
@@ -26,7 +27,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     must treat each record by itself.
 
     Args:
-        manifold, epsilon, mu, center, radius, mechanism, ledger: see `PrivateFrechetMean`.
+        manifold, epsilon, mu, center, radius, mechanism, ledger, adjacency: see `PrivateFrechetMean`.
 
     Attributes:
         mean_, release_, budget_, manifold_: see `PrivateFrechetMean`.
@@ -49,6 +50,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         radius: float | None = None,
         mechanism: str = "auto",
         ledger: Ledger | None = None,
+        adjacency: str = ADJACENCY,
     ):
         """See the class."""
         self.manifold = manifold
@@ -58,13 +60,13 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.radius = radius
         self.mechanism = mechanism
         self.ledger = ledger
+        self.adjacency = adjacency
 
     def fit(self, X: ArrayLike, y: Any = None, persons: Labels | None = None) -> Self:
         """Release the mean; see `PrivateFrechetMean.fit`."""
-        manifold, _ = points_of(self, self.manifold, X, fits=True)
-        mean = PrivateFrechetMean(
-            manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism, self.ledger
-        ).fit(X, persons=persons)
+        manifold, _ = points_of(self, self.manifold, X, fits=True, least=least_records(self.adjacency))
+        parameters: dict[str, Any] = self.get_params(deep=False) | {"manifold": manifold}
+        mean = PrivateFrechetMean(**parameters).fit(X, persons=persons)
         self.manifold_, self.mean_ = manifold, mean.mean_
         self.release_, self.budget_ = mean.release_, mean.budget_
         with jax.enable_x64(True):
