@@ -79,7 +79,7 @@ def test_records_say_which_noise_and_bad_ones_change_nothing_else():
     own, data = mechanism(), np.zeros((N, 3))
     idealized, grid = own.release(data), own.release(data, numerics="grid")
     assert idealized.record["scale"] == pytest.approx(1.0 / N / 1.3)
-    assert "Theorem W" in idealized.record["guarantee"]["theorem"] and "hull" in idealized.record["sampler"]["name"]
+    assert "Theorem X" in idealized.record["guarantee"]["theorem"] and "hull" in idealized.record["sampler"]["name"]
     assert (
         grid.record["scale"] > 2.0 * idealized.record["scale"] and "Frobenius" in grid.record["sensitivity"]["formula"]
     )

@@ -23,7 +23,7 @@ class HullNoise(Noise):
 
     name = "hull"
     theorem = (
-        "K-norm mechanism of the convex hull of all changes (Hardt & Talwar 2010; docs/mathematics.md, Theorem W): "
+        "K-norm mechanism of the convex hull of all changes (Hardt & Talwar 2010; docs/mathematics.md, Theorem X): "
         "scale = sensitivity/epsilon"
     )
 

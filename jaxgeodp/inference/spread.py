@@ -190,7 +190,7 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
         formula="b^2/n in the norm max(tr A_+, tr A_-), of distances up to b",
         theorem=HullNoise.theorem,
         sampler={
-            "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem W)",
+            "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem X)",
             "exactness": "exact up to floating point",
         },
         timing=TIMING,

@@ -1,4 +1,4 @@
-"""Random symmetric matrices by their norm, exactly and without rejection (docs/mathematics.md, Theorem W).
+"""Random symmetric matrices by their norm, exactly and without rejection (docs/mathematics.md, Theorem X).
 
 Two densities on symmetric matrices of k rows, with respect to Lebesgue's measure of the entries on and above the
 diagonal, for noise on second moments:

@@ -6,7 +6,7 @@ Let x_1, ..., x_p be the positive eigenvalues of a symmetric matrix and -y_1, ..
 
 over partitions, P zonal polynomials (Jack polynomials of parameter 2) and c >= 0 rational numbers; a law with the
 density P_kappa(x) exp(-sum x) on positive matrices is a triangular one with independent entries (docs/mathematics.md,
-Theorem W). The numbers follow from Jack polynomials of two parameters, as P^(2) and P^(1/2) are dual to each other:
+Theorem X). The numbers follow from Jack polynomials of two parameters, as P^(2) and P^(1/2) are dual to each other:
 
     prod (x_i + y_j) = sum P^(2)_kappa(x) P^(1/2)_mu(y),    mu the conjugate of what kappa leaves of p rows of length q
 
