@@ -19,7 +19,7 @@ from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.noise import Norm
 
 # Of one primitive, for its sampled audit.
-SAMPLES = 20_000
+SAMPLES = 6_000
 # Rounding in what the library computes before the noise.
 _ROUNDING = 1.0 + 1e-9
 
