@@ -16,7 +16,6 @@ from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import BallMechanism
 from jaxgeodp.privacy import audit, grid
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
-from jaxgeodp.samplers.discrete import discrete_laplace
 
 
 def integers_of(mechanism, data):

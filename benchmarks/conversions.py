@@ -63,9 +63,7 @@ def _opendp():
         curve = dp.c.make_zCDP_to_approxDP(gaussian).map(1.0)
         for delta in DELTAS:
             ours = ZeroConcentratedDP(rho).to_approximate(delta).epsilon
-            rows.append(
-                _row(f"ρ = {rho:g}", f"ε at δ = {delta:g}", ours, curve.epsilon(delta), "OpenDP", 1e-6)
-            )
+            rows.append(_row(f"ρ = {rho:g}", f"ε at δ = {delta:g}", ours, curve.epsilon(delta), "OpenDP", 1e-6))
     for parts in ([0.1, 0.2], [0.1] * 10):
         measurements = [dp.m.make_laplace(*space, scale=1.0 / own) for own in parts]
         theirs = dp.c.make_composition(measurements).map(1.0)
@@ -89,9 +87,7 @@ def _dp_accounting():
         for delta in DELTAS:
             ours = GaussianDP(mu).to_approximate(delta).epsilon
             exact = dp_accounting.get_epsilon_gaussian(1.0 / mu, delta)
-            rows.append(
-                _row(f"μ = {mu:g}", f"ε at δ = {delta:g}", ours, exact, "dp-accounting, exact", 1e-9)
-            )
+            rows.append(_row(f"μ = {mu:g}", f"ε at δ = {delta:g}", ours, exact, "dp-accounting, exact", 1e-9))
             accountant = pld.PLDAccountant().compose(dp_accounting.GaussianDpEvent(1.0 / mu))
             theirs = accountant.get_epsilon(delta)
             rows.append(
@@ -102,9 +98,7 @@ def _dp_accounting():
         for delta in DELTAS:
             ours = ZeroConcentratedDP(rho).to_approximate(delta).epsilon
             theirs = rdp.RdpAccountant(orders).compose(dp_accounting.ZCDpEvent(rho)).get_epsilon(delta)
-            rows.append(
-                _row(f"ρ = {rho:g}", f"ε at δ = {delta:g}", ours, theirs, "dp-accounting, RDP", 1e-6)
-            )
+            rows.append(_row(f"ρ = {rho:g}", f"ε at δ = {delta:g}", ours, theirs, "dp-accounting, RDP", 1e-6))
     for parts in ([GaussianDP(0.3)] * 4, [PureDP(0.1)] * 20, [PureDP(0.1)] * 10 + [GaussianDP(0.5)]):
         together = losses.identity(1e-4)
         for own in parts:
@@ -114,7 +108,9 @@ def _dp_accounting():
             theirs = together.get_epsilon_for_delta(delta)
             kinds = " + ".join(f"{parts.count(own)} × {own}" for own in dict.fromkeys(parts))
             # A sum by Fourier transforms has its own rounding, which ours allows for.
-            rows.append(_row(kinds, f"ε at δ = {delta:g}", ours, theirs, "dp-accounting, PLD", 2e-3, least=_least(parts, delta)))
+            rows.append(
+                _row(kinds, f"ε at δ = {delta:g}", ours, theirs, "dp-accounting, PLD", 2e-3, least=_least(parts, delta))
+            )
     return rows
 
 
@@ -134,5 +130,3 @@ def _least(parts, delta):
 
         return dp_accounting.get_epsilon_gaussian(1.0 / sum(own.mu**2 for own in parts) ** 0.5, delta)
     return 0.0
-
-

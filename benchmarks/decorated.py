@@ -43,7 +43,9 @@ def of_release(mechanism, data, neighbour) -> Recorded:
 
     from dp_recorder.auditing.audit_primitives import audit_spec
 
-    @audit_spec("with_noise", "steps", "sensitivity", _metric("coordinates" if law.noise.name == "norm" else "gaussian"))
+    @audit_spec(
+        "with_noise", "steps", "sensitivity", _metric("coordinates" if law.noise.name == "norm" else "gaussian")
+    )
     def decorated(draw, steps, scale, sensitivity):
         return plain(draw, steps, scale)
 

@@ -4,8 +4,9 @@ The auditors of draws get the same two samples and scores. What each of them fin
 number may be at most, and whether that is exceeded.
 """
 
+import contextlib
 import importlib.metadata
-import importlib.util
+import io
 import os
 import warnings
 from collections.abc import Callable
@@ -116,7 +117,7 @@ def histogram(sample: Sample, guarantee) -> Found:
 
 
 def mean_discrepancy(sample: Sample, guarantee) -> Found:
-    """DP-Auditorium's tester of the maximum mean discrepancy, Gaussian kernel, on 5,000 draws: it is a loop in Python."""
+    """DP-Auditorium's tester of the maximum mean discrepancy, Gaussian kernel, on 5,000 draws: a loop in Python."""
     from dp_auditorium.configs import privacy_property, property_tester_config
     from dp_auditorium.testers import mmd_tester
 
@@ -178,20 +179,12 @@ def _seeded():
     tensorflow.keras.utils.set_random_seed(0)
 
 
-class _silent:
+@contextlib.contextmanager
+def _silent():
     """Keras prints its progress."""
-
-    def __enter__(self):
-        import contextlib
-        import io
-
-        self.stack = contextlib.ExitStack()
-        self.stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
-        self.stack.enter_context(warnings.catch_warnings())
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-
-    def __exit__(self, *error):
-        self.stack.close()
+        yield
 
 
 class Auditor(NamedTuple):
@@ -218,7 +211,7 @@ def missing(module: str) -> str:
     """Why a package cannot be used; empty where it can."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
-        importlib.import_module(module)
+        __import__(module)
     except Exception as error:  # whatever a package does when it is imported
         return f"not installed ({type(error).__name__}: {error})"
     return ""

@@ -7,7 +7,7 @@ a recorder that decorates functions.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -121,8 +121,12 @@ class Planted:
 
     algorithm: Callable
     pairs: dict[str, tuple[np.ndarray, np.ndarray]]
-    guarantee: Any = PureDP(EPSILON)
     family = "norm"
+
+    @property
+    def guarantee(self):
+        """What it claims."""
+        return PureDP(EPSILON)
 
     def one(self, key, records):
         """One release."""
@@ -170,9 +174,8 @@ def planted() -> dict[str, Planted]:
         "a barrier about the mean": (barrier_about_the_mean, {}),
         "records left out": (records_left_out, far),
         "a branch": (branch, alike),
-        "rounds": (rounds, {}),
+        "rounds": (rounds, alike),
         "a value read": (value_read, alike),
         "a coordinate without noise": (coordinate_without_noise, alike),
     }
     return {name: Planted(algorithm, pairs | more) for name, (algorithm, more) in algorithms.items()}
-

@@ -1,15 +1,15 @@
 """A recorder of noise: where a program adds noise to what it knows of the records, and what else it does with them.
 
 The idea is that of Cebere, Erb, Desfontaines, Bellet & Fitzsimons (2026, "Privacy in Theory, Bugs in Practice"): record
-all noise in a run on one data set, run on a neighbour with the same noise, and compare. They decorate the functions that
-draw noise; here nothing is decorated. A program of JAX is data: the list of its operations, traced for a key and
+all noise in a run on one data set, run on a neighbour with the same noise, and compare. They decorate the functions
+that draw noise; here nothing is decorated. A program of JAX is data: the list of its operations, traced for a key and
 records. Each number in it gets a label that says what it depends on, and the program is run again with one more output
 for each place where noise is added. Noise is a function of the key, so that the same key replays it.
 
 What is found without a number: values of records that are read outside of the program (a length, a branch of Python's),
-loops and branches that depend on records, noise whose scale depends on them, a key that is used twice, and a result that
-depends on records by another way than through added noise. What is found in numbers: how far the vectors before the
-noise lie apart for two neighbours, in units of the scale that the recorded noise has.
+loops and branches that depend on records, noise whose scale depends on them, a key that is used twice, and a result
+that depends on records by another way than through added noise. What is found in numbers: how far the vectors before
+the noise lie apart for two neighbours, in units of the scale that the recorded noise has.
 """
 
 import dataclasses
@@ -239,22 +239,22 @@ class _Walk:
 
     def _loop(self, equation, values, labels):
         out = equation.primitive.bind(*values, **equation.params)
-        found, by = _Labels(), labels
-        results = found.equation(equation, by)
+        found = _Labels()
+        results = found.equation(equation, labels)
         if found.decides:
             name = {"while": "a loop", "cond": "a branch"}[equation.primitive.name] if found.outer else "an inner loop"
             self.loops.append(Loop(f"{name} depends on records", _count(equation, values)))
-        if found.additions:
-            self.findings.append("noise is added within a loop, where it is not recorded")
         return list(zip(out, results, strict=True))
 
 
 class _Labels:
-    """Labels alone, for loops, which go round until no label changes."""
+    """Labels alone, for loops, which go round until no label changes.
+
+    Noise that is added within a loop is not recorded, and releases nothing: proposals of a sampler are such sums.
+    """
 
     def __init__(self):
         self.decides = self.outer = False
-        self.additions = 0
 
     def inside(self, jaxpr, labels):
         known = dict.fromkeys(jaxpr.constvars, 0) | dict(zip(jaxpr.invars, labels, strict=True))
@@ -282,8 +282,6 @@ class _Labels:
                 self.decides, self.outer = True, self.outer or outer
             ways = [self.inside(branch.jaxpr, labels[1:]) for branch in parameters["branches"]]
             return [decides | _union(results) for results in zip(*ways, strict=True)]
-        if name in ("add", "sub", "add_any") and {RECORDS, KEY} == set(labels):
-            self.additions += 1
         return [_union(labels)] * len(equation.outvars)
 
     def _while(self, parameters, labels, outer):
