@@ -124,9 +124,9 @@ def _loss(losses, own):
 
 
 def _least(parts, delta):
-    """Exact, where all are Gaussian; else 0, as theirs is rounded up, too."""
+    """Exact, where all are Gaussian; else nothing better than theirs is known."""
     if all(isinstance(own, GaussianDP) for own in parts):
         import dp_accounting
 
         return dp_accounting.get_epsilon_gaussian(1.0 / sum(own.mu**2 for own in parts) ** 0.5, delta)
-    return 0.0
+    return None
