@@ -16,7 +16,6 @@ from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import BallMechanism
 from jaxgeodp.privacy import audit, grid
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
-from jaxgeodp.samplers.discrete import discrete_laplace
 
 
 def integers_of(mechanism, data):
@@ -26,21 +25,26 @@ def integers_of(mechanism, data):
 
 
 class OnTheGrid:
-    """What `TangentLaplace` and `WrappedLaplace` release with numerics="grid", from a seed."""
+    """What mechanisms in the tangent space release with numerics="grid", from a seed."""
 
-    def __init__(self, mechanism):
-        self.mechanism, self.guarantee, self.ball = mechanism, mechanism.guarantee, mechanism.ball
+    def __init__(self, mechanism, n=2):
+        self.mechanism, self.ball = mechanism, mechanism.ball
         self.log_density = mechanism.log_density
+        _, self.guarantee = self._noise(mechanism.law(n))
 
     def simulate(self, key, data, num):
-        mechanism, dim = self.mechanism, self.ball.manifold.dim
-        law = mechanism.law(len(data))
-        sensitivity, step = law.grid.steps.sensitivity, law.grid.steps.step
-        scale = grid.laplace_noise(dim, sensitivity, step, mechanism.epsilon).scale
-        steps = np.tile(integers_of(mechanism, data), num)
+        dim = self.ball.manifold.dim
+        law = self.mechanism.law(len(data))
+        noise, _ = self._noise(law)
+        steps = np.tile(integers_of(self.mechanism, data), num)
         source = random.Random(int(jax.random.bits(key)))
-        draws = step * grid.with_noise(discrete_laplace, steps, scale, source.randrange).reshape(num, dim)
+        noisy = grid.with_noise(law.noise.discrete, steps, noise.scale, source.randrange)
+        draws = law.grid.steps.step * noisy.reshape(num, dim)
         return jax.vmap(lambda vector: law.summary.to_value(self.ball, vector))(jnp.asarray(draws))
+
+    def _noise(self, law):
+        steps = law.grid.steps
+        return law.noise.on_grid(self.ball.manifold.dim, steps.sensitivity, steps.step, law.terms.strength)
 
 
 class WithCost:
@@ -126,16 +130,23 @@ class Points:
 
 
 class InFixedTime:
-    """What `LaplaceMechanism` and `KNGMechanism` release with delta > 0, from a seed."""
+    """What mechanisms with a density release with delta > 0, from a seed."""
 
     def __init__(self, mechanism, delta):
-        self.mechanism, self.ball = mechanism, mechanism.ball
-        self.guarantee, self.log_density = ApproximateDP(mechanism.epsilon, delta), mechanism.log_density
+        self.mechanism, self.ball, self.log_density = mechanism, mechanism.ball, mechanism.log_density
+        exact = mechanism.guarantee
+        gaussian = isinstance(exact, GaussianDP)
+        self.spare = 0.5 * delta if gaussian else delta
+        epsilon = exact.to_approximate(0.5 * delta).epsilon if gaussian else exact.epsilon
+        self.guarantee = ApproximateDP(epsilon, delta)
+
+    def proposals(self, law):
+        """How many there are."""
+        return proposals_needed(law, np.log(self.spare) - np.logaddexp(0.0, self.guarantee.epsilon))
 
     def simulate(self, key, data, num):
         law = self.mechanism.law(len(data))
-        log_eta = np.log(self.guarantee.delta) - np.logaddexp(0.0, self.guarantee.epsilon)
-        count = proposals_needed(law, log_eta)
+        count = self.proposals(law)
         keys = jax.random.split(key, num)
         return jax.lax.map(
             lambda k: draw_in_fixed_time(law, k, data, count),
