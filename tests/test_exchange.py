@@ -48,7 +48,8 @@ def test_events_of_pure_and_concentrated_guarantees_compose():
     together = compose([*[PureDP(0.1)] * 50, ZeroConcentratedDP(0.05)])
     assert together == ZeroConcentratedDP(0.3)
     epsilon = accountant.get_epsilon(DELTA)
-    assert 0.75 * together.to_approximate(DELTA).epsilon < epsilon < together.to_approximate(DELTA).epsilon
+    # Of a finite number of orders the best is hardly worse than that of all.
+    assert 1.0 <= epsilon / together.to_approximate(DELTA).epsilon < 1.0001
     assert dp_event(PureDP(0.1)).rho == PureDP(0.1).to_zcdp().rho >= 0.005
 
 

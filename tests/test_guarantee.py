@@ -146,11 +146,29 @@ def test_gaussian_of_tiny_epsilons_is_enough(epsilon):
 
 @pytest.mark.parametrize("rho", NUMBERS)
 @pytest.mark.parametrize("delta", [5e-324, 4.4e-323, 1e-6, 0.3, 1.0 - 2.0**-53])
-def test_approximate_of_zcdp_is_the_next_float(rho, delta):
+def test_approximate_of_zcdp_is_the_least_over_all_orders(rho, delta):
+    """Never below what some order gives, and hardly above; the best order found in 800 digits, by its equation."""
     epsilon = ZeroConcentratedDP(rho).to_approximate(delta).epsilon
-    with decimal.localcontext(prec=200):
-        exact = Decimal(repr(rho)) + 2 * (Decimal(repr(rho)) * -Decimal(repr(delta)).ln()).sqrt()
-        assert Decimal(repr(math.nextafter(epsilon, 0.0))) < exact <= Decimal(repr(epsilon))
+    with decimal.localcontext(prec=800):
+        exact_rho, loss = Decimal(repr(rho)), -Decimal(repr(delta)).ln()
+        low, high = Decimal("1e-330"), (loss / exact_rho).sqrt()
+        for _ in range(60):
+            order = (low * high).sqrt()
+            above = exact_rho * order**2 + (1 + order).ln() > loss
+            low, high = (low, order) if above else (order, high)
+        exact = exact_rho * (1 + order) + (loss - (1 + order).ln()) / order + (order / (1 + order)).ln()
+        # Of the smallest numbers a float has no more digits than that to seek the order with.
+        margin = Decimal("1e-12" if rho > 1e-300 else "1e-4") * exact_rho * (1 + order)
+        former = exact_rho + 2 * (exact_rho * loss).sqrt()
+        if exact <= 0:
+            assert epsilon == 5e-324
+        else:
+            assert (
+                exact - Decimal("1e-18") * exact_rho * (1 + order)
+                <= Decimal(repr(epsilon))
+                <= exact + margin + Decimal("5e-324")
+            )
+        assert Decimal(repr(epsilon)) <= former * (1 + Decimal("1e-15")) + Decimal("5e-324")
 
 
 @pytest.mark.parametrize(

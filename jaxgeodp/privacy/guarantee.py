@@ -21,6 +21,8 @@ from jaxgeodp.privacy.decimals import add, float_above, half, product, square, w
 _LEAST = math.nextafter(0.0, 1.0)
 # Relative: thousands of times the errors of what is computed in floating point.
 _MARGIN = 1e-12
+# Of an interval of orders, which is 2^2000 times as long as its beginning at most: to its last digits.
+_HALVINGS = 64
 # sqrt(pi/2), rounded up.
 _ROOT_ABOVE = Decimal("1.2533141373155002512078826424056")
 #: Neighbouring data sets differ in what one of equally many records is, or one has a record more.
@@ -169,21 +171,40 @@ class ZeroConcentratedDP(Guarantee):
         _set_positive(self, "rho")
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """epsilon = rho + 2 sqrt(rho log(1/delta)), rounded up.
+        """The least epsilon over all orders (Canonne, Kamath & Steinke 2020, Proposition 12), rounded up.
 
         Args:
             delta: in (0, 1).
 
         Raises:
             ValueError: delta is out of range.
+
+        Example:
+            >>> from jaxgeodp import ZeroConcentratedDP
+            >>> ZeroConcentratedDP(0.5).to_approximate(1e-6)
+            ApproximateDP(epsilon=5.221..., delta=1e-06)
         """
         positive_number("ZeroConcentratedDP", "delta", delta)
         if not delta < 1.0:
             raise InputError(f"ZeroConcentratedDP: delta must be below 1, got {delta!r}.")
-        with decimal.localcontext(prec=50):  # each operation is right to a relative 1e-49
-            rho = written(self.rho)
-            epsilon = (rho + 2 * (rho * -written(delta).ln()).sqrt()) * (1 + Decimal("1e-45"))
-        return ApproximateDP(float_above(epsilon), delta)
+        with decimal.localcontext(prec=50):  # a float near 1 is not the decimal that it stands for
+            order = Decimal(_best_order(self.rho, float(-written(delta).ln())))
+        # So many digits that 1 + x and 1 + 1/x keep fifty of the smaller term; each operation is right to the last one.
+        with decimal.localcontext(prec=60 + abs(order.adjusted())):
+            rho, loss = written(self.rho), -written(delta).ln()
+            terms = rho * (1 + order), loss / order, -(1 + order).ln() / order, (order / (1 + order)).ln()
+            epsilon = sum(terms) + sum(map(abs, terms)) * Decimal("1e-45")
+        return ApproximateDP(max(float_above(epsilon), _LEAST), delta)
+
+
+def _best_order(rho, loss) -> float:
+    """Nearly the x, an order less 1, with rho x^2 + log(1 + x) = loss = log(1/delta); any other is as true."""
+    high = min(math.sqrt(loss) / math.sqrt(rho), 1e300)
+    low = min(loss / (1.0 + math.sqrt(loss) * math.sqrt(rho)), high)
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low) * math.sqrt(high)
+        low, high = (low, middle) if rho * middle * middle + math.log1p(middle) > loss else (middle, high)
+    return high
 
 
 KINDS: dict[str, type[Guarantee]] = {
