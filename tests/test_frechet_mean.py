@@ -98,6 +98,17 @@ def test_the_hessian_of_near_points_that_are_unit_only_to_single_precision_is_th
     np.testing.assert_allclose(sphere.mean_hessian(mean, points, weights), np.eye(2), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["single", "too long"])
+def test_a_step_between_near_points_that_are_unit_only_to_single_precision_is_the_mean_logarithm(kind):
+    """The Hessian is the identity there; with a quotient of small numbers the step was 3 and 100 % off."""
+    sphere, directions = Sphere(2), np.array([0.3, 0.5, 0.81]) + 1e-4 * np.random.default_rng(0).normal(size=(20, 3))
+    points = directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    base = jnp.asarray(points[0])
+    points = jnp.asarray(points.astype("float32").astype("float64") if kind == "single" else points * (1 + 1e-6))
+    total, _, step, _ = sphere.newton_moments(base, points, jnp.full(20, 0.05))
+    np.testing.assert_allclose(step, total, rtol=1e-4)
+
+
 # The minimiser -----------------------------------------------------------------------------------------
 
 

@@ -126,17 +126,15 @@ class Sphere(Manifold):
         and a = theta cot(theta), ``(1 - a) u u' = (1 - a)/sin^2(theta) P x_i x_i' P`` with P = I - p p' (for R = 1).
         """
         cosine = self.curvature * (points @ base)
-        ratio = angle_over_sine_of_cosine(cosine)
-        sine_squared = 1.0 - cosine**2
+        ratio, slope = _ratio_and_slope(cosine)
         total = self.to_tangent(base, (weights * ratio) @ points)
-        square = weights @ (ratio**2 * sine_squared) / self.curvature
+        square = weights @ (ratio**2 * (1.0 - cosine**2)) / self.curvature
         transverse = ratio * cosine
         mean_transverse = weights @ transverse
         if self.dim > _LARGEST_DIM_WITH_HESSIAN:
             trace = 1.0 + (self.dim - 1) * mean_transverse
             return total, square, total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim), None
-        # Far below the rounding of 1 - a this is finite, and multiplied by sin^2.
-        excess = self.curvature * weights * (1.0 - transverse) / jnp.maximum(sine_squared, jnp.finfo(points.dtype).eps)
+        excess = -self.curvature * weights * slope
         gram = (excess[:, None] * points).T @ points
 
         def hessian(v):
@@ -149,9 +147,7 @@ class Sphere(Manifold):
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """Second moments of the points; see `newton_moments`."""
         cosine = self.curvature * (points @ base)
-        # (1 - theta cot(theta))/sin^2(theta) is minus the derivative of theta/sin(theta) by the cosine: no quotient of
-        # small numbers, which would be anything where rounding makes a cosine larger than 1.
-        ratio, slope = jax.jvp(angle_over_sine_of_cosine, (cosine,), (jnp.ones_like(cosine),))
+        ratio, slope = _ratio_and_slope(cosine)
         transverse = ratio * cosine
         excess = -self.curvature * weights * slope
         seen = points @ self.frame(base).T
@@ -252,3 +248,11 @@ class Sphere(Manifold):
         cosine = self.curvature * jnp.sum(p * q)
         perpendicular = q - cosine * p
         return perpendicular, self.curvature * jnp.sum(perpendicular**2), cosine
+
+
+def _ratio_and_slope(cosine):
+    """theta/sin(theta) and its derivative by the cosine, which is -(1 - theta cot(theta))/sin^2(theta).
+
+    No quotient of small numbers, which would be anything where rounding makes a cosine larger than 1.
+    """
+    return jax.jvp(angle_over_sine_of_cosine, (cosine,), (jnp.ones_like(cosine),))
