@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 from strategies import exhaustive, name
 
-from jaxgeodp import SPD, Euclidean, FrechetMean, FrechetMedian, GeodesicBall, Hyperbolic, KNGMechanism, PlanarShapes, Sphere
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    FrechetMean,
+    FrechetMedian,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    PlanarShapes,
+    Sphere,
+)
 from jaxgeodp.bounds.expansion import gradient_expansion
 from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.weights import padded_weights
@@ -38,10 +48,10 @@ def decisions(squeeze, log_uniforms, log_limit):
     return np.asarray(found)
 
 
-@pytest.mark.parametrize("lanes", [1, 7, BLOCK])
-@pytest.mark.parametrize("width", [0.0, 0.3, np.inf, np.nan])
+@pytest.mark.parametrize("lanes", [7, *exhaustive(1, BLOCK)])
+@pytest.mark.parametrize("width", [0.3, np.nan])
 def test_bounds_change_no_decision(lanes, width):
-    """Narrow, wide, infinite or unknown; points are twice as far as they should be, tangents thrice."""
+    """Where they are known or not; points are twice as far as they should be, tangents thrice."""
     log_uniforms = jnp.log(jax.random.uniform(jax.random.key(1), (BLOCK,)))
     squeeze = Squeeze(
         lambda x: -0.02 * 0.5 * x,
@@ -73,35 +83,42 @@ def records_of(space, kind, radius=0.35):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=name)
-def test_the_gradient_is_within_the_bounds(space):
-    """At all distances, in many directions, and wherever the records are; a fiftieth of the bound is too small."""
+def test_the_rest_is_within_its_bound(space):
+    """At all distances, in many directions, and wherever the records are, of the gradient carried to the mean.
+
+    The bound is of the right order: where it is largest in these cases, a hundredth of it would be too small.
+    """
 
     @jax.jit
-    def misses(records, center):
+    def shares(records, center):
         weights = jnp.full(COUNT, 1.0 / COUNT)
-        expansion = gradient_expansion(space, center, records, weights, 0.02 / space.dim)
+        expansion = gradient_expansion(space, center, records, weights, 0.03 / space.dim)
+        frame = space.frame(center)
 
-        def miss(key, distance):
+        def share(key, distance):
             normal = space.random_tangent(key, center)
             tangent = distance * normal / space.norm(center, normal)
-            norm, error = expansion.norm(tangent, distance)
             x = space.exp(center, tangent)
-            exact = space.norm(x, space.log_moments(x, records, weights)[0])
-            return jnp.abs(exact - norm) / error, jnp.abs(exact - norm), error
+            gradient = -space.log_moments(x, records, weights)[0]
+            carried = space.coordinates(center, space.transport(x, center, gradient), frame)
+            norm, error = expansion.norm(tangent, distance)
+            rest = jnp.linalg.norm(carried - expansion.carried(tangent))
+            inside = jnp.abs(jnp.linalg.norm(carried) - norm) <= error
+            return rest / error, inside, error
 
         keys = jax.random.split(jax.random.key(3), 64)
-        return jax.vmap(lambda own: jax.vmap(lambda key: miss(key, own * expansion.reach))(keys))(
+        return jax.vmap(lambda own: jax.vmap(lambda key: share(key, own * expansion.reach))(keys))(
             jnp.asarray([0.01, 0.1, 0.5, 1.0, 1.01])
         )
 
     largest = 0.0
     for kind in ("around", "one side"):
         records = records_of(space, kind)
-        shares, _, errors = map(np.asarray, misses(records, frechet_mean(space, records)))
-        assert np.all(np.isinf(errors[-1])) and np.all(shares[:-1] < 1.0)
-        assert np.all(errors[:-1] < 0.1)
-        largest = max(largest, shares[2:-1].max())
-    assert largest > 0.02 or isinstance(space, Euclidean)
+        rests, inside, errors = map(np.asarray, shares(records, frechet_mean(space, records)))
+        assert np.all(np.isinf(errors[-1])) and np.all(errors[:-1] < 0.1)
+        assert np.all(rests < 1.0) and np.all(inside)
+        largest = max(largest, rests[2:-1].max())
+    assert largest > 0.01 or isinstance(space, Euclidean)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=name)
@@ -163,7 +180,9 @@ def test_where_records_are_looked_at_as_before():
     ball = GeodesicBall(space, space.origin, 0.35)
     records = records_of(space, "around")
     center = jnp.asarray(space.origin)
-    mean, median = (KNGMechanism(ball, 1.0, statistic=own).law(COUNT).target for own in (FrechetMean(), FrechetMedian()))
+    mean, median = (
+        KNGMechanism(ball, 1.0, statistic=own).law(COUNT).target for own in (FrechetMean(), FrechetMedian())
+    )
     assert mean.bounds(ball, center, records, 0.01) is not None
     assert mean.bounds(ball, center, records[:64], 0.01) is None
     assert median.bounds(ball, center, records, 0.01) is None

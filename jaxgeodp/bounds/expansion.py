@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.blocks import map_in_blocks, sum_in_blocks
-from jaxgeodp.bounds.comparison import h_min
+from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 # Units of rounding by which norms that are computed in two ways may differ.
@@ -45,18 +45,21 @@ class GradientExpansion:
     reach: jax.Array  #: distance beyond which nothing is known
     rounding: jax.Array  #: what rounding adds, at most
 
-    def norm(self, tangent, distance) -> tuple[jax.Array, jax.Array]:
-        """The norm of the expansion at exp_c(tangent), and how far that of the gradient may be from it."""
+    def carried(self, tangent) -> jax.Array:
+        """The expansion at exp_c(tangent), (dim,)."""
         coordinates = self.columns @ _real_numbers(tangent)
-        carried = self.slope + self.hessian @ coordinates
-        order = 2
-        if self.third is not None:
-            dim, order = self.slope.shape[0], 3
-            pairs = (coordinates[:, None] * coordinates).reshape(-1)
-            carried = carried + 0.5 * self.third.reshape(dim, dim**2) @ pairs
+        value = self.slope + self.hessian @ coordinates
+        if self.third is None:
+            return value
+        dim = self.slope.shape[0]
+        return value + 0.5 * self.third.reshape(dim, dim**2) @ (coordinates[:, None] * coordinates).reshape(-1)
+
+    def norm(self, tangent, distance) -> tuple[jax.Array, jax.Array]:
+        """The length of the expansion at exp_c(tangent), and how far that of the gradient may be from it."""
+        order = 2 if self.third is None else 3
         error = distance**order / math.factorial(order) * (self.bound + self.rise * distance / (order + 1.0))
         error = jnp.where(distance <= self.reach, error, jnp.inf)
-        return jnp.sqrt(jnp.sum(carried**2)), error + self.rounding
+        return jnp.sqrt(jnp.sum(self.carried(tangent) ** 2)), error + self.rounding
 
 
 def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> GradientExpansion | None:
@@ -84,51 +87,55 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
     if manifold.knows_third_derivative and highest <= 0.0:
         rows = max(1, _NUMBERS // manifold.dim**2 // manifold.shape[0])
         third = sum_in_blocks(lambda x, w: manifold.mean_third_derivative(center, x, w), points, weights, rows)
+    pull = jnp.sqrt(jnp.sum(slope**2))
     left_out = third_derivative_bound if third is None else fourth_derivative_bound
     # Nearly all proposals are as near; a bound of one more derivative by a chord, as it is convex.
     reach = _usual_reach(manifold.dim) * scale
     near, far = (weights @ jnp.where(weights > 0, left_out(manifold, distances + own), 0.0) for own in (0.0, reach))
     rise = (far - near) / reach
+    if third is None:
+        # What was subtracted from the single third derivatives, at the gradient's length there.
+        turning = 2.0 / 3.0 * _bend(manifold)
+        steepest = weights @ jnp.broadcast_to(h_min(distances + reach, lowest), weights.shape)
+        near, rise = near + turning * pull, rise + turning * steepest
     farthest = jnp.max(distances) + reach
     magnified = jnp.exp(2.0 * jnp.minimum(farthest * manifold.coordinate_growth, 50.0))
     rounding = _ROUNDINGS * jnp.finfo(dtype).eps * farthest * magnified
     # A Hessian by automatic differentiation is that of the minimum; elsewhere it would be off by about the gradient.
-    pull = jnp.sqrt(jnp.sum(slope**2))
     reach = jnp.where(pull <= _PRECISION * farthest + rounding, reach, 0.0)
     columns = _columns(manifold, center, frame)
     return GradientExpansion(columns, slope, hessian, third, near, rise, reach, rounding + pull)
 
 
 def third_derivative_bound(manifold: Manifold, distance):
-    """A bound of |(nabla_z Hess) z| of half the squared distance to a point at ``distance``, for unit z.
+    """A bound of |(nabla_z Hess) z - (2/3) R(., v, z)z| of half the squared distance to exp(v), |v| = ``distance``.
 
-    Convex in the distance; infinite where half a great circle's quarter or the injectivity radius is reached.
+    For unit z; R(., v, z) is the curvature, polarised. What is subtracted is linear in v, so that it is about 0 at a mean.
+    Convex in the distance; infinite from a quarter of a great circle, or the injectivity radius, on.
     """
     lowest, highest = manifold.curvature_bounds
-    bend = max(-lowest, highest)
-    value = 2.0 * bend * _steepness(distance, highest) * distance * h_min(distance, lowest)
+    bend = _bend(manifold)
+    angle = max(highest, 0.0) * distance**2 / math.pi**2
+    first, second = (1.0 - angle) ** -2.0 / 3.0, 2.0 / 45.0 * (1.0 - angle) ** -3.0
+    off = (h_min(distance, lowest) - 1.0) + (1.0 - h_max(distance, highest))
     limit = manifold.injectivity_radius
     if highest > 0.0:
         limit = min(limit, 0.5 * math.pi / math.sqrt(highest))
+    value = 2.0 * bend * distance * (first * off + second * bend * distance**2)
     return jnp.where(distance < limit, value, jnp.inf)
 
 
 def fourth_derivative_bound(manifold: Manifold, distance):
-    """A bound of |(nabla_z nabla_z Hess) z| of the same, where no curvature is positive."""
-    lowest, _ = manifold.curvature_bounds
-    bend, largest = -lowest, h_min(distance, lowest)
-    third = third_derivative_bound(manifold, distance)
-    twice = (2.0 * bend * distance * largest) ** 2
-    return 2.0 / 45.0 * twice + (2.0 * bend * largest**2 + 2.0 * bend * distance * third) / 3.0
+    """A bound of |(nabla_z nabla_z Hess) z| of the same, where no curvature is positive; convex, too."""
+    bend, largest = _bend(manifold), h_min(distance, manifold.curvature_bounds[0])
+    change = 2.0 * bend * distance * largest
+    return 2.0 / 45.0 * change**2 + (2.0 * bend * largest**2 + 2.0 * bend * distance * change / 3.0) / 3.0
 
 
-def _steepness(distance, highest):
-    """|phi'| at the largest eigenvalue that R(., v)v may have, phi(z^2) = z cot z: 1/3 where it is 0."""
-    if highest <= 0.0:
-        return 1.0 / 3.0
-    angle = jnp.clip(distance * math.sqrt(highest), 1e-3, 0.5 * math.pi)
-    sine = jnp.sin(angle)
-    return (angle - sine * jnp.cos(angle)) / (2.0 * angle * sine**2)
+def _bend(manifold):
+    """The largest absolute curvature."""
+    lowest, highest = manifold.curvature_bounds
+    return max(-lowest, highest)
 
 
 def _usual_reach(dim):

@@ -21,9 +21,9 @@ from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.samplers import squeeze, thinning
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope
-from jaxgeodp.samplers import squeeze, thinning
 from jaxgeodp.samplers.squeeze import Squeeze
 from jaxgeodp.samplers.thinning import Thinning
 
