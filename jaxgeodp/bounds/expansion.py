@@ -95,7 +95,7 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
     rise = (far - near) / reach
     if third is None:
         # What was subtracted from the single third derivatives, at the gradient's length there.
-        turning = 2.0 / 3.0 * _bend(manifold)
+        turning = _bend(manifold) / 3.0
         steepest = weights @ jnp.broadcast_to(h_min(distances + reach, lowest), weights.shape)
         near, rise = near + turning * pull, rise + turning * steepest
     farthest = jnp.max(distances) + reach
@@ -108,10 +108,10 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
 
 
 def third_derivative_bound(manifold: Manifold, distance):
-    """A bound of |(nabla_z Hess) z - (2/3) R(., v, z)z| of half the squared distance to exp(v), |v| = ``distance``.
+    """A bound of |(nabla_z Hess) z - R(z, v)z/3| of half the squared distance to exp(v), |v| = ``distance``, |z| = 1.
 
-    For unit z; R(., v, z) is the curvature, polarised. What is subtracted is linear in v, so that it is about 0 at a mean.
-    Convex in the distance; infinite from a quarter of a great circle, or the injectivity radius, on.
+    R is the curvature. What is subtracted is linear in v, and its mean over the data about 0 at their mean. Convex in
+    the distance; infinite from a quarter of a great circle, or the injectivity radius, on.
     """
     lowest, highest = manifold.curvature_bounds
     bend = _bend(manifold)

@@ -166,7 +166,7 @@ class SPD(Manifold):
 
     @fact
     def knows_third_derivative(self) -> bool:
-        """Of sizes between 3 and 10: of smaller ones there is little to gain, of larger ones it has too many numbers."""
+        """Of sizes between 3 and 10: in smaller ones there is little to gain, for larger ones there are too many."""
         return _LEAST_WITH_THIRD <= self.size <= _MOST_WITH_THIRD
 
     @operation

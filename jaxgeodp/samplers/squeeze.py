@@ -1,7 +1,7 @@
 """Rejection that looks at the records only where bounds without them do not decide (docs/mathematics.md, section 6).
 
-A proposal is accepted if its uniform number is below the ratio of target and envelope. Where a lower bound of that ratio
-is above the number, it is accepted, and where an upper bound is below, it is not, whatever the ratio is: the same
+A proposal is accepted if its uniform number is below the ratio of target and envelope. Where a lower bound of that
+ratio is above the number, it is accepted, and where an upper bound is below, it is not, whatever the ratio is: the same
 decisions as without the bounds (Marsaglia's squeeze, 1977), but the target is evaluated for few proposals.
 """
 
