@@ -86,7 +86,7 @@ def records_of(space, kind, radius=0.35):
 def test_the_rest_is_within_its_bound(space):
     """At all distances, in many directions, and wherever the records are, of the gradient carried to the mean.
 
-    The bound is of the right order: where it is largest in these cases, a hundredth of it would be too small.
+    The bound is for the worst records; of these, a thousandth of it would be too small.
     """
 
     @jax.jit
@@ -104,7 +104,10 @@ def test_the_rest_is_within_its_bound(space):
             norm, error = expansion.norm(tangent, distance)
             rest = jnp.linalg.norm(carried - expansion.carried(tangent))
             inside = jnp.abs(jnp.linalg.norm(carried) - norm) <= error
-            return rest / error, inside, error
+            # Half of the third derivative, where one is known, is not enough.
+            half = None if expansion.third is None else 0.5 * expansion.third
+            planted = jnp.linalg.norm(carried - dataclasses.replace(expansion, third=half).carried(tangent))
+            return rest / error, inside, error, planted / error
 
         keys = jax.random.split(jax.random.key(3), 64)
         return jax.vmap(lambda own: jax.vmap(lambda key: share(key, own * expansion.reach))(keys))(
@@ -114,11 +117,12 @@ def test_the_rest_is_within_its_bound(space):
     largest = 0.0
     for kind in ("around", "one side"):
         records = records_of(space, kind)
-        rests, inside, errors = map(np.asarray, shares(records, frechet_mean(space, records)))
+        rests, inside, errors, planted = map(np.asarray, shares(records, frechet_mean(space, records)))
         assert np.all(np.isinf(errors[-1])) and np.all(errors[:-1] < 0.1)
         assert np.all(rests < 1.0) and np.all(inside)
+        assert planted[0].max() > 1.0 or not space.knows_third_derivative
         largest = max(largest, rests[2:-1].max())
-    assert largest > 0.01 or isinstance(space, Euclidean)
+    assert largest > 0.001 or isinstance(space, Euclidean)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=name)
