@@ -11,6 +11,7 @@ up to a small interval without a look at the records. Where a manifold does not 
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -79,8 +80,8 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
     dtype = real_dtype(center)
     scale, weights = jnp.asarray(scale, dtype), jnp.asarray(weights, dtype)
     frame = manifold.frame(center)
-    logarithms = map_in_blocks(lambda y: manifold.log(center, y), points)
-    distances = jax.vmap(lambda v: manifold.norm(center, v))(logarithms)
+    logarithms: Any = map_in_blocks(lambda y: manifold.log(center, y), points)
+    distances: Any = jax.vmap(lambda v: manifold.norm(center, v))(logarithms)
     slope = -manifold.coordinates(center, jnp.tensordot(weights.astype(logarithms.dtype), logarithms, axes=1), frame)
     hessian = sum_in_blocks(lambda x, w: manifold.mean_hessian(center, x, w), points, weights)
     third = None

@@ -8,6 +8,8 @@ derivative of the Hessian H (see `spectral`) along Z, applied to Z, has in the e
 (docs/mathematics.md, Theorem Z). Both quotients are divided differences of ``x -> (x/2) coth(x/2)``.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,6 +32,7 @@ def mean_third_derivative(matrices: jax.Array, weights: jax.Array, basis: jax.Ar
     """
     size = matrices.shape[-1]
     values, vectors = jax.vmap(eigh)(matrices)
+    quotients: Any
     logs = jnp.log(values)
     differences = logs[:, :, None] - logs[:, None, :]
     factors = _coth_part(differences)
