@@ -59,7 +59,7 @@ class GradientExpansion:
         """The length of the expansion at exp_c(tangent), and how far that of the gradient may be from it."""
         order = 2 if self.third is None else 3
         error = distance**order / math.factorial(order) * (self.bound + self.rise * distance / (order + 1.0))
-        error = jnp.where(distance <= self.reach, error, jnp.inf)
+        error = jnp.asarray(jnp.where(distance <= self.reach, error, jnp.inf))
         return jnp.sqrt(jnp.sum(self.carried(tangent) ** 2)), error + self.rounding
 
 
@@ -92,7 +92,8 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
     left_out = third_derivative_bound if third is None else fourth_derivative_bound
     # Nearly all proposals are as near; a bound of one more derivative by a chord, as it is convex.
     reach = _usual_reach(manifold.dim) * scale
-    near, far = (weights @ jnp.where(weights > 0, left_out(manifold, distances + own), 0.0) for own in (0.0, reach))
+    values: Any = [left_out(manifold, distances + own) for own in (0.0, reach)]
+    near, far = [weights @ jnp.asarray(jnp.where(weights > 0, own, 0.0)) for own in values]
     rise = (far - near) / reach
     if third is None:
         # What was subtracted from the single third derivatives, at the gradient's length there.
