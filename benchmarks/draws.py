@@ -11,7 +11,8 @@ draw once from the K-norm gradient mechanism. jaxgeodp runs all of them as one p
 
 Both are timed on a few replicates, and given per draw. The last column of the first table, the mean distance
 between draw and statistic, shows that the two exact samplers draw from the same law. The second table is many
-draws for one data set, where "first call" includes compilation.
+draws for one data set, where "first call" includes compilation; the third is what bounds of the gradient spare
+(Theorem Z), the last what a few records do (Theorem V).
 
     python benchmarks/draws.py [--quick]
 """
@@ -27,6 +28,7 @@ from timing import measure, milliseconds, print_machine, print_table, ratio, res
 
 from jaxgeodp import SPD, GeodesicBall, GibbsMechanism, KNGMechanism, LaplaceMechanism, PlanarShapes, Sphere
 from jaxgeodp.datasets import digit_outlines, template_outline
+from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.mechanisms.potential import Potential
 
 SPHERE = Sphere(2)
@@ -265,6 +267,50 @@ def few_records_row(size, n, radius, kind, num, repeats):
     ]
 
 
+class OfEveryRecord(GradientNorm):
+    """The same exponent, for which all records are looked at for each proposal, as before Theorem Z."""
+
+    def at_home(self, ball):
+        return OfEveryRecord(self.statistic.at_home(ball))
+
+    def bounds(self, ball, center, points, scale):
+        return None
+
+
+def squeeze_row(space, n, radius, num, repeats):
+    """The K-norm gradient with and without bounds, the same draws; records in a ball around the centre."""
+    origin = jnp.asarray(space.origin)
+
+    def record(key):
+        tangent = space.random_tangent(key, origin)
+        length = radius * jnp.sqrt(jax.random.uniform(jax.random.fold_in(key, 1)))
+        return space.exp(origin, length * tangent / space.norm(origin, tangent))
+
+    data = jax.vmap(record)(jax.random.split(jax.random.key(7), n))
+    law = KNGMechanism(GeodesicBall(space, space.origin, radius), epsilon=1.0).law(n)
+    laws = {"bounds": law, "all": dataclasses.replace(law, target=OfEveryRecord(law.target.statistic))}
+    tasks = {name: lambda own=own: own.simulated(jax.random.key(8), data, num) for name, own in laws.items()}
+    measured = measure(tasks, repeats)
+    moved = float(jnp.max(jnp.abs(tasks["bounds"]().points - tasks["all"]().points)))
+    return [
+        f"{space}, n = {n}, r = {radius:.3g}",
+        f"{num:,}",
+        *(milliseconds(measured[name].median / num) for name in ("bounds", "all")),
+        ratio(measured["all"], measured["bounds"]),
+        f"{float(tasks['bounds']().acceptance):.2f}",
+        f"{moved:.0e}",
+    ]
+
+
+SQUEEZED = [
+    (SPHERE, 100, RADIUS, 20_000),
+    (SPHERE, 1000, RADIUS, 20_000),
+    (PlanarShapes(10), 400, 0.19, 4000),
+    (SPD(3), 1000, 1.0, 4000),
+    (SPD(8), 1091, 1.0, 256),
+    (SPD(8), 1091, 1.0, 1),
+]
+
 FEW_RECORDS = [
     (3, 1000, 1.0, "over the rim", 256),
     (10, 70, 2.0, "over the rim", 64),
@@ -303,6 +349,11 @@ def main():
         rows = many_draws(num, repeats) + rows + [digit_draws(epsilon, 1000, repeats) for epsilon in (1.0, 10.0)]
     header = ["mechanism", "draws per call", "warm call", "per draw", "draws/s", "acceptance", "first call"]
     print_table("Many draws for one data set", header, rows)
+    print_table(
+        "Draws of the K-norm gradient mechanism, epsilon = 1, for one data set: bounds against all records",
+        ["records", "draws per call", "bounds, per draw", "all, per draw", "all / bounds", "acceptance", "moved by"],
+        [squeeze_row(*cell, repeats) for cell in ([(SPHERE, 70, RADIUS, 100)] if quick else SQUEEZED)],
+    )
     cells = [(3, 70, 1.0, "over the rim", 8)] if quick else FEW_RECORDS
     print_table(
         "Draws of the Gibbs mechanism, mu = 1, for one data set: a few records against all",

@@ -158,9 +158,13 @@ def map_in_blocks(function, records):
     return jax.lax.fori_loop(0, math.ceil(count / size), one, jnp.zeros_like(records))
 
 
-def sum_in_blocks(function, records, weights):
-    """``function(records, weights)``, a sum over records (a pytree of arrays), added up over blocks."""
-    count, size = records.shape[0], _size(records)
+def sum_in_blocks(function, records, weights, rows: int | None = None):
+    """``function(records, weights)``, a sum over records (a pytree of arrays), added up over blocks.
+
+    Args:
+        rows: records per block, for a function that needs much more memory than they do.
+    """
+    count, size = records.shape[0], rows or _size(records)
     if count <= 2 * size:
         return function(records, weights)
 

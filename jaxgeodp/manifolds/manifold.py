@@ -278,6 +278,22 @@ class Manifold(abc.ABC):
         """
         return defaults.mean_hessian(self, base, points, weights)
 
+    @fact
+    def knows_third_derivative(self) -> bool:
+        """Whether there is `mean_third_derivative`, and it is worth its price of dim^3 numbers."""
+        return False
+
+    @operation
+    def mean_third_derivative(self, base, points, weights) -> jax.Array:
+        """The covariant derivative of `mean_hessian` along z, applied to z: (dim, dim, dim), in ``frame(base)``.
+
+        What comes out is indexed first; symmetric in the others, which z is to fill.
+
+        Raises:
+            ValueError: the manifold does not know it, as by default.
+        """
+        raise InputError(f"{self}: define mean_third_derivative, and knows_third_derivative.")
+
     def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
         return heaviest(points, weights)

@@ -17,12 +17,15 @@ from jax.scipy.linalg import solve_triangular
 import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spd3 as spd3
 import jaxgeodp.manifolds.spectral as spectral
+import jaxgeodp.manifolds.spectral_third as spectral_third
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.operations import fact, operation
 
 # A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.
 _ASYMMETRY = 1e-6
+# Sizes whose third derivatives are given.
+_LEAST_WITH_THIRD, _MOST_WITH_THIRD = 3, 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,6 +163,17 @@ class SPD(Manifold):
             return super().mean_hessian(base, points, weights)
         basis = jnp.asarray(symmetric_basis(self.size), points.dtype)
         return spectral.mean_hessian(self._whitened(cholesky_root(base), points), weights, basis)
+
+    @fact
+    def knows_third_derivative(self) -> bool:
+        """Of sizes between 3 and 10: in smaller ones there is little to gain, for larger ones there are too many."""
+        return _LEAST_WITH_THIRD <= self.size <= _MOST_WITH_THIRD
+
+    @operation
+    def mean_third_derivative(self, base, points, weights) -> jax.Array:
+        """In closed form; see `spectral_third`."""
+        basis = jnp.asarray(symmetric_basis(self.size), points.dtype)
+        return spectral_third.mean_third_derivative(self._whitened(cholesky_root(base), points), weights, basis)
 
     @operation
     def mean_start(self, points, weights) -> jax.Array:

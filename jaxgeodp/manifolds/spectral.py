@@ -51,7 +51,7 @@ def log_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax
 
     All n k eigenvectors enter one matrix product; no single logarithm is formed.
     """
-    values, vectors = jax.vmap(_eigh)(matrices)
+    values, vectors = jax.vmap(eigh)(matrices)
     logs = jnp.log(values)
     rows = vectors.swapaxes(-1, -2).reshape(-1, matrices.shape[-1])
     coefficients = (weights[:, None] * logs).reshape(-1, 1)
@@ -77,7 +77,7 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
     P^-1; one refinement with H itself squares its error.
     """
     size = matrices.shape[-1]
-    values, vectors = jax.vmap(_eigh)(matrices)
+    values, vectors = jax.vmap(eigh)(matrices)
     logs = jnp.log(values)
     differences = jnp.abs(logs[:, :, None] - logs[:, None, :])
     half = jnp.maximum(0.5 * differences, jnp.finfo(logs.dtype).tiny)
@@ -118,7 +118,7 @@ def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> j
 
     ``H = sum_i w_i (1 + 2 sum_{a<b} (z coth z - 1) m m')``, m the coordinates of the symmetric part of v_a v_b'.
     """
-    values, vectors = jax.vmap(_eigh)(matrices)
+    values, vectors = jax.vmap(eigh)(matrices)
     logs = jnp.log(values)
     first, second = np.triu_indices(matrices.shape[-1], 1)
     half = jnp.maximum(0.5 * jnp.abs(logs[:, first] - logs[:, second]), jnp.finfo(logs.dtype).tiny)
@@ -133,7 +133,7 @@ def log_changes(matrices: jax.Array, changes: jax.Array) -> jax.Array:
 
     ``V (f[l_a, l_b] * (V' E V)) V'``, with the divided differences of the logarithm f.
     """
-    values, vectors = jax.vmap(_eigh)(jax.lax.stop_gradient(matrices))
+    values, vectors = jax.vmap(eigh)(jax.lax.stop_gradient(matrices))
     logs, transposed = jnp.log(values), vectors.swapaxes(-1, -2)
     half = 0.5 * jnp.abs(logs[:, :, None] - logs[:, None, :])
     # (l_a - l_b)/(e^l_a - e^l_b) = e^-(l_a + l_b)/2 z/sinh(z), z = (l_a - l_b)/2.
@@ -154,11 +154,12 @@ def _hessian_of_size_3(factors, vectors, weights):
 
 def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:
     """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, over the eigenvalues l of symmetric a."""
-    values, vectors = _eigh(jax.lax.stop_gradient(a))
+    values, vectors = eigh(jax.lax.stop_gradient(a))
     return _gap_sum(a, values, vectors)
 
 
-def _eigh(a):
+def eigh(a):
+    """Eigenvalues and eigenvectors of a symmetric matrix (k, k), in no particular order."""
     return spd3.eigh(a) if a.shape[-1] == 3 else jnp.linalg.eigh(a)
 
 
@@ -185,7 +186,7 @@ _EXP = _ScalarFunction(jnp.exp, lambda x, order: jnp.exp(x) / math.factorial(ord
 
 def _spectral(function: _ScalarFunction, a: jax.Array) -> jax.Array:
     a = 0.5 * (a + a.T)
-    values, vectors = _eigh(jax.lax.stop_gradient(a))
+    values, vectors = eigh(jax.lax.stop_gradient(a))
     return _matrix_function(function, a, values, vectors)
 
 

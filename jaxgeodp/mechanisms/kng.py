@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.bounds.comparison import h_max, h_min
+from jaxgeodp.bounds.expansion import gradient_expansion
 from jaxgeodp.bounds.growth import GradientGrowth
 from jaxgeodp.bounds.normalizer import best_support_radius, calibrated_scale, normalizer_bound
 from jaxgeodp.bounds.sensitivity import Sensitivity, paper_gradient_sensitivity
@@ -20,6 +21,7 @@ from jaxgeodp.mechanisms.calibrated import CalibratedMechanism, terms_of
 from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.density import DensityLaw, PublicBounds, Target, check_existence, check_representable
+from jaxgeodp.statistics.records import points_and_weights
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 _DOUBLED = "Soto et al. 2022, Theorem 1: scale = 2 sensitivity/epsilon"
@@ -31,6 +33,8 @@ _PAPER = "scale and support as in the paper's simulation, which its Theorem 1 do
 _INSIDE = 0.999
 # Evaluations of a gradient that one release may be expected to need: some minutes.
 _MOST_GRADIENTS = 1e11
+# With fewer records all are looked at: that takes no longer than bounds do.
+_FEW_RECORDS = 65
 
 
 class _Calibration(NamedTuple):
@@ -182,6 +186,21 @@ class GradientNorm(Target):
         # Without a support the growth does not depend on the distance.
         farthest = math.inf if support is None else support.radius + ball.radius
         return self.statistic.gradient_growth(ball.manifold, center, points, farthest)
+
+    def bounds(self, ball, center, points, scale):
+        """By the expansion of the gradient (docs/mathematics.md, Theorem Z), of a mean of more than a few records."""
+        records, weights = points_and_weights(points)
+        if not isinstance(self.statistic, FrechetMean) or records.shape[0] < _FEW_RECORDS:
+            return None
+        expansion = gradient_expansion(ball.manifold, center, records, weights, scale)
+        if expansion is None:
+            return None
+
+        def of_proposal(tangent, distance):
+            norm, error = expansion.norm(tangent, distance)
+            return jnp.maximum(norm - error, 0.0), norm + error
+
+        return of_proposal
 
     def public_bounds(self, ball, support):
         """Theorem F with the largest variance that data in the ball can have, r^2; from above the Hessian's bound."""

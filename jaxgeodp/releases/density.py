@@ -25,8 +25,9 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import Home, PointLaw, Terms
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
+from jaxgeodp.samplers.squeeze import Squeeze
 from jaxgeodp.samplers.thinning import Thinning
-from jaxgeodp.statistics.records import with_weights
+from jaxgeodp.statistics.records import points_and_weights, with_weights
 from jaxgeodp.statistics.statistic import Statistic
 
 #: For `Terms`.
@@ -38,6 +39,10 @@ _LARGEST_SCALE = 0.35
 _LARGEST_REACH = 10.0
 # Least scale in units of rounding.
 _ROUNDINGS = 100.0
+# Draws from one data set from which on bounds pay; below, as in a release, every proposal takes the same time.
+_MANY = 16
+# Numbers of records that are looked at together where bounds have not decided.
+_NUMBERS = 2**14
 
 
 class PublicBounds(NamedTuple):
@@ -92,6 +97,14 @@ class Target(abc.ABC):
 
     def thinning(self, ball: GeodesicBall, center, points, scale, support) -> Thinning | None:
         """-(psi less its level)/temperature as a sum over records; None where all are looked at."""
+        return None
+
+    def bounds(self, ball: GeodesicBall, center, points, scale) -> Callable | None:
+        """``(v, t) -> (lower, upper)`` of psi less its level at exp_center(v), |v| = t; None where nothing is known.
+
+        For many draws from one data set: it may cost as much as some dozens of proposals, and then no record is looked
+        at for most.
+        """
         return None
 
     def magnitude(self, law: "DensityLaw") -> float:
@@ -205,6 +218,9 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
             return (level - self.potential(x, center, points)) / temperature
 
         target = thinning or (None if self.target.radial else log_density)
+        if num >= _MANY and (bounds := self.target.bounds(self.ball, center, points, self.scale)) is not None:
+            row = math.prod(points_and_weights(points)[0].shape)
+            target = _squeezed(log_density, bounds, temperature, min(block or _NUMBERS, max(1, _NUMBERS // row)))
         return rejection_sample(
             key, self.ball.manifold, target, center, growth, temperature, num, support=self.support, block=block
         )
@@ -231,6 +247,14 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
                 f"{self.terms.mechanism}: with n={records.shape[0]} the scale {self.scale:.3g} is too small for "
                 f"{records.dtype} data, which need at least {least:.3g}: {remedy}."
             )
+
+
+def _squeezed(log_density, bounds, temperature, lanes):
+    def log_bounds(tangent, distance):
+        lower, upper = bounds(tangent, distance)
+        return -upper / temperature, -lower / temperature
+
+    return Squeeze(log_density, log_bounds, lanes)
 
 
 @functools.partial(jax.jit, static_argnames=("num", "block"))

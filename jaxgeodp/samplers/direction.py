@@ -30,7 +30,7 @@ class DirectionLaw:
     edges: jax.Array  # (cells + 1,), angles from 0 to pi
     log_bounds: jax.Array  # (cells,)
     cumulative: jax.Array  # (cells + 1,): shares of the first cells
-    towards: jax.Array  # unit tangent vector at the centre of the envelope (zero if it is p0 itself)
+    towards: jax.Array  # unit tangent vector at the centre of the envelope (any one if it is p0 itself)
     offset: jax.Array  # distance of the centre from p0
 
 
@@ -39,7 +39,9 @@ def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> Di
     manifold = support.manifold
     tangent = manifold.log(center, jnp.asarray(support.center, center.dtype))
     offset = manifold.norm(center, tangent)
-    towards = tangent / jnp.where(offset > 0, offset, 1.0)
+    # At offset 0 every direction is as good as the missing one, and one is enough for all proposals.
+    other = manifold.random_tangent(jax.random.key(0), center)
+    towards = jnp.where(offset > 0, tangent, other) / jnp.where(offset > 0, offset, manifold.norm(center, other))
     # In high dimension the angle concentrates around pi/2, the more the narrower; on a surface it spreads evenly.
     cells = 16 if manifold.dim == 2 else 32 * max(1, math.ceil(manifold.dim**0.72) - 1)
     edges = jnp.linspace(0.0, math.pi, cells + 1, dtype=offset.dtype)
@@ -81,15 +83,12 @@ def propose_direction(key, manifold, center, law: DirectionLaw):
 
     The weight leaves out the envelope mass up to the exit, which the radial step accounts for.
     """
-    uniform_key, normal_key, spare_key = jax.random.split(key, 3)
+    uniform_key, normal_key = jax.random.split(key)
     which, where = jax.random.uniform(uniform_key, (2,), law.edges.dtype)
     cell = cell_of(law.cumulative, which)
     angle = law.edges[cell] + (law.edges[cell + 1] - law.edges[cell]) * where
-    spare = manifold.random_tangent(spare_key, center)
-    # At offset 0 every direction is as good as the missing one.
-    axis = jnp.where(law.offset > 0, law.towards, spare / manifold.norm(center, spare))
     normal = manifold.random_tangent(normal_key, center)
-    normal = normal - manifold.inner(center, normal, axis) * axis
-    unit = jnp.cos(angle) * axis + jnp.sin(angle) * normal / manifold.norm(center, normal)
+    normal = normal - manifold.inner(center, normal, law.towards) * law.towards
+    unit = jnp.cos(angle) * law.towards + jnp.sin(angle) * normal / manifold.norm(center, normal)
     sine_power = 0.0 if manifold.dim == 2 else (manifold.dim - 2) * jnp.log(jnp.sin(angle))
     return unit, angle, sine_power - law.log_bounds[cell]

@@ -21,9 +21,11 @@ from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.samplers import squeeze, thinning
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope
-from jaxgeodp.samplers.thinning import Thinning, accepted
+from jaxgeodp.samplers.squeeze import Squeeze
+from jaxgeodp.samplers.thinning import Thinning
 
 # Proposals after which a draw is given up (the result is NaN and `complete` False, never a wrong law).
 _PROPOSAL_LIMIT = 20_000_000
@@ -127,7 +129,7 @@ def check_facts(manifold, support):
 def rejection_sample(
     key: jax.Array,
     manifold: Manifold,
-    log_density: Callable | Thinning | None,
+    log_density: Callable | Thinning | Squeeze | None,
     center: jax.Array,
     slope,
     scale,
@@ -150,7 +152,8 @@ def rejection_sample(
         log_density: unnormalised log density of one point; minus infinity outside the support. None for
             ``-G(dist(center, x)) / scale`` itself: the distance is then the one that was proposed, which is
             right even where it could not be computed back from x (matrices of condition above 1e16). A
-            `jaxgeodp.samplers.thinning.Thinning` where a few records are to decide on each proposal.
+            `jaxgeodp.samplers.thinning.Thinning` where a few records are to decide on each proposal, a
+            `jaxgeodp.samplers.squeeze.Squeeze` where bounds are to decide on most of them.
         center: centre of the envelope, shape ``manifold.shape``; inside the support if there is one.
         slope: m > 0, or a concave function of the distance (needs a bounded manifold or a support).
         scale: sigma > 0.
@@ -189,12 +192,16 @@ def rejection_sample(
     def accepts(keys, points, tangents, distances, log_envelope):
         if isinstance(log_density, Thinning):
             log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
-            return accepted(keys[0], log_density, points, tangents, distances, log_limit)
+            return thinning.accepted(keys[0], log_density, points, tangents, distances, log_limit)
+        log_uniforms = _log_uniforms(keys, log_envelope.dtype)
+        if isinstance(log_density, Squeeze):
+            log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
+            return squeeze.accepted(log_density, log_uniforms, points, tangents, distances, log_limit)
         if log_density is None:
             log_values = jax.vmap(lambda t: -growth(t) / scale)(distances)
         else:
             log_values = jax.vmap(log_density)(points)
-        return _met(keys, jnp.where(inside(points), log_values, -jnp.inf) - log_envelope)
+        return log_uniforms <= jnp.where(inside(points), log_values, -jnp.inf) - log_envelope
 
     return _collect(key, proposal, accepts, num, block, limit)
 
@@ -216,7 +223,8 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
         chosen, found = state
         keys = jax.random.split(jax.random.fold_in(key, index), 2 * block)
         candidates, _, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
-        accept = _met(keys[block:], jax.vmap(log_target)(candidates, distances) - log_envelope)
+        log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
+        accept = _log_uniforms(keys[block:], log_ratio.dtype) <= log_ratio
         first = candidates[jnp.argmax(accept)].astype(center.dtype)
         return jnp.where(found, chosen, first), found | jnp.any(accept)
 
@@ -229,11 +237,10 @@ def default_block(num: int, row_cost: int = 1) -> int:
     return min(max(8, 2 * num), max(1, 4_000_000 // max(row_cost, 1)), 4096)
 
 
-def _met(keys, log_ratio):
-    """Events of the probabilities ``exp(log_ratio)``."""
-    uniform = jax.vmap(lambda k: jax.random.uniform(k, (), log_ratio.dtype))(keys)
+def _log_uniforms(keys, dtype):
+    """Logarithms of uniform numbers: at most a log ratio with the probability that it stands for."""
     # 1 - uniform lies in (0, 1]: a zero density is never accepted.
-    return jnp.log1p(-uniform) <= log_ratio
+    return jnp.log1p(-jax.vmap(lambda k: jax.random.uniform(k, (), dtype))(keys))
 
 
 def _collect(key, proposal, accepts, num, block, proposal_limit):
