@@ -18,9 +18,9 @@ _LOG_PRIOR = -0.5 * (np.log(_SHIFTS / EXPECTED_SHIFT) / np.log(SHIFT_FACTOR)) **
 # Released coordinates beyond, in deviations of the noise, count as so large: squares must not overflow.
 _LARGEST = 1e100
 # Simulated releases: so many numbers in all, but no fewer and no more releases than these.
-_NUMBERS, _LEAST_DRAWS, _MOST_DRAWS = 400_000, 1_000, 8_000
+_NUMBERS, _LEAST_DRAWS, _MOST_DRAWS = 300_000, 1_000, 4_000
 # Simulated people, half of them opposite to the others.
-_PEOPLE = 512
+_PEOPLE = 256
 
 
 def shrinkage_weights(coordinates, variances) -> np.ndarray:
