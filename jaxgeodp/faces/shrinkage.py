@@ -23,17 +23,17 @@ _NUMBERS, _LEAST_DRAWS, _MOST_DRAWS = 300_000, 1_000, 4_000
 _PEOPLE = 256
 
 
-def shrinkage_weights(coordinates, variances) -> np.ndarray:
-    """E[t v/(t v + 1)] given released coordinates x (..., r), which are normal with variances t v + 1.
+def shrinkage_weights(coordinates, roots) -> np.ndarray:
+    """E[t s^2/(t s^2 + 1)] given released coordinates x (..., r), which are normal with variances t s^2 + 1.
 
     Args:
         coordinates: in standard deviations of the noise.
-        variances: v of the mean, at a shift of 1, in variances of the noise, (r,).
+        roots: s, standard deviations of the mean at a shift of 1, in those of the noise, (r,).
 
     Returns:
         What x is multiplied with, (..., r), 0 to 1; never NaN for finite x.
     """
-    spreads = _SHIFTS[:, None] * variances + 1.0
+    spreads = _SHIFTS[:, None] * np.minimum(roots, _LARGEST) ** 2 + 1.0
     squares = np.clip(coordinates, -_LARGEST, _LARGEST) ** 2
     logs = _LOG_PRIOR - 0.5 * (squares @ (1.0 / spreads).T + np.sum(np.log(spreads), axis=1))
     likely = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
@@ -61,7 +61,7 @@ def simulated_errors(variances, lengths, bound, kept, scale, shift) -> np.ndarra
     means *= np.sqrt(shift * variances / np.mean(means**2, axis=0))
     noise /= np.sqrt(np.mean(noise**2, axis=0))
     seen = _clipped(means, _people(random, variances, lengths), bound)
-    weights = shrinkage_weights(seen / scale + noise, (kept / scale) ** 2 * variances)
+    weights = shrinkage_weights(seen / scale + noise, kept / scale * np.sqrt(variances))
     return np.mean((weights * (seen + scale * noise) - means) ** 2, axis=0)
 
 

@@ -5,12 +5,13 @@ Nothing here may see private data but a release. Shrinking a release is post-pro
 """
 
 import math
+import numbers
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.domains.records import host_array, record_count
+from jaxgeodp.checks import InputError, positive_number, short
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
 from jaxgeodp.faces.shrinkage import EXPECTED_SHIFT, SHIFT_FACTOR, shrinkage_weights, simulated_errors
 from jaxgeodp.faces.surface_mean import SurfaceMeanMechanism
 from jaxgeodp.meshes.spectrum import SurfaceBasis
@@ -59,9 +60,10 @@ class SurfaceDesign(NamedTuple):
             surfaces: released by ``mechanism``.
             n: number of records of the release.
         """
-        coordinates, scale = self.mechanism.coordinates(surfaces), self.mechanism.scale(n)
-        weights = shrinkage_weights(coordinates / scale, (self.kept / scale) ** 2 * self.variances)
-        return self.mechanism.surface(weights * coordinates)
+        with np.errstate(all="ignore"):  # a release may be so long that it overflows
+            coordinates, scale = self.mechanism.coordinates(surfaces), np.float64(self.mechanism.scale(n))
+            weights = shrinkage_weights(coordinates / scale, self.kept / scale * np.sqrt(self.variances))
+            return self.mechanism.surface(weights * coordinates)
 
     def expected_error(self, n: int) -> np.ndarray:
         """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
@@ -69,10 +71,8 @@ class SurfaceDesign(NamedTuple):
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
         from the centre. Clipping, noise, and that the shift is not known are simulated, always with the same numbers.
         """
-        mechanism = self.mechanism
-        scale, shift = mechanism.scale(n), EXPECTED_SHIFT + 1.0 / n
-        bound = mechanism.norm_bound
-        squares = simulated_errors(self.variances, self.lengths, bound, self.kept, scale, shift)
+        scale, bound = self.mechanism.scale(n), self.mechanism.norm_bound
+        squares = simulated_errors(self.variances, self.lengths, bound, self.kept, scale, _shift(n))
         return self._at_points(squares, n)
 
     @property
@@ -94,18 +94,19 @@ class SurfaceDesign(NamedTuple):
         counted, and of what was measured where there is none. A design with another mu or bound draws the line between
         them elsewhere, and states some per cent more or less for the same centre: compare the two errors of one design.
         """
-        return self._at_points((EXPECTED_SHIFT + 1.0 / n) * self.variances, n)
+        return self._at_points(_shift(n) * self.variances, n)
 
     def _at_points(self, squares, n):
         """Root mean squares (N,) of deviations whose coordinates have these mean squares, and of what has none."""
         mechanism = self.mechanism
         spread = mechanism.directions * np.sqrt(squares)
         parts = mechanism.basis.functions @ spread.reshape(-1, 3 * len(squares))
-        return np.sqrt(np.sum(parts**2, axis=1) + (EXPECTED_SHIFT + 1.0 / n) * self.left_out)
+        return np.sqrt(np.sum(parts**2, axis=1) + _shift(n) * self.left_out)
 
     def simulate(self, key, data, num: int) -> np.ndarray:
         """``num`` shrunk draws for research; see `Mechanism.simulate`."""
-        return self.shrunk(self.mechanism.simulate(key, data, num), len(data))
+        n = _count(data)
+        return self.shrunk(self.mechanism.simulate(key, data, num), n)
 
     def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized", more=None) -> Release:
         """One private mean surface, shrunk; see `Mechanism.release`.
@@ -114,7 +115,7 @@ class SurfaceDesign(NamedTuple):
             data, ledger, numerics: see there.
             more: further entries of the record, all of them public.
         """
-        n = record_count(len(data))
+        n = _count(data)
         note = {
             "name": "shrinkage towards the centre, expected over shifts",
             "shift": {"prior": "log-normal", "median": EXPECTED_SHIFT, "factor": SHIFT_FACTOR},
@@ -174,8 +175,8 @@ def design_surfaces(
     """
     positive_number("design_surfaces", "mu", mu)
     reference = _public(basis, reference)
-    if not spectrum_counts >= 0:
-        raise InputError(f"design_surfaces: spectrum_counts must be at least 0, got {spectrum_counts!r}.")
+    if not isinstance(spectrum_counts, numbers.Real) or not spectrum_counts >= 0:
+        raise InputError(f"design_surfaces: spectrum_counts must be at least 0, got {short(spectrum_counts)}.")
     center = reference.mean(axis=0)
     flat = (reference - center).reshape(len(reference), -1, 3)
     functions = basis.functions * basis.weights[:, None]
@@ -196,8 +197,25 @@ def design_surfaces(
     return SurfaceDesign(mechanism, variances / np.sum(directions**2, axis=0), rest, lengths)
 
 
+def _shift(n):
+    """Of the mean of n records, in variances between people."""
+    return EXPECTED_SHIFT + 1.0 / record_count(n)
+
+
+def _count(data):
+    try:
+        count = len(data)
+    except TypeError:
+        raise InputError("SurfaceDesign: data must be surfaces, an array (n, *points, 3) or RecordBlocks.") from None
+    return record_count(count)
+
+
 def _public(basis, reference):
+    if not isinstance(basis, SurfaceBasis):
+        raise InputError("design_surfaces: basis must be a SurfaceBasis; SurfaceBasis.of_mesh makes one.")
     reference = host_array("design_surfaces", reference)
+    if not is_numeric(reference.dtype, "fiu"):
+        raise InputError(f"design_surfaces: reference must be real numbers, got {kind_of_data(reference)}.")
     points = len(basis.weights)
     fits = reference.ndim >= 3 and reference.shape[-1] == 3 and reference.size == 3 * points * len(reference)
     if not fits or len(reference) < 3 or not np.all(np.isfinite(reference)):
