@@ -272,7 +272,11 @@ def _design(call, public, triangles, n, mu):
 
 
 def _check_error(design, n, force):
-    """Refuses a release that is worth nothing, if it is not forced; else says what error to expect, in parts of the distance of the centre's points from its middle."""
+    """Says what error to expect, in parts of the distance of the centre's points from its middle.
+
+    Raises:
+        ValueError: a release tells hardly anything, and is not forced.
+    """
     center = design.mechanism.center.reshape(-1, 3)
     size = np.sqrt(np.mean(np.sum((center - center.mean(axis=0)) ** 2, axis=1)))
     error, known = (
