@@ -488,6 +488,10 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     assert set(private.glob("*.npz")) == kept
     code, text = call(meshes, public, *options)
     assert code == 0, text
+    for name, views in (("face.png", (3, 1)), ("template.png", (3, 2))):
+        header = (empty / name).read_bytes()[16:24]
+        width, height = (int.from_bytes(header[k : k + 4], "big") for k in (0, 4))
+        assert width / height == pytest.approx(views[0] / (1.1 * views[1]), rel=0.02), "views in a row, a row a face"
     promised = json.loads((empty / "release.json").read_text())["guarantee"]
     assert promised["kind"] == "zcdp" and 4.4 < promised["rho"] < 4.5 + 1e-9
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
