@@ -94,7 +94,11 @@ _KNOWN = {}
 def _remembered(function):
     @functools.wraps(function)
     def remembered(*arguments, **options):
-        key = (function.__name__, *map(_hashable, arguments), *options.items())
+        key = (
+            function.__name__,
+            *map(_hashable, arguments),
+            *((name, _hashable(value)) for name, value in options.items()),
+        )
         if key not in _KNOWN:
             _KNOWN[key] = function(*arguments, **options)
         return _KNOWN[key]

@@ -405,10 +405,43 @@ def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tm
     for reference in (below, tmp_path / "link", mixed):
         code, text = call(meshes, public, "--reference", reference, "--force")
         assert code == 2 and "is one of the private faces" in text, reference
+    hard = tmp_path / "hard"
+    hard.mkdir()
+    (hard / "x.ply").hardlink_to(meshes / "a.ply")
+    code, text = call(meshes, public, "--reference", hard, "--force")
+    assert code == 2 and "is one of the private faces" in text
+    code, text = call(meshes, hard / "x.ply", "--force")
+    assert code == 2 and "it must be public, and none of them" in text
     (meshes / "z.ply").symlink_to(open_faces / "x.ply")
     code, text = call(meshes, public, "--reference", open_faces, "--force")
     assert code == 2 and "is one of the private faces" in text
     assert not (tmp_path / "meshes-private").exists()
+
+
+@pytest.mark.parametrize(("numerics", "option"), [("idealized", "--force"), ("grid", "--prepare")])
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_written(meshes, public, tmp_path, numerics, option):
+    code, text = call(meshes, public, "--mu", 1e12, "--numerics", numerics, "--out", tmp_path / "out", option)
+    assert code == 2 and "cannot be drawn" in text
+    assert [path.name for path in tmp_path.iterdir()] == ["meshes"]
+
+
+def write_points(path, vertices):
+    path.write_text("".join(f"{x:.9g} {y:.9g} {z:.9g}\n" for x, y, z in vertices))
+
+
+def test_a_reference_may_be_of_points_as_the_faces_may(people, meshes, public, tmp_path, monkeypatch, here):
+    """They take the template's triangles."""
+    reference = tmp_path / "reference"
+    reference.mkdir()
+    for number, vertices in enumerate(np.asarray(GENERATOR.records(jax.random.key(9), 3))):
+        write_points(reference / f"{number}.xyz", vertices)
+    code, text = call(meshes, public, "--reference", reference, "--prepare")
+    assert code == 0 and "Nothing is released" in text, text
+    other = reference.rename(tmp_path / "other")
+    write_points(other / "0.xyz", people[0][:-1])
+    code, text = call(meshes, public, "--reference", other, "--prepare")
+    assert code == 2 and "0.xyz is not used" in text and "number it like the template" in text
+    assert "landmarks of its own" not in text and ".;" not in text
 
 
 @pytest.mark.parametrize(
@@ -439,6 +472,7 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     monkeypatch.chdir(empty)
     code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
     assert code == 0 and "Nothing is released" in text
+    assert "Expect an error of" in text, "it is public, and says whether the work is worth it"
     assert not list(empty.iterdir())
     private = tmp_path / "meshes-private"
     rows = report_of(private)
@@ -454,6 +488,10 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     assert set(private.glob("*.npz")) == kept
     code, text = call(meshes, public, *options)
     assert code == 0, text
+    for name, views in (("face.png", (3, 1)), ("template.png", (3, 2))):
+        header = (empty / name).read_bytes()[16:24]
+        width, height = (int.from_bytes(header[k : k + 4], "big") for k in (0, 4))
+        assert width / height == pytest.approx(views[0] / (1.1 * views[1]), rel=0.02), "views in a row, a row a face"
     promised = json.loads((empty / "release.json").read_text())["guarantee"]
     assert promised["kind"] == "zcdp" and 4.4 < promised["rho"] < 4.5 + 1e-9
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
@@ -483,7 +521,8 @@ def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypat
         raise InputError("enough")
 
     monkeypatch.setattr(face_folder, "process_faces", process)
-    assert call(meshes, public, "--prepare", "--norm-bound", 1e-4) == (2, "Error: enough")
+    code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
+    assert code == 2 and text.endswith("Error: enough")
     assert seconds == [float("inf")]
 
 

@@ -289,7 +289,7 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
     # A whole face is one vector, and its release is shrunk: the design that the demo has.
     assert record["mechanism"] == "SurfaceMeanMechanism" and record["directions"]["functions"] == 150
     assert len(record["directions"]["lengths"]) == len(record["post_processing"]["variances"])
-    assert record["post_processing"]["name"] == "shrinkage towards the centre by the likeliest shift"
+    assert record["post_processing"]["name"] == "shrinkage towards the centre, expected over shifts"
     wrong = [
         *arguments[: arguments.index("--up") + 1],
         "99999",

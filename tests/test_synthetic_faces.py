@@ -3,6 +3,7 @@
 import io
 
 import jax
+import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -132,6 +133,17 @@ def test_pictures():
     np.testing.assert_allclose(collection.get_paths()[-1].vertices[:3], centred[faces[nearest], :2])
     with pytest.raises(InputError, match="view"):
         draw_surface(axes[0], template, faces, "behind")
+
+
+def test_colours_of_values_can_be_read_off_their_scale():
+    """They are hardly shaded; a surface without values is."""
+    small, axis = SyntheticFaces(rings=10), Figure().subplots()
+    values = np.full(len(small.template), 0.7)
+    drawn = draw_surface(axis, small.template, small.triangles, "profile", values=values, limits=(0.0, 1.0))
+    parts = drawn.get_facecolor()[:, :3] / matplotlib.colormaps["viridis"](0.7)[:3]
+    assert 0.88 < parts.min() < 0.97 and parts.max() <= 1.0 + 1e-9
+    shaded = draw_surface(axis, small.template, small.triangles, "profile").get_facecolor()[:, 0]
+    assert shaded.min() < 0.7 * shaded.max()
 
 
 def test_vertex_normals_of_a_plane():

@@ -39,8 +39,8 @@ def run_demo(out: pathlib.Path) -> None:
         curves = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
         rows.setdefault("radial curves, each by itself", []).append(squared_error(curves.value, mean))
         if mu == _MUS[0]:  # where rings are seen best, and errors are largest
-            pictures.insert(2, (f"radial curves, μ = {mu:g}", curves.value))
-            draw_errors(out / "expected.png", design.mechanism.center, design.expected_error(_FACES), template)
+            pictures.insert(2, (f"private radial curves, μ = {mu:g}", curves.value))
+            draw_errors(out / "expected.png", design, _FACES, template)
         noisy = {
             "noise on every point, one bound for a face": points_together(study, mu),
             "noise on every point, bounds by coordinate": points_alone(study, mu),

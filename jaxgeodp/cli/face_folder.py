@@ -23,6 +23,7 @@ from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.faces.surface_design import SPECTRUM_COUNTS, design_surfaces
+from jaxgeodp.faces.surface_mean import check_scale
 from jaxgeodp.files import reserved, state_change
 from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.meshes.spectrum import SurfaceBasis
@@ -75,18 +76,21 @@ def process_folder(call: FolderCall) -> None:
     out, private = _places(call)
     with OUTPUT.status("Reading the template; designing the release with public faces ..."):
         public = _template(call)
-        design = _design(call, public, len(files), mu)
-    if not call.prepare:
-        _check_error(design, len(files), call.force)
-        if call.ledger is not None:
-            call.ledger.check(_guarantee(design, call.numerics))  # before the work
+        triangles = file_triangles(call.template)
+        design = _design(call, public, triangles, len(files), mu)
+    # Before the work, and before anything is written: what a release would refuse.
+    check_scale(design.mechanism.scale(len(files)))
+    _check_error(design, len(files), call.force or call.prepare)
+    if not call.prepare and call.ledger is not None:
+        call.ledger.check(_guarantee(design, call.numerics))
     make_private(private)
     if not call.prepare:
         # Before the work: what cannot be written or drawn shows now.
         out.mkdir(parents=True, exist_ok=True)
-        _draw_face(out / "template.png", "template (public)", public.curves, public)
-        draw_errors(out / "expected.png", design.mechanism.center, design.expected_error(len(files)), public)
-    described, triangles = _described(call, public), file_triangles(call.template)
+        faces = [("template (public)", public.curves), ("centre (public), without a release", design.mechanism.center)]
+        draw_faces(out / "template.png", faces, public)
+        draw_errors(out / "expected.png", design, len(files), public)
+    described = _described(call, public)
     with _place(call, out, public) as write:
         with nothing_new(), progress_bar("faces", len(files)) as advance:
             faces = process_faces(
@@ -150,7 +154,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
         raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        _draw_face(folder / "face.png", title, value, template)
+        draw_faces(folder / "face.png", [(title, value)], template)
     except Exception:
         raise InputError(
             f"{path} is complete, but its picture could not be drawn; try 'jaxgeodp face {path}' again."
@@ -204,7 +208,7 @@ def _files(call):
 def _check_public(call, files):
     """Refuse what is said to be public and lies among the private faces, also by a link; no file is opened."""
     folder = pathlib.Path(call.folder).resolve()
-    private = {path.resolve() for path in files}
+    private = {path.resolve() for path in files} | _identities(files)
     if _among(call.template.resolve(), folder, private):
         raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
     if call.reference is None:
@@ -215,7 +219,17 @@ def _check_public(call, files):
 
 
 def _among(path, folder, private):
-    return folder in path.parents or path in private
+    return folder in path.parents or path in private or not private.isdisjoint(_identities([path]))
+
+
+def _identities(paths):
+    """Of files that are there, by which hard links to one are told: device and number."""
+    found = set()
+    for path in paths:
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            found.add((status.st_dev, status.st_ino))
+    return found
 
 
 def _places(call):
@@ -245,20 +259,24 @@ def _template(call):
         raise InputError(f"--template {call.template}: {error}") from None
 
 
-def _design(call, public, n, mu):
+def _design(call, public, triangles, n, mu):
     """From public faces: a folder of them, or synthetic ones, who do not tell in which directions others differ."""
     ridge = _RIDGE if call.registration else None
     if call.reference is None:
         curves, counts = synthetic_reference(public, ridge), math.inf
     else:
-        options = {"ridge": ridge, "fill_holes": call.fill_holes, "scan": call.scan}
+        options = {"ridge": ridge, "fill_holes": call.fill_holes, "scan": call.scan, "triangles": triangles}
         curves = reference_folder(public, call.reference, call.nose, call.up, **options)
         counts = SPECTRUM_COUNTS
     return design_surfaces(SurfaceBasis.of_curves(public.curves), curves, n, mu, call.norm_bound, counts)
 
 
 def _check_error(design, n, force):
-    """Says what error to expect, in parts of the distance of the centre's points from its middle."""
+    """Says what error to expect, in parts of the distance of the centre's points from its middle.
+
+    Raises:
+        ValueError: a release tells hardly anything, and is not forced.
+    """
     center = design.mechanism.center.reshape(-1, 3)
     size = np.sqrt(np.mean(np.sum((center - center.mean(axis=0)) ** 2, axis=1)))
     error, known = (
@@ -290,7 +308,3 @@ def _described(call, public):
         "unusable_meshes": "count as the centre",
     }
     return {"unit": _UNIT, "preprocessing": preprocessing}
-
-
-def _draw_face(path, title, curves, template):
-    draw_faces(path, [(title, curves)], template)

@@ -14,30 +14,37 @@ from jaxgeodp.privacy.clock import now
 
 
 def draw_faces(path, faces, template=None):
-    """Faces side by side, from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`."""
-    figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 3.3 * len(VIEWS)), layout="constrained")
-    columns = figure.subplots(len(VIEWS), len(faces), squeeze=False).T
-    for axes, (title, curves) in zip(columns, faces, strict=True):
-        _draw(axes, curves, template)
-        axes[0].set_title(title, fontsize=10)
+    """Faces from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`.
+
+    One or two lie above each other, more stand side by side.
+    """
+    across = len(faces) <= 2
+    rows, columns = (len(faces), len(VIEWS)) if across else (len(VIEWS), len(faces))
+    figure = matplotlib.figure.Figure(figsize=(3 * columns, 3.3 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for views, (title, curves) in zip(axes if across else axes.T, faces, strict=True):
+        _draw(views, curves, template)
+        views[0].set_title(title, fontsize=10)
     _save(figure, path)
 
 
-def draw_errors(path, curves, lengths, template=None):
-    """A public face from three sides, in colours that say what to expect of a release.
+def draw_errors(path, design, n, template=None):
+    """The public centre from three sides, in colours that say what to expect of a release.
 
     Args:
         path: of the picture.
-        curves: radial curves of the face (J, m, 3).
-        lengths: what to expect at each of their points, (J m,), in faces of area 1.
+        design: a `SurfaceDesign` for radial curves of faces of area 1.
+        n: number of records of the release.
         template: see `draw_faces`.
     """
+    curves, lengths = design.mechanism.center, design.expected_error(n)
     figure = matplotlib.figure.Figure(figsize=(3.4 * len(VIEWS), 3.6), layout="constrained")
     axes, limits = figure.subplots(1, len(VIEWS)), (0.0, float(np.max(lengths)))
     _draw(axes, curves, template, values=np.reshape(lengths, curves.shape[:2]), limits=limits)
     scale = matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(*limits), "viridis")
     figure.colorbar(scale, ax=list(axes), label="root mean square (area of the face: 1)")
-    figure.suptitle("expected error of a release, on the public centre", fontsize=10)
+    title = f"expected error of a release, μ = {design.guarantee.mu:g}, n = {n}, on the public centre"
+    figure.suptitle(title, fontsize=10)
     _save(figure, path)
 
 

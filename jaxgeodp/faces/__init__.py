@@ -3,7 +3,7 @@
 One face: `landmarks`, `curves`. Many of them, in a private folder: `folder`, `report`; of nobody: `synthetic`.
 
 Their private mean, a whole face as one vector: `surface_mean`, and what public faces tell about it before:
-`surface_design`. By radial curves: `mean`, `design`; by points: `points_mean`. `pictures` of it.
+`surface_design`, `shrinkage`. By radial curves: `mean`, `design`; by points: `points_mean`. `pictures` of it.
 
 Users import the public names from `jaxgeodp.surfaces`.
 """

@@ -154,7 +154,10 @@ def reference_folder(template: FaceTemplate, folder, nose: int, up: int, **optio
     faces = process_faces(files, nose, up, template, **options)
     for path, curves, report in zip(files, faces.curves, faces.reports, strict=True):
         if not np.all(np.isfinite(curves)):
-            raise InputError(f"the reference face {path} is {report}; mend it or leave it out.")
+            reason = str(report).partition("; ")[0].rstrip(".")
+            raise InputError(
+                f"the reference face {path} is {reason}; mend it, number it like the template, or leave it out."
+            )
     return faces.curves
 
 

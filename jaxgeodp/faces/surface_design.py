@@ -5,12 +5,14 @@ Nothing here may see private data but a release. Shrinking a release is post-pro
 """
 
 import math
+import numbers
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.domains.records import host_array, record_count
+from jaxgeodp.checks import InputError, positive_number, short
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data, record_count
+from jaxgeodp.faces.shrinkage import EXPECTED_SHIFT, SHIFT_FACTOR, shrinkage_weights, simulated_errors
 from jaxgeodp.faces.surface_mean import SurfaceMeanMechanism
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -21,12 +23,8 @@ from jaxgeodp.releases.ways import way_of
 
 #: The bound is this times the longest public surface, each measured by a design made without it.
 MARGIN = 1.1
-#: Where the design expects the private mean: so much of the variance between people away from the public mean.
-EXPECTED_SHIFT = 0.25
 #: A smooth spectrum, alike for neighbouring frequencies, counts as much as so many public surfaces.
 SPECTRUM_COUNTS = 10.0
-# Shifts among which a release is shrunk by the likeliest, in variances between people.
-_SHIFTS = np.logspace(-4.0, 4.0, 161)
 # Variances are averaged over frequencies from this times one to one over this times it.
 _WINDOW = 0.8
 # Of the largest variance: below, there is nothing that could be told from rounding.
@@ -54,60 +52,61 @@ class SurfaceDesign(NamedTuple):
     def shrunk(self, surfaces, n: int) -> np.ndarray:
         """Released surfaces (..., \\*points, 3), moved towards the centre as far as their noise makes likely.
 
-        The mean of the coordinates is supposed to be normal around the centre with ``variances`` times one number, the
-        likeliest given the release; the value is its expectation (empirical Bayes, Efron & Morris 1973).
+        The mean of the coordinates is supposed to be normal around the centre with ``variances`` times a shift, of
+        which only a prior is public, and to be seen as `kept` of it; the value is its expectation given the release
+        (hierarchical Bayes; see `shrinkage_weights`).
 
         Args:
             surfaces: released by ``mechanism``.
             n: number of records of the release.
         """
-        coordinates = self.mechanism.coordinates(surfaces)
-        noise = self.mechanism.scale(n) ** 2
-        spreads = _SHIFTS[:, None] * self.variances + noise
-        with np.errstate(over="ignore"):
-            squares = coordinates[..., None, :] ** 2
-            likelihoods = -0.5 * np.sum(squares / spreads + np.log(spreads), axis=-1)
-        # Of a value so long that its squares overflow no shift is likely; the longest is as good as any.
-        best = _SHIFTS[np.argmax(np.nan_to_num(likelihoods, nan=-np.inf, neginf=-np.inf), axis=-1)]
-        signal = best[..., None] * self.variances
-        return self.mechanism.surface(signal / (signal + noise) * coordinates)
+        with np.errstate(all="ignore"):  # a release may be so long that it overflows
+            coordinates, scale = self.mechanism.coordinates(surfaces), np.float64(self.mechanism.scale(n))
+            weights = shrinkage_weights(coordinates / scale, self.kept / scale * np.sqrt(self.variances))
+            return self.mechanism.surface(weights * coordinates)
 
     def expected_error(self, n: int) -> np.ndarray:
         """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
 
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
-        from the centre, without what it costs to find that shift from a release.
+        from the centre. Clipping, noise, and that the shift is not known are simulated, always with the same numbers.
         """
-        signal, scale = (EXPECTED_SHIFT + 1.0 / n) * self.variances, self.mechanism.scale(n)
-        seen = (self.kept / scale) ** 2 * signal  # in variances of the noise
-        weights = seen / (seen + 1.0)
-        return self._at_points((1.0 - self.kept * weights) ** 2 * signal + (weights * scale) ** 2, n)
+        scale, bound = self.mechanism.scale(n), self.mechanism.norm_bound
+        squares = simulated_errors(self.variances, self.lengths, bound, self.kept, scale, _shift(n))
+        return self._at_points(squares, n)
 
     @property
     def kept(self) -> float:
         """Which part of a small shift of records like the public ones is left in the mean of clipped ones, 0 to 1.
 
-        A record of length l above the bound B moves by B/l of its own move, and not at all along itself: its
-        direction is taken to be as likely as any other.
+        To the first order in the shift: a record of length l above the bound B moves by B/l of its own move, and not at
+        all along itself; its direction and that of the shift are as likely as ``variances`` say. Shrinkage needs it;
+        `expected_error` simulates shifts of any size.
         """
-        bound = self.mechanism.norm_bound
+        bound, parts = self.mechanism.norm_bound, self.variances / np.sum(self.variances)
         factors = bound / np.maximum(bound, self.lengths)
-        return float(np.mean(factors * np.where(factors < 1.0, 1.0 - 1.0 / len(self.variances), 1.0)))
+        return float(np.mean(factors * np.where(factors < 1.0, 1.0 - np.sum(parts**2), 1.0)))
 
     def error_without_data(self, n: int) -> np.ndarray:
-        """The same of the centre, which is known without a release, (N,)."""
-        return self._at_points((EXPECTED_SHIFT + 1.0 / n) * self.variances, n)
+        """The same of the centre, which is known without a release, (N,).
 
-    def _at_points(self, variances, n):
-        """Root mean squares (N,) of deviations whose coordinates have these variances, and of what has none."""
+        It is made up as `expected_error` is, of variances of the coordinates, in which unseen ways to differ are
+        counted, and of what was measured where there is none. A design with another mu or bound draws the line between
+        them elsewhere, and states some per cent more or less for the same centre: compare the two errors of one design.
+        """
+        return self._at_points(_shift(n) * self.variances, n)
+
+    def _at_points(self, squares, n):
+        """Root mean squares (N,) of deviations whose coordinates have these mean squares, and of what has none."""
         mechanism = self.mechanism
-        spread = mechanism.directions * np.sqrt(variances)
-        parts = mechanism.basis.functions @ spread.reshape(-1, 3 * len(variances))
-        return np.sqrt(np.sum(parts**2, axis=1) + (EXPECTED_SHIFT + 1.0 / n) * self.left_out)
+        spread = mechanism.directions * np.sqrt(squares)
+        parts = mechanism.basis.functions @ spread.reshape(-1, 3 * len(squares))
+        return np.sqrt(np.sum(parts**2, axis=1) + _shift(n) * self.left_out)
 
     def simulate(self, key, data, num: int) -> np.ndarray:
         """``num`` shrunk draws for research; see `Mechanism.simulate`."""
-        return self.shrunk(self.mechanism.simulate(key, data, num), len(data))
+        n = _count(data)
+        return self.shrunk(self.mechanism.simulate(key, data, num), n)
 
     def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized", more=None) -> Release:
         """One private mean surface, shrunk; see `Mechanism.release`.
@@ -116,8 +115,13 @@ class SurfaceDesign(NamedTuple):
             data, ledger, numerics: see there.
             more: further entries of the record, all of them public.
         """
-        n = record_count(len(data))
-        note = {"name": "shrinkage towards the centre by the likeliest shift", "variances": self.variances.tolist()}
+        n = _count(data)
+        note = {
+            "name": "shrinkage towards the centre, expected over shifts",
+            "shift": {"prior": "log-normal", "median": EXPECTED_SHIFT, "factor": SHIFT_FACTOR},
+            "kept": self.kept,
+            "variances": self.variances.tolist(),
+        }
         way = way_of(type(self.mechanism).__name__, 0.0, numerics)
         return release_in(
             self.mechanism,
@@ -171,8 +175,8 @@ def design_surfaces(
     """
     positive_number("design_surfaces", "mu", mu)
     reference = _public(basis, reference)
-    if not spectrum_counts >= 0:
-        raise InputError(f"design_surfaces: spectrum_counts must be at least 0, got {spectrum_counts!r}.")
+    if not isinstance(spectrum_counts, numbers.Real) or not spectrum_counts >= 0:
+        raise InputError(f"design_surfaces: spectrum_counts must be at least 0, got {short(spectrum_counts)}.")
     center = reference.mean(axis=0)
     flat = (reference - center).reshape(len(reference), -1, 3)
     functions = basis.functions * basis.weights[:, None]
@@ -193,8 +197,25 @@ def design_surfaces(
     return SurfaceDesign(mechanism, variances / np.sum(directions**2, axis=0), rest, lengths)
 
 
+def _shift(n):
+    """Of the mean of n records, in variances between people."""
+    return EXPECTED_SHIFT + 1.0 / record_count(n)
+
+
+def _count(data):
+    try:
+        count = len(data)
+    except TypeError:
+        raise InputError("SurfaceDesign: data must be surfaces, an array (n, *points, 3) or RecordBlocks.") from None
+    return record_count(count)
+
+
 def _public(basis, reference):
+    if not isinstance(basis, SurfaceBasis):
+        raise InputError("design_surfaces: basis must be a SurfaceBasis; SurfaceBasis.of_mesh makes one.")
     reference = host_array("design_surfaces", reference)
+    if not is_numeric(reference.dtype, "fiu"):
+        raise InputError(f"design_surfaces: reference must be real numbers, got {kind_of_data(reference)}.")
     points = len(basis.weights)
     fits = reference.ndim >= 3 and reference.shape[-1] == 3 and reference.size == 3 * points * len(reference)
     if not fits or len(reference) < 3 or not np.all(np.isfinite(reference)):

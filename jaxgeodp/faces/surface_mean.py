@@ -63,10 +63,13 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
     def __post_init__(self):
         name = type(self).__name__
+        if not isinstance(self.basis, SurfaceBasis):
+            raise InputError(f"{name}: basis must be a SurfaceBasis; SurfaceBasis.of_mesh makes one.")
         for field in ("center", "directions"):
-            array = np.array(host_array(name, getattr(self, field)), float)
-            if array.ndim < 2 or not np.all(np.isfinite(array)):
-                raise InputError(f"{name}: {field} must be finite numbers of at least two dimensions.")
+            array = host_array(name, getattr(self, field))
+            if array.ndim < 2 or not is_numeric(array.dtype, "fiu") or not np.all(np.isfinite(array)):
+                raise InputError(f"{name}: {field} must be finite real numbers of at least two dimensions.")
+            array = np.array(array, float)
             array.setflags(write=False)
             object.__setattr__(self, field, array)
         points, count = self.basis.functions.shape
@@ -225,12 +228,12 @@ class SurfaceLaw(Law):
     @property
     def grid(self):
         """See `Law`."""
-        _check_scale(self.scale)
+        check_scale(self.scale)
         return SurfaceGrid(self)
 
     def ready(self, shape):
         """See `Law.ready`."""
-        _check_scale(self.scale)
+        check_scale(self.scale)
         width, name = jnp.asarray(self.scale), type(self.surfaces).__name__
         program = compiled_ahead(name, _simulate, self.surfaces, public_key(), shape, width, num=1)
         return lambda records: np.asarray(program(self.surfaces, system_key(), records, width))[0]
@@ -311,7 +314,12 @@ class SurfaceGrid(Integers):
         return Noisy(terms, noise.step * noise.scale, grid.NOTE, value)
 
 
-def _check_scale(scale):
+def check_scale(scale: float) -> None:
+    """Refuse noise that double precision cannot hold.
+
+    Raises:
+        ValueError: the scale is too small or too large to be drawn.
+    """
     if not _LEAST_SCALE < scale < _LARGEST_SCALE:
         raise InputError(
             f"SurfaceMeanMechanism: a scale of {scale:g} cannot be drawn in double precision; choose other parameters."

@@ -1,7 +1,7 @@
 """Pictures of surfaces on Matplotlib axes: shaded triangles, drawn from back to front (the painter's algorithm).
 
 Shading is Lambert's law with a soft light from the whole upper half-space and a faint highlight, per triangle, from
-averaged vertex normals.
+averaged vertex normals. Colours that stand for values are hardly shaded, so that they can be read off a scale.
 """
 
 import numpy as np
@@ -15,6 +15,8 @@ from jaxgeodp.meshes.grid import surface_from_grid
 VIEWS = {"front": (0.0, 0.0), "three-quarter": (-38.0, 4.0), "profile": (-90.0, 0.0)}
 _SKIN = "#d9b8a0"
 _LIGHT = np.array([-0.30, 0.50, 0.80])
+# By how much colours of values are darker where the surface is seen from the side.
+_RIM = 0.1
 _AMBIENT, _DIFFUSE, _HIGHLIGHT = 0.38, 0.62, 0.06
 
 
@@ -40,9 +42,12 @@ def draw_surface(axes, vertices, faces, view="front", color=_SKIN, values=None, 
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     # A surface has no back: its inside is lit as if it faced the viewer.
     normals *= np.where(normals[:, 2:] < 0, -1.0, 1.0)
-    base = np.broadcast_to(to_rgb(color), (len(faces), 3)) if values is None else _mapped(values, faces, limits, colors)
+    if values is None:
+        shades = _shade(np.array(to_rgb(color)), normals)
+    else:
+        shades = _mapped(values, faces, limits, colors) * (1.0 - _RIM * (1.0 - normals[:, 2:]))
     order = np.argsort(seen[faces, 2].mean(axis=1))
-    shades = _shade(base, normals)[order]
+    shades = shades[order]
     triangles = seen[faces[order]][:, :, :2]
     collection = PolyCollection(triangles, facecolors=shades, edgecolors=shades, linewidths=0.3)
     axes.add_collection(collection)

@@ -43,7 +43,7 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
 
     def __post_init__(self):
         for name, dims in (("functions", 2), ("weights", 1)):
-            array = np.array(getattr(self, name), float)
+            array = _real_numbers(f"SurfaceBasis: {name}", getattr(self, name))
             if array.ndim != dims or 0 in array.shape or not np.all(np.isfinite(array)):
                 raise InputError(f"SurfaceBasis: {name} must be finite numbers of {dims} dimensions.")
             array.setflags(write=False)
@@ -71,6 +71,8 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
             >>> SurfaceBasis.of_mesh(Mesh(faces.template, faces.triangles), 20).functions.shape
             (217, 20)
         """
+        if not isinstance(mesh, Mesh):
+            raise InputError("SurfaceBasis.of_mesh: mesh must be a Mesh; Mesh(vertices, faces) makes one.")
         positive_integer("SurfaceBasis.of_mesh", "count", count, 1)
         weights = np.bincount(mesh.faces.reshape(-1), np.repeat(mesh.areas / 3.0, 3), len(mesh.vertices))
         weights = weights / weights.sum()
@@ -87,7 +89,7 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
         Raises:
             ValueError: they are no curves of a surface, or count is out of range.
         """
-        curves = np.asarray(curves, float)
+        curves = _real_numbers("SurfaceBasis.of_curves: curves", curves)
         if curves.ndim != 3 or curves.shape[2] != 3 or 0 in curves.shape:
             raise InputError(f"SurfaceBasis.of_curves: curves must have shape (J, m, 3), got {curves.shape}.")
         rows, samples, _ = curves.shape
@@ -97,6 +99,16 @@ class SurfaceBasis(Pytree, leaves=("functions", "weights")):
         functions, weights = whole.functions[1:], whole.weights[1:] / whole.weights[1:].sum()
         factor = linalg.cholesky(functions.T @ (weights[:, None] * functions))
         return cls(linalg.solve_triangular(factor, functions.T, trans=1).T, weights)
+
+
+def _real_numbers(name, values):
+    try:
+        array = np.array(values)
+    except ValueError:
+        raise InputError(f"{name} must be one array; nested lists need equal lengths.") from None
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"{name} must be real numbers.")
+    return array.astype(float)
 
 
 def _smoothest(laplacian, weights, count):
