@@ -58,8 +58,7 @@ def run(means, vectors, draws: int, replicates: int, chains: int, blocks: bool =
     """Print the table of each cell, and return all scores, by cell."""
     found = []
     for cell in means:
-        with_chains = chains if cell == means[1] or isinstance(cell.space, jgd.Sphere) and cell.space.dim == 2 else 0
-        found.append(mean_scores(cell, draws, chains=with_chains))
+        found.append(mean_scores(cell, draws, chains=chains if cell.space.dim <= 3 else 0))
         _print(found[-1])
         jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     for cell in vectors:

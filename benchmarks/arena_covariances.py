@@ -27,7 +27,9 @@ class Vectors(NamedTuple):
     strength: float
 
     def __str__(self):
-        return f"d = {self.dim}, n = {self.n}, eigenvalues in [1, {self.condition:g}], {self.budget} = {self.strength:g}"
+        return (
+            f"d = {self.dim}, n = {self.n}, eigenvalues in [1, {self.condition:g}], {self.budget} = {self.strength:g}"
+        )
 
     @property
     def covariance(self) -> np.ndarray:

@@ -88,7 +88,9 @@ def eigenvalue_and_vector_draws(rng, data, radius, *, epsilon=None, rho=None):
         unit = bingham(rng, rate * within) if room > 1 else np.ones((count, 1))
         direction = np.einsum("mij,mj->mi", left, unit)
         total = total + noisy[:, place, None, None] * direction[:, :, None] * direction[:, None, :]
-        start = np.concatenate([unit[:, :, None], np.broadcast_to(np.eye(room)[:, : room - 1], (count, room, room - 1))], 2)
+        start = np.concatenate(
+            [unit[:, :, None], np.broadcast_to(np.eye(room)[:, : room - 1], (count, room, room - 1))], 2
+        )
         left = left @ np.linalg.qr(start)[0][:, :, 1:]
     return total
 
