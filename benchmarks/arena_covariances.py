@@ -1,4 +1,4 @@
-"""The second part of the arena: the covariance of normal vectors, n of them in R^d, with a mean that is known to be 0."""
+"""The second part of the arena: the covariance of n normal vectors in R^d, with a mean that is known to be 0."""
 
 from typing import NamedTuple
 
@@ -73,7 +73,7 @@ def moments(key, data, radius, budget):
     given = {"mu": float(np.sqrt(2.0 * budget["rho"]))} if "rho" in budget else budget
     ball = jgd.GeodesicBall(space, space.origin, radius)
     mechanism = SpreadMechanism(ball, space.origin, TangentCovariance(), **given)
-    return _each(lambda own, records: mechanism.simulate(own, records, 1)[0], key, data)
+    return _each(mechanism.law(data.shape[1]), key, data)
 
 
 def of_blocks(cell, data):
@@ -96,10 +96,10 @@ def of_blocks(cell, data):
         first, rest = _shared(cell, share)
         mechanism = jgd.LocatedMechanism(space, domain=float(reach), **first)
         try:
-            mechanism.law(count)
+            law = mechanism.law(count)
         except ValueError:
             continue  # too few blocks: refused from n alone
-        value = _each(lambda own, all_, m=mechanism: m.simulate(own, all_, 1)[0], jax.random.key(2), records)
+        value = _each(law, jax.random.key(2), records)
         value = value * np.sqrt(cell.condition) / np.exp(log_factor)
         if rest is not None:
             values, vectors = np.linalg.eigh(within(value, 1.0, cell.condition))
@@ -118,8 +118,8 @@ def _shared(cell, share):
     return {"mu": float(np.sqrt(2.0 * share * cell.strength))}, rest
 
 
-def _each(simulate, key, data):
+def _each(law, key, data):
     """One draw for each data set."""
     keys = jax.random.split(key, len(data))
-    program = jax.jit(lambda keys, data: jax.lax.map(lambda pair: simulate(*pair), (keys, data)))
+    program = jax.jit(lambda keys, data: jax.lax.map(lambda pair: law.simulate(*pair, 1)[0], (keys, data)))
     return np.asarray(program(keys, jnp.asarray(data)))

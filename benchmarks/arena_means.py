@@ -1,4 +1,4 @@
-"""The first part of the arena: Frechet means of records on SPD matrices and spheres, in a public ball or without one."""
+"""The first part of the arena: Frechet means of records on SPD matrices and spheres, with a public ball or none."""
 
 from typing import Any, NamedTuple
 
@@ -115,8 +115,8 @@ def descents(cell, data, truth, draws) -> list[Score]:
 def descent(ball, data, mu, steps, length, clip, draws) -> jax.Array:
     """Han, Mishra, Jawanpuria & Gao (2022): Riemannian gradient descent on all records, with normal noise in each step.
 
-    Logarithms are clipped at clip times the radius, so that their mean moves by at most 2 clip radius/n. Each of T steps
-    is mu/sqrt(T)-GDP, and all together mu-GDP, which is more exact than their accountant of moments.
+    Logarithms are clipped at clip times the radius, so that their mean moves by at most 2 clip radius/n. Each of T
+    steps is mu/sqrt(T)-GDP, and all together mu-GDP, which is more exact than their accountant of moments.
     """
     limit = clip * ball.radius
     sigma = 2.0 * limit / data.shape[0] * np.sqrt(steps) / mu

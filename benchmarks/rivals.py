@@ -96,7 +96,7 @@ def eigenvalue_and_vector_draws(rng, data, radius, *, epsilon=None, rho=None):
 
 
 def separate(rng, data, radius, rho):
-    """Dong, Liang & Yi (2022), SeparateCov: half of rho for the eigenvalues, half for a matrix with its eigenvectors."""
+    """Dong, Liang & Yi (2022), SeparateCov: half of rho for eigenvalues, half for a matrix with the eigenvectors."""
     count, n, dim = data.shape
     moment = second_moment(clipped(data, radius))
     sigma = np.sqrt(2.0) * radius**2 / n / np.sqrt(rho)
@@ -108,8 +108,8 @@ def separate(rng, data, radius, rho):
 def adaptive(rng, data, radius, rho, halvings=20):
     """After Dong, Liang & Yi (2022), AdaptiveCov: a radius of clipping that is found with a quarter of rho.
 
-    Theirs searches with a sparse vector; here a histogram of lengths between radius/2^j has normal noise, and the radius
-    with the least sum of what is cut off and of noise is taken. Then the noisy trace, with an eighth, says whether the
+    Theirs searches with a sparse vector; here a histogram of lengths between radius/2^j has normal noise, and the
+    radius with the least sum of what is cut off and of noise is taken. Then the noisy trace, with an eighth, says whether the
     matrix or eigenvalues and eigenvectors apart are released with the rest.
     """
     count, n, dim = data.shape
@@ -141,8 +141,8 @@ def coinpress(rng, data, condition, rho, rounds):
 
     The covariance is known to lie between 1 and ``condition`` times the identity, and data to be normal about 0. Of rho
     the last round has three quarters. What one round finds, and what its noise and sampling may add to it, is a matrix
-    above the covariance, by which the next round whitens. As in their experiments, lengths are clipped where nine of ten
-    normal vectors lie, and bounds of noise are those that hold on the average.
+    above the covariance, by which the next round whitens. As in their experiments, lengths are clipped where nine of
+    ten normal vectors lie, and bounds of noise are those that hold on the average.
     """
     count, n, dim = data.shape
     limit = normal_length(dim)
