@@ -109,8 +109,8 @@ def adaptive(rng, data, radius, rho, halvings=20):
     """After Dong, Liang & Yi (2022), AdaptiveCov: a radius of clipping that is found with a quarter of rho.
 
     Theirs searches with a sparse vector; here a histogram of lengths between radius/2^j has normal noise, and the
-    radius with the least sum of what is cut off and of noise is taken. Then the noisy trace, with an eighth, says whether the
-    matrix or eigenvalues and eigenvectors apart are released with the rest.
+    radius with the least sum of what is cut off and of noise is taken. Then the noisy trace, with an eighth, says
+    whether the matrix or eigenvalues and eigenvectors apart are released with the rest.
     """
     count, n, dim = data.shape
     lengths = np.linalg.norm(clipped(data, radius), axis=-1)
