@@ -8,7 +8,7 @@ a quadratic form u'Cu in a unit vector gains or loses is at most 1.
 
 import numpy as np
 
-_HALVINGS = 200  # of an interval
+_HALVINGS = 60  # of an interval: what double precision can tell
 
 
 def bingham(rng, matrices, envelope=None):
