@@ -24,6 +24,7 @@ from timing import print_machine, print_table
 import jaxgeodp as jgd
 
 CAP = np.pi / 8
+QUICK = ("WrappedGaussian",)
 HEADER = ["method", "", "distance", "Mahalanobis"]
 
 
@@ -36,10 +37,10 @@ def mean_cells(full: bool) -> list[Points]:
     return [
         Points(space, radius, n, budget, strength)
         for space, radius in spaces
-        for n in ((50, 500, 5000) if full else (500,))
+        for n in ((100, 500, 5000) if full else (500,))
         for budget in ("mu", "epsilon")
         for strength in strengths
-    ]
+    ] + [Points(jgd.SPD(2), 1.5, 50, "epsilon", 1.0), Points(jgd.Sphere(2), CAP, 50, "epsilon", 1.0)]
 
 
 def vector_cells(full: bool) -> list[Vectors]:
@@ -54,15 +55,15 @@ def vector_cells(full: bool) -> list[Vectors]:
     ]
 
 
-def run(means, vectors, draws: int, replicates: int, chains: int, blocks: bool = True):
-    """Print the table of each cell, and return all scores, by cell."""
+def run(means, vectors, draws: int, replicates: int, chains: int, quick: bool = False):
+    """Print the table of each cell, and return all scores, by cell; if quick, of those that compile little."""
     found = []
     for cell in means:
-        found.append(mean_scores(cell, draws, chains=chains if cell.space.dim <= 3 else 0))
+        found.append(mean_scores(cell, draws, chains=chains if cell.n <= 50 else 0, names=QUICK if quick else None))
         _print(found[-1])
         jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     for cell in vectors:
-        found.append(covariance_scores(cell, replicates, blocks=blocks))
+        found.append(covariance_scores(cell, replicates, blocks=not quick))
         _print(found[-1])
         jax.clear_caches()
     return found
@@ -108,11 +109,11 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     if "--quick" in sys.argv:
         means, vectors = [Points(jgd.Sphere(2), CAP, 50, "mu", 1.0)], [Vectors(2, 1000, 10.0, "rho", 0.5)]
-        summary(run(means, vectors, 20, 20, 0, blocks=False))
+        summary(run(means, vectors, 20, 20, 0, quick=True))
         return
     full, start = "--full" in sys.argv, time.time()
     print_machine()
-    found = run(mean_cells(full), vector_cells(full), 1000, 200 if full else 50, 40)
+    found = run(mean_cells(full), vector_cells(full), 1000 if full else 300, 200 if full else 50, 20)
     summary(found)
     print(f"\n{len(found)} cells in {(time.time() - start) / 60.0:.0f} minutes")
     if "--picture" in sys.argv:

@@ -92,7 +92,7 @@ def test_arena_says_who_wins(module_of, monkeypatch, capsys):
     module_of("arena").main()
     printed = capsys.readouterr().out
     assert printed.count("ratio") == 2
-    for name in ("CoinPress", "Amin et al.", "DP-RGD", "RiemannianGaussian", "Where we lose"):
+    for name in ("CoinPress", "Amin et al.", "DP-RGD", "WrappedGaussian", "Where we lose"):
         assert name in printed
 
 
