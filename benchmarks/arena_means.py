@@ -47,7 +47,7 @@ def records(cell: Points) -> jax.Array:
 
 
 def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] | None = None) -> list[Score]:
-    """All who enter, on one data set; ``chains`` runs that many chains of the papers, ``names`` are those of entries."""
+    """All who enter, on one data set; ``chains`` says how many chains of the papers, ``names`` which entries."""
     data = records(cell)
     truth = jgd.frechet_mean(cell.space, data)
     found = []
