@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from arena_covariances import Vectors
 from arena_covariances import scores as covariance_scores
-from arena_means import Points
+from arena_means import SEARCH, Points
 from arena_means import scores as mean_scores
 from arena_scores import rows, verdict
 from timing import print_machine, print_table
@@ -79,9 +79,15 @@ def summary(found) -> None:
     verdicts = [(str(scores[0].cell), verdict(scores)) for scores in found]
     counts = [sum(text.startswith(word) for _, text in verdicts) for word in ("we win", "even", "we lose")]
     print("\nWe win {} cells, {} are even, and we lose {}. Where we lose:\n".format(*counts))
-    for cell, text in verdicts:
-        if text.startswith("we lose"):
-            print(f"- {cell}. {text.removeprefix('we lose: ')}")
+    _print_losses(verdicts)
+    print("\nWhere we lose if we are told the ball, as the others are, and do not search for one:\n")
+    told = [[own for own in scores if own.method != SEARCH] for scores in found]
+    _print_losses([(str(scores[0].cell), verdict(scores)) for scores in told])
+
+
+def _print_losses(verdicts):
+    losses = [f"- {cell}. {text.removeprefix('we lose: ')}" for cell, text in verdicts if text.startswith("we lose")]
+    print("\n".join(losses) or "nowhere")
 
 
 def picture(found, path):

@@ -15,6 +15,9 @@ from jaxgeodp.experiments.paper_chains import paper_chain
 _DESCENTS = [(steps, length, clip) for steps in (2, 4) for length in (0.5, 1.0) for clip in (1.0, 1.5)]
 
 
+SEARCH = "LocatedMechanism (told no ball)"
+
+
 class Points(NamedTuple):
     """A cell: n records on a manifold, in a public ball about the origin; their mean lies half a radius off it."""
 
@@ -101,7 +104,7 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
         found["log-Euclidean mean and noise"] = (False, law(flat, strength))
     elif cell.budget == "epsilon":
         found["Laplace in the ambient space, projected"] = (False, jgd.EuclideanLaplace(ball, strength, project=True))
-    return found | {"LocatedMechanism (told no ball)": (True, located)}
+    return found | {SEARCH: (True, located)}
 
 
 def descents(cell, data, truth, draws) -> list[Score]:
