@@ -149,7 +149,7 @@ class TangentCovariance(Moment):
     A statistic of `SpreadMechanism`. Records are at distances up to b, the point's distance from the centre of the ball
     and its radius together; in one dimension the sensitivity is b^2/n. In the norm max(tr A_+, tr A_-), the larger one
     of the sum of positive and that of negative eigenvalues, it is b^2/n in all dimensions: with epsilon,
-    ``numerics="idealized"`` and up to 12 dimensions noise falls with that norm, which is the least.
+    ``numerics="idealized"`` and up to 12 dimensions noise falls with that norm, whose unit ball is the least.
     """
 
     description = "second moment of logarithms"

@@ -45,6 +45,10 @@ class Place(Pytree, abc.ABC):
         """Least and largest length of a vector."""
 
     @abc.abstractmethod
+    def within(self, vectors: jax.Array, farthest: Any) -> jax.Array:
+        """The vectors, finite and no longer than `reaches` says, whatever a record or rounding has made of them."""
+
+    @abc.abstractmethod
     def described(self, ball: GeodesicBall) -> dict:
         """Entries of a release record."""
 
@@ -89,6 +93,12 @@ class AtPoint(Place):
         """Of distances."""
         away = self._away(ball)
         return max(away - ball.radius, 0.0), away + ball.radius
+
+    def within(self, vectors, farthest):
+        """Shortened; one that is not finite is 0, as in integers."""
+        lengths = jnp.linalg.norm(vectors, axis=1, keepdims=True)
+        factors = jnp.minimum(1.0, farthest / jnp.maximum(lengths, farthest))
+        return jnp.asarray(jnp.where(jnp.isfinite(lengths), factors * vectors, 0.0))
 
     def described(self, ball):
         """The point and its frame."""
@@ -159,6 +169,10 @@ class AlongGeodesic(Place):
     def reaches(self, ball):
         """In units of ``reach``."""
         return 0.0, 1.0
+
+    def within(self, vectors, farthest):
+        """They are: a time and a residual have been brought into their ranges each."""
+        return vectors
 
     def described(self, ball):
         """The geodesic, the frame at its middle, and the reach."""

@@ -282,11 +282,9 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return self.noise.log_density((numbers - self.numbers(records)) / self.scale)
 
     def numbers(self, records) -> jax.Array:
-        """What noise is added to, of raw records; a vector that is not finite counts as 0, as in integers."""
+        """What noise is added to, of raw records."""
         vectors = self.about.vectors(self.ball, records)
-        lengths = jnp.linalg.norm(vectors, axis=1, keepdims=True)
-        factors = jnp.minimum(1.0, self.reaches[1] / jnp.maximum(lengths, self.reaches[1]))
-        return self.statistic.of_vectors(jnp.asarray(jnp.where(jnp.isfinite(lengths), factors * vectors, 0.0)))
+        return self.statistic.of_vectors(self.about.within(vectors, self.reaches[1]))
 
     def value(self, numbers) -> Any:
         """A number or a matrix."""

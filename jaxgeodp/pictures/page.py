@@ -86,7 +86,8 @@ def page_of(record: dict, digest: str) -> str:
         "The record below is all that was published. "
         f"{digest_words(record, f'<code>{digest}</code>')} compare it with what <code>jaxgeodp ledger export</code> "
         f"writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
-        "mechanism in Python and compare <code>mechanism.scale(n)</code>; <code>jaxgeodp audit</code> tries to refute "
+        "mechanism in Python and compare <code>mechanism.scale(n)</code> (of a second moment in integers "
+        "<code>mechanism.law(n).grid.noisy(()).scale</code>); <code>jaxgeodp audit</code> tries to refute "
         "the promise."
     )
     text = html.escape(json.dumps(record, indent=2))

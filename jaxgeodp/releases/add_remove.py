@@ -74,6 +74,7 @@ class HiddenCount:
         smallest: its draft for the least number of places.
         guarantee: of the counts and values of all such releases together.
         theorem: of docs/mathematics.md, why it holds.
+        times: how many such releases these are.
     """
 
     mechanism: Lawful
@@ -84,6 +85,7 @@ class HiddenCount:
     smallest: Callable[[Callable[[], Any]], Draft]
     guarantee: Guarantee
     theorem: str
+    times: int
 
     def draft(self, read: Callable[[], np.ndarray], more: dict | None = None) -> Draft:
         """The release of some records, (n, \\*shape) for any n.
@@ -128,7 +130,8 @@ class HiddenCount:
             "places": f"max({counting.least}, value - {counting.below})",
             "least": counting.least,
             "sampler": "discrete Laplace noise, exact, in integers (Canonne, Kamath & Steinke 2020)",
-            "guarantee": counting.guarantee.record("one record more changes the count by 1")
+            # As the adjacency says, of all counts that neighbours change.
+            "guarantee": compose([counting.guarantee] * self.times).record("one record more changes the count by 1")
             | {"adjacency": self.wanted.adjacency},
             "left": {self.parameter: getattr(self.mechanism, self.parameter)},
         }
@@ -205,7 +208,7 @@ def hidden_count(
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
-    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times), theorem)
+    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times), theorem, times)
 
 
 def _part(parameter, strength, times):

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Hashable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -12,6 +13,7 @@ from jaxgeodp.compiling import like
 from jaxgeodp.domains.labels import Labels, label_key, label_keys
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.domains.records import kind_of_data
+from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
@@ -85,7 +87,7 @@ def release_groups(
         # Who is replaced may leave as many groups as they enter.
         times = most if adjacency == ADD_REMOVE else min(2 * most, len(numbers))
         if isinstance(way, FixedTime):
-            way = FixedTime(way.delta / times)
+            way = FixedTime(float_below(Fraction(written(way.delta)) / times))
         names = [group.item() if isinstance(group, np.generic) else group for group in numbers]
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if persons is None:

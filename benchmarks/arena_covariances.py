@@ -1,0 +1,125 @@
+"""The second part of the arena: the covariance of n normal vectors in R^d, with a mean that is known to be 0."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import rivals
+from arena_scores import Score, scored
+from scipy.special import digamma
+
+import jaxgeodp as jgd
+from jaxgeodp.inference import SpreadMechanism, TangentCovariance
+
+# Of the budget that ours spends on finding where to whiten; CoinPress spends as much on all its rounds but the last.
+_FINDING = 0.25
+_ROUNDS = (2, 3, 4, 5)
+
+
+class Vectors(NamedTuple):
+    """A cell: the covariance is known to have eigenvalues from 1 to ``condition``, and all vectors mean 0."""
+
+    dim: int
+    n: int
+    condition: float
+    budget: str  # "rho" or "epsilon"
+    strength: float
+
+    def __str__(self):
+        return (
+            f"d = {self.dim}, n = {self.n}, eigenvalues in [1, {self.condition:g}], {self.budget} = {self.strength:g}"
+        )
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """The true one: eigenvalues over the middle half of what is known, in directions of its own."""
+        turn = np.linalg.qr(np.random.default_rng(self.dim).normal(size=(self.dim, self.dim)))[0]
+        return (turn * self.condition ** np.linspace(0.25, 0.75, self.dim)) @ turn.T
+
+
+def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score]:
+    """All who enter, on the same data sets; ``blocks`` False leaves out those of ours that compile a search."""
+    rng = np.random.default_rng([cell.dim, cell.n])
+    data = rng.normal(size=(replicates, cell.n, cell.dim)) @ np.linalg.cholesky(cell.covariance).T
+    radius = np.sqrt(cell.condition) * rivals.normal_length(cell.dim)
+    budget = {cell.budget: cell.strength}
+    rho = cell.strength
+    found = {"sample covariance": (None, rivals.second_moment(data))}
+    moment = moments(jax.random.key(1), data, radius, budget)
+    found["second moment, clipped (SpreadMechanism = Analyze Gauss)"] = (True, moment)
+    found["Amin et al., right Bingham"] = (False, rivals.eigenvalue_and_vector_draws(rng, data, radius, **budget))
+    if cell.budget == "rho":
+        found["Dong et al., SeparateCov"] = (False, rivals.separate(rng, data, radius, rho))
+        found["Dong et al., AdaptiveCov"] = (False, rivals.adaptive(rng, data, radius, rho))
+        for rounds in _ROUNDS:
+            value = rivals.coinpress(rng, data, cell.condition, rho, rounds)
+            found[f"CoinPress, {rounds} rounds"] = (False, value)
+    if blocks:
+        found |= of_blocks(cell, data)
+    bounds = 1.0, cell.condition
+    return [scored(cell, name, ours, within(value, *bounds), cell.covariance) for name, (ours, value) in found.items()]
+
+
+def within(matrices, lowest, highest):
+    """With eigenvalues between what is known of them: nobody releases a matrix that is not positive."""
+    values, vectors = np.linalg.eigh(0.5 * (matrices + np.swapaxes(matrices, 1, 2)))
+    return (vectors * np.clip(values, lowest, highest)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def moments(key, data, radius, budget):
+    """Ours: vectors are clipped to a ball about 0, and their second moment is released (`TangentCovariance`)."""
+    space = jgd.Euclidean(data.shape[2])
+    given = {"mu": float(np.sqrt(2.0 * budget["rho"]))} if "rho" in budget else budget
+    ball = jgd.GeodesicBall(space, space.origin, radius)
+    mechanism = SpreadMechanism(ball, space.origin, TangentCovariance(), **given)
+    return _each(mechanism.law(data.shape[1]), key, data)
+
+
+def of_blocks(cell, data):
+    """Ours, by geometry: covariances of blocks are records on SPD(d), whose mean `LocatedMechanism` finds.
+
+    A vector is in one block, so that neighbours differ in one record. The Frechet mean of Wishart matrices of a law
+    that no rotation changes is a multiple of the identity, and congruences are isometries: that of block covariances is
+    that multiple of the true one, log c = E log det W/d, and is divided by it. Alone it has all of the budget. Before a
+    second moment it has a quarter, and whitens the vectors for the rest.
+    """
+    size = cell.dim + 3  # of blocks: so small that there are many
+    count = cell.n // size
+    blocks = data[:, : count * size].reshape(len(data), count, size, cell.dim)
+    records = np.swapaxes(blocks, 2, 3) @ blocks / size / np.sqrt(cell.condition)
+    log_factor = np.mean(digamma(0.5 * (size - np.arange(cell.dim)))) + np.log(2.0 / size)
+    space = jgd.SPD(cell.dim)
+    reach = 0.5 * np.sqrt(cell.dim) * np.log(cell.condition) + 4.0
+    found = {}
+    for name, share in (("mean of blocks (LocatedMechanism)", 1.0), ("mean of blocks, then second moment", _FINDING)):
+        first, rest = _shared(cell, share)
+        mechanism = jgd.LocatedMechanism(space, domain=float(reach), **first)
+        try:
+            law = mechanism.law(count)
+        except ValueError:
+            continue  # too few blocks: refused from n alone
+        value = _each(law, jax.random.key(2), records)
+        value = value * np.sqrt(cell.condition) / np.exp(log_factor)
+        if rest is not None:
+            values, vectors = np.linalg.eigh(within(value, 1.0, cell.condition))
+            root = (vectors * np.sqrt(values)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+            white = data @ np.linalg.inv(root)
+            value = root @ moments(jax.random.key(3), white, rivals.normal_length(cell.dim), rest) @ root
+        found[name] = (True, value)
+    return found
+
+
+def _shared(cell, share):
+    """The budget of the search, and of what follows it: mu^2/2-zCDP and epsilon both add up."""
+    rest = None if share == 1.0 else {cell.budget: (1.0 - share) * cell.strength}
+    if cell.budget == "epsilon":
+        return {"epsilon": share * cell.strength}, rest
+    return {"mu": float(np.sqrt(2.0 * share * cell.strength))}, rest
+
+
+def _each(law, key, data):
+    """One draw for each data set."""
+    keys = jax.random.split(key, len(data))
+    program = jax.jit(lambda keys, data: jax.lax.map(lambda pair: law.simulate(*pair, 1)[0], (keys, data)))
+    return np.asarray(program(keys, jnp.asarray(data)))

@@ -1,0 +1,147 @@
+"""The first part of the arena: Frechet means of records on SPD matrices and spheres, with a public ball or none."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from arena_scores import Score, mean_of, scored
+
+import jaxgeodp as jgd
+from jaxgeodp.experiments.paper_chains import paper_chain
+
+# What noisy gradient descent may choose from: steps, length of a step, and lengths at which gradients are clipped, in
+# radii. One step of length 1 clipped at the radius is the normal mechanism in the tangent space at the centre.
+_DESCENTS = [(steps, length, clip) for steps in (2, 4) for length in (0.5, 1.0) for clip in (1.0, 1.5)]
+
+
+SEARCH = "LocatedMechanism (told no ball)"
+
+
+class Points(NamedTuple):
+    """A cell: n records on a manifold, in a public ball about the origin; their mean lies half a radius off it."""
+
+    space: Any
+    radius: float
+    n: int
+    budget: str  # "mu" or "epsilon"
+    strength: float
+
+    def __str__(self):
+        return f"{self.space}, r = {self.radius:.3g}, n = {self.n}, {self.budget} = {self.strength:g}"
+
+    @property
+    def ball(self) -> jgd.GeodesicBall:
+        """The public ball."""
+        return jgd.GeodesicBall(self.space, self.space.origin, self.radius)
+
+
+def records(cell: Points) -> jax.Array:
+    """Normal in a tangent space half a radius from the centre, .35 radii wide, clipped into the ball."""
+    space, origin = cell.space, jnp.asarray(cell.space.origin)
+    direction = space.random_tangent(jax.random.key(9), origin)
+    middle = space.exp(origin, 0.5 * cell.radius / space.norm(origin, direction) * direction)
+    spread = 0.35 * cell.radius / np.sqrt(space.dim)
+
+    def record(key):
+        return space.project(space.exp(middle, spread * space.random_tangent(key, middle)))
+
+    return jax.jit(lambda keys: cell.ball.clip(jax.vmap(record)(keys)))(jax.random.split(jax.random.key(1), cell.n))
+
+
+def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] | None = None) -> list[Score]:
+    """All who enter, on one data set; ``chains`` says how many chains of the papers, ``names`` which entries."""
+    data = records(cell)
+    truth = jgd.frechet_mean(cell.space, data)
+    found = []
+    for name, (ours, mechanism) in entries(cell).items():
+        if names is not None and name not in names:
+            continue
+        try:
+            found.append(judged(cell, name, ours, mechanism.simulate(jax.random.key(2), data, draws), truth))
+        except ValueError:
+            continue  # no such law for this n: refused from public numbers alone
+    if cell.budget == "mu":
+        found += descents(cell, data, truth, draws)
+    elif chains:
+        name = "sphere" if isinstance(cell.space, jgd.Sphere) else "matrices"
+        mechanism = jgd.KNGMechanism(cell.ball, cell.strength, calibration="paper")
+        ran = paper_chain(jax.random.key(4), name, mechanism, data, 1, chains, thin=1)
+        found.append(judged(cell, "chain of the 2022 paper (KNG)", None, ran.points[:, 0], truth))
+    return found
+
+
+def judged(cell, name, ours, values, truth) -> Score:
+    """Against the mean of the records."""
+    if isinstance(cell.space, jgd.SPD):
+        return scored(cell, name, ours, np.asarray(values), np.asarray(truth))
+    distances = jax.vmap(lambda x: cell.space.dist(truth, x))(values)
+    return Score(cell, name, ours, mean_of(distances), None)
+
+
+def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
+    """Mechanisms of this package that enter, and whether the idea is ours; others' are here at their calibration."""
+    ball, strength, matrices = cell.ball, cell.strength, isinstance(cell.space, jgd.SPD)
+    domain = {"domain": 4.0} if matrices else {}
+    located = jgd.LocatedMechanism(cell.space, **{cell.budget: strength}, **domain)
+    if cell.budget == "mu":
+        found = {
+            "RiemannianGaussian": (True, jgd.RiemannianGaussian(ball, strength)),
+            "GibbsMechanism": (True, jgd.GibbsMechanism(ball, strength)),
+            "WrappedGaussian": (True, jgd.WrappedGaussian(ball, strength)),
+        }
+    else:
+        found = {
+            "LaplaceMechanism, tight": (True, jgd.LaplaceMechanism(ball, strength)),
+            "KNGMechanism, tight": (True, jgd.KNGMechanism(ball, strength)),
+            "Laplace of the 2021 paper": (False, jgd.LaplaceMechanism(ball, strength, calibration="theorem")),
+            "tangent Laplace at the centre": (False, jgd.TangentLaplace(ball, strength)),
+        }
+    if matrices:
+        # About the identity both metrics have the same balls.
+        flat = jgd.GeodesicBall(jgd.LogEuclidean(cell.space.size), cell.space.origin, cell.radius)
+        law = jgd.WrappedGaussian if cell.budget == "mu" else jgd.TangentLaplace
+        found["log-Euclidean mean and noise"] = (False, law(flat, strength))
+    elif cell.budget == "epsilon":
+        found["Laplace in the ambient space, projected"] = (False, jgd.EuclideanLaplace(ball, strength, project=True))
+    return found | {SEARCH: (True, located)}
+
+
+def descents(cell, data, truth, draws) -> list[Score]:
+    """The normal mechanism in the tangent space, and noisy gradient descent with the best of `_DESCENTS`."""
+    found = []
+    for settings in ((1, 1.0, 1.0), *_DESCENTS):
+        values = descent(cell.ball, data, cell.strength, *settings, draws)
+        found.append(judged(cell, f"DP-RGD, best of 8: steps, length, clip {settings}", False, values, truth))
+    first = found[0]._replace(method="tangent Gaussian at the centre")
+    return [first, min(found[1:], key=lambda own: own.distance[0])]
+
+
+def descent(ball, data, mu, steps, length, clip, draws) -> jax.Array:
+    """Han, Mishra, Jawanpuria & Gao (2022): Riemannian gradient descent on all records, with normal noise in each step.
+
+    Logarithms are clipped at clip times the radius, so that their mean moves by at most 2 clip radius/n. Each of T
+    steps is mu/sqrt(T)-GDP, and all together mu-GDP, which is more exact than their accountant of moments.
+    """
+    limit = clip * ball.radius
+    sigma = 2.0 * limit / data.shape[0] * np.sqrt(steps) / mu
+    return _descent(ball, data, steps, length, limit, sigma, jax.random.split(jax.random.key(3), draws))
+
+
+@jax.jit
+def _descent(ball, data, steps, length, limit, sigma, keys):
+    space = ball.manifold
+
+    def towards(x, record):
+        tangent = space.log(x, record)
+        return tangent * jnp.minimum(1.0, limit / jnp.maximum(space.norm(x, tangent), 1e-30))
+
+    def run(key):
+        def step(number, x):
+            mean = jnp.mean(jax.vmap(lambda record: towards(x, record))(data), axis=0)
+            noise = sigma * space.random_tangent(jax.random.fold_in(key, number), x)
+            return space.project(space.exp(x, length * (mean + noise)))
+
+        return jax.lax.fori_loop(0, steps, step, jnp.asarray(ball.center))
+
+    return jax.vmap(run)(keys)
