@@ -647,3 +647,16 @@ def test_the_page_says_what_is_promised(tmp_path):
     assert f"one person is added or taken out, {together}" in pages["whose"]
     assert "when one record is added or taken out<" in pages["one"]
     assert "epsilon: 0.9" in pages["one"] and "epsilon: 0.45" in pages["both"] and "places for records" in pages["one"]
+
+
+def test_the_parts_of_groups_are_no_more_and_said_to_be_no_less_than_all_together():
+    """Counts: of all groups that a person may be in; delta: split so that the parts never add up to more."""
+    labels, persons = [1, 2, 3] * 10, [str(place // 3) for place in range(30)]
+    releases = release_groups(MECHANISM, points(30), labels, [1, 2, 3], persons=persons, groups_per_person=2)
+    for release in releases.values():
+        count = release.record["count"]
+        assert count["guarantee"]["epsilon"] == pytest.approx(2.0 / count["scale"], rel=1e-12)
+        assert count["guarantee"]["adjacency"] == release.record["guarantee"]["adjacency"]
+    for groups in ([1, 2, 3], [1, 2, 3, 4, 5]):
+        found = release_groups(LaplaceMechanism(LINE, 1.0), points(30), labels, groups, persons=persons, delta=1e-5)
+        assert 0.99e-5 < found[1].record["guarantee"]["delta"] <= 1e-5

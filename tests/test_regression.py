@@ -429,3 +429,18 @@ def test_calls_are_refused_in_words():
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+@pytest.mark.parametrize("moment", [ResidualMoments(), ResidualMatrix()], ids=name)
+def test_simulations_are_about_the_same_moments_as_integers(moment):
+    """A time and a residual have a range each: both may be at its end."""
+    plane = Euclidean(2)
+    place = AlongGeodesic(np.zeros(2), np.array([0.5, 0.0]), frame_at(plane, np.zeros(2)), 1.0)
+    mechanism = SpreadMechanism(GeodesicBall(plane, np.zeros(2), 1.0), place, moment, mu=1.0)
+    rows = np.array([[1.0, 0.9, 0.0], [1.0, 0.9, 0.0], [0.0, -0.9, 0.0], [0.5, 0.2, 0.1]])
+    state = mechanism.prepare(rows) + mechanism.prepare(rows[::-1])
+    law = mechanism.law(8)
+    with jax.enable_x64(True):
+        numbers = law.numbers(jnp.asarray(np.concatenate([rows, rows])))
+    units = moment.units(2, 1.0)
+    np.testing.assert_allclose(numbers, np.asarray(state.sums, float) * units / 8, atol=1e-5)

@@ -6,8 +6,8 @@ diagonal, for noise on second moments:
 - `nuclear_noise`: exp(-|A|_*), the *nuclear norm* being the sum of the absolute values of eigenvalues;
 - `hull_noise`: exp(-|A|_h), the *hull norm* max(tr A_+, tr A_-) being the larger one of the sum of the positive and
   that of the negative eigenvalues, (|A|_* + |tr A|)/2. Its unit ball is the convex hull of all vv' - ww' with v and w
-  in the unit ball, whose nuclear norm is up to 2: for equal privacy it has the
-  smaller noise in all dimensions that were measured (docs/inference.md).
+  in the unit ball, whose nuclear norm is up to 2: for equal privacy it
+  has the smaller noise in all dimensions that were measured (docs/inference.md).
 
 A draw chooses a law from `spectral_table`, makes a triangular matrix with independent entries, and rotates its square
 with signs. The number of operations is the same for all draws.
