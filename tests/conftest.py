@@ -37,6 +37,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:  # workers inherit the folders
     told = [line for line in processor.splitlines() if line.startswith(("model name", "flags", "Features"))]
     folder = hashlib.sha256("\n".join(told or [processor]).encode()).hexdigest()[:16]
     os.environ["JAX_COMPILATION_CACHE_DIR"] = str(kept / folder)
+    # Where such a program is loaded, XLA warns of features that the processor is told to have; not in tests of silence.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import jax  # after its settings
