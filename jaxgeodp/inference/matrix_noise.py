@@ -15,7 +15,7 @@ from jaxgeodp.samplers.spectral import hull_noise, hull_norm
 @final
 @dataclasses.dataclass(frozen=True)
 class HullNoise(Noise):
-    """Density exp(-max(tr A_+, tr A_-)) of a symmetric matrix A, whose entries on and above the diagonal are drawn.
+    """Density exp(-max(tr A+, tr A-)) of a symmetric matrix A, whose entries on and above the diagonal are drawn.
 
     The unit ball of this norm is the convex hull of all vv' - ww' with v and w in the unit ball: no smaller one holds
     all that replacing a record does to a second moment.

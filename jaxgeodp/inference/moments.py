@@ -62,7 +62,7 @@ class Moment(abc.ABC):
         return math.isqrt(self.numbers(dim) * self.sensitivity(dim, nearest, farthest) ** 2)
 
     def hull_sensitivity(self, dim: int, farthest: float) -> float | None:
-        """By which one record moves the sum of a matrix, in the norm max(tr A_+, tr A_-) of `samplers.hull_noise`.
+        """By which one record moves the sum of a matrix, in the norm max(tr A+, tr A-) of `samplers.hull_noise`.
 
         None where there is no such noise.
         """
@@ -147,7 +147,7 @@ class TangentCovariance(Moment):
     """The second moment of the records' logarithms at a public point: sensitivity sqrt(2) b^2/n in Frobenius norm.
 
     A statistic of `SpreadMechanism`. Records are at distances up to b, the point's distance from the centre of the ball
-    and its radius together; in one dimension the sensitivity is b^2/n. In the norm max(tr A_+, tr A_-), the larger one
+    and its radius together; in one dimension the sensitivity is b^2/n. In the norm max(tr A+, tr A-), the larger one
     of the sum of positive and that of negative eigenvalues, it is b^2/n in all dimensions: with epsilon,
     ``numerics="idealized"`` and up to 12 dimensions noise falls with that norm, whose unit ball is the least.
     """

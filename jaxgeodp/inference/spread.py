@@ -43,7 +43,7 @@ class SpreadMechanism(Mechanism):
     It is released with ``numerics="grid"``, or by `Mechanism.prepare` and `Mechanism.finish`; `Mechanism.simulate` has
     noise of real numbers. The value is a number for `FrechetVariance` and a matrix (dim, dim) for `TangentCovariance`,
     in the orthonormal frame that the record has as "frame". With ``epsilon`` and up to 12 dimensions the matrix is also
-    released with ``numerics="idealized"``: its noise then has the density exp(-max(tr A_+, tr A_-)/scale), and is
+    released with ``numerics="idealized"``: its noise then has the density exp(-max(tr A+, tr A-)/scale), and is
     smaller (half of that of integers in 6 dimensions: docs/inference.md); `scale`, `sensitivity` and `simulate` are
     those of this noise.
 
@@ -187,7 +187,7 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
     return dataclasses.replace(
         terms,
         sensitivity=sensitivity,
-        formula="b^2/n in the norm max(tr A_+, tr A_-), of distances up to b",
+        formula="b^2/n in the norm max(tr A+, tr A-), of distances up to b",
         theorem=HullNoise.theorem,
         sampler={
             "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem X)",

@@ -4,7 +4,7 @@ Two densities on symmetric matrices of k rows, with respect to Lebesgue's measur
 diagonal, for noise on second moments:
 
 - `nuclear_noise`: exp(-|A|_*), the *nuclear norm* being the sum of the absolute values of eigenvalues;
-- `hull_noise`: exp(-|A|_h), the *hull norm* max(tr A_+, tr A_-) being the larger one of the sum of the positive and
+- `hull_noise`: exp(-|A|_h), the *hull norm* max(tr A+, tr A-) being the larger one of the sum of the positive and
   that of the negative eigenvalues, (|A|_* + |tr A|)/2. Its unit ball is the convex hull of all vv' - ww' with v and w
   in the unit ball, whose nuclear norm is up to 2: for equal privacy it
   has the smaller noise in all dimensions that were measured (docs/inference.md).
@@ -48,7 +48,7 @@ def nuclear_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax
 
 
 def hull_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Array:
-    """Independent symmetric matrices with the density exp(-max(tr A_+, tr A_-)), A_+ and A_- the signed parts of A.
+    """Independent symmetric matrices with the density exp(-max(tr A+, tr A-)), A+ and A- the signed parts of A.
 
     Args:
         key: JAX random key.
@@ -73,7 +73,7 @@ def hull_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Ar
 
 
 def hull_norm(matrix) -> jax.Array:
-    """max(tr A_+, tr A_-): the sum of the positive eigenvalues, or of the negative ones without their sign.
+    """max(tr A+, tr A-): the sum of the positive eigenvalues, or of the negative ones without their sign.
 
     Args:
         matrix: symmetric, (dim, dim).
