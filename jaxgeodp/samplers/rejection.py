@@ -21,11 +21,12 @@ from jaxgeodp.bounds import largest_support
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.samplers import squeeze, thinning
 from jaxgeodp.samplers.direction import DirectionLaw, direction_law, exit_distance, propose_direction
 from jaxgeodp.samplers.envelope import RadialEnvelope, as_function, radial_envelope
 from jaxgeodp.samplers.squeeze import Squeeze
+from jaxgeodp.samplers.squeeze import accepted as accepted_by_bounds
 from jaxgeodp.samplers.thinning import Thinning
+from jaxgeodp.samplers.thinning import accepted as accepted_by_few
 
 # Proposals after which a draw is given up (the result is NaN and `complete` False, never a wrong law).
 _PROPOSAL_LIMIT = 20_000_000
@@ -192,11 +193,11 @@ def rejection_sample(
     def accepts(keys, points, tangents, distances, log_envelope):
         if isinstance(log_density, Thinning):
             log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
-            return thinning.accepted(keys[0], log_density, points, tangents, distances, log_limit)
+            return accepted_by_few(keys[0], log_density, points, tangents, distances, log_limit)
         log_uniforms = _log_uniforms(keys, log_envelope.dtype)
         if isinstance(log_density, Squeeze):
             log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
-            return squeeze.accepted(log_density, log_uniforms, points, tangents, distances, log_limit)
+            return accepted_by_bounds(log_density, log_uniforms, points, tangents, distances, log_limit)
         if log_density is None:
             log_values = jax.vmap(lambda t: -growth(t) / scale)(distances)
         else:
