@@ -190,3 +190,26 @@ def test_where_records_are_looked_at_as_before():
     assert mean.bounds(ball, center, records, 0.01) is not None
     assert mean.bounds(ball, center, records[:64], 0.01) is None
     assert median.bounds(ball, center, records, 0.01) is None
+
+
+@pytest.mark.parametrize(("size", "radius", "dtype"), [(2, 1e-4, jnp.float64), (3, 0.02, jnp.float32)])
+def test_rounding_of_records_that_are_close_together_is_allowed_for(size, radius, dtype):
+    """Entries of matrices are about 1, and rounded so, however small the ball is."""
+    space = SPD(size)
+    records = records_of(space, "around", radius).astype(dtype)
+    center = frechet_mean(space, records)
+    weights = jnp.full(COUNT, 1.0 / COUNT, dtype)
+    expansion = gradient_expansion(space, center, records, weights, radius / 1000.0)
+
+    @jax.jit
+    @jax.vmap
+    def off(key):
+        normal = space.random_tangent(key, center)
+        distance = jnp.asarray(0.01 * radius / 1000.0, dtype)
+        tangent = (distance * normal / space.norm(center, normal)).astype(dtype)
+        x = space.exp(center, tangent)
+        norm, error = expansion.norm(tangent, distance)
+        return jnp.abs(space.norm(x, space.log_moments(x, records, weights)[0]) - norm), error
+
+    found, error = map(np.asarray, off(jax.random.split(jax.random.key(0), 500)))
+    assert np.all(found <= error)

@@ -102,7 +102,8 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
         near, rise = near + turning * pull, rise + turning * steepest
     farthest = jnp.max(distances) + reach
     magnified = jnp.exp(2.0 * jnp.minimum(farthest * manifold.coordinate_growth, 50.0))
-    rounding = _ROUNDINGS * jnp.finfo(dtype).eps * farthest * magnified
+    # Numbers of points are about 1 however near these are to each other, and so are their roundings.
+    rounding = _ROUNDINGS * jnp.finfo(dtype).eps * (1.0 + farthest) * magnified
     # A Hessian by automatic differentiation is that of the minimum; elsewhere it would be off by about the gradient.
     reach = jnp.where(pull <= _PRECISION * farthest + rounding, reach, 0.0)
     columns = _columns(manifold, center, frame)
