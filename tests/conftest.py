@@ -78,10 +78,13 @@ def pytest_unconfigure():
 
 def _forget_the_oldest_programs():
     """JAX would do it after each program, and look at all of them each time."""
-    programs = [(path.stat(), path) for path in pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*")]
-    room = KEPT_BYTES
-    for facts, path in sorted(programs, key=lambda program: -program[0].st_mtime):
-        room -= facts.st_size
+    programs, room = [], KEPT_BYTES
+    for path in pathlib.Path(os.environ["JAX_COMPILATION_CACHE_DIR"]).glob("*"):
+        with contextlib.suppress(FileNotFoundError):  # another run may end at the same time
+            facts = path.stat()
+            programs.append((facts.st_mtime, facts.st_size, path))
+    for _, size, path in sorted(programs, reverse=True):
+        room -= size
         if room < 0:
             path.unlink(missing_ok=True)
 
