@@ -307,8 +307,7 @@ SQUEEZED = [
     (SPHERE, 1000, RADIUS, 20_000),
     (PlanarShapes(10), 400, 0.19, 4000),
     (SPD(3), 1000, 1.0, 4000),
-    (SPD(8), 1091, 1.0, 256),
-    (SPD(8), 1091, 1.0, 1),
+    (SPD(8), 1091, 1.0, 1000),
 ]
 
 FEW_RECORDS = [
@@ -352,7 +351,7 @@ def main():
     print_table(
         "Draws of the K-norm gradient mechanism, epsilon = 1, for one data set: bounds against all records",
         ["records", "draws per call", "bounds, per draw", "all, per draw", "all / bounds", "acceptance", "moved by"],
-        [squeeze_row(*cell, repeats) for cell in ([(SPHERE, 70, RADIUS, 100)] if quick else SQUEEZED)],
+        [squeeze_row(*cell, repeats) for cell in ([(SPHERE, 70, RADIUS, 1000)] if quick else SQUEEZED)],
     )
     cells = [(3, 70, 1.0, "over the rim", 8)] if quick else FEW_RECORDS
     print_table(

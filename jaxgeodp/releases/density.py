@@ -40,7 +40,7 @@ _LARGEST_REACH = 10.0
 # Least scale in units of rounding.
 _ROUNDINGS = 100.0
 # Draws from one data set from which on bounds pay; below, as in a release, every proposal takes the same time.
-_MANY = 16
+_MANY = 1000
 # Numbers of records that are looked at together where bounds have not decided.
 _NUMBERS = 2**14
 
