@@ -153,14 +153,14 @@ def sweeps(setting, quick):
 
     counts, sizes = (FUNCTIONS[:2], SIZES[:1]) if quick else (FUNCTIONS, [n for n in SIZES if n <= len(people)])
     whole = SurfaceBasis.of_curves(template)
+    some = min(200, len(people))
     for mu in MUS:
-        some = min(200, len(people))
         flat["K", mu] = [error(SurfaceBasis.of_curves(template, count), some, mu) for count in counts]
         flat["n", mu] = [error(whole, n, mu) for n in sizes]
         flat["curves", mu] = [] if quick else [error(None, n, mu, True) for n in sizes]
     public = reference.mean(axis=0)
     known = [1e4 * np.mean(np.sum((public - people[:n].mean(axis=0)) ** 2, axis=-1)) for n in sizes]
-    title = f"error over the number of functions, {setting.name}, times 10,000"
+    title = f"error over the number of functions, the first {some} of {setting.name}, times 10,000"
     rows = [[f"{mu:g}", *(f"{x:.3g}" for x in flat["K", mu])] for mu in MUS]
     print_table(title, ["mu", *map(str, counts)], rows)
     rows = [["", "mean of the public", *(f"{x:.3g}" for x in known)]]
