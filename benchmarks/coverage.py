@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp as jgd
+from jaxgeodp.inference.known_noise import EntryNoise
+from jaxgeodp.inference.matrix_noise import HullNoise, is_smaller
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, population_of
 from jaxgeodp.inference.regions import Procedure, ball_of, compare
@@ -65,22 +67,23 @@ def released(manifold, ball, budget, n, shares, key, data):
     of_mean, of_variance, of_matrix = jax.random.split(key, 3)
     parameter, strengths = budget[0], parts_of(budget, shares)
     mechanism = first_of(ball, parameter, strengths[0])
-    law = mechanism.law(n)
-    mean = np.asarray(draw(law, of_mean, data))
+    of_points = mechanism.law(n)
+    mean = np.asarray(draw(of_points, of_mean, data))
     about = np.asarray(nearest(ball, mean))
     parts = [types.SimpleNamespace(value=mean, record={"n": n})]
     for statistic, strength, own in (
         (FrechetVariance(), strengths[1], of_variance),
         (TangentCovariance(), strengths[2], of_matrix),
     ):
-        spread = SpreadMechanism(ball, about, statistic, **{parameter: strength})
-        terms = spread.law(n).grid.continuous()
+        law = SpreadMechanism(ball, about, statistic, **{parameter: strength}).law(n)
+        if not (isinstance(law.noise, HullNoise) and is_smaller(manifold.dim)):
+            law = law.grid.continuous()
         kind = {"kind": "zcdp" if parameter == "mu" else "pure"}
-        record = {"about": to_lists(about), "scale": float(terms.scale[0]), "guarantee": kind, "n": n}
-        record["frame"] = terms.terms.more["frame"]
-        parts.append(types.SimpleNamespace(value=np.asarray(terms.simulate(own, data, 1)[0]), record=record))
+        record = {"about": to_lists(about), "scale": float(np.ravel(law.scale)[0]), "guarantee": kind, "n": n}
+        record |= {"frame": law.terms.more["frame"], "sampler": law.terms.sampler}
+        parts.append(types.SimpleNamespace(value=np.asarray(law.simulate(own, data, 1)[0]), record=record))
     dim = manifold.dim
-    noise = float(law.scale) ** 2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
+    noise = float(of_points.scale) ** 2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
     population = population_of(manifold, *parts, mean_noise=noise if np.array_equal(about, mean) else 0.0)
     return population, Procedure(mechanism, n)
 
@@ -108,9 +111,8 @@ def cell(space, n, budget, outer, draws):
     shares = shares_of(*budget, n, manifold.dim)
     covariance = np.asarray(truth[2]) ** 2
     certain = 10**12  # as many records: the law is known
-    known = Population(
-        manifold, np.asarray(truth[0]), np.asarray(truth[1]), covariance, float(np.trace(covariance)), 0.0, 0.0, certain
-    )
+    trace, point, frame = float(np.trace(covariance)), np.asarray(truth[0]), np.asarray(truth[1])
+    known = Population(manifold, point, frame, covariance, trace, 0.0, EntryNoise(0.0), certain)
     procedure = Procedure(first_of(ball, budget[0], parts_of(budget, shares)[0]), n)
     oracle = ball_of(known, procedure, 0.95, 4000).radius
     held, widths = [], []

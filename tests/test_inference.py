@@ -26,6 +26,7 @@ from jaxgeodp.inference import (
     two_sample_test,
 )
 from jaxgeodp.inference.chain import split
+from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
 from jaxgeodp.inference.population import geodesics_of, population_of
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
@@ -207,6 +208,35 @@ def test_the_whole_of_a_pure_budget_can_be_spent(tmp_path):
     found = describe(data, Euclidean(1), epsilon=0.2, ball=line, ledger=ledger)
     assert found.guarantee["kind"] == "pure" and 0.199 < found.guarantee["epsilon"] <= 0.2
     assert found.region.radius > 0.0
+
+
+def test_a_pure_description_has_the_smaller_noise_and_its_reader_knows(tmp_path):
+    """Of one number (a line, in the test above) both are the same, and integers need no exact arithmetic."""
+    data = scattered(Sphere(2), 0.1, 200)
+    found = describe(data, Sphere(2), epsilon=3.0, ball=BALL)
+    assert "Theorem X" in found.covariance.record["guarantee"]["theorem"]
+    assert "integers" in found.variance.record["sampler"]["exactness"]
+    assert isinstance(found.population.noise, MatrixNoise)
+    found.save(tmp_path / "out")
+    again = Description.load(tmp_path / "out")
+    assert again.population.noise == found.population.noise
+    np.testing.assert_array_equal(principal_geodesics(again).intervals, principal_geodesics(found).intervals)
+
+
+@pytest.mark.parametrize("way", ["gaussian", "laplace", "hull"])
+def test_a_record_says_what_its_noise_is_like(way):
+    ball, n, dim = GeodesicBall(Euclidean(3), np.zeros(3), 1.0), 50, 3
+    mechanism = SpreadMechanism(ball, ball.center, **{"mu" if way == "gaussian" else "epsilon": 1.0})
+    data, law = np.zeros((n, dim)), mechanism.law(n)
+    record = mechanism.release(data, numerics="idealized" if way == "hull" else "grid").record
+    with jax.enable_x64(True):
+        drawn = (law if way == "hull" else law.grid.continuous()).simulate(jax.random.key(1), jnp.asarray(data), 3000)
+    squares, norms = np.sum(np.asarray(drawn) ** 2, axis=(1, 2)), np.linalg.norm(drawn, 2, axis=(1, 2))
+    agree = {}
+    for other in (noise_of(record), EntryNoise(record["scale"]), EntryNoise(2.0 * record["scale"], laplace=True)):
+        close = abs(squares.mean() - other.mean_square(dim)) < 5.0 * squares.std() / math.sqrt(len(squares))
+        agree[other] = close and stats.ks_2samp(norms, np.linalg.norm(other.matrices(3000, dim), 2, axis=(1, 2))).pvalue
+    assert agree.pop(noise_of(record)) > 1e-6 and all(pvalue < 1e-6 for pvalue in agree.values())
 
 
 def test_a_mean_outside_the_ball_has_a_spread_about_a_point_of_it():

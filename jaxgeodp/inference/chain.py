@@ -18,9 +18,9 @@ from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Wanted, drafted
-from jaxgeodp.releases.ways import OnGrid
+from jaxgeodp.releases.ways import OnGrid, Way
 
-_WANTED = Wanted(OnGrid(), ADJACENCY)
+_GRID = OnGrid()
 # Of a privacy parameter: no float that is computed from it leaves the range of double precision.
 _SMALLEST, _LARGEST = 1e-30, 1e30
 # Of the first part of a budget, for the last digits of guarantees that add up.
@@ -61,7 +61,11 @@ def split(parameter: str, whole: float, shares) -> list[float]:
 
 
 def following(
-    mechanism: SpreadMechanism, records, made_again: Callable[[], SpreadMechanism], known: Callable[[], dict]
+    mechanism: SpreadMechanism,
+    records,
+    made_again: Callable[[], SpreadMechanism],
+    known: Callable[[], dict],
+    way: Way = _GRID,
 ) -> Draft:
     """The draft of a mechanism that is made again when its turn has come.
 
@@ -70,13 +74,15 @@ def following(
         records: (n, \\*shape), as `raw_records` gives them.
         made_again: the mechanism, of what has been drawn before.
         known: entries of the record that follow from that, should it fail.
+        way: of `releases.ways`.
     """
+    wanted = Wanted(way, ADJACENCY)
     n, shape = len(records), _of_one(records)
-    draft = drafted(mechanism, n, shape, _WANTED)(lambda: records)
+    draft = drafted(mechanism, n, shape, wanted)(lambda: records)
 
     def draw():
         try:
-            own = drafted(made_again(), n, shape, _WANTED)(lambda: records)
+            own = drafted(made_again(), n, shape, wanted)(lambda: records)
             value, _ = own.draw()
             return value, dataclasses.replace(draft, entries=own.entries, more=own.more, expected=None)
         except Exception:  # it would tell of the records

@@ -15,6 +15,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.chain import budget_of, following, split, together
+from jaxgeodp.inference.matrix_noise import is_smaller
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
@@ -253,6 +254,12 @@ def _wanted(mechanism):
     return Wanted(OnGrid() if gaussian else Idealized(), ADJACENCY)
 
 
+def _way_of(mechanism: SpreadMechanism):
+    """Real numbers where their noise is smaller, else integers."""
+    matrix = isinstance(mechanism.statistic, TangentCovariance) and mechanism.epsilon is not None
+    return Idealized() if matrix and is_smaller(mechanism.ball.manifold.dim) else OnGrid()
+
+
 def _spread(ball, about, name, parameter, strengths) -> SpreadMechanism:
     statistic = FrechetVariance() if name == "variance" else TangentCovariance()
     return SpreadMechanism(ball, about, statistic, **{parameter: strengths[name]})
@@ -284,7 +291,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
     def known():
         return {"ball": drawn["ball"]}
 
-    own = [following(one, records, functools.partial(about_the_mean, one), known) for one in later]
+    own = [following(one, records, functools.partial(about_the_mean, one), known, _way_of(one)) for one in later]
     return [dataclasses.replace(mean, draw=draw_mean), *own]
 
 

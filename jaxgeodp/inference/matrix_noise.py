@@ -10,6 +10,13 @@ import numpy as np
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Noise
 from jaxgeodp.samplers.spectral import hull_noise, hull_norm
+from jaxgeodp.samplers.spectral_table import LARGEST
+
+#: The sampler in a release record; readers of records know the noise by its name.
+SAMPLER = {
+    "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem X)",
+    "exactness": "exact up to floating point",
+}
 
 
 @final
@@ -41,6 +48,16 @@ class HullNoise(Noise):
         rows = _rows(z.shape[0])
         upper = jnp.zeros((rows, rows), z.dtype).at[np.triu_indices(rows)].set(z)
         return -hull_norm(upper + jnp.triu(upper, 1).T)
+
+
+def has_hull_noise(record: dict) -> bool:
+    """Whether a release record says so."""
+    return str(record["sampler"]["name"]).startswith("hull_noise")
+
+
+def is_smaller(dim: int) -> bool:
+    """Whether `HullNoise` is known for (dim, dim), and smaller than the noise of integers, its equal for one number."""
+    return 2 <= dim <= LARGEST
 
 
 def _rows(numbers: int) -> int:

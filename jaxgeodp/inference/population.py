@@ -14,12 +14,11 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import seen_anew
+from jaxgeodp.inference.known_noise import KnownNoise, noise_of
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.samplers.wrapped import wrapped_point
 
-# A standard deviation of Laplace noise in units of its scale.
-_LAPLACE = math.sqrt(2.0)
 # Of the noise of a variance, what stands for one that it hides: a matrix needs a shape, though it is nearly 0.
 _HIDDEN = 1e-6
 # Of the least eigenvalue of the second moment of fewer normal vectors than dimensions.
@@ -37,9 +36,8 @@ class Population:
         covariance: (dim, dim) in that frame, positive semidefinite, without the known effects of noise.
         variance: its trace.
         variance_sd: standard deviation of the noise of ``variance``.
-        entry_sd: of the noise of an entry of the covariance that was released, on the diagonal.
+        noise: of the covariance that was released.
         n: number of records.
-        laplace: whether the noise of entries is Laplace noise.
         kept: how much of the distance of the covariance from a multiple of the identity noise has left, 0 to 1.
         seen: the second moment as it was released, (dim, dim); ``covariance`` where it was not.
     """
@@ -50,9 +48,8 @@ class Population:
     covariance: np.ndarray
     variance: float
     variance_sd: float
-    entry_sd: float
+    noise: KnownNoise
     n: int
-    laplace: bool = False
     kept: float = 1.0
     seen: np.ndarray | None = None
 
@@ -82,31 +79,30 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     if not np.array_equal(about, np.asarray(covariance.record["about"])):
         raise InputError("population_of: variance and covariance must be about the same point.")
     dim, matrix = manifold.dim, np.asarray(covariance.value, float)
-    variance_sd, entry_sd = (_deviation(own) for own in (variance, covariance))
+    of_variance, of_matrix = (noise_of(own.record) for own in (variance, covariance))
+    variance_sd = math.sqrt(of_variance.mean_square(1))
     n = int(mean.record["n"])
     trace = max(float(variance.value) - mean_noise, _HIDDEN * variance_sd) * n / (n - 1)
-    shape, kept = shape_of(matrix, entry_sd, trace / dim)
+    shape, kept = shape_of(matrix, of_matrix.mean_square(dim), trace / dim)
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     frame, mean_point = (from_lists(covariance.record[name], kind) for name in ("frame", "about"))
     target = np.asarray(mean.value)
     with jax.enable_x64(True):
         moved = np.asarray(carried(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
-    laplace = covariance.record["guarantee"]["kind"] == "pure"
     seen = matrix - mean_noise / dim * np.eye(dim)
-    return Population(manifold, target, moved, trace * shape, trace, variance_sd, entry_sd, n, laplace, kept, seen)
+    return Population(manifold, target, moved, trace * shape, trace, variance_sd, of_matrix, n, kept, seen)
 
 
-def shape_of(matrix, entry_sd: float, level: float) -> tuple[np.ndarray, float]:
+def shape_of(matrix, noise: float, level: float) -> tuple[np.ndarray, float]:
     """A positive semidefinite matrix of trace 1, and how much of the anisotropy of a released one is not noise.
 
     Args:
         matrix: released, (dim, dim).
-        entry_sd: standard deviation of its noise, on the diagonal; off it about sqrt(1/2) times that.
+        noise: expected squared Frobenius norm of its noise.
         level: of the multiple of the identity that it is drawn towards.
     """
     dim = len(matrix)
     identity = np.eye(dim) / dim
-    noise = entry_sd**2 * (dim + 0.5 * dim * (dim - 1))  # expected squared Frobenius norm; .5 off the diagonal, twice
     away = matrix - level * np.eye(dim)
     seen = float(np.sum(away**2))
     kept = math.sqrt(max(1.0 - noise / seen, 0.0)) if seen > 0.0 else 0.0
@@ -114,12 +110,6 @@ def shape_of(matrix, entry_sd: float, level: float) -> tuple[np.ndarray, float]:
     values = np.maximum(values, 0.0)
     total = float(np.sum(values))
     return (identity if total <= 0.0 else (vectors * (values / total)) @ vectors.T), kept
-
-
-def _deviation(release):
-    """Standard deviation of the noise of a number, or of an entry on the diagonal."""
-    laplace = release.record["guarantee"]["kind"] == "pure"
-    return float(release.record["scale"]) * (_LAPLACE if laplace else 1.0)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -217,13 +207,11 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     rng, dim = np.random.default_rng(0), own.manifold.dim
     drawn = np.empty((3, draws))
+    drawn[0] = np.linalg.norm(own.noise.matrices(draws, dim), 2, axis=(1, 2))
     for place in range(draws):
         factor = _wishart_root(rng, own.n - 1, dim) / math.sqrt(own.n)
         sizes = np.linalg.svd(factor, compute_uv=False) ** 2
-        draw = (lambda size: rng.laplace(scale=math.sqrt(0.5), size=size)) if own.laplace else rng.standard_normal
-        noise = own.entry_sd * draw((dim, dim))
-        noise = np.triu(noise) / np.where(np.eye(dim) > 0, 1.0, 1.4) + np.triu(noise, 1).T / 1.4
-        drawn[:, place] = np.linalg.norm(noise, 2), sizes[0], sizes[-1] if own.n > dim else 0.0
+        drawn[1:, place] = sizes[0], sizes[-1] if own.n > dim else 0.0
     tail = (1.0 - level) / 3.0
     most, largest, least = (float(np.quantile(of, q)) for of, q in zip(drawn, (1 - tail, 1 - tail, tail), strict=True))
     seen = np.linalg.eigvalsh(own.covariance if own.seen is None else own.seen)[::-1]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.inference.known_noise import EntryNoise
 from jaxgeodp.inference.moments import Moment
 from jaxgeodp.inference.population import shape_of
 from jaxgeodp.privacy import grid
@@ -219,7 +220,7 @@ def correction_of(
         matrix, entry, error = float(np.trace(matrix)) / dim * np.eye(dim), 0.0, reach**2 * scale / _SQUARES
     seen = float(np.trace(matrix))
     level = max(seen, error) / dim
-    residuals = dim * level * shape_of(matrix, entry, level)[0]
+    residuals = dim * level * shape_of(matrix, EntryNoise(entry).mean_square(dim), level)[0]
     trace = max(seen, 0.0) + 2.0 * error
     if not known:
         unknown = np.full(2 * dim, math.inf)

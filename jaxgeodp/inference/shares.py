@@ -7,6 +7,9 @@ be (r/2)^2, and the mean a quarter of r away from the centre (docs/mathematics.m
 import itertools
 import math
 
+from jaxgeodp.inference.matrix_noise import is_smaller
+from jaxgeodp.samplers.spectral import hull_mean_square
+
 _REACH = 1.25**2
 _VARIANCE = 0.25
 _TRIED = (2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80)
@@ -48,7 +51,8 @@ def noises(parameter, strength, n, dim, shares) -> tuple[float, float, float]:
         of_mean, of_matrix = dim * (2.0 / (n * mean)) ** 2, math.sqrt(2.0 * entries) / covariance
     else:
         mean, variance, covariance = (strength * share for share in shares)
-        of_mean, of_matrix = dim * (dim + 1) * (2.0 / (n * mean)) ** 2, 2.0 * entries / covariance
+        of_mean = dim * (dim + 1) * (2.0 / (n * mean)) ** 2
+        of_matrix = (math.sqrt(hull_mean_square(dim)) if is_smaller(dim) else 2.0 * entries) / covariance
         variance /= math.sqrt(2.0)
     relative = of_matrix * _REACH / n / (_VARIANCE / math.sqrt(dim))
     return of_mean * n / _VARIANCE, _REACH / (n * variance) / _VARIANCE, relative

@@ -19,7 +19,7 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
-from jaxgeodp.inference.matrix_noise import HullNoise
+from jaxgeodp.inference.matrix_noise import SAMPLER, HullNoise
 from jaxgeodp.inference.moments import Moment, TangentCovariance
 from jaxgeodp.inference.places import AtPoint, Place, frame_at
 from jaxgeodp.privacy import grid
@@ -189,10 +189,7 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
         sensitivity=sensitivity,
         formula="b^2/n in the norm max(tr A+, tr A-), of distances up to b",
         theorem=HullNoise.theorem,
-        sampler={
-            "name": "hull_noise: a mixture of squares of triangular matrices, without rejection (Theorem X)",
-            "exactness": "exact up to floating point",
-        },
+        sampler=dict(SAMPLER),
         timing=TIMING,
     )
 

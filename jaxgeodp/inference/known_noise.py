@@ -1,0 +1,83 @@
+"""The noise of a released number or matrix, as a reader knows it from the record."""
+
+import abc
+import dataclasses
+import math
+from typing import final
+
+import jax
+import numpy as np
+
+from jaxgeodp.inference.matrix_noise import has_hull_noise
+from jaxgeodp.samplers.spectral import hull_mean_square, hull_noise
+
+# Off the diagonal the noise of integers is 5/7 of that on it (`TangentCovariance`).
+_OFF = 5.0 / 7.0
+
+
+class KnownNoise(abc.ABC):
+    """Noise that has been added to a number, or to a symmetric matrix."""
+
+    @abc.abstractmethod
+    def mean_square(self, dim: int) -> float:
+        """The expected squared Frobenius norm of that of a matrix (dim, dim); of a number for 1."""
+
+    @abc.abstractmethod
+    def matrices(self, num: int, dim: int) -> np.ndarray:
+        """Draws of that of a matrix, (num, dim, dim); the same ones each time."""
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class EntryNoise(KnownNoise):
+    """Independent noise of each entry, that of integers in effect.
+
+    Attributes:
+        deviation: standard deviation on the diagonal.
+        laplace: whether its law is Laplace's; else it is normal.
+    """
+
+    deviation: float
+    laplace: bool = False
+
+    def mean_square(self, dim):
+        """See `KnownNoise.mean_square`."""
+        return self.deviation**2 * (dim + _OFF**2 * dim * (dim - 1))
+
+    def matrices(self, num, dim):
+        """See `KnownNoise.matrices`."""
+        rng, shape = np.random.default_rng(0), (num, dim, dim)
+        noise = rng.laplace(scale=math.sqrt(0.5), size=shape) if self.laplace else rng.standard_normal(shape)
+        off = _OFF * np.triu(noise, 1)
+        return self.deviation * (noise * np.eye(dim) + off + np.swapaxes(off, 1, 2))
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class MatrixNoise(KnownNoise):
+    """That of `hull_noise`.
+
+    Attributes:
+        scale: of its norm.
+    """
+
+    scale: float
+
+    def mean_square(self, dim):
+        """See `KnownNoise.mean_square`."""
+        return self.scale**2 * hull_mean_square(dim)
+
+    def matrices(self, num, dim):
+        """See `KnownNoise.matrices`."""
+        with jax.enable_x64(True):
+            return self.scale * np.asarray(hull_noise(jax.random.key(0), num, dim))
+
+
+def noise_of(record: dict) -> KnownNoise:
+    """What the record of a variance or a covariance says about its noise."""
+    scale = float(record["scale"])
+    if has_hull_noise(record):
+        return MatrixNoise(scale)
+    if record["guarantee"]["kind"] == "pure":
+        return EntryNoise(math.sqrt(2.0) * scale, laplace=True)
+    return EntryNoise(scale)
