@@ -1,6 +1,7 @@
 """A person is protected: each one's records become one, which depends on nobody else's."""
 
 import json
+import uuid
 
 import jax
 import jax.numpy as jnp
@@ -141,16 +142,40 @@ def test_records_are_summarised_after_the_charge_and_what_is_refused_is_refused_
         ["x" * 10**6 if k == 2 else str(k) for k in LABELS],
         [b"\xff" * int(k) for k in LABELS],
         [[int(k)] if k == 2 else k for k in LABELS],
+        [uuid.UUID(int=int(k)) for k in LABELS],
+        [(str(k), 1) for k in LABELS],
     ],
     ids=[
         *("integers", "floats", "words", "objects", "with None", "with NaN", "missing in several ways", "masked"),
-        *("huge", "a long one", "bytes", "a list among them"),
+        *("huge", "a long one", "bytes", "a list among them", "identifiers", "pairs"),
     ],
 )
 def test_labels_of_every_kind(labels):
     places, count = person_places("x", labels, len(LABELS))
     assert count == 4
     assert all((places[i] == places[j]) == (LABELS[i] == LABELS[j]) for i in range(10) for j in range(10))
+
+
+class Quarrelsome:
+    """A label that may be hashed, and fails where it is compared with another than itself."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        if other is not self:
+            raise RuntimeError(f"{self.k} is not to be compared")
+        return True
+
+
+def test_labels_that_fail_where_they_are_compared_are_of_different_persons():
+    one, other = Quarrelsome(1), Quarrelsome(2)
+    places, count = person_places("x", [one, 7, other, one, 7, other], 6)
+    assert count == 3
+    assert places.tolist() == [0, 1, 2, 0, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,31 @@ def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashab
 
 
 def label_key(label) -> Hashable:
-    """What equal labels share; all that are missing share None."""
+    """What equal labels share; all that are missing share None. To hash and to compare it never fails."""
     try:
         if label is None or type(label).__name__ in ("NAType", "NaTType") or not label == label:
             return None
-        hash(label)
-        return label
+        number = hash(label)
     except Exception:  # a label that cannot be compared is one of those that are missing
         return None
+    if type(label) in (str, bytes, int, float, bool) or isinstance(label, np.generic):
+        return label
+    return _Guarded(label, number)
+
+
+class _Guarded:
+    """A label of another class, which may fail where it is compared with others: it then differs from them."""
+
+    __slots__ = ("label", "number")
+
+    def __init__(self, label, number: int):
+        self.label, self.number = label, number
+
+    def __hash__(self):
+        return self.number
+
+    def __eq__(self, other):
+        try:
+            return bool(self.label == (other.label if isinstance(other, _Guarded) else other))
+        except Exception:
+            return False

@@ -83,7 +83,7 @@ def release_groups(
         most = _most_groups(name, len(numbers), persons, groups_per_person)
         keys = label_keys(name, "labels", labels, len(records))
         _check_kinds(name, labels, numbers)
-        places = np.fromiter((_place(numbers, key) for key in keys), np.int64, len(records))
+        places = np.fromiter((numbers.get(key, -1) for key in keys), np.int64, len(records))
         # Who is replaced may leave as many groups as they enter.
         times = most if adjacency == ADD_REMOVE else min(2 * most, len(numbers))
         if isinstance(way, FixedTime):
@@ -106,8 +106,10 @@ def release_groups(
             hidden.draft(lambda place=place: read()[places == place], {"group": {"name": own, **of}})
             for place, own in enumerate(names)
         ]
-        # Half of what hides a move hides that a record is there at all.
-        holds_for = ADD_REMOVE if adjacency == ADD_REMOVE else EITHER
+        # Half of what hides a move hides that a record is there at all. A person's record that is replaced may become
+        # another person's, as in a single release.
+        either = EITHER if persons is None else ADJACENCY
+        holds_for = ADD_REMOVE if adjacency == ADD_REMOVE else either
         releases = make_releases(drafts, ledger, hidden.guarantee, holds_for)
     return dict(zip(numbers, releases, strict=True))
 
@@ -176,10 +178,3 @@ def _check_kinds(owner, labels, numbers):
             f"{owner}: labels are {kind_of_data(labels)}, but groups are {'words' if all(words) else 'numbers'}; "
             "make them alike."
         )
-
-
-def _place(numbers, key) -> int:
-    try:
-        return numbers.get(key, -1)
-    except Exception:  # a label that cannot be compared is in no group
-        return -1
