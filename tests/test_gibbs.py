@@ -120,16 +120,14 @@ def least_mu(log_p, log_q, area):
     p, q = p / p.sum(), q / q.sum()
     known = p > 0
     loss, mass = np.log(p[known]) - np.log(np.maximum(q[known], 1e-300)), p[known]
-    least = 0.0
-    for epsilon in np.linspace(0.0, 4.0, 17):
-        delta = float(np.sum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0))))
-        low, high = 1e-3, 20.0
-        while delta > 1e-7 and high - low > 1e-4:
-            middle = 0.5 * (low + high)
-            enough = math.exp(log_deltas(middle, np.array([epsilon]))[0]) >= delta
-            low, high = (low, middle) if enough else (middle, high)
-        least = max(least, low)
-    return least
+    epsilons = np.linspace(0.0, 4.0, 17)
+    deltas = np.array([np.sum(mass * -np.expm1(np.minimum(epsilon - loss, 0.0))) for epsilon in epsilons])
+    low, high = np.full(17, 1e-3), np.where(deltas > 1e-7, 20.0, 1e-3)
+    while np.max(high - low) > 1e-4:
+        middle = 0.5 * (low + high)
+        enough = np.exp(log_deltas(middle, epsilons)) >= deltas
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return float(np.max(low))
 
 
 def ball_grid(space, reach, cells=44):

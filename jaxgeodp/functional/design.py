@@ -104,8 +104,10 @@ def optimize_budget(
         curves = _public(start, "optimize_budget", reference)
         count, samples = curves.shape[1:]
         labels = np.unique(_labels(groups, count), return_inverse=True)[1].reshape(-1)
+        mean, spread = _moments(start, curves)
         problem = _Problem(
-            *_moments(start, curves),
+            mean,
+            spread,
             jnp.asarray(np.broadcast_to(norm_bound, count)),
             jnp.asarray(kernel.extent / samples),
             jnp.asarray(float(mu)),
@@ -163,13 +165,18 @@ def _labels(groups, count):
 
 def _moments(mechanism, curves):
     """Means of raw and clipped deviations, and each of them around it over sqrt(n - 1)."""
-    weights = jnp.asarray(mechanism.kernel.weights(curves.shape[2]))
-    template = 0.0 if mechanism.template is None else jnp.asarray(mechanism.template)
-    both = jnp.stack([curves - template, clipped(curves, template, jnp.asarray(mechanism.norm_bound), weights)])
+    template = 0.0 if mechanism.template is None else mechanism.template
+    return _moments_about(template, mechanism.norm_bound, mechanism.kernel.weights(curves.shape[2]), curves)
+
+
+@jax.jit
+def _moments_about(template, norm_bound, weights, curves):
+    both = jnp.stack([curves - template, clipped(curves, template, norm_bound, weights)])
     mean = jnp.mean(both, axis=1)
     return mean, (both - mean[:, None]) / jnp.sqrt(len(curves) - 1.0)
 
 
+@jax.jit
 def _bias(kernel, penalty, mean, spread, reference, n):
     """E |f - K (K + penalty)^-1 g|^2 of the mean f of n curves and that of the clipped ones g, each of J."""
     weights = jnp.asarray(kernel.weights(mean.shape[-1]))

@@ -18,7 +18,7 @@ import numpy as np
 from jax.core import Tracer
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
-from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum
+from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum, one_program
 from jaxgeodp.pytrees import Pytree
 
 _FEWEST_SAMPLES = 4
@@ -171,15 +171,18 @@ class _Periodic(Kernel):
         place = np.arange(m)
         return self._profiles(jnp.asarray(2.0 * math.pi / m * np.minimum(place, m - place)))
 
+    @one_program
     def covariance(self, m):
         """See `Kernel.covariance`."""
         place = np.arange(m)
         return self._first_row(m)[..., (place[:, None] - place[None, :]) % m]
 
+    @one_program
     def spectrum(self, m):
         """See `Kernel.spectrum`."""
         return FourierSpectrum(jnp.maximum(jnp.fft.rfft(self._first_row(m)).real / m, FLOOR), m)
 
+    @one_program
     def smooth(self, curves, penalty):
         """See `Kernel.smooth`."""
         spectrum = self.spectrum(curves.shape[-1])
@@ -339,6 +342,7 @@ class IntervalKernel(Kernel):
         polynomial = {0.5: 1.0, 1.5: 1.0 + x, 2.5: 1.0 + x + x**2 / 3.0}[self.order]
         return polynomial * jnp.exp(-x)
 
+    @one_program
     def covariance(self, m):
         """See `Kernel.covariance`."""
         nodes = self.nodes(m)
@@ -349,11 +353,13 @@ class IntervalKernel(Kernel):
         roots = np.sqrt(self.weights(m))
         return self.covariance(m) * (roots[:, None] * roots[None, :])
 
+    @one_program
     def spectrum(self, m):
         """See `Kernel.spectrum`."""
         values, vectors = jnp.linalg.eigh(self._operator(m))
         return DenseSpectrum(jnp.maximum(values, FLOOR), vectors, jnp.sqrt(jnp.asarray(self.weights(m))))
 
+    @one_program
     def smooth(self, curves, penalty):
         """See `Kernel.smooth`."""
         # By a linear system: eigenvectors of nearly equal eigenvalues have no useful derivative.

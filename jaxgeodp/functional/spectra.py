@@ -2,11 +2,21 @@
 
 import dataclasses
 import functools
-from typing import NamedTuple, Protocol
+import inspect
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+_Method = TypeVar("_Method", bound=Callable)
+
+
+def one_program(method: _Method) -> _Method:
+    """The method as one program, where each of its steps would be one otherwise; ``m``, if it has it, is static."""
+    counts = [name for name in inspect.signature(method).parameters if name == "m"]
+    return cast(_Method, jax.jit(method, static_argnames=counts))
 
 
 class Spectrum(Protocol):
@@ -48,10 +58,12 @@ class FourierSpectrum:
             counts[-1] = 1.0
         return counts
 
+    @one_program
     def apply(self, factors, curves):
         """See `Spectrum.apply`."""
         return jnp.fft.irfft(factors * jnp.fft.rfft(curves), self.samples)
 
+    @one_program
     def energies(self, curves):
         """See `Spectrum.energies`."""
         coefficients = jnp.fft.rfft(curves) / self.samples
@@ -70,11 +82,13 @@ class DenseSpectrum(NamedTuple):
         """See `Spectrum.multiplicity`."""
         return np.ones(self.eigenvalues.shape[-1])
 
+    @one_program
     def apply(self, factors, curves):
         """See `Spectrum.apply`."""
         coefficients = jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots)
         return jnp.einsum("...ik,...k->...i", self.vectors, factors * coefficients) / self.roots
 
+    @one_program
     def energies(self, curves):
         """See `Spectrum.energies`."""
         return jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots) ** 2
