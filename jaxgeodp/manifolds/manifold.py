@@ -107,7 +107,7 @@ class Manifold(abc.ABC):
         """On a symmetric space, a bound of the trace norm of ``w -> R(w, v)v`` over unit vectors v.
 
         The largest Ricci curvature where the curvature has one sign. Infinite where the space is not known to be
-        symmetric: theorems about the normalising constant of KNG then do not apply.
+        symmetric: theorems about KNG's normalising constant, and Theorem Z, then do not apply.
         """
         return math.inf
 
