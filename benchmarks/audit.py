@@ -13,11 +13,13 @@ from audited import (
     Described,
     DividedByNTwice,
     HalfTheScale,
+    HalfTheSecondMoment,
     InFixedTime,
     OnTheGrid,
     Points,
     RadiusFromTheData,
     ReusedKey,
+    at_right_angles,
 )
 from timing import print_machine
 
@@ -40,6 +42,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.inference import SpreadMechanism, TangentCovariance
 from jaxgeodp.privacy import adversarial_neighbours, audit
 from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 
@@ -89,6 +92,15 @@ def rows():
         for budget in ({"mu": 1.0}, {"epsilon": 1.0}):
             described = Described(ball, N, **budget)
             yield f"describe, {next(iter(budget))} = 1", described, adversarial_neighbours(ball, N)
+    for ball in (HYPERBOLIC, MATRICES):
+        spread = SpreadMechanism(ball, ball.center, TangentCovariance(), epsilon=1.0)
+        yield "second moment, hull noise", spread, {"at right angles": at_right_angles(ball, N)}
+    spread = SpreadMechanism(MATRICES, MATRICES.center, TangentCovariance(), epsilon=1.0)
+    yield (
+        "PLANTED: hull noise of half the scale",
+        HalfTheSecondMoment(spread),
+        {"at right angles": at_right_angles(MATRICES, N)},
+    )
     yield (
         "PLANTED: describe, each with all of mu",
         Described(LINE, N, (1.0, 1.0, 1.0), mu=1.0),

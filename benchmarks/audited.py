@@ -11,6 +11,7 @@ import numpy as np
 from jaxgeodp import ApproximateDP, GaussianDP, GeodesicBall, LaplaceMechanism, PureDP, WrappedGaussian
 from jaxgeodp.compiling import like
 from jaxgeodp.inference import FrechetVariance, SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.matrix_noise import is_smaller
 from jaxgeodp.inference.places import AtPoint
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import BallMechanism
@@ -172,6 +173,34 @@ class HalfTheScale(BallMechanism):
         return dataclasses.replace(law, scale=law.scale / 2.0)
 
 
+def at_right_angles(ball, n):
+    """A record at the rim that jumps a quarter round: a second moment sees no jump to the other end."""
+    manifold, center = ball.manifold, np.asarray(ball.center)
+    frame, reach = np.asarray(manifold.frame(center)), (1.0 - 1e-6) * ball.radius
+    ends = [np.asarray(manifold.exp(center, reach * frame[j])) for j in (0, -1)]
+    return tuple(np.stack([center] * (n - 1) + [end]) for end in ends)
+
+
+class HalfTheSecondMoment:
+    """Planted: hull noise of half the scale."""
+
+    def __init__(self, spread):
+        self.guarantee, self.ball, self.spread = spread.guarantee, spread.ball, spread
+
+    def law(self, n):
+        """Half of what is right."""
+        law = self.spread.law(n)
+        return dataclasses.replace(law, scale=0.5 * law.scale)
+
+    def simulate(self, key, data, num):
+        """(num, dim, dim)."""
+        return self.law(len(data)).simulate(key, jnp.asarray(data), num)
+
+    def log_density(self, x, data):
+        """Of what is drawn."""
+        return self.law(len(data)).log_density(x, jnp.asarray(data))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class DividedByNTwice(BallMechanism):
     """Planted: the 1/n of the sensitivity once too often."""
@@ -233,7 +262,9 @@ class Described:
             SpreadMechanism(ball, ball.center, kind, **{parameter: own})
             for kind, own in zip(kinds, parts[1:], strict=True)
         ]
-        self.spreads = [spread.law(n).grid.continuous() for spread in spreads]
+        variance, covariance = (spread.law(n) for spread in spreads)
+        hull = not mu and is_smaller(ball.manifold.dim)
+        self.spreads = [variance.grid.continuous(), covariance if hull else covariance.grid.continuous()]
         self.size = math.prod(ball.manifold.shape)
         self.later = jax.jit(jax.vmap(self._later, (0, 0, None)))
 

@@ -11,10 +11,12 @@ from audited import (
     Described,
     DividedByNTwice,
     HalfTheScale,
+    HalfTheSecondMoment,
     InFixedTime,
     OnTheGrid,
     RadiusFromTheData,
     ReusedKey,
+    at_right_angles,
     laplace_by_coin_tosses,
     noise_on_a_line,
 )
@@ -37,6 +39,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.inference import SpreadMechanism
 from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
 from jaxgeodp.privacy.audit import _bound, _least
 from jaxgeodp.samplers.discrete import discrete_laplace
@@ -116,6 +119,13 @@ def test_a_description_keeps_its_budget_and_one_that_spends_it_three_times_is_ca
     assert not found.violated and found.lower_bound > 0.25 * found.promised
     planted = Described(LINE, 5, (whole, whole, whole), **budget)
     assert audit(planted, *pair, draws=20_000, score=planted.score(*pair)).violated
+
+
+def test_a_second_moment_keeps_epsilon_and_half_its_noise_is_caught():
+    spread, pair = SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, epsilon=1.0), at_right_angles(HYPERBOLIC, 5)
+    found = audit(spread, *pair, draws=20_000)
+    assert not found.violated and found.lower_bound > 0.4
+    assert audit(HalfTheSecondMoment(spread), *pair, draws=20_000).lower_bound > 1.0
 
 
 def test_half_the_scale_is_caught():
