@@ -187,6 +187,15 @@ def test_template_of_zero_has_a_hole():
     assert image[3:5, 3:5].max() < 0.5 < min(image[3, 2], image[3, 5])
 
 
+def test_the_table_is_what_scikit_learn_loads(monkeypatch):
+    images, labels = datasets._load()
+    datasets._load.cache_clear()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for own, expected in zip((images, labels), datasets._load(), strict=True):
+        np.testing.assert_array_equal(own, expected)
+    datasets._load.cache_clear()
+
+
 def test_templates_need_no_data(monkeypatch):
     def fail(*_arguments, **_keywords):
         raise AssertionError("the data set was loaded")
@@ -194,7 +203,7 @@ def test_templates_need_no_data(monkeypatch):
     expected = datasets.template_outline(4, 20)
     datasets._load.cache_clear()
     datasets._draw_template.cache_clear()
-    monkeypatch.setattr("sklearn.datasets.load_digits", fail)
+    monkeypatch.setattr(np, "loadtxt", fail)
     np.testing.assert_array_equal(datasets.template_outline(4, 20), expected)
     assert datasets.template_covariance(4).shape == (5, 5)
     with pytest.raises(AssertionError, match="the data set was loaded"):
