@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from strategies import exhaustive, name
 
-import jaxgeodp.inference.regression as regression
+import jaxgeodp.inference.geodesic_fit as geodesic_fit
 from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Sphere
 from jaxgeodp.inference import GeodesicFit, SpreadMechanism, describe, geodesic_regression
 from jaxgeodp.inference.places import AlongGeodesic, frame_at
@@ -168,7 +168,7 @@ def test_errors_know_directions_of_residuals(monkeypatch):
     """Planted: residuals that are taken to be alike in all directions."""
     right, p = speeds(40, 2000, 0.5, 5.0)
     assert 0.7 < np.sqrt(np.mean(right**2)) < 1.3 and np.all(p < 1e-6)
-    monkeypatch.setitem(regression._STATISTICS, "mu", ResidualMoments())
+    monkeypatch.setitem(geodesic_fit.STATISTICS, "mu", ResidualMoments())
     assert np.sqrt(np.mean(speeds(40, 2000, 0.5, 5.0)[0] ** 2)) > 1.3
 
 
@@ -222,20 +222,20 @@ def test_nothing_moves_where_nothing_does():
 
 def test_a_fit_whose_last_round_cannot_be_used_is_that_of_the_first_and_loads(tmp_path, monkeypatch):
     times, data, _ = at_times(Sphere(2), 1000, 0.6, 0.08, 0.6)
-    real = regression.correction_of
+    real = geodesic_fit.correction_of
 
     def fails(statistic, dim, numbers, scale, reach, *more):
         if reach < 0.5 and len(more) > 1:
             raise np.linalg.LinAlgError("of a record")
         return real(statistic, dim, numbers, scale, reach, *more)
 
-    monkeypatch.setattr(regression, "correction_of", fails)
+    monkeypatch.setattr(geodesic_fit, "correction_of", fails)
     fit = geodesic_regression(times, data, ball_of(Sphere(2), 0.6), mu=5.0)
     assert len(fit.releases) == 2 and fit.speed == pytest.approx(0.6, abs=0.2)
     fit.save(tmp_path / "fit.json")
     assert GeodesicFit.load(tmp_path / "fit.json").speed == fit.speed
-    monkeypatch.setattr(regression, "correction_of", lambda *_: 1 / 0)
-    nothing = regression._fit_or_none(fit.releases, ball_of(Sphere(2), 0.6))
+    monkeypatch.setattr(geodesic_fit, "correction_of", lambda *_: 1 / 0)
+    nothing = geodesic_fit.fit_of(fit.releases, ball_of(Sphere(2), 0.6))
     assert nothing.speed == 0.0 and math.isinf(nothing.speed_error) and nothing.no_motion == 1.0
     assert math.isinf(nothing.residual_sd)
 

@@ -5,10 +5,11 @@ Private are `describe`, `geodesic_regression` and `SpreadMechanism`; all else is
 
 from jaxgeodp.inference.confidence import confidence_ball, two_sample_test
 from jaxgeodp.inference.description import Description, describe, principal_geodesics, synthesize
+from jaxgeodp.inference.geodesic_fit import GeodesicFit
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics
 from jaxgeodp.inference.regions import ConfidenceBall, TwoSampleTest
-from jaxgeodp.inference.regression import GeodesicFit, geodesic_regression
+from jaxgeodp.inference.regression import geodesic_regression
 from jaxgeodp.inference.spread import SpreadMechanism
 
 __all__ = [
