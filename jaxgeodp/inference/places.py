@@ -105,7 +105,8 @@ class AtPoint(Place):
         return {"about": to_lists(self.point), "frame": to_lists(self.frame)}
 
     def _away(self, ball):
-        with jax.enable_x64(True):
+        # Public, also where a density is traced.
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
             away = float(_away(ball, jnp.asarray(self.point)))
         return away if math.isnan(away) else min(away, ball.radius * (1.0 + 1e-6))
 

@@ -134,8 +134,11 @@ def audit(
     _check_neighbours(data, neighbour)
     with jax.enable_x64(True):
         points = [jnp.asarray(d, jnp.promote_types(d.dtype, jnp.float64)) for d in (data, neighbour)]
-        score = _log_ratio(mechanism, *points) if score is None else score
         keys = jax.random.split(jax.random.key(seed), 2)
+        if score is None:
+            # A value need not look like a record; as many draws as later, which need no other program.
+            value = mechanism.simulate(keys[0], points[0], min(_BLOCK, draws))[0]
+            score = _log_ratio(mechanism, value, *points)
         mine, theirs = (
             _scores(mechanism, score, key, records, draws, progress) for key, records in zip(keys, points, strict=True)
         )
@@ -162,9 +165,9 @@ def _check_neighbours(data, neighbour):
         )
 
 
-def _log_ratio(mechanism, data, neighbour):
+def _log_ratio(mechanism, value, data, neighbour):
     try:
-        jax.eval_shape(mechanism.log_density, data[0], data)
+        jax.eval_shape(mechanism.log_density, value, data)
     except (InputError, AttributeError):  # several noise vectors, or searches, give one value
         return _difference_of_distances(mechanism, data, neighbour)
 
