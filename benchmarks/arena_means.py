@@ -73,7 +73,8 @@ def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] 
             continue  # no such law for this n: refused from public numbers alone
     found += without_noise(cell, data, truth)
     if cell.budget == "mu":
-        found += [ambient_normal(cell, data, truth, draws), *descents(cell, data, truth, draws)]
+        values = ambient_normal(cell, data, draws)
+        found += [judged(cell, f"{AMBIENT} normal noise", False, values, truth), *descents(cell, data, truth, draws)]
     elif chains:
         name = "sphere" if isinstance(cell.space, jgd.Sphere) else "matrices"
         mechanism = jgd.KNGMechanism(cell.ball, cell.strength, calibration="paper")
@@ -142,16 +143,14 @@ def without_noise(cell, data, truth) -> list[Score]:
     return [judged(cell, f"{name}, no noise", None, jnp.stack([value] * 2), truth) for name, value in found.items()]
 
 
-def ambient_normal(cell, data, truth, draws) -> Score:
+def ambient_normal(cell, data, draws) -> jax.Array:
     """Normal noise on the arithmetic mean of unit vectors or matrices, which a record moves by 2/n of its ball."""
     space, ball = cell.space, cell.ball
-    sigma = 2.0 * space.ambient_radius(ball.center, ball.radius) / cell.n / cell.strength
+    sigma = 2.0 * space.ambient_radius(ball.center, ball.radius) / data.shape[0] / cell.strength
     mean = space.to_ambient(jnp.mean(data, axis=0))
     noise = sigma * jax.random.normal(jax.random.key(5), (draws, *mean.shape))
     values = jax.vmap(space.from_ambient)(mean + noise)
-    if not isinstance(space, jgd.SPD):
-        values = jax.vmap(space.project)(values)
-    return judged(cell, f"{AMBIENT} normal noise", False, values, truth)
+    return values if isinstance(space, jgd.SPD) else jax.vmap(space.project)(values)
 
 
 def descents(cell, data, truth, draws) -> list[Score]:

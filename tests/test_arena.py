@@ -4,9 +4,12 @@ import importlib
 import pathlib
 import sys
 
+import jax
 import numpy as np
 import pytest
 from scipy.stats import chi, gamma, kstest, laplace, trim_mean
+
+import jaxgeodp as jgd
 
 BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
 DRAWS = 20_000
@@ -171,6 +174,25 @@ def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of)
     for column in flat.T:
         assert kstest(column / 2.0, "norm").pvalue > LEVEL
         assert kstest(column / 2.2, "norm").pvalue < LEVEL
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
+    """In R^3, 100 records in radius .5: a record moves their mean by 2 r/n, and gradients clipped at c r by 2 c r/n."""
+    means = module_of("arena_means")
+    cell = means.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
+    data = 0.01 * jax.random.normal(jax.random.key(0), (100, 3))
+    keys = jax.random.split(jax.random.key(1), 4000)
+    sigma = 2.0 * 0.5 / 100 / 0.8
+    scales = {
+        "ambient": (means.ambient_normal(cell, data, 4000), sigma),
+        "one step": (means.descent(cell.ball, data, cell.strength, 1, 1.0, 0.6, keys), 0.6 * sigma),
+        # Each of two steps has half of mu^2; the second, of length 1, forgets the first.
+        "two steps": (means.descent(cell.ball, data, cell.strength, 2, 1.0, 0.6, keys), 0.6 * np.sqrt(2.0) * sigma),
+    }
+    for name, (values, own) in scales.items():
+        lengths = np.linalg.norm(np.asarray(values) - np.asarray(data.mean(axis=0)), axis=1) / own
+        assert (kstest(lengths, chi(3).cdf).pvalue > LEVEL) == (factor == 1.0), name
 
 
 def test_arena_says_who_wins(module_of, monkeypatch, capsys):
