@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import rivals
 import rivals_clipped
-from arena_scores import Score, scored
+from arena_scores import BUDGETS, Score, scored
 from scipy.special import digamma
 
 import jaxgeodp as jgd
@@ -28,9 +28,7 @@ class Vectors(NamedTuple):
     strength: float
 
     def __str__(self):
-        return (
-            f"d = {self.dim}, n = {self.n}, eigenvalues in [1, {self.condition:g}], {self.budget} = {self.strength:g}"
-        )
+        return f"d = {self.dim}, n = {self.n}, κ = {self.condition:g}, {BUDGETS[self.budget]} = {self.strength:g}"
 
     @property
     def covariance(self) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arena_scores import Score, mean_of, scored
+from arena_scores import BUDGETS, Score, mean_of, scored
 
 import jaxgeodp as jgd
 from jaxgeodp.experiments.paper_chains import paper_chain
@@ -34,8 +34,9 @@ class Points(NamedTuple):
     wide: bool = False
 
     def __str__(self):
+        name = f"SPD({self.space.size})" if isinstance(self.space, jgd.SPD) else f"S^{self.space.dim}"
         filled = ", filled" if self.wide else ""
-        return f"{self.space}, r = {self.radius:.3g}{filled}, n = {self.n}, {self.budget} = {self.strength:g}"
+        return f"{name}, r = {self.radius:.3g}{filled}, n = {self.n}, {BUDGETS[self.budget]} = {self.strength:g}"
 
     @property
     def ball(self) -> jgd.GeodesicBall:

@@ -8,6 +8,7 @@ import numpy as np
 #: Of tables, and the fields of a score that stand in them.
 HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius"]
 WHO = {True: "ours", False: "", None: "no rival"}
+BUDGETS = {"mu": "μ", "epsilon": "ε", "rho": "ρ"}
 
 
 class Score(NamedTuple):

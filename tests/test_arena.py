@@ -199,7 +199,8 @@ def test_arena_says_who_wins(module_of, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["arena.py", "--quick"])
     module_of("arena").main()
     printed = capsys.readouterr().out
-    assert printed.count(", ratio ") >= 2  # one a cell, and the losses again
+    assert printed.count(", ratio ") >= 2  # of the first cell, and in the summary
+    assert "no contest" in printed  # ours of the second compile too much
     for name in ("CoinPress", "Amin et al.", "DP-RGD", "WrappedGaussian", "Where we lose"):
         assert name in printed
 
@@ -213,6 +214,10 @@ def test_a_loss_is_called_one(module_of):
     assert scores.verdict(found).startswith("we lose: a 1.2000")
     assert scores.verdict([found[0], found[1]._replace(distance=(1.18, 0.01))]).startswith("even")
     assert scores.verdict([found[0], found[1]._replace(distance=(2.0, 0.01))]).startswith("we win")
+    frobenius = [one._replace(frobenius=one.distance) for one in found[:2]]
+    assert scores.by_frobenius(frobenius).startswith("more: a 1.2000") and not scores.by_frobenius(found)
+    table = scores.table([found]).splitlines()
+    assert "ours: a | 1.2000 ± 0.0100" in table[2] and "**1.0000 ± 0.0100**" in table[3] and "no rival" in table[4]
 
 
 def test_errors_about_the_same_data_are_compared_one_by_one(module_of):
