@@ -98,7 +98,11 @@ def judged(cell, name, ours, values, truth) -> Score:
 
 
 def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
-    """Mechanisms of this package that enter, and whether the idea is ours; others' are here at their calibration."""
+    """Mechanisms of this package that enter, and whether law or scale are ours; others' have their calibration.
+
+    Noise that is wrapped by exp has been published for curvature that is nowhere positive (Exponential-Wrapped
+    Mechanisms, ICLR 2026), and is ours only where it is.
+    """
     ball, strength, matrices = cell.ball, cell.strength, isinstance(cell.space, jgd.SPD)
     domain = {"domain": 4.0} if matrices else {}
     located = jgd.LocatedMechanism(cell.space, **{cell.budget: strength}, **domain)
@@ -109,7 +113,7 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
         found = {
             "RiemannianGaussian": (True, jgd.RiemannianGaussian(ball, strength)),
             "GibbsMechanism": (True, jgd.GibbsMechanism(ball, strength)),
-            "WrappedGaussian": (True, jgd.WrappedGaussian(ball, strength)),
+            "WrappedGaussian": (not matrices, jgd.WrappedGaussian(ball, strength)),
         }
         if larger > 1.0 + 1e-9:
             # Their scale for the larger sensitivity is, but for 1 %, ours for mu that is as much smaller.
@@ -121,6 +125,7 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
             "KNGMechanism, tight": (True, jgd.KNGMechanism(ball, strength)),
             "Laplace of the 2021 paper": (False, jgd.LaplaceMechanism(ball, strength, calibration="theorem")),
             "KNG of the 2022 paper, exact draws": (False, jgd.KNGMechanism(ball, strength, calibration="theorem")),
+            "WrappedLaplace": (not matrices, jgd.WrappedLaplace(ball, strength)),
             "tangent Laplace at the centre": (False, jgd.TangentLaplace(ball, strength)),
             f"{AMBIENT} Laplace": (False, jgd.EuclideanLaplace(ball, strength, project=not matrices)),
         }
