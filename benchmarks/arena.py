@@ -109,6 +109,8 @@ def picture(found, path):
     for height, scores in enumerate(reversed(found)):
         least = min(own.distance[0] for own in scores if own.ours)
         for own in scores:
+            if own.method.endswith("no noise"):
+                continue  # far to the left
             axis.plot(own.distance[0] / least, height, "o", color=colors[own.ours], alpha=0.75, label=labels[own.ours])
     axis.axvline(1.0, color="0.8", zorder=0)
     axis.set_xscale("log")
