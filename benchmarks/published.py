@@ -14,10 +14,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 import rivals
-from arena_covariances import Vectors, of_blocks
 from scipy.stats import trim_mean
 
 import jaxgeodp as jgd
@@ -67,7 +65,6 @@ RHO = 0.5
 
 def covariances(replicates):
     """Print the table of CoinPress."""
-    jax.config.update("jax_enable_x64", True)
     print(f"\n| d = {DIM}, Mahalanobis error | n | without privacy | 1 round | 2 | 3 | 4 | 5 |\n" + "|---" * 8 + "|")
     for n, stored in PRESSED.items():
         rng = np.random.default_rng(n)
@@ -77,8 +74,6 @@ def covariances(replicates):
         print(f"| stored | {n} | {stored.without} | {' | '.join(str(error) for error in stored.rounds)} |")
         errors = np.linalg.norm(np.stack(found) - np.eye(DIM), axis=(2, 3))
         print(f"| `rivals.coinpress` | {n} | " + " | ".join(_trimmed(own) for own in errors) + " |", flush=True)
-        ours = of_blocks(Vectors(DIM, n, BOUND, "rho", RHO), data[:1])
-        print(f"\nThe search of ours has {'a law' if ours else 'no law: too few records'} for n = {n}.\n")
 
 
 def _trimmed(errors):
