@@ -18,14 +18,13 @@ from arena_covariances import Vectors
 from arena_covariances import scores as covariance_scores
 from arena_means import SEARCH, Points
 from arena_means import scores as mean_scores
-from arena_scores import rows, verdict
+from arena_scores import HEADER, by_frobenius, rows, table, verdict
 from timing import print_machine, print_table
 
 import jaxgeodp as jgd
 
 CAP = np.pi / 8
 QUICK = ("WrappedGaussian",)
-HEADER = ["method", "", "distance", "Mahalanobis"]
 
 
 def mean_cells(full: bool) -> list[Points]:
@@ -40,7 +39,10 @@ def mean_cells(full: bool) -> list[Points]:
         for n in ((100, 500, 5000) if full else (500,))
         for budget in ("mu", "epsilon")
         for strength in strengths
-    ] + [Points(jgd.SPD(2), 1.5, 50, "epsilon", 1.0), Points(jgd.Sphere(2), CAP, 50, "epsilon", 1.0)]
+    ] + [
+        *(Points(space, radius, 50, "epsilon", 1.0) for space, radius in (spaces[0], spaces[2])),
+        *(Points(*spaces[own], 500, budget, 1.0, wide=True) for own in (0, 2) for budget in ("mu", "epsilon")),
+    ]
 
 
 def vector_cells(full: bool) -> list[Vectors]:
@@ -71,7 +73,8 @@ def run(means, vectors, draws: int, replicates: int, chains: int, quick: bool = 
 
 def _print(scores):
     print_table(str(scores[0].cell), HEADER, rows(scores))
-    print(f"\n{verdict(scores)}", flush=True)
+    print(f"\n{verdict(scores)}")
+    print(f"by Frobenius error {by_frobenius(scores) or 'nothing'}", flush=True)
 
 
 def summary(found) -> None:
@@ -83,6 +86,12 @@ def summary(found) -> None:
     print("\nWhere we lose if we are told the ball, as the others are, and do not search for one:\n")
     told = [[own for own in scores if own.method != SEARCH] for scores in found]
     _print_losses([(str(scores[0].cell), verdict(scores)) for scores in told])
+    for kind in dict.fromkeys((type(scores[0].cell), scores[0].cell.budget) for scores in found):
+        print("\n" + table([scores for scores in found if (type(scores[0].cell), scores[0].cell.budget) == kind]))
+    print("\nEverybody's least error:\n")
+    print("\n".join(f"- {cell}. {text}" for cell, text in verdicts))
+    print("\nBy Frobenius error ours is:\n")
+    print("\n".join(f"- {scores[0].cell}. {by_frobenius(scores)}" for scores in found if by_frobenius(scores)))
 
 
 def _print_losses(verdicts):
@@ -100,6 +109,8 @@ def picture(found, path):
     for height, scores in enumerate(reversed(found)):
         least = min(own.distance[0] for own in scores if own.ours)
         for own in scores:
+            if own.method.endswith("no noise"):
+                continue  # far to the left
             axis.plot(own.distance[0] / least, height, "o", color=colors[own.ours], alpha=0.75, label=labels[own.ours])
     axis.axvline(1.0, color="0.8", zorder=0)
     axis.set_xscale("log")

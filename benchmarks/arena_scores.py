@@ -5,6 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+#: Of tables, and the fields of a score that stand in them.
+HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius"]
+WHO = {True: "ours", False: "", None: "no rival"}
+BUDGETS = {"mu": "μ", "epsilon": "ε", "rho": "ρ"}
+
 
 class Score(NamedTuple):
     """Means over replicates, and standard errors of the means."""
@@ -13,10 +18,12 @@ class Score(NamedTuple):
     method: str
     ours: bool | None  #: None for what is no rival: no privacy, or no proof of it
     distance: tuple[float, float]  #: in the affine-invariant metric, on spheres the geodesic distance
-    mahalanobis: tuple[float, float] | None  #: of matrices
+    mahalanobis: tuple[float, float] | None = None  #: of matrices
+    frobenius: tuple[float, float] | None = None  #: of matrices, over the norm of the truth
+    each: np.ndarray | None = None  #: distances, if replicate i of all methods is about the same data
 
 
-def scored(cell, method: str, ours: bool | None, matrices, truth) -> Score:
+def scored(cell, method: str, ours: bool | None, matrices, truth, *, paired: bool = False) -> Score:
     """Of matrices (m, d, d), against one."""
     values, vectors = np.linalg.eigh(truth)
     root = (vectors / np.sqrt(values)) @ vectors.T
@@ -24,7 +31,10 @@ def scored(cell, method: str, ours: bool | None, matrices, truth) -> Score:
     eigenvalues = np.linalg.eigvalsh(ratios)
     # What double precision leaves of a condition of 1e16 and more: as far away as it can tell.
     distances = np.sqrt(np.sum(np.log(np.maximum(eigenvalues, 1e-16)) ** 2, axis=1))
-    return Score(cell, method, ours, mean_of(distances), mean_of(np.sqrt(np.sum((eigenvalues - 1.0) ** 2, axis=1))))
+    mahalanobis = np.sqrt(np.sum((eigenvalues - 1.0) ** 2, axis=1))
+    frobenius = np.linalg.norm(matrices - truth, axis=(1, 2)) / np.linalg.norm(truth)
+    errors = (mean_of(distances), mean_of(mahalanobis), mean_of(frobenius))
+    return Score(cell, method, ours, *errors, distances if paired else None)
 
 
 def mean_of(errors) -> tuple[float, float]:
@@ -33,30 +43,63 @@ def mean_of(errors) -> tuple[float, float]:
     return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(len(errors)))
 
 
-def best(scores: Sequence[Score], ours: bool) -> Score | None:
-    """That with the least distance, among ours or among the others."""
-    return min((own for own in scores if own.ours is ours), key=lambda own: own.distance[0], default=None)
+def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:
+    """That with the least error, among ours or among the others."""
+    entered = [own for own in scores if own.ours is ours and getattr(own, error) is not None]
+    return min(entered, key=lambda own: getattr(own, error)[0], default=None)
 
 
 def verdict(scores: Sequence[Score]) -> str:
-    """Who wins a cell; a difference below two standard errors is none."""
+    """Who wins a cell; a difference below two standard errors is none.
+
+    Replicates about the same data are compared one by one: what the data alone are off by is the same for all.
+    """
     own, other = best(scores, True), best(scores, False)
     if own is None or other is None:
         return "no contest"
     gap, error = other.distance[0] - own.distance[0], np.hypot(own.distance[1], other.distance[1])
+    if own.each is not None and other.each is not None:
+        gap, error = mean_of(other.each - own.each)
     word = "even" if abs(gap) <= 2.0 * error else "we win" if gap > 0 else "we lose"
     ratio = own.distance[0] / other.distance[0]
     return f"{word}: {own.method} {_digits(own.distance)}, {other.method} {_digits(other.distance)}, ratio {ratio:.2f}"
 
 
+def by_frobenius(scores: Sequence[Score]) -> str:
+    """What the Frobenius error, by which some of the papers judge, says of a cell."""
+    own, other = best(scores, True, "frobenius"), best(scores, False, "frobenius")
+    if own is None or other is None or own.frobenius is None or other.frobenius is None:
+        return ""
+    gap, error = other.frobenius[0] - own.frobenius[0], np.hypot(own.frobenius[1], other.frobenius[1])
+    word = "even" if abs(gap) <= 2.0 * error else "less" if gap > 0 else "more"
+    return f"{word}: {own.method} {_digits(own.frobenius)}, {other.method} {_digits(other.frobenius)}"
+
+
 def rows(scores: Sequence[Score]) -> list[list[str]]:
     """Of a table: best first."""
-    names = {True: "ours", False: "", None: "no rival"}
     return [
-        [own.method, names[own.ours], _digits(own.distance), _digits(own.mahalanobis) if own.mahalanobis else ""]
+        [own.method, WHO[own.ours], *(_digits(error) for error in (own.distance, own.mahalanobis, own.frobenius))]
         for own in sorted(scores, key=lambda own: own.distance[0])
     ]
 
 
+def table(found: Sequence[Sequence[Score]]) -> str:
+    """Of several cells, in Markdown: a row a method, distances with standard errors, the least of each in bold."""
+    methods: dict[tuple[str, bool | None], list[str]] = {}
+    for place, scores in enumerate(found):
+        entered = [own for own in scores if own.ours is not None]
+        least = min(own.distance[0] for own in entered)
+        for own in scores:
+            cells = methods.setdefault((own.method.split(" [")[0], own.ours), [""] * len(found))
+            text = _digits(own.distance)
+            cells[place] = f"**{text}**" if own.ours is not None and own.distance[0] == least else text
+    lines = ["| | " + " | ".join(str(scores[0].cell) for scores in found) + " |", "|---" * (len(found) + 1) + "|"]
+    order = {True: 0, False: 1, None: 2}
+    for (method, ours), cells in sorted(methods.items(), key=lambda item: order[item[0][1]]):
+        name = f"{method} ({WHO[None]})" if ours is None else f"ours: {method}" if ours else method
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
 def _digits(pair):
-    return f"{pair[0]:.4f} ± {pair[1]:.4f}"
+    return f"{pair[0]:.4f} ± {pair[1]:.4f}" if pair else ""

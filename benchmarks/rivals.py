@@ -3,10 +3,18 @@
 Data are (replicates, n, d). Two data sets are neighbours if one record differs, and all scales here are for that. A
 vector of length at most 1 changes the matrix of sums by xx' - yy': at most sqrt(2) in the Frobenius norm, and its
 eigenvalues by at most sqrt(2) in the Euclidean norm (Hoffman & Wielandt 1953) and 2 in the sum of absolute values. What
-a quadratic form u'Cu in a unit vector gains or loses is at most 1.
+a quadratic form u'Cu in a unit vector gains or loses is at most 1. Entries on and above the diagonal change by at most
+1 + d/sqrt(2) in the sum of absolute values: with the diagonal, which has at most 2 of it, they are half of all entries,
+which have at most d times the Frobenius norm.
+
+Constants of tuning are those of the authors' public experiments where there are any. Where a paper's scale can be
+lowered by an argument of one line, it has been: rivals get the smaller noise. `rivals_clipped` has Dong, Liang & Yi.
 """
 
+import jax
 import numpy as np
+
+from jaxgeodp.samplers import nuclear_noise
 
 _HALVINGS = 60  # of an interval: what double precision can tell
 
@@ -65,69 +73,67 @@ def symmetric_noise(rng, count, dim, sigma):
     return sigma * 0.5 * (square + np.swapaxes(square, 1, 2))
 
 
-def eigenvalue_and_vector_draws(rng, data, radius, *, epsilon=None, rho=None):
+def eigenvalue_and_vector_draws(rng, data, radius, *, epsilon=None, rho=None, first=0.5, adaptive=True):
     """Amin, Dick, Kulesza, Munoz & Vassilvitskii (2019): noisy eigenvalues, and eigenvectors one after another.
 
     An eigenvector is a draw of the exponential mechanism with the quadratic form as utility, that is of a Bingham law,
-    among the directions that are left. All shares are equal; the last direction is what is left and costs nothing. A
-    draw with rate r is 2r-DP; its privacy loss has a range of 2r, so that it is r^2/2-zCDP (Cesar & Rogers 2021), which
-    their paper, for pure guarantees, does not use. With rho the eigenvalues have normal noise.
+    among the directions that are left. The last direction is what is left and costs nothing. A draw with rate r is
+    2r-DP; its privacy loss has a range of 2r, so that it is r^2/2-zCDP (Cesar & Rogers 2021), which their paper, for
+    pure guarantees, does not use. With rho the eigenvalues have normal noise.
+
+    Args:
+        rng: of NumPy.
+        data: (replicates, n, d).
+        radius: at which vectors are clipped.
+        epsilon: the budget, or
+        rho: the budget.
+        first: the share of the eigenvalues.
+        adaptive: rates go with the root of the noisy eigenvalue and of what its noise may be, as they advise. Shares
+            then depend on what has been released, and their sum does not. False: with none.
     """
     count, n, dim = data.shape
     sums = n * second_moment(clipped(data, radius) / radius)
     values = np.linalg.eigvalsh(sums)[:, ::-1]
+    tail = np.log(2.0 * dim / 0.1)
     if epsilon is not None:
-        noise, rate = rng.laplace(scale=2.0 * dim / epsilon, size=values.shape), 0.5 * epsilon / dim
+        scale = 2.0 / (first * epsilon)
+        noisy, extra = values + rng.laplace(scale=scale, size=values.shape), scale * tail
     else:
-        noise, rate = np.sqrt(dim / rho) * rng.normal(size=values.shape), np.sqrt(2.0 * rho / dim)
-    noisy = np.sort(values + noise, axis=1)[:, ::-1] * radius**2 / n
+        scale = 1.0 / np.sqrt(first * rho)
+        noisy, extra = values + scale * rng.normal(size=values.shape), scale * np.sqrt(2.0 * tail)
+    noisy = np.sort(np.clip(noisy, 0.0, n), axis=1)[:, ::-1]
+    weights = np.sqrt(noisy + extra)[:, : dim - 1] if adaptive else np.ones((count, dim - 1))
+    rest = 1.0 - first
+    if epsilon is not None:
+        rates = 0.5 * rest * epsilon * weights / np.sum(weights, axis=1, keepdims=True)
+    else:
+        rates = np.sqrt(2.0 * rest * rho) * weights / np.linalg.norm(weights, axis=1, keepdims=True)
     left, total = np.broadcast_to(np.eye(dim), sums.shape), 0.0
     for place in range(dim):
         within = np.swapaxes(left, 1, 2) @ sums @ left
         room = dim - place
-        unit = bingham(rng, rate * within) if room > 1 else np.ones((count, 1))
+        unit = bingham(rng, rates[:, place, None, None] * within) if room > 1 else np.ones((count, 1))
         direction = np.einsum("mij,mj->mi", left, unit)
         total = total + noisy[:, place, None, None] * direction[:, :, None] * direction[:, None, :]
         start = np.concatenate(
             [unit[:, :, None], np.broadcast_to(np.eye(room)[:, : room - 1], (count, room, room - 1))], 2
         )
         left = left @ np.linalg.qr(start)[0][:, :, 1:]
-    return total
+    return total * radius**2 / n
 
 
-def separate(rng, data, radius, rho):
-    """Dong, Liang & Yi (2022), SeparateCov: half of rho for eigenvalues, half for a matrix with the eigenvectors."""
-    count, n, dim = data.shape
-    moment = second_moment(clipped(data, radius))
-    sigma = np.sqrt(2.0) * radius**2 / n / np.sqrt(rho)
-    values = np.sort(np.linalg.eigvalsh(moment) + sigma * rng.normal(size=(count, dim)), axis=1)
-    vectors = np.linalg.eigh(moment + symmetric_noise(rng, count, dim, sigma))[1]
-    return (vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+def whole(rng, data, radius, *, epsilon=None, rho=None):
+    """The second moment with noise of all entries at once.
 
-
-def adaptive(rng, data, radius, rho, halvings=20):
-    """After Dong, Liang & Yi (2022), AdaptiveCov: a radius of clipping that is found with a quarter of rho.
-
-    Theirs searches with a sparse vector; here a histogram of lengths between radius/2^j has normal noise, and the
-    radius with the least sum of what is cut off and of noise is taken. Then the noisy trace, with an eighth, says
-    whether the matrix or eigenvalues and eigenvectors apart are released with the rest.
+    With rho it is normal (Analyze Gauss, Dwork, Talwar, Thakurta & Zhang 2014), with epsilon it has the density
+    exp(-|A|_*/scale) of d'Orsi & Novikov (2026), with the nuclear norm, of which a record changes 2 radius^2/n.
     """
     count, n, dim = data.shape
-    lengths = np.linalg.norm(clipped(data, radius), axis=-1)
-    edges = radius * 0.5 ** np.arange(halvings + 1)
-    bins = np.stack([np.sum((lengths <= e) & (lengths > e / 2), axis=1) for e in edges], axis=1)
-    noisy = np.maximum(bins + rng.normal(size=bins.shape) / np.sqrt(0.25 * rho), 0.0)  # sqrt(2)/sqrt(2 rho/4)
-    lost = np.maximum(edges[None, :] ** 2 - edges[:, None] ** 2, 0.0) * 0.5
-    noise = np.sqrt(2.0) * dim * edges**2 / np.sqrt(2.0 * 0.625 * rho) / np.sqrt(2.0)
-    best = edges[np.argmin(noisy @ lost.T + noise, axis=1)][:, None, None]
-    scaled = clipped(data, best) / best
-    trace = np.mean(np.sum(scaled**2, axis=-1), axis=1) + rng.normal(size=count) / n / np.sqrt(0.25 * rho)
-    whole = second_moment(scaled) + symmetric_noise(rng, count, dim, np.sqrt(2.0) / n / np.sqrt(1.25 * rho))
-    apart = separate(rng, scaled, 1.0, 0.625 * rho)
-    sigma = np.sqrt(2.0) / n / np.sqrt(0.625 * rho)
-    error_apart = np.sqrt(2.0 * np.maximum(trace, 0.0) * sigma * np.sqrt(dim)) + sigma * np.sqrt(dim)
-    error_whole = np.sqrt(2.0) / n / np.sqrt(1.25 * rho) * dim / np.sqrt(2.0)
-    return np.where((error_apart < error_whole)[:, None, None], apart, whole) * best**2
+    moment = second_moment(clipped(data, radius))
+    if rho is not None:
+        return moment + symmetric_noise(rng, count, dim, radius**2 / n / np.sqrt(rho))
+    draws = nuclear_noise(jax.random.key(int(rng.integers(2**31))), count, dim)
+    return moment + 2.0 * radius**2 / n / epsilon * np.asarray(draws, float)
 
 
 def normal_length(dim):
@@ -136,28 +142,35 @@ def normal_length(dim):
     return np.sqrt(dim + 2.0 * np.sqrt(dim * tail) + 2.0 * tail)
 
 
-def coinpress(rng, data, condition, rho, rounds):
+def positive(matrices):
+    """The nearest without negative eigenvalues."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None):
     """Biswas, Dong, Kamath & Ullman (2020), their multivariate covariance: clip, add noise, whiten, again.
 
-    The covariance is known to lie between 1 and ``condition`` times the identity, and data to be normal about 0. Of rho
-    the last round has three quarters. What one round finds, and what its noise and sampling may add to it, is a matrix
+    The covariance is known to be at most ``condition`` times the identity, and data to be normal about 0. The last
+    round has three quarters of the budget. What one round finds, and what sampling may add to it, is taken for a matrix
     above the covariance, by which the next round whitens. As in their experiments, lengths are clipped where nine of
-    ten normal vectors lie, and bounds of noise are those that hold on the average.
+    ten normal vectors lie, noise is not added to that bound, and half of what sampling may add is: their theorem asks
+    for more, with which more rounds or records are needed. Noise is `whole`'s: for rho normal and equal along all
+    directions of matrices, a little less than theirs, and for epsilon, which they do not have, d'Orsi & Novikov's.
     """
     count, n, dim = data.shape
     limit = normal_length(dim)
-    shares = [rho] if rounds == 1 else [*[0.25 * rho / (rounds - 1)] * (rounds - 1), 0.75 * rho]
+    shares = [1.0] if rounds == 1 else [*[0.25 / (rounds - 1)] * (rounds - 1), 0.75]
+    budget = {"rho": rho} if epsilon is None else {"epsilon": epsilon}
     to_units = np.broadcast_to(np.eye(dim) / np.sqrt(condition), (count, dim, dim))
     for own, share in enumerate(shares):
-        sigma = np.sqrt(2.0) * limit**2 / n / np.sqrt(2.0 * share)
-        moment = second_moment(clipped(data @ np.swapaxes(to_units, 1, 2), limit))
-        noisy = moment + symmetric_noise(rng, count, dim, sigma)
+        parts = {name: share * total for name, total in budget.items()}
+        noisy = positive(whole(rng, data @ np.swapaxes(to_units, 1, 2), limit, **parts))
         if own == rounds - 1:
             back = np.linalg.inv(to_units)
             return back @ noisy @ np.swapaxes(back, 1, 2)
         ratio = np.sqrt(dim / n)
-        above = noisy + (2.0 * ratio + ratio**2 + sigma * np.sqrt(2.0 * dim)) * np.eye(dim)
-        values, vectors = np.linalg.eigh(above)
-        roots = vectors / np.sqrt(np.maximum(values, 1e-6))[:, None, :] @ np.swapaxes(vectors, 1, 2)
+        values, vectors = np.linalg.eigh(noisy + (ratio + 0.5 * ratio**2) * np.eye(dim))
+        roots = vectors / np.sqrt(values)[:, None, :] @ np.swapaxes(vectors, 1, 2)
         to_units = roots @ to_units
     raise AssertionError("there is a last round")

@@ -4,9 +4,12 @@ import importlib
 import pathlib
 import sys
 
+import jax
 import numpy as np
 import pytest
-from scipy.stats import kstest
+from scipy.stats import chi, gamma, kstest, laplace, trim_mean
+
+import jaxgeodp as jgd
 
 BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
 DRAWS = 20_000
@@ -60,22 +63,108 @@ def test_a_wrong_envelope_is_found(module_of, energies):
         assert level_of(rivals, np.array(energies), envelope) < LEVEL
 
 
-def test_rivals_release_the_moment_where_there_is_hardly_any_noise(module_of):
-    rivals = module_of("rivals")
+def released(rivals, clipped, rng, data, far, **budget):
+    """By all who release a second moment within a ball."""
+    return {
+        "whole": rivals.whole(rng, data, far, **budget),
+        "eigenvectors": rivals.eigenvalue_and_vector_draws(rng, data, far, **budget),
+        "eigenvectors, equal": rivals.eigenvalue_and_vector_draws(rng, data, far, **budget, first=0.3, adaptive=False),
+        "separate": clipped.separate(rng, data, far, **budget),
+        "adaptive": clipped.adaptive(rng, data, far, **budget),
+        "by histogram": clipped.by_histogram(rng, data, far, **budget),
+    }
+
+
+@pytest.mark.parametrize("budget", [{"rho": 1e12}, {"epsilon": 1e9}], ids=str)
+def test_rivals_release_the_moment_where_there_is_hardly_any_noise(module_of, budget):
+    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
     rng = np.random.default_rng(0)
     data = rng.normal(size=(3, 500, 3)) * np.array([1.0, 2.0, 3.0])
     truth = rivals.second_moment(data)
     far = 1.0001 * np.linalg.norm(data, axis=-1).max()
-    released = {
-        "separate": rivals.separate(rng, data, far, 1e12),
-        "eigenvectors, rho": rivals.eigenvalue_and_vector_draws(rng, data, far, rho=1e12),
-        "eigenvectors, epsilon": rivals.eigenvalue_and_vector_draws(rng, data, far, epsilon=1e9),
-    }
-    for name, value in released.items():
+    for name, value in released(rivals, clipped, rng, data, far, **budget).items():
         np.testing.assert_allclose(value, truth, atol=2e-3, err_msg=name)
-    # These two clip what is rare, whatever the noise.
-    np.testing.assert_allclose(rivals.coinpress(rng, data, 100.0, 1e12, 2), truth, rtol=0.5, atol=1.5)
-    np.testing.assert_allclose(rivals.adaptive(rng, data, far, 1e12), truth, atol=2e-3)
+    # This one clips what is rare, whatever the noise.
+    np.testing.assert_allclose(rivals.coinpress(rng, data, 100.0, 2, **budget), truth, rtol=0.5, atol=1.5)
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.1])
+def test_noise_of_rivals_has_the_scale_of_their_papers(module_of, factor):
+    """Of 20,000 releases of a moment of 0, whose noise a wrong budget would change by a tenth."""
+    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
+    rng, dim, n = np.random.default_rng(2), 3, 40
+    nothing = np.broadcast_to(np.zeros(dim), (DRAWS, n, dim))
+    budget = 2.0 / factor
+    # Normal, of sqrt(2)/n by a record in the Frobenius norm: sum of 6 squares.
+    normal = np.linalg.norm(rivals.whole(rng, nothing, 1.0, rho=budget**2), axis=(1, 2)) * n * 2.0
+    # Nuclear norm, of 2/n by a record: a Gamma variable of shape 6.
+    nuclear = np.abs(np.linalg.eigvalsh(rivals.whole(rng, nothing, 1.0, epsilon=budget))).sum(axis=1) * n
+    # Entries, of 1 + 3/sqrt(2) by a record in the sum of absolute values.
+    corner = clipped.entries(rng, nothing, 1.0, epsilon=budget)[:, 0, 2] * n * 2.0 / (1.0 + 3.0 / np.sqrt(2.0))
+    # Laplace noise of 4/(n epsilon) on three zeros, the largest of which is positive in 7 of 8 cases.
+    largest = np.linalg.eigvalsh(clipped.separate(rng, nothing, 1.0, epsilon=budget))[:, -1] * n / 2.0
+    laws = {"whole, rho": (normal, chi(6).cdf), "whole, epsilon": (nuclear, gamma(6).cdf)}
+    laws["entries"] = (corner, laplace.cdf)
+    laws["separate"] = (largest[largest > 0.0], lambda x: (laplace.cdf(x) ** 3 - 0.125) / 0.875)
+    for name, (values, law) in laws.items():
+        assert (kstest(values, law).pvalue > LEVEL) == (factor == 1.0), name
+
+
+def test_eigenvalues_of_the_exponential_mechanism_pay_their_share(module_of):
+    """One direction: all of `first` is for one eigenvalue, of which two counts by a record are the sensitivity."""
+    rivals = module_of("rivals")
+    rng = np.random.default_rng(3)
+    data = np.ones((DRAWS, 40, 1)) * np.sqrt(0.5)
+    for share, right in ((0.5, True), (0.45, False)):
+        value = rivals.eigenvalue_and_vector_draws(rng, data, 1.0, epsilon=2.0, first=share)[:, 0, 0]
+        assert (kstest((value - 0.5) * 40 / 2.0, laplace.cdf).pvalue > LEVEL) == right
+
+
+def test_bingham_rates_spend_the_rest_of_the_budget(module_of, monkeypatch):
+    """A draw at rate r of sums with weight 1 a record costs 2r or r^2/2; the last direction is free."""
+    rivals = module_of("rivals")
+    rng, rates, bingham = np.random.default_rng(4), [], rivals.bingham
+
+    def noting(rng, matrices):
+        rates.append(np.trace(matrices, axis1=1, axis2=2))
+        return bingham(rng, matrices)
+
+    monkeypatch.setattr(rivals, "bingham", noting)
+    data = np.zeros((5, 200, 4)) + np.eye(4)[np.arange(200) % 4]  # sums are 50 times the identity
+    for adaptive in (True, False):
+        for budget in ({"epsilon": 0.7}, {"rho": 0.3}):
+            rates.clear()
+            rivals.eigenvalue_and_vector_draws(rng, data, 1.0, **budget, first=0.4, adaptive=adaptive)
+            own = np.array(rates) / 50.0 / np.array([4.0, 3.0, 2.0])[:, None]
+            spent = 2.0 * own.sum(axis=0) if "epsilon" in budget else 0.5 * (own**2).sum(axis=0)
+            np.testing.assert_allclose(spent, 0.6 * next(iter(budget.values())), rtol=1e-12)
+
+
+def test_coinpress_is_at_least_as_good_as_its_authors_stored(module_of):
+    """Ten dimensions, 3000 normal vectors, eigenvalues up to 10 sqrt(10), rho = .5; means without the tails."""
+    rivals = module_of("rivals")
+    rng = np.random.default_rng(5)
+    data = rng.normal(size=(20, 3000, 10))
+    for rounds, stored in ((2, 0.557), (3, 0.306), (4, 0.353)):
+        value = rivals.coinpress(rng, data, 10.0 * np.sqrt(10.0), rounds, rho=0.5)
+        errors = np.linalg.norm(value - np.eye(10), axis=(1, 2))
+        assert trim_mean(errors, 0.1) < stored
+
+
+def test_adaptive_clips_where_most_records_are_short(module_of):
+    """In a ball 1000 times as wide as the records: theirs, whose sparse vector may stop early, and the histogram."""
+    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
+    rng = np.random.default_rng(6)
+    data = rng.normal(size=(20, 4000, 3))
+    truth = rivals.second_moment(data)
+
+    def median(method, budget):
+        return np.median(np.linalg.norm(method(rng, data, 2000.0, **budget) - truth, axis=(1, 2)))
+
+    for budget in ({"rho": 0.5}, {"epsilon": 1.0}):
+        blind = median(rivals.whole, budget)
+        assert median(clipped.adaptive, budget) < blind
+        assert median(clipped.by_histogram, budget) < 0.01 * blind
 
 
 def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of):
@@ -87,11 +176,31 @@ def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of)
         assert kstest(column / 2.2, "norm").pvalue < LEVEL
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.2])
+def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
+    """In R^3, 100 records in radius .5: a record moves their mean by 2 r/n, and gradients clipped at c r by 2 c r/n."""
+    means = module_of("arena_means")
+    cell = means.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
+    data = 0.01 * jax.random.normal(jax.random.key(0), (100, 3))
+    keys = jax.random.split(jax.random.key(1), 4000)
+    sigma = 2.0 * 0.5 / 100 / 0.8
+    scales = {
+        "ambient": (means.ambient_normal(cell, data, 4000), sigma),
+        "one step": (means.descent(cell.ball, data, cell.strength, 1, 1.0, 0.6, keys), 0.6 * sigma),
+        # Each of two steps has half of mu^2; the second, of length 1, forgets the first.
+        "two steps": (means.descent(cell.ball, data, cell.strength, 2, 1.0, 0.6, keys), 0.6 * np.sqrt(2.0) * sigma),
+    }
+    for name, (values, own) in scales.items():
+        lengths = np.linalg.norm(np.asarray(values) - np.asarray(data.mean(axis=0)), axis=1) / own
+        assert (kstest(lengths, chi(3).cdf).pvalue > LEVEL) == (factor == 1.0), name
+
+
 def test_arena_says_who_wins(module_of, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["arena.py", "--quick"])
     module_of("arena").main()
     printed = capsys.readouterr().out
-    assert printed.count(", ratio ") >= 2  # one a cell, and the losses again
+    assert printed.count(", ratio ") >= 2  # of the first cell, and in the summary
+    assert "no contest" in printed  # ours of the second compile too much
     for name in ("CoinPress", "Amin et al.", "DP-RGD", "WrappedGaussian", "Where we lose"):
         assert name in printed
 
@@ -99,9 +208,27 @@ def test_arena_says_who_wins(module_of, monkeypatch, capsys):
 def test_a_loss_is_called_one(module_of):
     scores = module_of("arena_scores")
     found = [
-        scores.Score("cell", name, ours, pair, None)
+        scores.Score("cell", name, ours, pair)
         for name, ours, pair in (("a", True, (1.2, 0.01)), ("b", False, (1.0, 0.01)), ("none", None, (0.1, 0.01)))
     ]
     assert scores.verdict(found).startswith("we lose: a 1.2000")
     assert scores.verdict([found[0], found[1]._replace(distance=(1.18, 0.01))]).startswith("even")
     assert scores.verdict([found[0], found[1]._replace(distance=(2.0, 0.01))]).startswith("we win")
+    frobenius = [one._replace(frobenius=one.distance) for one in found[:2]]
+    assert scores.by_frobenius(frobenius).startswith("more: a 1.2000") and not scores.by_frobenius(found)
+    table = scores.table([found]).splitlines()
+    assert "ours: a | 1.2000 ± 0.0100" in table[2] and "**1.0000 ± 0.0100**" in table[3] and "no rival" in table[4]
+
+
+def test_errors_about_the_same_data_are_compared_one_by_one(module_of):
+    """What the data are off by hides a difference only if the two are taken for strangers."""
+    scores = module_of("arena_scores")
+    rng = np.random.default_rng(7)
+    own = rng.normal(size=50) ** 2
+    other = own - 0.01 + 0.001 * rng.normal(size=50)
+    found = [
+        scores.Score("cell", name, ours, scores.mean_of(errors), each=errors)
+        for name, ours, errors in (("a", True, own), ("b", False, other))
+    ]
+    assert scores.verdict(found).startswith("we lose")
+    assert scores.verdict([one._replace(each=None) for one in found]).startswith("even")
