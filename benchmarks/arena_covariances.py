@@ -12,6 +12,7 @@ from scipy.special import digamma
 
 import jaxgeodp as jgd
 from jaxgeodp.inference import SpreadMechanism, TangentCovariance
+from jaxgeodp.samplers import hull_noise
 
 # Of the budget that ours spends on finding where to whiten; CoinPress spends as much on all its rounds but the last.
 _FINDING = 0.25
@@ -51,6 +52,11 @@ def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score
     if cell.budget == "epsilon":
         moment = moments(jax.random.key(1), data, radius, budget)
         found["second moment, clipped, hull noise (SpreadMechanism)", True] = {"": moment}
+        own = np.random.default_rng([cell.dim, cell.n, 1])
+        found["rounds of CoinPress, hull noise", True] = {
+            f" [{many}]": rivals.coinpress(own, data, cell.condition, many, **budget, release=with_hull_noise)
+            for many in _ROUNDS
+        }
     if blocks:
         found |= {(name, True): {"": value} for name, value in of_blocks(cell, data).items()}
     found |= {(name, False): own for name, own in of_rivals(rng, data, cell, radius, budget).items()}
@@ -107,6 +113,13 @@ def moments(key, data, radius, budget):
     ball = jgd.GeodesicBall(space, space.origin, radius)
     mechanism = SpreadMechanism(ball, space.origin, TangentCovariance(), **given)
     return _each(mechanism.law(data.shape[1]), key, data)
+
+
+def with_hull_noise(rng, data, radius, *, epsilon):
+    """The law of `moments` for a ball about 0, for rounds of others: one program for all radii."""
+    count, n, dim = data.shape
+    draws = hull_noise(jax.random.key(int(rng.integers(2**31))), count, dim)
+    return rivals.second_moment(rivals.clipped(data, radius)) + radius**2 / n / epsilon * np.asarray(draws, float)
 
 
 def of_blocks(cell, data):

@@ -148,7 +148,7 @@ def positive(matrices):
     return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
-def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None):
+def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None, release=whole):
     """Biswas, Dong, Kamath & Ullman (2020), their multivariate covariance: clip, add noise, whiten, again.
 
     The covariance is known to be at most ``condition`` times the identity, and data to be normal about 0. The last
@@ -156,7 +156,8 @@ def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None):
     above the covariance, by which the next round whitens. As in their experiments, lengths are clipped where nine of
     ten normal vectors lie, noise is not added to that bound, and half of what sampling may add is: their theorem asks
     for more, with which more rounds or records are needed. Noise is `whole`'s: for rho normal and equal along all
-    directions of matrices, a little less than theirs, and for epsilon, which they do not have, d'Orsi & Novikov's.
+    directions of matrices, a little less than theirs, and for epsilon, which they do not have, d'Orsi & Novikov's; or
+    that of another ``release`` of a clipped second moment.
     """
     count, n, dim = data.shape
     limit = normal_length(dim)
@@ -165,7 +166,7 @@ def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None):
     to_units = np.broadcast_to(np.eye(dim) / np.sqrt(condition), (count, dim, dim))
     for own, share in enumerate(shares):
         parts = {name: share * total for name, total in budget.items()}
-        noisy = positive(whole(rng, data @ np.swapaxes(to_units, 1, 2), limit, **parts))
+        noisy = positive(release(rng, data @ np.swapaxes(to_units, 1, 2), limit, **parts))
         if own == rounds - 1:
             back = np.linalg.inv(to_units)
             return back @ noisy @ np.swapaxes(back, 1, 2)
