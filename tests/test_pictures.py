@@ -1,6 +1,7 @@
 """Released values are loaded, drawn and shown from their records alone."""
 
 import json
+import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -78,7 +79,8 @@ def test_a_release_is_saved_loaded_drawn_and_shown(name, tmp_path):
     page = page_of(again.record, record_digest(again.record))
     assert page.startswith("<!doctype html>") and record_digest(release.record) in page
     assert ("<canvas" in page) == (name in ("direction", "ellipsoid", "axes", "by a Gaussian mechanism"))
-    # Complete in itself: nothing is loaded from elsewhere.
+    # Complete in itself: nothing is loaded from elsewhere. (The letters of a picture spell "http" once in 300.)
+    page = re.sub(r'base64,[^"]*', "", page)
     assert "http" not in page.replace("http://www.w3.org", "") and "src=" not in page.replace('src="data:', "")
 
 

@@ -61,7 +61,7 @@ def draw_record(record: dict, figure) -> None:
         caption = record.get("caption", f"black: released; grey: {centre}")
         _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
     elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
-        _draw_numbers(figure, value)
+        _draw_numbers(figure, value, record.get("limit")).set_title(record.get("caption", ""), fontsize=9)
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _draw_moment(figure, value, record["statistic"])
     elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
@@ -82,8 +82,8 @@ def draw_record(record: dict, figure) -> None:
             axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
-def _draw_numbers(figure, matrix):
-    axes, limit = figure.add_subplot(), float(np.abs(matrix).max()) or 1.0
+def _draw_numbers(figure, matrix, limit=None):
+    axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
     names = [str(k) for k in range(1, len(matrix) + 1)]
     figure.colorbar(draw_matrix(axes, matrix, names, limit), ax=axes)
     return axes
