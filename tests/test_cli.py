@@ -243,6 +243,8 @@ def test_a_center_file_has_a_header_only_if_the_call_says_so(tmp_path):
         save_csv(tmp_path / f"{name}.csv", rows, header="x,y,z")
     arguments = [tmp_path / "data.csv", tmp_path / "out.json", "sphere", 0.5, "--center", tmp_path / "center.csv"]
     assert release(*arguments).exit_code == 2
+    save_csv(tmp_path / "bare.csv", np.array([[0.0, 0.1, 1.0]]))
+    assert "bare.csv: has one line only" in release(*arguments[:-1], tmp_path / "bare.csv", "--header").output
     assert release(*arguments, "--header").exit_code == 0
     record = json.loads((tmp_path / "out.json").read_text())
     assert record["n"] == 30

@@ -638,3 +638,10 @@ def test_wrong_designs_are_told_in_one_sentence(change, message):
     with pytest.raises(ValueError) as refusal:
         optimize_budget(**{**arguments, **change})
     assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("kernel", [PeriodicKernel(0.5), IntervalKernel(0.2)])
+def test_a_program_holds_no_matrix_of_constants(kernel):
+    """One of distances took seconds to compile for some thousand samples."""
+    program = jax.jit(lambda length: kernel.with_length(length).covariance(100)).lower(0.3).as_text()
+    assert len(program) < 20_000

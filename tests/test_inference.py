@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from strategies import cap, exhaustive, name
 from typer.testing import CliRunner
@@ -29,6 +30,7 @@ from jaxgeodp.inference.chain import split
 from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
 from jaxgeodp.inference.population import geodesics_of, population_of
 from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.pictures import draw_record
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
 from jaxgeodp.samplers import WrappedNormal
 
@@ -316,6 +318,22 @@ def test_a_spread_that_could_not_be_computed_is_said(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0 and "could not be computed" in " ".join(result.output.split())
     assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("jaxgeodp.pictures.description.encoded_picture", lambda record: drawn.append(record) or "")
+    np.save(tmp_path / "data.npy", np.exp(np.random.default_rng(0).normal(0.0, 0.3, (2000, 2)))[:, :, None] * np.eye(2))
+    options = ["--manifold", "spd", "--center", "origin", "--radius", "1.5", "--mu", "20"]
+    result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0 and "for all of them together, at level 0.95" in " ".join(result.output.split())
+    for place in (0, 3):
+        along = drawn[place : place + 3]
+        assert len({record["limit"] for record in along}) == 1
+        assert max(np.abs(record["value"]).max() for record in along) == along[0]["limit"]
+        draw_record(along[0], figure := Figure())
+        assert figure.axes[0].get_title() == "-2 standard deviations"
+        assert figure.axes[0].images[0].get_clim()[1] == along[0]["limit"]
 
 
 def test_equal_means_are_not_told_apart_and_others_are(described):

@@ -81,6 +81,7 @@ TABLES = {
     "a header without the row names": (
         NAMES + "\n" + rows(WINGS, "{},"), (*SHAPES, "--header"), "header has 10 cells, but most lines have 11"
     ),
+    "a header without records": (NAMES, (*SHAPES, "--header"), "has one line only"),
     "angles in the other order": (
         "lon,lat\n" + rows(PLACES), (*SPHERE, "--header", "--degrees", "lat,lon"), "say --degrees lon,lat"
     ),

@@ -316,7 +316,10 @@ def test_two_sweeps_do_not_write_into_one_folder(finished):
     assert "another process is writing into" in " ".join(result.output.split())
     assert contents(out) == before
     # The lock is gone with its holder.
-    assert CliRunner().invoke(app, ["sweep", str(config), "--out", str(out)]).exit_code == 0
+    result = CliRunner().invoke(app, ["sweep", str(config), "--out", str(out)])
+    assert result.exit_code == 0
+    # Where no value is on the manifold there is no distance.
+    assert "nan" not in result.output and "+-: two standard errors" in result.output
 
 
 def test_two_processes_give_the_numbers_of_one(finished, tmp_path):
@@ -442,7 +445,7 @@ def test_simulate_prints_errors_and_memory():
     assert float(lines[0].split(": ")[1].split(" +-")[0]) == pytest.approx(
         2 * WrappedLaplace(S2, 1.0).scale(50), rel=0.5
     )
-    assert "100.0% of values" in first.output
+    assert "100.0% of values" in first.output and "(two standard errors)" in lines[0]
     result = CliRunner().invoke(app, [*arguments, "--mu", "1"])
     assert result.exit_code == 2
     assert "one of --epsilon and --mu" in result.output

@@ -37,6 +37,11 @@ def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarr
     first = next(lines_of(content, delimiter))
     width = len(first) if header else usual_width(widths)
     check_size(path, (widths.total(), width))
+    if header and widths.total() == 1:
+        raise InputError(
+            f"{path}: has one line only, and --header says that the first line of a .csv file names its columns: "
+            "write the names above it."
+        )
     if header and widths[width] - 1 < widths.total() / 2 < max(widths.values()):
         raise InputError(
             f"{path}: its header has {width} cells, but most lines have {usual_width(widths)}: write a name for each "

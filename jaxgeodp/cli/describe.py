@@ -116,7 +116,8 @@ def _summary(description):
             f"{share:.0%} of the variance, standard deviation {np.sqrt(variance):.4g} "
             f"({np.sqrt(low):.4g} to {np.sqrt(high):.4g})"
             for share, variance, (low, high) in list(zip(own.shares, own.variances, own.intervals, strict=True))[:_TOLD]
-        ),
+        )
+        + f" (intervals for all of them together, at level {own.level:g})",
     }
     return rows, own
 
@@ -125,13 +126,15 @@ def _page(description, rows, own):
     from jaxgeodp.pictures import page_of_description  # Matplotlib
 
     record = description.mean.record
-    drawn = []
+    drawn, grey = [], "; grey: centre of the ball" if record["manifold"]["name"] == "PlanarShapes" else ""
     if own is None or not description.population.kept:
         return page_of_description(record, rows, drawn)
     for place in range(min(_SHOWN, len(own.variances))):
         points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
         title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
-        captions = [f"{word} standard deviations; grey: centre of the ball" for word in words]
+        # Numbers beside each other have one scale of colours.
+        shared = record | {"limit": float(np.abs(points).max())}
+        captions = [f"{word} standard deviations{grey}" for word in words]
         values = zip(points, captions, strict=True)
-        drawn.append((title, [record | {"value": to_lists(point), "caption": caption} for point, caption in values]))
+        drawn.append((title, [shared | {"value": to_lists(point), "caption": caption} for point, caption in values]))
     return page_of_description(record, rows, drawn)

@@ -75,7 +75,8 @@ def simulate(
         values = values[values == values]
         if values.size > 1:
             error = values.std(ddof=1) / math.sqrt(values.size)
-            say(f"mean {name} distance of a release from the mean: {values.mean():.5g} +- {2 * error:.1g}")
+            mean = f"{values.mean():.5g} +- {2 * error:.1g} (two standard errors)"
+            say(f"mean {name} distance of a release from the mean: {mean}")
     told = isinstance(chosen, BallMechanism)
     scale = f"scale {chosen.scale(n):.4g}, " if told else ""
     proposals = f", {errors.proposals.mean():.3g} proposals per draw" if told else ""

@@ -1,5 +1,6 @@
 """``jaxgeodp sweep``: many mechanisms, sizes and strengths compared over replicates, for research."""
 
+import math
 import pathlib
 from typing import Annotated
 
@@ -48,13 +49,19 @@ def _print_summary(rows) -> None:
         if "refusal" in row:
             cells.append((row["label"], "-", "-", "-", row["refusal"]))
             continue
-        distance, euclidean = (f"{row[name]:.4g} +- {2 * row[name + '_se']:.1g}" for name in ("distance", "euclidean"))
+        distance, euclidean = (_mean(row[name], row[name + "_se"]) for name in ("distance", "euclidean"))
         scale = "-" if row["scale"] is None else f"{row['scale']:.4g}"
         cells.append((row["label"], scale, distance, euclidean, f"{row['on_manifold']:.1%}"))
     widths = [max(len(row[j]) for row in cells if len(row[4]) < 20) for j in range(4)]
     for row in cells:
         line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]])
         say(shown(line.rstrip()))
+    say("+-: two standard errors of a mean over the replicates.")
+
+
+def _mean(mean, standard_error):
+    """A mean with two standard errors; a dash where no value is on the manifold."""
+    return "-" if math.isnan(mean) else f"{mean:.4g} +- {2 * standard_error:.1g}"
 
 
 def _join(coordinator, processes, process):

@@ -174,8 +174,7 @@ class _Periodic(Kernel):
     @one_program
     def covariance(self, m):
         """See `Kernel.covariance`."""
-        place = np.arange(m)
-        return self._first_row(m)[..., (place[:, None] - place[None, :]) % m]
+        return self._first_row(m)[..., _steps_between(m) % m]
 
     @one_program
     def spectrum(self, m):
@@ -345,8 +344,7 @@ class IntervalKernel(Kernel):
     @one_program
     def covariance(self, m):
         """See `Kernel.covariance`."""
-        nodes = self.nodes(m)
-        return self._profiles(jnp.asarray(np.abs(nodes[:, None] - nodes[None, :])))
+        return self._profiles(jnp.abs(_steps_between(m)) / (m - 1.0))
 
     def _operator(self, m):
         """Similar to the operator, and symmetric."""
@@ -371,6 +369,12 @@ class IntervalKernel(Kernel):
         flat = (curves * roots).reshape(-1, *curves.shape[curves.ndim + 1 - matrix.ndim :])
         rest = jax.scipy.linalg.cho_solve(jax.scipy.linalg.cho_factor(matrix), jnp.moveaxis(flat, 0, -1))
         return curves - penalty * jnp.moveaxis(rest, -1, 0).reshape(curves.shape) / roots
+
+
+def _steps_between(m):
+    """How many samples one is after another, (m, m); computed by the program, of which it would else be a constant."""
+    place = jnp.arange(m)
+    return place[:, None] - place[None, :]
 
 
 def positive_numbers(owner: str, name: str, value) -> PerCurve:

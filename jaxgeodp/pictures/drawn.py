@@ -2,10 +2,11 @@
 
 import base64
 import io
+import math
 
 import numpy as np
 
-from jaxgeodp.pictures.lines import caption_of, lines_of
+from jaxgeodp.pictures.lines import caption_of, is_moment, lines_of
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
 _MOST_NUMBERS = 12
@@ -39,15 +40,16 @@ def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
     An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
-    curves in space, landmarks that were superimposed on a template, numbers for other matrices and vectors; anything
-    else as an array of colours.
+    curves in space, landmarks that were superimposed on a template, numbers for other matrices, moments and vectors;
+    anything else as an array of colours.
 
     Args:
         record: `Release.record`, or the same read from a file.
         figure: a `matplotlib.figure.Figure`, to which axes are added.
     """
     name, value = record["manifold"]["name"], np.asarray(record["value"], float)
-    name = "" if "about" in record else name  # a moment is no point of the manifold
+    moment = is_moment(record)
+    name = "" if moment else name
     template = np.asarray(record.get("prepared", {}).get("template", ()), float)
     lines = lines_of(record)
     if lines is not None:
@@ -59,8 +61,9 @@ def draw_record(record: dict, figure) -> None:
         caption = record.get("caption", f"black: released; grey: {centre}")
         _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
     elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
-        axes = figure.add_subplot()
-        figure.colorbar(draw_matrix(axes, value, [str(k) for k in range(1, len(value) + 1)]), ax=axes)
+        _draw_numbers(figure, value, record.get("limit")).set_title(record.get("caption", ""), fontsize=9)
+    elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
+        _draw_moment(figure, value, record["statistic"])
     elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
         axes = figure.add_subplot(projection="3d" if template.shape[1] == 3 else None)
         _draw_configuration(axes, value.reshape(template.shape), template)
@@ -72,7 +75,26 @@ def draw_record(record: dict, figure) -> None:
         axes = figure.add_subplot()
         flat = value.reshape(len(value), -1)
         limit = float(np.abs(flat).max()) or 1.0
-        figure.colorbar(axes.imshow(flat, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto"), ax=axes)
+        sides = (0.5, flat.shape[1] + 0.5, flat.shape[0] + 0.5, 0.5)  # the first row and column are 1
+        image = axes.imshow(flat, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto", extent=sides)
+        figure.colorbar(image, ax=axes)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+
+
+def _draw_numbers(figure, matrix, limit=None):
+    axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
+    names = [str(k) for k in range(1, len(matrix) + 1)]
+    figure.colorbar(draw_matrix(axes, matrix, names, limit), ax=axes)
+    return axes
+
+
+def _draw_moment(figure, matrix, statistic):
+    """Two decimals of numbers that are squared distances, and so often small."""
+    largest = float(np.abs(matrix).max()) or 1.0
+    power = min(math.floor(math.log10(largest)) + 1, 0)
+    unit = f" / 1e{power}" if power else ""
+    _draw_numbers(figure, matrix / 10.0**power).set_title(f"{statistic}{unit}, in the frame of the record", fontsize=9)
 
 
 def _draw_landmarks(axes, value, center, caption):

@@ -18,10 +18,15 @@ class Line(NamedTuple):
 GREY, RED, BLUE, GREEN = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d"
 
 
+def is_moment(record: dict) -> bool:
+    """Whether the value is a moment in a frame of tangent vectors, which is no point of the manifold."""
+    return "frame" in record
+
+
 def lines_of(record: dict) -> list[Line] | None:
     """The lines that show the value of a release record; None where it is nothing in space."""
     value, ball = np.asarray(record["value"], float), record.get("ball") or {}
-    if "about" in record:  # a moment is no point of the manifold
+    if is_moment(record):
         return None
     draw = {"Sphere": _direction, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
     if draw is not None:
