@@ -266,8 +266,18 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
                 "SpreadMechanism: is released in integers; say numerics='grid' (real numbers are for TangentCovariance "
                 f"with epsilon in at most {LARGEST} dimensions)."
             )
-        program = compiled_ahead("SpreadMechanism", _simulate, self, public_key(), shape, num=1)
-        return lambda records: np.asarray(program(self, system_key(), records))[0]
+        about = jax.tree.map(jnp.asarray, self.about)
+        vectors = compiled_in_blocks("SpreadMechanism", _vectors_within, self.ball, about, self.reaches[1], shape)
+        # One program for all numbers of records; a matrix alone has this noise.
+        count = jax.ShapeDtypeStruct((self.statistic.numbers(self.ball.manifold.dim),), np.float64)
+        noisy = compiled_ahead("SpreadMechanism", _with_noise, self, public_key(), count)
+
+        def draw(records):
+            parts = list(vectors(self.ball, about, self.reaches[1], records))
+            moment = sum(part.T @ part for part in parts) / sum(map(len, parts))
+            return np.asarray(noisy(self, system_key(), np.asarray(self.statistic.to_numbers(moment))))
+
+        return draw
 
     def simulate(self, key, records, num):
         """See `Law.simulate`, with noise of real numbers."""
@@ -349,3 +359,14 @@ def _simulate(law, key, records, num):
 @jax.jit
 def _vectors(ball, about, records):
     return about.vectors(ball, records)
+
+
+@jax.jit
+def _vectors_within(ball, about, farthest, records):
+    return about.within(about.vectors(ball, records), farthest)
+
+
+@jax.jit
+def _with_noise(law, key, numbers):
+    noise = law.noise.draw(key, 1, numbers.shape[0], numbers.dtype)[0]
+    return law.value(numbers + law.scale * noise)
