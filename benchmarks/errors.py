@@ -8,6 +8,7 @@ the manifold (dashed) are those of the ambient space.
 """
 
 import argparse
+import math
 
 import jax
 import matplotlib.pyplot as plt
@@ -51,7 +52,8 @@ NAMES = [
 # Dashed: values off the manifold.
 OFF = ("EuclideanLaplace", "LandmarkLaplace", "LandmarkLaplace (unaligned)")
 STYLES = {name: "o--" if name in OFF else "o-" for name in NAMES}
-TICKS = [factor * 10.0**power for power in range(4) for factor in (1, 1.5, 2, 3, 5, 7)]
+# Numbers in a decade that have room beside an axis of so many times its beginning.
+FACTORS = {8.0: (1, 1.5, 2, 3, 5, 7), 40.0: (1, 2, 5), math.inf: (1, 3)}
 
 
 def main():
@@ -86,7 +88,9 @@ def main():
         axis.set_xscale("log" if label != "radius" else "linear")
         axis.minorticks_off()
         axis.set_xticks([cell[0] for cell in cells], [f"{cell[0]:g}" for cell in cells])
-        ticks = [t for t in TICKS if 0.9 * axis.get_ylim()[0] < t < 1.1 * axis.get_ylim()[1]]
+        low, high = axis.get_ylim()
+        factors = next(own for most, own in FACTORS.items() if high / low < most)
+        ticks = [f * 10.0**p for p in range(4) for f in factors if 0.9 * low < f * 10.0**p < 1.1 * high]
         axis.set_yticks(ticks, [f"{t:g}" for t in ticks])
         jax.clear_caches()  # each compiled program holds memory maps, of which a process may have 65,530
     handles = {}
