@@ -3,8 +3,8 @@
 The pages are those that one reads in the repository, so that there is one source of each: pages of docs/, the
 notebooks as they were executed, benchmarks/README.md and the project's own pages. Sphinx, because docstrings become
 the reference; MyST, because pages are Markdown; formulas are set by a copy of MathJax that lies in the site, so that it
-can be read where there is no network. The theme is that of NumPy, SciPy and pandas (pydata), which readers know: a tree at
-the left, contents of the page at the right, a search box, light and dark, and menus that fold on a phone.
+can be read where there is no network. The theme is that of NumPy, SciPy and pandas (pydata), which readers know: a
+tree at the left, contents of the page at the right, a search box, light and dark, and menus that fold on a phone.
 """
 
 import re
