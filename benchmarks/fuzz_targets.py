@@ -100,7 +100,7 @@ def _records(path):
 def _record(path):
     found = Release.load(path)
     looks = [lambda: found.guarantee, lambda: found.expected_error, lambda: opendp_measurement(found), found.as_array]
-    all_of(*looks, found.to_json, lambda: dp_event([found.guarantee]))
+    all_of(*looks, found.to_json, lambda: dp_event(found.guarantee))
 
 
 def _ledger(path):
@@ -111,7 +111,7 @@ def _description(path):
     for name, content in zip(_PARTS, path.read_bytes().split(BREAK), strict=False):
         (path.parent / name).write_bytes(content)
     found = Description.load(path.parent)
-    all_of(lambda: found.region(), lambda: found.summary())
+    all_of(lambda: found.guarantee, lambda: found.has_spread)
 
 
 def _words(path):
@@ -213,15 +213,10 @@ def _descriptions():
         return [BREAK.join((pathlib.Path(folder) / name).read_bytes() for name in _PARTS)]
 
 
-def _sites():
-    keys = [SiteKey("north", "1" * 64), SiteKey("east", "2" * 64)]
-    return keys, [key.public for key in keys]
-
-
 def _masked():
-    keys, public = _sites()
+    key, other = SiteKey.new("north"), SiteKey.new("east")
     state = TangentLaplace(LINE, 1.0).prepare(SPREAD)
-    return _made(lambda path: masked(state, keys[0], public).save(path))
+    return _made(lambda path: masked(state, key, [key.public, other.public]).save(path))
 
 
 def _described_seeds():
@@ -296,8 +291,8 @@ TARGETS = {
     "ledger": Target(_ledger, _ledgers, ".db"),
     "state": Target(State.load, lambda: _made(TangentLaplace(LINE, 1.0).prepare(SPREAD).save)),
     "masked": Target(MaskedState.load, _masked),
-    "public site": Target(PublicSite.load, lambda: _made(_sites()[1][0].save)),
-    "site key": Target(SiteKey.load, lambda: _made(_sites()[0][0].save)),
+    "public site": Target(PublicSite.load, lambda: _made(SiteKey("north", "1" * 64).public.save)),
+    "site key": Target(SiteKey.load, lambda: _made(SiteKey("north", "1" * 64).save)),
     "ball": Target(
         lambda path: all_of(lambda: read_ball(path, Euclidean(1)), lambda: read_ball(path, Sphere(2))),
         lambda: _made(_ball_file),
@@ -316,11 +311,10 @@ TARGETS = {
 
 def _planted(path):
     content = path.read_bytes()
-    if content[:1] == b"s":
-        if content[1:2] == b"e":
-            if content[2:3] == b"e":
-                if content[3:4] == b"d":
-                    raise KeyError("planted")
+    if content[:1] == b"b":
+        if content[1:2] == b"u":
+            if content[2:3] == b"g":
+                raise KeyError("planted")
 
 
 #: A reader with a mistake that random bytes do not find and coverage does.

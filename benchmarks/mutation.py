@@ -40,8 +40,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PARTS = ("jaxgeodp/privacy", "jaxgeodp/bounds", "jaxgeodp/releases")
 #: Seconds of tests, as measured once, that one mutant gets, and how many tests at most.
 PATIENCE, MOST_TESTS = 40.0, 80
-#: Of the tests of a file that cannot be measured within it, in seconds; and what a mutant gets beyond its tests' time.
-LONGEST, SPARE = 240.0, 60.0
+#: Seconds in which tests of one file begin that are measured; and what a mutant gets beyond the time of its tests.
+LONGEST, SPARE = 90.0, 60.0
 _LEFT_OUT = shutil.ignore_patterns(".git", "__pycache__", "*_cache", ".hypothesis", ".venv", "build", "dist")
 # They start mutants or processes for minutes.
 _NOT_RUN = ("test_abuse.py", "test_examples.py", "test_notebooks.py", "test_arena.py", "test_deadlock.py")
@@ -135,21 +135,32 @@ class Chosen:
     Args:
         order: names of tests; None for all.
         begin: told the name of each test.
+        seconds: no test begins after them.
     """
 
-    def __init__(self, order: list[str] | None = None, begin: Callable[[str], object] = lambda name: None):
-        self.order, self.begin = order, begin
+    def __init__(
+        self,
+        order: list[str] | None = None,
+        begin: Callable[[str], object] = lambda name: None,
+        seconds: float = float("inf"),
+    ):
+        self.order, self.begin, self.end = order, begin, time.monotonic() + seconds
         self.failed: list[str] = []
         self.passed: dict[str, float] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, session, config, items):
+        self.session = session
         if self.order is not None:
             known = {item.nodeid: item for item in items}
             items[:] = [known[name] for name in self.order if name in known]
 
     def pytest_runtest_logstart(self, nodeid, location):
         self.begin(nodeid)
+
+    def pytest_runtest_logfinish(self, nodeid, location):
+        if time.monotonic() > self.end:
+            self.session.shouldstop = "the time is over"
 
     def pytest_collectreport(self, report):
         if report.failed:
@@ -177,12 +188,12 @@ def tried(tests: list[str]) -> dict:
 
 
 def measured(file: str, parts: tuple[str, ...]) -> dict:
-    """Which tests of a file pass, how long each takes, and which lines of the parts each runs."""
+    """Which tests of a file pass, how long each takes, and which lines each runs, as far as time allows."""
     import coverage
 
     here = pathlib.Path.cwd()
     watch = coverage.Coverage(data_file=None, config_file=False, include=[f"{here}/{part}/*" for part in parts])
-    plugin = Chosen(begin=watch.switch_context)
+    plugin = Chosen(None, watch.switch_context, LONGEST)
     watch.start()
     run_tests([file], plugin)
     watch.stop()
@@ -313,7 +324,7 @@ def measure_all(path: pathlib.Path, root: pathlib.Path, parts: tuple[str, ...], 
         print(f"{file}: {len(found['seconds'])} tests, {seconds:.0f} s", file=sys.stderr)
 
     files = (file for file in files_of_tests(root, parts) if file not in known)
-    in_processes([Job(file, lambda f=file: measured(f, parts), LONGEST) for file in files], copies, end, note)
+    in_processes([Job(file, lambda f=file: measured(f, parts), 3.0 * LONGEST) for file in files], copies, end, note)
     return Tests(rows_of(path))
 
 
