@@ -134,6 +134,7 @@ def test_a_command_that_ends_with_an_error_that_is_none_of_ours_is_a_finding(mon
         fuzz_targets.command("show", "nowhere.json")
 
 
+@pytest.mark.exhaustive
 def test_coverage_leads_to_a_planted_mistake(tmp_path):
     pytest.importorskip("atheris")
     for seed in range(6):  # each goes on where the last one ended, if the machine is slow
