@@ -265,6 +265,11 @@ def rows_of(path: pathlib.Path) -> list[dict]:
     return rows
 
 
+def last_rows(path: pathlib.Path) -> list[dict]:
+    """Of each mutant what was found last."""
+    return list({row["name"]: row for row in rows_of(path)}.values())
+
+
 def in_processes(jobs: Iterable[Job], copies: list[pathlib.Path], end: float, note: Callable[..., object]) -> None:
     """Run jobs in free copies until the time is over; ``note(key, found, seconds)`` of each that has ended."""
     free, at_work, waiting = list(copies), [], list(jobs)
@@ -330,7 +335,8 @@ def measure_all(path: pathlib.Path, root: pathlib.Path, parts: tuple[str, ...], 
 
 def try_all(path: pathlib.Path, chosen: dict[str, list[Mutant]], tests: Tests, copies, end: float) -> None:
     """All mutants that have not been tried, the files in turns."""
-    known = {row["name"] for row in rows_of(path)}
+    # More tests may be measured than when a mutant was run by none.
+    known = {row["name"] for row in rows_of(path) if row["outcome"] != "no test"}
     turns = itertools.zip_longest(*chosen.values())
     left = [mutant for turn in turns for mutant in turn if mutant is not None and mutant.name not in known]
     done = itertools.count(1)
@@ -368,7 +374,7 @@ def main():
     with copied(ROOT, options.processes) as copies:
         tests = measure_all(folder / "tests.jsonl", ROOT, PARTS, copies, begin + 30.0 * options.minutes)
         try_all(folder / "mutants.jsonl", chosen, tests, copies, begin + 60.0 * options.minutes)
-    rows = rows_of(folder / "mutants.jsonl")
+    rows = [row for row in last_rows(folder / "mutants.jsonl") if row["file"] in chosen]
     print(table(list(chosen), rows), "\n")
     for row in rows:
         if row["outcome"] in ("survived", "no test"):
