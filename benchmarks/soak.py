@@ -40,9 +40,9 @@ SWEEP = """manifold = "sphere"
 size = 2
 radius = 0.4
 mechanisms = ["wrapped", "tangent"]
-n = [10, 20]
+n = [10, 20, 40]
 epsilon = [1.0]
-replicates = 200
+replicates = 3000
 seed = {seed}
 """
 
@@ -184,11 +184,12 @@ class Sweeps:
     def __init__(self, folder, source):
         self.folder, self.source = folder, source
         self.done, self.kills, self.resumed, self.differing = 0, 0, 0, []
+        self.seconds = float("inf")  # of a sweep that nobody kills and whose programs are kept
         self.begin()
 
     def begin(self):
         """The next sweep, uninterrupted."""
-        self.own_kills, self.seconds, self.phase = 0, 0.0, "alone"
+        self.own_kills, self.phase = 0, "alone"
         (self.folder / "sweep.toml").write_text(SWEEP.format(seed=self.done))
         self.start()
 
@@ -198,7 +199,7 @@ class Sweeps:
         self.process = subprocess.Popen([sys.executable, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         self.started, self.kill_at = time.monotonic(), float("inf")
         if self.phase == "killed" and self.own_kills < MOST_KILLS:
-            self.kill_at = self.started + self.source.uniform(0.2, 1.1) * self.seconds
+            self.kill_at = self.started + self.source.uniform(0.3, 1.0) * self.seconds
 
     def tick(self):
         """Kill it if it is time; start what is next if it has ended."""
@@ -212,7 +213,7 @@ class Sweeps:
             if self.process.returncode:
                 raise AssertionError(words.decode())
             if self.phase == "alone":
-                self.seconds, self.phase = time.monotonic() - self.started, "killed"
+                self.seconds, self.phase = min(self.seconds, time.monotonic() - self.started), "killed"
                 self.start()
             else:
                 self.compare()
