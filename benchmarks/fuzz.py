@@ -14,9 +14,9 @@ needs pip install -e ".[abuse]".
 import argparse
 import hashlib
 import json
+import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +27,6 @@ from typing import NamedTuple
 SECONDS, MEGABYTES = 20, 2048
 #: Seconds in which a finding is made smaller, and tries at most.
 SMALLER, TRIES = 5.0, 1000
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 class Finding(NamedTuple):
@@ -89,17 +88,23 @@ def _found(error) -> Finding:
 # In a process of its own -------------------------------------------------------------------------------------
 
 
-def fuzz(name: str, folder: pathlib.Path, seconds: int, seed: int) -> None:
-    """Fuzz one target; this ends the process."""
+def instrumented():
+    """The targets, of modules that tell Atheris which branches are reached."""
     import atheris
 
     with atheris.instrument_imports(include=["jaxgeodp", "trimesh", "fuzz_targets"]):
         import fuzz_targets
+    return fuzz_targets.TARGETS | fuzz_targets.PLANTED
+
+
+def fuzz(name: str, target, folder: pathlib.Path, seconds: float, seed: int) -> None:
+    """Fuzz one target; this ends the process."""
+    import atheris
+
     from jaxgeodp.checks import InputError
 
-    target = (fuzz_targets.TARGETS | fuzz_targets.PLANTED)[name]
     judge = Judge(target.call, target.suffix, (InputError, OSError))
-    corpus, findings = folder / "corpus" / name, folder / "findings"
+    corpus, findings, end = folder / "corpus" / name, folder / "findings", time.monotonic() + seconds
     for place in (corpus, findings):
         place.mkdir(parents=True, exist_ok=True)
     if not any(corpus.iterdir()):
@@ -113,7 +118,8 @@ def fuzz(name: str, folder: pathlib.Path, seconds: int, seed: int) -> None:
             known.add(found.signature)
             _keep(findings, name, judge.smaller(content, found.signature), found)
 
-    limits = [f"-max_total_time={seconds}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-seed={seed + 1}"]
+    left = max(1, round(end - time.monotonic()))
+    limits = [f"-max_total_time={left}", f"-timeout={SECONDS}", f"-rss_limit_mb={MEGABYTES}", f"-seed={seed + 1}"]
     more = ["-print_final_stats=1", f"-report_slow_units={SECONDS}", f"-artifact_prefix={findings}/{name}-"]
     atheris.Setup([sys.argv[0], *limits, *more, str(corpus)], one)
     atheris.Fuzz()
@@ -139,18 +145,26 @@ class Run(NamedTuple):
     stopped: str  #: by what, if not by the time
 
 
-def run(name: str, folder: pathlib.Path, seconds: float, seed: int) -> Run:
-    """Fuzz a target in a process, for so long."""
-    begin = time.monotonic()
-    words = [sys.executable, __file__, "--child", name, "--seconds", str(max(1, int(seconds))), "--seed", str(seed)]
-    process = subprocess.run([*words, "--folder", str(folder)], capture_output=True, errors="replace")
-    log = process.stderr + process.stdout
-    (folder / "logs").mkdir(exist_ok=True)
-    (folder / "logs" / f"{name}.txt").write_text(log)
+def run(name: str, target, folder: pathlib.Path, seconds: float, seed: int) -> Run:
+    """Fuzz a target for so long in a forked process, which need not import everything again; JAX has not started."""
+    begin, log_file = time.monotonic(), folder / "logs" / f"{name}.txt"
+    log_file.parent.mkdir(exist_ok=True)
+    sys.stdout.flush()
+    process = os.fork()
+    if process == 0:
+        with open(log_file, "wb") as stream:
+            os.dup2(stream.fileno(), 1)
+            os.dup2(stream.fileno(), 2)
+        try:
+            fuzz(name, target, folder, seconds, seed)
+        finally:
+            os._exit(1)  # it ends itself
+    _, status = os.waitpid(process, 0)
+    log = log_file.read_text(errors="replace")
     inputs = [int(number) for number in re.findall(r"^#(\d+)\t", log, re.MULTILINE)]
     memory = [int(number) for number in re.findall(r"rss: (\d+)Mb", log)]
     branches = [int(number) for number in re.findall(r"cov: (\d+) ", log)]
-    stopped = "" if process.returncode == 0 else (re.findall(r"ERROR: libFuzzer: (.*)", log) or [log[-300:]])[-1]
+    stopped = "" if status == 0 else (re.findall(r"ERROR: libFuzzer: (.*)", log) or [log[-300:]])[-1]
     last = [max(numbers, default=0) for numbers in (inputs, branches, memory)]
     return Run(name, last[0], time.monotonic() - begin, last[1], last[2], stopped)
 
@@ -174,21 +188,16 @@ def main():
     parser.add_argument("--only", default="", help="targets whose name holds this word; planted: a planted mistake")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("fuzz"))
-    parser.add_argument("--child", default=None, help=argparse.SUPPRESS)
-    parser.add_argument("--seconds", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child is not None:
-        fuzz(options.child, options.folder, options.seconds, options.seed)
-    from fuzz_targets import PLANTED, TARGETS
-
+    targets = instrumented()
     options.folder.mkdir(parents=True, exist_ok=True)
-    folder, runs = options.folder.resolve(), []
-    names = [name for name in (PLANTED if options.only == "planted" else TARGETS) if options.only in name]
+    folder = options.folder.resolve()
+    names = [name for name in targets if options.only in name and (name == "planted") == (options.only == "planted")]
     log = folder / "runs.jsonl"
     for place, name in enumerate(names):
         end = time.monotonic() + 60.0 * options.minutes / len(names)
         while (left := end - time.monotonic()) > 1.0:
-            done = run(name, folder, left, options.seed + place)
+            done = run(name, targets[name], folder, left, options.seed + place)
             with open(log, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(done._asdict()) + "\n")
             print(f"{place + 1}/{len(names)} {done}", file=sys.stderr)
