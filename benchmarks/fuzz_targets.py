@@ -164,7 +164,11 @@ def _made(*writers: Callable[[pathlib.Path], object], suffix: str = ".json") -> 
 
 GOOD = np.array([[0.1, 0.0, 1.0], [0.0, 0.2, 1.0], [-0.3, 0.1, 1.0], [0.1, -0.2, 1.0]])
 SPREAD = np.linspace(-0.5, 0.5, 40)[:, None]
-LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+
+
+def _line():
+    """Not made before it is asked for: it starts JAX, and a process in which JAX has started must not be forked."""
+    return GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
 
 
 def _arrays(suffix):
@@ -209,13 +213,13 @@ def _ledgers():
 
 def _descriptions():
     with tempfile.TemporaryDirectory() as folder:
-        describe(SPREAD, Euclidean(1), mu=2.0, ball=LINE).save(folder)
+        describe(SPREAD, Euclidean(1), mu=2.0, ball=_line()).save(folder)
         return [BREAK.join((pathlib.Path(folder) / name).read_bytes() for name in _PARTS)]
 
 
 def _masked():
     key, other = SiteKey.new("north"), SiteKey.new("east")
-    state = TangentLaplace(LINE, 1.0).prepare(SPREAD)
+    state = TangentLaplace(_line(), 1.0).prepare(SPREAD)
     return _made(lambda path: masked(state, key, [key.public, other.public]).save(path))
 
 
@@ -289,7 +293,7 @@ TARGETS = {
     "record": Target(_record, _releases),
     "show": Target(lambda path: command("show", path), _releases),
     "ledger": Target(_ledger, _ledgers, ".db"),
-    "state": Target(State.load, lambda: _made(TangentLaplace(LINE, 1.0).prepare(SPREAD).save)),
+    "state": Target(State.load, lambda: _made(TangentLaplace(_line(), 1.0).prepare(SPREAD).save)),
     "masked": Target(MaskedState.load, _masked),
     "public site": Target(PublicSite.load, lambda: _made(SiteKey("north", "1" * 64).public.save)),
     "site key": Target(SiteKey.load, lambda: _made(SiteKey("north", "1" * 64).save)),
@@ -300,7 +304,7 @@ TARGETS = {
     "description": Target(_description, _descriptions),
     "regression": Target(
         GeodesicFit.load,
-        lambda: _made(geodesic_regression(np.linspace(0.0, 1.0, 40), SPREAD, LINE, epsilon=2.0).save),
+        lambda: _made(geodesic_regression(np.linspace(0.0, 1.0, 40), SPREAD, _line(), epsilon=2.0).save),
     ),
     "sweep": Target(lambda path: read_sweep(path).fingerprint(), lambda: [SWEEP], ".toml"),
     "names": Target(_words, lambda: [b"sphere(2) * spd(3)", b"grassmann(5, 2)", b"1-3\nid", b"north\nlat,lon"], ".txt"),

@@ -87,12 +87,17 @@ class Child:
         done, _ = os.waitpid(self.process, os.WNOHANG)
         if not done and time.monotonic() < self.end:
             return None
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process, signal.SIGKILL)  # and what it has started
+        self.kill(bool(done))
         if not done:
-            os.waitpid(self.process, 0)
             return {"outcome": "timed out"}
         return json.loads(self.place.read_text()) if self.place.exists() else {"outcome": "killed", "by": "the process"}
+
+    def kill(self, done: bool = False) -> None:
+        """End it, if it is not done, and what it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process, signal.SIGKILL)
+        if not done:
+            os.waitpid(self.process, 0)
 
 
 @contextlib.contextmanager
@@ -273,21 +278,25 @@ def last_rows(path: pathlib.Path) -> list[dict]:
 def in_processes(jobs: Iterable[Job], copies: list[pathlib.Path], end: float, note: Callable[..., object]) -> None:
     """Run jobs in free copies until the time is over; ``note(key, found, seconds)`` of each that has ended."""
     free, at_work, waiting = list(copies), [], list(jobs)
-    while at_work or (waiting and time.monotonic() < end):
-        while free and waiting and time.monotonic() < end:
-            job, copy = waiting.pop(0), free.pop()
-            undo, start = job.prepare(copy), time.monotonic()
-            at_work.append((job, Child(copy, job.work, min(job.seconds, end - start)), undo, start))
-        for entry in list(at_work):
-            job, child, undo, start = entry
-            if (found := child.found()) is not None:
-                undo()
-                at_work.remove(entry)
-                free.append(child.copy)
-                # What was stopped because the time is over has no outcome.
-                if found.get("outcome") != "timed out" or time.monotonic() < end:
-                    note(job.key, found, time.monotonic() - start)
-        time.sleep(0.02)
+    try:
+        while at_work or (waiting and time.monotonic() < end):
+            while free and waiting and time.monotonic() < end:
+                job, copy = waiting.pop(0), free.pop()
+                undo, start = job.prepare(copy), time.monotonic()
+                at_work.append((job, Child(copy, job.work, min(job.seconds, end - start)), undo, start))
+            for entry in list(at_work):
+                job, child, undo, start = entry
+                if (found := child.found()) is not None:
+                    undo()
+                    at_work.remove(entry)
+                    free.append(child.copy)
+                    # What was stopped because the time is over has no outcome.
+                    if found.get("outcome") != "timed out" or time.monotonic() < end:
+                        note(job.key, found, time.monotonic() - start)
+            time.sleep(0.02)
+    finally:
+        for _, child, _, _ in at_work:
+            child.kill()
 
 
 def planted(mutant: Mutant) -> Callable[[pathlib.Path], Callable[[], object]]:
@@ -370,6 +379,7 @@ def main():
     names = [str(path.relative_to(ROOT)) for path in files]
     chosen = {name: sample(name, (ROOT / name).read_bytes(), options.sample, options.seed) for name in names}
     begin = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # with what it has started
     import_what_tests_import()
     with copied(ROOT, options.processes) as copies:
         tests = measure_all(folder / "tests.jsonl", ROOT, PARTS, copies, begin + 30.0 * options.minutes)

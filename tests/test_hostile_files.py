@@ -14,11 +14,12 @@ from hostile_cases import GOOD, MIXED, TABLE, command, npy, npz, saved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jaxgeodp import Release
+from jaxgeodp import Ledger, PureDP, Release
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_records
 from jaxgeodp.meshes.files import read_mesh
+from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.releases.states import State
 from jaxgeodp.sites import MaskedState, PublicSite, SiteKey
 
@@ -141,6 +142,7 @@ NO_RECORDS = {
             "a number as type": {"numerics": {"dtype": 1}},
             "dates": {"numerics": {"dtype": "M8[s]"}},
             "objects": {"numerics": {"dtype": "O"}},
+            "no mechanism": {"mechanism": None},
         }.items()
     },
 }
@@ -185,3 +187,19 @@ def test_what_show_cannot_print_is_no_whole_record(changed, tmp_path):
     path.write_text(json.dumps(RECORD | changed))
     result = command("show", path)
     assert result.code == 2 and result.output.split() == f"Error: {path}: is no whole release record.".split()
+
+
+def test_a_ledger_whose_tables_have_names_of_no_text_is_damaged(tmp_path):
+    """SQLite's words about it hold the name, which Python cannot decode."""
+    path = tmp_path / "b.db"
+    Ledger(path, PureDP(1.0))
+    content = path.read_bytes()
+    assert content.count(b"releases") > 1
+    path.write_bytes(
+        content.replace(b"CREATE TABLE releases", b"CREATE XXXXX releases").replace(
+            b"tablereleases", b"table\xaeeleases"
+        )
+    )
+    for look in (lambda: contents(path), lambda: Ledger(path), lambda: Ledger(path, PureDP(1.0))):
+        with pytest.raises(InputError, match="the ledger is damaged or cut short"):
+            look()

@@ -63,8 +63,8 @@ class Release:
             dtype = np.dtype(record["numerics"]["dtype"])
             value = from_lists(record["value"], dtype.name).astype(dtype)
             record_digest(record)  # numbers that no JSON has would make every use of it fail
-            sound = dtype.kind in "biufc" and isinstance(record["guarantee"], dict)
-            if not (sound and isinstance(record["manifold"]["name"], str)):
+            words = record["mechanism"], record["manifold"]["name"]
+            if not (dtype.kind in "biufc" and isinstance(record["guarantee"], dict) and _are_words(words)):
                 raise ValueError("another document")
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise InputError(f"{path}: holds no release record.") from None
@@ -258,6 +258,10 @@ def make_releases(
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases
+
+
+def _are_words(values) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _is_number(value) -> bool:
