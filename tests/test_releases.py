@@ -269,3 +269,10 @@ def test_a_line_goes_through_all_ways():
 def test_a_way_that_does_not_exist_is_refused(numerics):
     with pytest.raises(InputError, match="Mean: numerics must be 'idealized' or 'grid', got"):
         way_of("Mean", 0.0, numerics)
+
+
+def test_a_release_after_a_fixed_number_of_proposals_is_carried_back_to_its_ball():
+    """All is drawn where the ball's centre is the origin; a value that stays there is one of another place."""
+    ball, data = GeodesicBall(Euclidean(1), np.array([5.0]), 1.0), np.full((20, 1), 5.5)
+    value = LaplaceMechanism(ball, 50.0).release(data, delta=1e-6).value
+    assert abs(float(value[0]) - 5.5) < 0.1  # scale 0.002, mean 5.5
