@@ -81,14 +81,15 @@ def tangent_release():
     return lambda ledger: mechanism.release(data, ledger)
 
 
-def release_loop(path, pipe, count=None, before=None, compiled=False):
-    """Releases until killed, refused or done."""
-    release = tangent_release() if compiled else plain_release
-    genuine = os.urandom
+def release_loop(path, pipe, count=None, before=None, make=lambda: plain_release):
+    """Releases until killed, refused or done; ``make()`` gives the release, a function of the ledger."""
+    release, genuine, told = make(), os.urandom, []
     ledger = Ledger(path)
 
     def urandom(size):
-        tell(pipe, "D")
+        if not told:  # once for each release
+            told.append(True)
+            tell(pipe, "D")
         return genuine(size)
 
     os.urandom = urandom
@@ -96,6 +97,7 @@ def release_loop(path, pipe, count=None, before=None, compiled=False):
         before()
     while count is None or count > 0:
         tell(pipe, "B")
+        told.clear()
         tell(pipe, "H", record_digest(release(ledger).record))
         count = None if count is None else count - 1
 
@@ -204,7 +206,7 @@ def kills(folder, trials, compiled):
     Ledger(path, PLENTY)
     phases, entries = collections.Counter(), []
     for _ in range(trials):
-        child = Child(release_loop, path, compiled=compiled)
+        child = Child(release_loop, path, make=tangent_release if compiled else lambda: plain_release)
         child.wait_until("H")
         time.sleep(random.uniform(0.0, 0.1))
         child.kill()

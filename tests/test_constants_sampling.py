@@ -31,6 +31,15 @@ def gaps(manifold, growth, scale, reach, volume):
     return bound - (-np.asarray(steepness) / scale + (manifold.dim - 1) * np.log(t) + volume(t))
 
 
+def test_growth_is_the_integral_of_its_slope():
+    """All that an envelope rests on: where it is too large, the law is another."""
+    growth = GradientGrowth(jnp.asarray(0.05), jnp.asarray(0.02), 0.1, 0.3, twist=0.2)
+    for t in (0.1, 0.7, 1.5):
+        assert float(growth(t)) == pytest.approx(quad(growth.slope, 0.0, t)[0], rel=1e-6)
+        expected = 1.0 - 0.05 - 0.2 * t - 0.1 * t**2 - 0.02 * math.exp(0.6 * t)
+        assert float(growth.slope(t)) == pytest.approx(expected, rel=1e-6)
+
+
 def test_every_line_of_the_envelope_touches_what_it_bounds():
     """One part at a time: chords of a concave growth on the line, tangents of log t in flat space, the density of
     volume on the sphere. None lies below, and in each interval there is nothing to spare somewhere."""

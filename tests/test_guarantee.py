@@ -1,7 +1,9 @@
 """Guarantees: conversions against the trade-off functions that define them, and composition."""
 
 import decimal
+import itertools
 import math
+import random
 from decimal import Decimal
 from fractions import Fraction
 
@@ -21,6 +23,7 @@ from jaxgeodp.privacy import (
     largest_mu,
     log_delta_of_epsilon,
 )
+from jaxgeodp.privacy.decimals import float_above, float_below, square, written
 
 
 @pytest.mark.parametrize(
@@ -302,3 +305,15 @@ def test_records_name_their_theorem():
         "theorem": "a theorem",
     }
     assert NotProven("1-DP").record("why")["kind"] == "not proven"
+
+
+def test_a_float_on_the_safe_side_is_the_nearest_one():
+    """Of sums and of squares, whatever a square root in floating point is off by."""
+    source = random.Random(0)
+    for _ in range(300):
+        digits = Decimal(source.randrange(1, 10**20)).scaleb(source.randrange(-25, -5))
+        for exact, power in itertools.product((digits, Fraction(digits) / 3, square(written(float(digits)))), (1, 2)):
+            above, below = float_above(exact, power), float_below(exact, power)
+            inner = math.nextafter(above, 0.0), math.nextafter(below, math.inf)
+            powers = [written(x) if power == 1 else square(written(x)) for x in (above, below, *inner)]
+            assert powers[0] >= exact > powers[2] and powers[1] <= exact < powers[3]

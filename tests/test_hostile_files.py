@@ -1,6 +1,8 @@
 """Readers under random bytes and under valid files with changes: a value or an `InputError`, in bounded memory."""
 
 import io
+import json
+import pathlib
 import resource
 import struct
 import sys
@@ -8,14 +10,18 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hostile_cases import GOOD, MIXED, TABLE, npy, npz, saved
+from hostile_cases import GOOD, MIXED, TABLE, command, npy, npz, saved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jaxgeodp import Ledger, PureDP, Release
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.layout import Layout
 from jaxgeodp.cli.reading import read_records
 from jaxgeodp.meshes.files import read_mesh
+from jaxgeodp.privacy.ledger import contents
+from jaxgeodp.releases.states import State
+from jaxgeodp.sites import MaskedState, PublicSite, SiteKey
 
 SQUARE = ([(0, 0, 0), (2, 0, 0), (2, 2, 0), (0, 2, 0), (1, 1, 1)], [(0, 1, 4), (1, 2, 4), (2, 3, 4), (3, 0, 4)])
 GIB = 2**30
@@ -115,3 +121,85 @@ def test_readers_give_a_value_or_one_sentence(suffix, tmp_path):
     assert InputError in found or suffix == ".csv"
     assert memory() - before < GIB
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+# What benchmarks/fuzz.py found in records: nothing but one sentence may come of a document of JSON, whatever it is.
+
+RECORD = json.loads((pathlib.Path(__file__).parent / "recorded_releases.json").read_text())["tangent"]
+RECORD |= {"created": "2026-11-25T00:00+00:00"}
+NO_RECORDS = {
+    "brackets": "[" * 100_000,
+    "a number": "1e999",
+    "nothing": "null",
+    **{
+        name: json.dumps(RECORD | changed)
+        for name, changed in {
+            "a number of 400 digits": {"value": [10**400]},
+            "a value that is none": {"value": {"a": 1.0}},
+            "not a number": {"value": [float("nan")] * 3},
+            "infinity elsewhere": {"scale": float("inf")},
+            "no type": {"numerics": {"dtype": "secret"}},
+            "a number as type": {"numerics": {"dtype": 1}},
+            "dates": {"numerics": {"dtype": "M8[s]"}},
+            "objects": {"numerics": {"dtype": "O"}},
+            "no mechanism": {"mechanism": None},
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("name", NO_RECORDS)
+def test_a_document_that_is_no_record_is_refused(name, tmp_path):
+    path = tmp_path / "release.json"
+    path.write_text(NO_RECORDS[name])
+    with pytest.raises(InputError, match=r"release.json: holds no release record\.$"):
+        Release.load(path)
+    for words in (["show", path], ["face", path, "--out", tmp_path / "new"]):
+        result = command(*words)
+        assert result.code == 2 and "unexpected" not in result.output
+    for kind in (State, MaskedState, PublicSite, SiteKey):
+        with pytest.raises(InputError, match="holds no"):
+            kind.load(path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"guarantee": {"kind": ["pure"]}}, "states no guarantee that is known here"),
+        ({"guarantee": {"kind": "pure", "epsilon": None}}, "must have a number for epsilon"),
+        ({"expected_error": 1}, "must have a number for mean, radius and level"),
+        ({"expected_error": {"mean": 1.0, "radius": True, "level": 0.9}}, "must have a number for mean"),
+    ],
+)
+def test_entries_of_a_record_that_are_none_are_refused(changed, words, tmp_path):
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps(RECORD | changed))
+    release = Release.load(path)
+    with pytest.raises(InputError, match=words):
+        release.guarantee, release.expected_error  # noqa: B018 - one of them refuses
+
+
+@pytest.mark.parametrize("changed", [{"group": 1}, {"guarantee": RECORD["guarantee"] | {"epsilon": 10**400}}])
+def test_what_show_cannot_print_is_no_whole_record(changed, tmp_path):
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps(RECORD))
+    assert command("show", path).code == 0
+    path.write_text(json.dumps(RECORD | changed))
+    result = command("show", path)
+    assert result.code == 2 and result.output.split() == f"Error: {path}: is no whole release record.".split()
+
+
+def test_a_ledger_whose_tables_have_names_of_no_text_is_damaged(tmp_path):
+    """SQLite's words about it hold the name, which Python cannot decode."""
+    path = tmp_path / "b.db"
+    Ledger(path, PureDP(1.0))
+    content = path.read_bytes()
+    assert content.count(b"releases") > 1
+    path.write_bytes(
+        content.replace(b"CREATE TABLE releases", b"CREATE XXXXX releases").replace(
+            b"tablereleases", b"table\xaeeleases"
+        )
+    )
+    for look in (lambda: contents(path), lambda: Ledger(path), lambda: Ledger(path, PureDP(1.0))):
+        with pytest.raises(InputError, match="the ledger is damaged or cut short"):
+            look()

@@ -690,3 +690,13 @@ def test_a_failure_of_the_system_exits_with_1_and_writes_nothing(tmp_path, monke
 def test_written_numbers_are_decimals():
     assert written(0.1) + written(0.2) == written(0.3)
     assert str(written(1e22)) == "1E+22"
+
+
+def test_a_state_that_is_no_digest_is_refused_before_it_is_written(tmp_path):
+    """What a ledger holds it must read again: one such entry, and all of it would count as damaged."""
+    ledger = Ledger(tmp_path / "b.db", PureDP(1.0))
+    for state in ("", "secret", "A" * 64, "a" * 63, "a" * 64 + "\n", 1):
+        with pytest.raises(InputError, match="state must be 64 hexadecimal digits"):
+            ledger.charge(PureDP(0.1), "m", state=state)
+    ledger.charge(PureDP(0.1), "m", state="a" * 64)
+    assert ledger.account().releases == 1 and len(contents(ledger.path)[1]) == 1

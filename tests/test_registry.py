@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import jaxgeodp
 from jaxgeodp import SPD, Grassmann, Manifold, Product, PureDP, Sphere
 from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
 from jaxgeodp.cli.completion import audited_names, released_names, simulated_names, summed_names
 from jaxgeodp.manifolds import names as manifold_names
@@ -160,6 +161,20 @@ def test_names_with_sizes_and_products(name, shape, manifold):
 def test_names_that_do_not_fit_are_refused(name, shape, message):
     with pytest.raises(ValueError, match=message):
         records_in(name, np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("grassmann(3, 4)", "p must be below n = 3"),
+        ("grassmann(6 4)", "manifold must be one of"),
+        (f"sphere({' ' * 50_000}", "manifold must be one of"),
+    ],
+)
+def test_names_of_no_manifold_are_a_wrong_call(name, message):
+    """Found by benchmarks/fuzz.py: the command line told of an unexpected error."""
+    with pytest.raises(InputError, match=message):
+        manifold_named(name)
 
 
 def test_subspaces_and_products_reach_the_command_line(tmp_path):

@@ -25,6 +25,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import BallMechanism, release_by_chain
 from jaxgeodp.mechanisms.laplace import Distance
@@ -33,7 +34,7 @@ from jaxgeodp.privacy import NotProven
 from jaxgeodp.releases import release_in
 from jaxgeodp.releases.noise import Norm
 from jaxgeodp.releases.vector import at_home, vector_law
-from jaxgeodp.releases.ways import FixedTime, Idealized, OnGrid
+from jaxgeodp.releases.ways import FixedTime, Idealized, OnGrid, way_of
 from jaxgeodp.releases.ways.fixed_time import proposals_needed
 
 CAP = GeodesicBall(Sphere(2), [0.6, 0.0, -0.8], 0.3)
@@ -262,3 +263,16 @@ def test_a_line_goes_through_all_ways():
         release_by_chain(LaplaceMechanism(ball, 1.0), data, num_burnin=5).record["guarantee"]["kind"],
     ]
     assert kinds == ["pure", "pure", "approx", "not proven"]
+
+
+@pytest.mark.parametrize("numerics", ["exact", "", None, 1])
+def test_a_way_that_does_not_exist_is_refused(numerics):
+    with pytest.raises(InputError, match="Mean: numerics must be 'idealized' or 'grid', got"):
+        way_of("Mean", 0.0, numerics)
+
+
+def test_a_release_after_a_fixed_number_of_proposals_is_carried_back_to_its_ball():
+    """All is drawn where the ball's centre is the origin; a value that stays there is one of another place."""
+    ball, data = GeodesicBall(Euclidean(1), np.array([5.0]), 1.0), np.full((20, 1), 5.5)
+    value = LaplaceMechanism(ball, 50.0).release(data, delta=1e-6).value
+    assert abs(float(value[0]) - 5.5) < 0.1  # scale 0.002, mean 5.5

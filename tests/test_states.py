@@ -32,6 +32,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.blocks import rows_at_once
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import FrechetVariance, TangentCovariance
@@ -369,3 +370,9 @@ def test_files_of_a_pattern_are_one_data_set(tmp_path, monkeypatch):
         result = CliRunner().invoke(app, ["release", data, *usual, *options])
         assert result.exit_code == 2 and words in " ".join(result.output.split()), result.output
         assert not (tmp_path / "o.json").exists()
+
+
+def test_a_mechanism_that_was_rebuilt_without_checks_prepares_nothing():
+    rebuilt = jax.tree.map(lambda leaf: -leaf, TangentLaplace(GeodesicBall(Euclidean(1), [0.0], 1.0), 1.0))
+    with pytest.raises(InputError):
+        rebuilt.prepare(np.zeros((4, 1)))

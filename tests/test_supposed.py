@@ -1,5 +1,7 @@
 """What releases suppose of computed means (docs/mathematics.md, section 13) against means computed another way."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,3 +87,15 @@ def test_means_in_single_precision_are_not():
 def test_what_is_supposed_is_small_beside_one_record(manifold, radius):
     ball = GeodesicBall(manifold, manifold.origin, radius)
     assert supposed_mean_error(ball, 1000) < 1e-3 * 2.0 * radius / 1000 or radius < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("manifold", "radius", "size", "growth"),
+    [(Euclidean(2), 3.0, 0.0, 0.0), (Sphere(2), 0.4, 1.0, 0.0), (SPD(2), 1.5, math.sqrt(2.0), math.sqrt(0.5))],
+    ids=["flat", "sphere", "spd"],
+)
+def test_what_is_supposed_is_what_is_written(manifold, radius, size, growth):
+    """eta of section 13, for so many records that both of its parts count."""
+    ball = GeodesicBall(manifold, manifold.origin, radius)
+    rounding = 64.0 * 1e7 * 2.0**-52 * (size + radius) * math.exp(2.0 * growth * radius)
+    assert supposed_mean_error(ball, 10**14) == pytest.approx(1e-9 * radius + rounding, rel=1e-12)

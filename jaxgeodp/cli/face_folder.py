@@ -150,7 +150,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
         title = f"private mean, {_strength(record['guarantee'])}"
     except FileNotFoundError:
         raise InputError(f"there is no file {path}; name the release.json of a face.") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -24,20 +24,17 @@ def show(
         try:
             found = Release.load(record)
             digest = record_digest(found.record)
-            lines = _words(found.record)
+            lines = (*_words(found.record), f"digest:  {digest}", *_together(found.record))
             page = None if html is None else _page(found.record, digest)
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise InputError(f"{record}: is no whole release record.") from None
         if html is not None and page is not None:
             check_writable(html, overwrite, [record])
             write_atomically(html, page, replace=overwrite)
-    for line in (*lines, f"digest:  {digest}"):
+    for line in lines:
         say(shown(line))
-    if "group" in found.record:
-        groups = ", ".join(map(str, found.record["group"]["of"]))
-        say(f"The ledger has the SHA-256 of the digests of {shown(groups)}, written one after the other.")
     if html is not None:
         say(f"Wrote {shown(html)}.")
 
@@ -69,6 +66,13 @@ def _under(record):
             f"{name} {barrier[name]:.6g}" for name in ("radius", "wall", "regularizer") if name in barrier
         )
         yield f"barrier: {named}"
+
+
+def _together(record):
+    """What a ledger has of releases of groups."""
+    if "group" in record:
+        groups = ", ".join(map(str, record["group"]["of"]))
+        yield f"The ledger has the SHA-256 of the digests of {groups}, written one after the other."
 
 
 def _how_far(stated):

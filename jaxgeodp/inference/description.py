@@ -149,7 +149,7 @@ class Description:
                 raise ValueError("another document")
             if public["parameter"] not in DEFAULTS or not isinstance(public["located"], bool):
                 raise ValueError("another document")
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{folder}: holds no description, or files of several.") from None
         return cls(manifold, mean, variance, covariance, public)
 

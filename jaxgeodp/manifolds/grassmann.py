@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import cho_solve
 
-from jaxgeodp.checks import positive_integer
+from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.manifolds.analytic import sinc_sqrt
 from jaxgeodp.manifolds.hermitian import symmetric_matrix, symmetric_vector
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
@@ -63,7 +63,7 @@ class Grassmann(Manifold):
         positive_integer("Grassmann", "n", self.n, minimum=2)
         positive_integer("Grassmann", "p", self.p, minimum=1)
         if self.p >= self.n:
-            raise ValueError(f"Grassmann: p must be below n = {self.n}, got {self.p!r}.")
+            raise InputError(f"Grassmann: p must be below n = {self.n}, got {self.p!r}.")
 
     @fact
     def dim(self) -> int:

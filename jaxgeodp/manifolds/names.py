@@ -54,7 +54,7 @@ MANIFOLDS: dict[str, NamedManifold] = {
 }
 # Frames have as many numbers as the square of the dimension.
 _LARGEST_DIM = 10_000
-_FACTOR = re.compile(r"\s*(\w+)\s*(?:\(([\d\s,]*)\))?\s*")
+_FACTOR = re.compile(r"\s*(\w+)\s*(?:\(((?:\s*(?:\d+\s*)?,)*\s*(?:\d+\s*)?)\))?\s*")
 
 
 def manifold_named(name: str, size: int | None = None) -> Manifold:

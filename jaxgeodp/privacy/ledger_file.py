@@ -140,6 +140,8 @@ def _attempts(path, attempt, consequence):
             if _code(error) not in _TRANSIENT or time.monotonic() > deadline:
                 raise _in_words(path, error, consequence) from None
             time.sleep(random.uniform(0.005, 0.05))
+        except UnicodeDecodeError:  # of SQLite's own words about a damaged table
+            raise _damaged(path) from None
 
 
 def _transaction(path, work, begin, mode):

@@ -60,12 +60,15 @@ class Release:
         text = pathlib.Path(path).read_bytes()
         try:
             record = json.loads(text)
-            value = from_lists(record["value"], record["numerics"]["dtype"])
-            if not (isinstance(record["guarantee"], dict) and isinstance(record["manifold"]["name"], str)):
+            dtype = np.dtype(record["numerics"]["dtype"])
+            value = from_lists(record["value"], dtype.name).astype(dtype)
+            record_digest(record)  # numbers that no JSON has would make every use of it fail
+            words = record["mechanism"], record["manifold"]["name"]
+            if not (dtype.kind in "biufc" and isinstance(record["guarantee"], dict) and _are_words(words)):
                 raise ValueError("another document")
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             raise InputError(f"{path}: holds no release record.") from None
-        return cls(value.astype(record["numerics"]["dtype"]), record)
+        return cls(value, record)
 
     @property
     def guarantee(self) -> Guarantee | NotProven:
@@ -75,16 +78,16 @@ class Release:
             ValueError: the record's guarantee is none, or has numbers that no guarantee has.
         """
         stated = self.record["guarantee"]
-        if not isinstance(stated, dict) or stated.get("kind") not in KINDS:
-            kind = stated.get("kind") if isinstance(stated, dict) else stated
-            if kind in ("not proven", "not private"):
+        kind = stated.get("kind") if isinstance(stated, dict) else stated
+        if not isinstance(kind, str) or kind not in KINDS:
+            if kind in ("not proven", "not private") and isinstance(stated, dict):
                 return NotProven(str(stated.get("claim", kind)))
             raise InputError("Release: the record states no guarantee that is known here.")
-        kind = KINDS[stated["kind"]]
-        names = [field.name for field in dataclasses.fields(kind)]
-        if any(isinstance(stated.get(name), bool) or not isinstance(stated.get(name), int | float) for name in names):
+        promise = KINDS[kind]
+        names = [field.name for field in dataclasses.fields(promise)]
+        if not all(_is_number(stated.get(name)) for name in names):
             raise InputError(f"Release: the record's guarantee must have a number for {', '.join(names)}.")
-        return kind(**{name: stated[name] for name in names})
+        return promise(**{name: stated[name] for name in names})
 
     def as_array(self) -> np.ndarray:
         """A copy of the value: complex for planar shapes, else real."""
@@ -110,6 +113,8 @@ class Release:
         """
         if "expected_error" in self.record:
             stated = self.record["expected_error"]
+            if not (isinstance(stated, dict) and all(_is_number(stated.get(name)) for name in ExpectedError._fields)):
+                raise InputError("Release: the record's expected error must have a number for mean, radius and level.")
             return ExpectedError(stated["mean"], stated["radius"], stated["level"])
         if self._expected is None:
             raise InputError(
@@ -253,6 +258,14 @@ def make_releases(
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases
+
+
+def _are_words(values) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def idealized(timing: str) -> str:

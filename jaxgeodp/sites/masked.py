@@ -83,7 +83,7 @@ class MaskedState:
             if found["unit"] not in UNITS or not all(isinstance(word, str) for word in found.values()):
                 raise ValueError("words that are none")
             return cls(shape=shape, record=record, sites=sites, numbers=numbers, public=public, **found)
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError(f"{path}: holds no masked state of jaxgeodp.") from None
 
 

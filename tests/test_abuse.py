@@ -1,0 +1,180 @@
+"""The programs that look for mistakes find planted ones: mutants, fuzz and soak (docs/audit.md has what they found)."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import textwrap
+
+import fuzz
+import mutants
+import pytest
+from fuzz_targets import PLANTED
+
+from jaxgeodp.checks import InputError
+
+BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+SOURCE = b'''
+LIMIT = 3
+
+
+def within(number):
+    """Whether -1 < number <= LIMIT."""
+    if number < 0:
+        raise ValueError(f"{number} is below {1 - 1}")
+    return number <= LIMIT
+'''
+TEST = """
+from toy.limits import within
+
+def test_within():
+    assert within(2) and not within(5)
+"""
+
+
+def script(text, folder):
+    """What a program prints as JSON; in a process without JAX's threads, from which it may fork."""
+    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n{textwrap.dedent(text)}"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    answer = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+# Mutants ---------------------------------------------------------------------------------------------------------
+
+
+def test_mutants_change_one_place_and_no_text():
+    found = mutants.mutants_of("limits.py", SOURCE)
+    changes = {(mutant.before, mutant.after) for mutant in found}
+    assert {("3", "4"), ("number <= LIMIT", "(number < LIMIT)"), ("number < 0", "False")} <= changes
+    assert not any("below" in mutant.before or "docstring" in mutant.before for mutant in found)
+    (check,) = [mutant for mutant in found if mutant.kind == "check"]
+    assert check.applied(SOURCE) == SOURCE.replace(b"if number < 0", b"if False")
+    assert (check.line, check.first, check.last) == (7, 7, 7)
+    assert mutants.sample("limits.py", SOURCE, 4, seed=1) == mutants.sample("limits.py", SOURCE, 4, seed=1)
+    assert len({mutant.kind for mutant in mutants.sample("limits.py", SOURCE, 3, seed=0)}) == 3
+
+
+def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_not(tmp_path):
+    for name, content in {
+        "toy/limits.py": SOURCE,
+        "toy/__init__.py": b"",
+        "tests/test_limits.py": TEST.encode(),
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    found = script(
+        """
+        import json, pathlib, time
+        import mutants, mutation
+        root, work = pathlib.Path("."), pathlib.Path("work.jsonl")
+        source = pathlib.Path("toy/limits.py").read_bytes()
+        chosen = [m for m in mutants.mutants_of("toy/limits.py", source) if m.after in ("False", "(number > LIMIT)")]
+        name = "tests/test_limits.py::test_within"
+        tests = mutation.Tests([{"seconds": {name: 0.01}, "lines": {"toy/limits.py": {"7": [name], "9": [name]}}}])
+        with mutation.copied(root, 1) as copies:
+            mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
+            mutation.try_all(work, {"toy/limits.py": chosen}, tests, copies, time.monotonic() + 60.0)
+        rows = mutation.rows_of(work)
+        print(json.dumps([rows, mutation.table(["toy/limits.py"], rows)]))
+        """,
+        tmp_path,
+    )
+    rows, table = found
+    outcomes = {(row["before"], row["after"]): row for row in rows}
+    assert len(rows) == len(outcomes) == 2  # once each, though called twice
+    killed = outcomes["number <= LIMIT", "(number > LIMIT)"]
+    assert (killed["outcome"], killed["by"]) == ("killed", "tests/test_limits.py::test_within")
+    assert outcomes["number < 0", "False"]["outcome"] == "survived"
+    assert "| toy/limits.py | 2 | 1 | 0 | 1 | 0 |" in table
+    assert (tmp_path / "toy" / "limits.py").read_bytes() == SOURCE
+
+
+def test_lines_that_no_test_runs_are_told_apart():
+    import mutation
+
+    name = "tests/test_limits.py::test_within"
+    tests = mutation.Tests([{"seconds": {name: 0.01}, "lines": {"limits.py": {"9": [name]}}}])
+    found = {mutant.line: tests.of(mutant) for mutant in mutants.mutants_of("limits.py", SOURCE)}
+    # The constant is run when the module is imported, for all tests of the file.
+    assert found == {2: [name], 7: [], 9: [name]}
+
+
+# Fuzz ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_finding_is_what_no_reader_may_do_and_is_made_smaller():
+    target = PLANTED["planted"]
+    judge = fuzz.Judge(target.call, target.suffix, (InputError, OSError))
+    found = judge(b"bug in something longer")
+    assert found is not None and found.signature.startswith("KeyError") and "planted" in found.words
+    assert judge(b"b") is None
+    assert judge.smaller(b"bug in something longer", found.signature) == b"bu"
+
+    def refuse(path):
+        raise InputError("no.") if path.read_bytes() else FileNotFoundError
+
+    assert fuzz.Judge(refuse, ".txt", (InputError, OSError))(b"x") is None
+    assert fuzz.Judge(refuse, ".txt", (InputError,))(b"") is not None
+
+
+def test_a_command_that_ends_with_an_error_that_is_none_of_ours_is_a_finding(monkeypatch):
+    import fuzz_targets
+
+    assert "Error" in fuzz_targets.command("show", "nowhere.json")
+
+    def fail(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(sys.modules["jaxgeodp.cli.show"].Release, "load", fail)
+    with pytest.raises(fuzz_targets.WrongEnd, match="unexpected ZeroDivisionError"):
+        fuzz_targets.command("show", "nowhere.json")
+
+
+@pytest.mark.exhaustive
+def test_coverage_leads_to_a_planted_mistake(tmp_path):
+    pytest.importorskip("atheris")
+    words = [sys.executable, BENCHMARKS / "fuzz.py", "--only", "planted", "--minutes", "0.5", "--folder", tmp_path]
+    answer = subprocess.run(words, capture_output=True, text=True, timeout=240)
+    assert answer.returncode == 0 and "KeyError fuzz_targets.py" in answer.stdout
+    (found,) = (tmp_path / "findings").glob("planted-*.bin")
+    assert found.read_bytes() == b"bu"
+
+
+# Soak ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_charge_a_leak_and_other_bytes_are_seen(tmp_path):
+    for name, content in {"alone": "1", "killed": "1"}.items():
+        (tmp_path / name / "cells").mkdir(parents=True)
+        (tmp_path / name / "cells" / "0.parquet").write_text(content)
+    (tmp_path / "killed" / "more").write_text("")
+    right, planted, growth, other = script(
+        """
+        import dataclasses, json, pathlib, random, time
+        import soak
+
+        def crowd(work):
+            found = soak.Crowd(pathlib.Path("."), [work, work], random.Random(0))
+            while not all(child.all("H") for child in found.children):
+                found.tick()
+            found.end()
+            return dataclasses.asdict(found.count)
+
+        right = crowd(lambda: soak.plain_release)
+        planted = crowd(lambda: lambda ledger: soak.plain_release(None))
+        use = soak.Use([500.0, 100.0, 100.0, 104.0], [9, 8, 8, 8], [1, 1, 1, 1])
+        growth = [use.growth(name) for name in ("megabytes", "files", "threads")]
+        other = soak.differing(pathlib.Path("alone"), pathlib.Path("killed"))
+        print(json.dumps([right, planted, growth, other]))
+        """,
+        tmp_path,
+    )
+    faults = ("charges_lost", "spent_twice", "drawn_uncharged", "over_budget")
+    assert right["entries"] >= 2 and [right[name] for name in faults] == [0] * 4
+    assert planted["charges_lost"] >= 2 and planted["drawn_uncharged"] >= 2
+    assert growth == pytest.approx([0.04, 0.0, 0.0])
+    assert other == ["more"]
