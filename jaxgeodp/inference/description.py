@@ -177,8 +177,8 @@ def describe(
     one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
     are released; a spread that double precision cannot hold is released as 0, and its record says so.
 
-    With ``mu`` all noise is that of integers. With ``epsilon`` that of the mean, and from 2 to 12 dimensions that of the
-    covariance (docs/mathematics.md, Theorem X), consists of real numbers: what is promised supposes exact arithmetic.
+    With ``mu`` all noise is that of integers. With ``epsilon`` that of the mean, and from 2 to 12 dimensions that of
+    the covariance (docs/mathematics.md, Theorem X), consists of real numbers: the promise supposes exact arithmetic.
 
     Args:
         data: (n, \\*shape of a point), n >= 40.
