@@ -2,8 +2,8 @@
 
     python benchmarks/spread.py [--replicates 100] [--mu 1]
 
-Data sets are drawn from the wrapped normal laws of benchmarks/coverage.py; `describe` is simulated on each, noise
-included. The angle is that between the first principal direction and the law's; that of the records, which is not
+Data sets are drawn from the wrapped normal laws of benchmarks/region_coverage.py; `describe` is simulated on each,
+noise included. The angle is that between the first principal direction and the law's; that of the records, which is not
 private, stands beside it. Then as many synthetic records as there are real ones are drawn: the distance of their mean
 from that of the law, and of their covariance (Frobenius norm, in units of the law's). Prints a table in Markdown.
 """
@@ -13,7 +13,7 @@ import argparse
 import jax
 import jax.numpy as jnp
 import numpy as np
-from coverage import SPACES, law_of, released, sample
+from region_coverage import SPACES, law_of, released, sample
 
 import jaxgeodp as jgd
 from jaxgeodp.inference.population import carried, draw_points, reference

@@ -1,6 +1,6 @@
 """How often the 95 % ball of `confidence_ball` holds the mean of the population, and how wide it is.
 
-    python benchmarks/coverage.py [--outer 400] [--draws 400] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
+    python benchmarks/region_coverage.py [--outer 400] [--draws 400] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball; `describe` is simulated on each,
 noise included, and its region made of what it releases. The oracle knows the law: the .95 quantile of the distances of
