@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxgeodp.blocks import blocks_of, padded, rows_at_once
 from jaxgeodp.checks import InputError
+from jaxgeodp.traced_programs import traced_program
 
 #: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: half the time to
 #: compile, up to twice the time to run. The emitters of loops can be chosen in JAX 0.8 and 0.9 only.
@@ -40,9 +41,28 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
         ValueError: the function cannot be traced for these shapes, such as a loss of a user.
     """
     with refused_in_words(owner):
-        many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
-        program = function.lower(*arguments, **static).compile(compiler_options=None if many else COMPILED_SOON)
-    return Program(program)
+        options = options_for(arguments, passes)
+        program = traced_program(function, arguments, static, options)
+        return Program(program or function.lower(*arguments, **static).compile(compiler_options=options))
+
+
+def options_for(arguments, passes: int) -> dict[str, bool | int | str] | None:
+    """Options of the compiler for a program that goes ``passes`` times through its arguments, arrays or pytrees."""
+    many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
+    return None if many else COMPILED_SOON
+
+
+def called(function, *arguments, options: dict[str, bool | int | str] | None, **static):
+    """What a jitted function returns: by a program that was traced before, where such are kept.
+
+    Args:
+        function: made by `jax.jit`.
+        arguments: of it.
+        options: of the compiler, for a program that is kept.
+        static: arguments that are part of the program, by their names.
+    """
+    program = traced_program(function, arguments, static, options)
+    return function(*arguments, **static) if program is None else Program(program)(*arguments)
 
 
 @dataclasses.dataclass(frozen=True)

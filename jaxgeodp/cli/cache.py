@@ -1,8 +1,9 @@
 """Compiled programs, kept between calls of the command in a folder that only its user may enter.
 
-A program is looked up by a digest of what it computes, of the compiler and its settings. Records, releases and keys of
-random numbers are arguments of programs, not parts of them, so that neither a file nor its name depends on them
-(``tests/test_cache.py``); shapes do enter. The shapes of private meshes are private: `nothing_new`.
+A program is looked up by a digest of what it computes, of the compiler and its settings; what it computes, by what it
+was made of (`traced_programs`). Records, releases and keys of random numbers are arguments of programs, not parts of
+them, so that neither a file nor its name depends on them (``tests/test_cache.py``); shapes do enter. The shapes of
+private meshes are private: `nothing_new`.
 
 ``JAXGEODP_CACHE=off`` keeps nothing; ``JAX_COMPILATION_CACHE_DIR`` is JAX's own word for a folder and goes first.
 """
@@ -20,6 +21,7 @@ import jaxlib.version
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
+from jaxgeodp.traced_programs import keep_in, keeping_none
 
 _SWITCH = "JAXGEODP_CACHE"
 _LEAST_SECONDS = "jax_persistent_cache_min_compile_time_secs"
@@ -45,6 +47,9 @@ def keep_compiled_programs() -> None:
         folder = own / "compiled" / f"{versions}-{_processor()}"
         folder.mkdir(parents=True, exist_ok=True)
         jax.config.update("jax_compilation_cache_dir", str(folder))
+        traced = folder / "traced"
+        traced.mkdir(mode=0o700, exist_ok=True)
+        keep_in(traced)
         # A command has dozens of small programs; together they take as long as a large one.
         jax.config.update(_LEAST_SECONDS, 0.0)
 
@@ -55,7 +60,8 @@ def nothing_new() -> Iterator[None]:
     before = jax.config.values[_LEAST_SECONDS]
     jax.config.update(_LEAST_SECONDS, float("inf"))
     try:
-        yield
+        with keeping_none():
+            yield
     finally:
         jax.config.update(_LEAST_SECONDS, before)
 

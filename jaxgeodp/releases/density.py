@@ -18,7 +18,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import called, compiled_ahead, options_for
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.entropy import public_key, system_key
@@ -160,7 +160,8 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         """
         self.check()
         self.check_precision(records)
-        return sample(self, key, records, num=num, block=self._block(num, records) if block is None else block)
+        block = self._block(num, records) if block is None else block
+        return called(sample, self, key, records, options=options_for(records, num), num=num, block=block)
 
     def _block(self, num, records):
         """Proposals at a time."""

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import COMPILED_SOON
+from jaxgeodp.compiling import COMPILED_SOON, called
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.release import ExpectedError
@@ -41,20 +41,18 @@ def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax
     if ball.manifold.dim == 1:
         directions *= np.linspace(0.0, 1.0, len(directions))[:, None]  # of two places all between would be medians
     length = 0.5 * spread * ball.radius
-    return _reference_records(
-        ball.manifold, jnp.asarray(ball.center), length, np.concatenate([directions, -directions])
-    )
+    places = jnp.asarray(ball.center), length, np.concatenate([directions, -directions])
+    return called(_reference_records, *places, options=COMPILED_SOON, manifold=ball.manifold)
 
 
-@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
-def _reference_records(manifold, origin, length, directions):
+@functools.partial(jax.jit, static_argnames="manifold", compiler_options=COMPILED_SOON)
+def _reference_records(origin, length, directions, manifold):
     """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
     frame = manifold.frame(center)
     return jax.vmap(lambda own: manifold.exp(center, length * manifold.combine(own, frame)))(directions), center
 
 
-@functools.partial(jax.jit, static_argnums=(3, 4), compiler_options=COMPILED_SOON)
 def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, on_manifold: bool) -> jax.Array:
     """Distances of draws from the statistic of records in the ball.
 
@@ -64,6 +62,12 @@ def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, 
         draws: how many.
         on_manifold: whether distances are those of the manifold; else of the ambient space.
     """
+    static = {"draws": draws, "on_manifold": on_manifold}
+    return called(_errors_of, law, records, center, options=COMPILED_SOON, **static)
+
+
+@functools.partial(jax.jit, static_argnames=("draws", "on_manifold"), compiler_options=COMPILED_SOON)
+def _errors_of(law, records, center, draws, on_manifold):
     values = law.draws(jax.random.key(1), records, center, draws, default_block(draws)).points
     return jax.vmap(functools.partial(_distance, law, center, on_manifold))(values)
 

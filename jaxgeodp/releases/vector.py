@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.compiling import called, compiled_ahead, options_for
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
@@ -107,7 +107,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
 
     def simulate(self, key, records, num):
         """See `Law.simulate`."""
-        return _simulate(self, key, records, num=num)
+        return called(_simulate, self, key, records, options=options_for(records, num), num=num)
 
     def log_density(self, x, records):
         """With respect to the volume measure where the noise is on a manifold.

@@ -1,0 +1,226 @@
+"""Programs as they are after tracing, kept between calls of the command, where most of a later one's time went to it.
+
+JAX keeps compiled programs by what they compute, and has to trace and to lower them to know it. Here they are kept by
+what they are made of: the function, the public arguments that are no arrays, shapes and types of those that are, the
+source of this package, versions, and JAX's settings. What is kept is JAX's own format of exchange (`jax.export`), which
+is then compiled, or found in JAX's cache, as any program is.
+
+Only functions of this package are kept, of arguments of its own classes: the source of a user's manifold or loss may
+change without a word. No value of an array enters a name or a file. On one CPU only, where the time matters.
+"""
+
+import contextlib
+import functools
+import hashlib
+import inspect
+import io
+import operator
+import pathlib
+import pickle
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import jaxlib.version
+import numpy as np
+from jax.core import Tracer
+
+from jaxgeodp._version import __version__
+from jaxgeodp.files import write_atomically
+
+# Packages whose classes and functions stay what they are as long as the versions and this source do.
+_KNOWN = frozenset(("jaxgeodp", "jax", "jaxlib", "numpy", "builtins", "functools", "collections", "operator"))
+# Parts of the names of JAX's settings that say where compiled programs are kept, not what a program is.
+_OF_CACHES = ("cache", "compile_time")
+_DIGEST_BYTES = 32
+# The last one counts; None keeps nothing.
+_folders: list[pathlib.Path | None] = [None]
+# Programs of this process by folder, name and options, None for those that cannot be kept.
+_ready: dict[tuple, "TracedProgram | None"] = {}
+
+
+class TracedProgram(NamedTuple):
+    """A compiled program that was made from a traced one, called as the function is, without static arguments."""
+
+    compiled: Callable
+    out_info: Any  #: shapes and types of the results
+
+    def __call__(self, *arguments):
+        """The program's results."""
+        results = self.compiled(*_numbers(jax.tree.leaves(arguments)))
+        return jax.tree.unflatten(jax.tree.structure(self.out_info), results)
+
+
+def keep_in(folder: pathlib.Path | None) -> None:
+    """Keep programs in a folder, which only the user may enter, from now on; None keeps none."""
+    _folders[:] = [folder]
+
+
+@contextlib.contextmanager
+def keeping_none() -> Iterator[None]:
+    """Neither keep programs nor look for any: for work whose very shapes are private."""
+    _folders.append(None)
+    try:
+        yield
+    finally:
+        _folders.pop()
+
+
+def traced_program(function, arguments: tuple, static: dict[str, Any], options: dict | None) -> TracedProgram | None:
+    """The program of a jitted function, from the folder if it is there, else made and put there.
+
+    Args:
+        function: made by `jax.jit`.
+        arguments: arrays and pytrees of them, or what stands for their shapes and types.
+        static: arguments that are part of the program.
+        options: of the compiler.
+
+    Returns:
+        The program; None where programs are not kept, or not this one.
+    """
+    folder = _folders[-1]
+    if folder is None or (name := _name(function, arguments, static)) is None:
+        return None
+    known = folder, name, repr(options)
+    if known not in _ready:
+        _ready[known] = _made_or_found(folder / name, function, arguments, static, options)
+    return _ready[known]
+
+
+def _made_or_found(path, function, arguments, static, options):
+    """See `traced_program`. Whatever fails here is left to JAX, which says what is wrong where something is."""
+    leaves, tree = jax.tree.flatten(arguments)
+    try:
+        _start_lapack()
+        exported, out_info = _read(path) or _exported(path, function, leaves, tree, static)
+        program = jax.jit(exported.call).lower(*_numbers(leaves)).compile(compiler_options=options)
+    except Exception:
+        return None
+    return TracedProgram(program, out_info)
+
+
+@functools.cache
+def _start_lapack():
+    """Have JAX look up the functions of LAPACK, as it does where it lowers one of them.
+
+    Before JAX 0.11 a program that was lowered elsewhere crashes without: https://github.com/jax-ml/jax/issues/29610.
+    """
+    jax.jit(jax.lax.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float32))
+
+
+def _exported(path, function, leaves, tree, static):
+    """Trace a program and put it into its file, where there is room."""
+    from jax import export
+
+    kinds = [jax.random.key_impl(leaf) if _is_key(leaf) else None for leaf in leaves]
+    inner, structures = inspect.unwrap(function), []  # options of the compiler are not for a function within another
+
+    @jax.jit
+    def flat(*numbers):
+        own = [
+            leaf if kind is None else jax.random.wrap_key_data(leaf, impl=kind)
+            for leaf, kind in zip(numbers, kinds, strict=True)
+        ]
+        results, structure = jax.tree.flatten(inner(*jax.tree.unflatten(tree, own), **static))
+        structures.append(structure)
+        return results
+
+    exported = export.export(flat)(*_numbers(leaves))
+    shapes = [jax.ShapeDtypeStruct(result.shape, result.dtype) for result in exported.out_avals]
+    out_info = jax.tree.unflatten(structures[0], shapes)
+    content = _pickled((bytes(exported.serialize()), out_info))
+    with contextlib.suppress(OSError):  # a full disk: traced again next time
+        write_atomically(path, hashlib.sha256(content).digest() + content, private=True)
+    return exported, out_info
+
+
+def _read(path):
+    """A program and the shapes of its results; None where there is no such file, or half of one."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if hashlib.sha256(content).digest() != digest:
+        return None
+    from jax import export
+
+    serialized, out_info = pickle.loads(content)
+    return export.deserialize(bytearray(serialized)), out_info
+
+
+def _name(function, arguments, static) -> str | None:
+    """A digest of all that decides what a program is; None where that is not known."""
+    leaves, tree = jax.tree.flatten(arguments)
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        return None
+    inner = inspect.unwrap(function)
+    try:
+        if operator.attrgetter(inner.__qualname__)(sys.modules[inner.__module__]) is not function:
+            return None
+        types = [(np.shape(leaf), str(_type(leaf)), _is_weak(leaf)) for leaf in leaves]
+        # Leaves are told apart by their places alone.
+        parts = inner.__module__, inner.__qualname__, types, jax.tree.unflatten(tree, range(len(leaves))), static
+        content = _pickled((_surroundings(), _settings(), parts))
+    except Exception:  # a class of a user, a function without a name, a check that refuses a place for a number
+        return None
+    return hashlib.sha256(content).hexdigest()
+
+
+@functools.cache
+def _surroundings() -> tuple:
+    """Versions, and the source of this package; None on more than a CPU."""
+    import scipy
+
+    (only,) = jax.devices()
+    if only.platform != "cpu":
+        raise ValueError("traced programs are kept for one CPU.")
+    source, root = hashlib.sha256(), pathlib.Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        source.update(f"{path.relative_to(root)} {path.stat().st_size} ".encode() + path.read_bytes())
+    versions = jax.__version__, jaxlib.version.__version__, np.__version__, scipy.__version__
+    return __version__, platform.python_version(), *versions, source.hexdigest()
+
+
+def _settings() -> tuple[str, ...]:
+    """JAX's, as this thread has them now."""
+    names = [name for name in sorted(jax.config.values) if not any(part in name for part in _OF_CACHES)]
+    return tuple(f"{name} {getattr(jax.config, name, None)!r}" for name in names)
+
+
+def _numbers(leaves) -> list:
+    """Leaves of arguments as they can be exchanged: random keys as their numbers."""
+    return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
+
+
+def _is_key(leaf) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _type(leaf):
+    return leaf.dtype if hasattr(leaf, "dtype") else jax.dtypes.result_type(leaf)
+
+
+def _is_weak(leaf) -> bool:
+    return isinstance(leaf, bool | int | float | complex) or bool(getattr(leaf, "weak_type", False))
+
+
+def _pickled(value) -> bytes:
+    stream = io.BytesIO()
+    _KnownOnly(stream, pickle.HIGHEST_PROTOCOL).dump(value)
+    return stream.getvalue()
+
+
+class _KnownOnly(pickle.Pickler):
+    """Refuses what is not known to be the same in another process."""
+
+    def reducer_override(self, obj):
+        """As usual, for what is made of known classes and functions."""
+        if isinstance(obj, type) or callable(obj):
+            module = getattr(obj, "__module__", None) or type(obj).__module__
+            if module.split(".")[0] not in _KNOWN:
+                raise pickle.PicklingError(f"{obj!r} may be another tomorrow.")
+        return NotImplemented
