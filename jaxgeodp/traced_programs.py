@@ -12,6 +12,7 @@ change without a word. No value of an array enters a name or a file. On one CPU 
 import contextlib
 import functools
 import hashlib
+import importlib.metadata
 import inspect
 import io
 import operator
@@ -24,7 +25,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jaxlib.version
 import numpy as np
 from jax.core import Tracer
 
@@ -33,6 +33,8 @@ from jaxgeodp.files import write_atomically
 
 # Packages whose classes and functions stay what they are as long as the versions and this source do.
 _KNOWN = frozenset(("jaxgeodp", "jax", "jaxlib", "numpy", "builtins", "functools", "collections", "operator"))
+# Packages that run while a program is traced.
+_TRACED = ("jax", "jaxlib", "numpy", "scipy", "optax", "numpyro", "chex", "ml_dtypes", "opt_einsum")
 # Parts of the names of JAX's settings that say where compiled programs are kept, not what a program is.
 _OF_CACHES = ("cache", "compile_time")
 _DIGEST_BYTES = 32
@@ -172,17 +174,15 @@ def _name(function, arguments, static) -> str | None:
 
 @functools.cache
 def _surroundings() -> tuple:
-    """Versions, and the source of this package; None on more than a CPU."""
-    import scipy
-
+    """Versions, and the source of this package; refused on more than a CPU."""
     (only,) = jax.devices()
     if only.platform != "cpu":
         raise ValueError("traced programs are kept for one CPU.")
     source, root = hashlib.sha256(), pathlib.Path(__file__).parent
     for path in sorted(root.rglob("*.py")):
         source.update(f"{path.relative_to(root)} {path.stat().st_size} ".encode() + path.read_bytes())
-    versions = jax.__version__, jaxlib.version.__version__, np.__version__, scipy.__version__
-    return __version__, platform.python_version(), *versions, source.hexdigest()
+    versions = [(name, importlib.metadata.version(name)) for name in _TRACED]
+    return __version__, platform.python_version(), versions, source.hexdigest()
 
 
 def _settings() -> tuple[str, ...]:
