@@ -109,6 +109,39 @@ def test_a_step_between_near_points_that_are_unit_only_to_single_precision_is_th
     np.testing.assert_allclose(step, total, rtol=1e-4)
 
 
+def matrices_of_wide_spread(size, count):
+    """Conditions up to 10^8 for size 16."""
+    roots = np.eye(size) + 0.3 * np.random.default_rng(0).normal(size=(count, size, size))
+    return jnp.asarray(roots @ roots.transpose(0, 2, 1))
+
+
+def test_newton_steps_of_matrices_of_wide_spread_solve_the_equation():
+    manifold, points, weights = SPD(4), matrices_of_wide_spread(4, 200), jnp.full(200, 1 / 200)
+    base = mean_of(manifold, points, weights)
+    base = manifold.exp(base, 0.1 * manifold.random_tangent(jax.random.key(0), base))
+    total, _, step, rate = manifold.newton_moments(base, points, weights)
+    hessian, frame = manifold.mean_hessian(base, points, weights), manifold.frame(base)
+    expected = np.linalg.solve(hessian, manifold.coordinates(base, total, frame))
+    np.testing.assert_allclose(manifold.coordinates(base, step, frame), expected, atol=1e-7 * np.linalg.norm(expected))
+    assert rate < 1e-7
+
+
+def test_means_of_matrices_of_wide_spread_take_few_steps(monkeypatch):
+    """With steps that were a third of Newton's off, and rounding that never fell far enough, they took all 2000."""
+    evaluated, own = [], SPD.newton_moments
+
+    def counted(self, *arguments):
+        jax.debug.callback(lambda: evaluated.append(1))
+        return own(self, *arguments)
+
+    monkeypatch.setattr(SPD, "newton_moments", counted)
+    points = matrices_of_wide_spread(16, 100)
+    mean = jax.block_until_ready(frechet_mean(SPD(16), points))
+    jax.effects_barrier()
+    assert 3 < len(evaluated) <= 30
+    assert certified_distance(SPD(16), mean, points) < 1e-6
+
+
 # The minimiser -----------------------------------------------------------------------------------------
 
 

@@ -254,9 +254,9 @@ class Manifold(abc.ABC):
     def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
         """`log_moments`, a step towards the Frechet mean, and how good it is.
 
-        Returns ``(total, square, step, rate)`` with ``step = P^-1 total`` and ``|1 - H P^-1| <= rate``, H being the
-        Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at ``base``: 0 for Newton's step. ``rate`` is None where
-        nothing is known, and ``step`` only a direction of the right length, as here.
+        Returns ``(total, square, step, rate)`` with ``|total - H step| <= rate |total|``, H being the Hessian of
+        ``(1/2) sum_i w_i dist(x, x_i)**2`` at ``base``: 0 for Newton's step. ``rate`` is None where nothing is known,
+        and ``step`` only a direction of the right length, as here.
         """
         total, square = self.log_moments(base, points, weights)
         return total, square, total, None

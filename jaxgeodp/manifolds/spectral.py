@@ -22,7 +22,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.newton import solve
+from jaxgeodp.manifolds.newton import solve, solve_preconditioned
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
 _TAYLOR_TERMS = 7
@@ -68,13 +68,12 @@ def _log_moments_jvp(primals, tangents):
 
 
 def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and a bound of its relative residual.
+    """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and its relative residual.
 
     H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity: the average over i of the factors z coth z on
     the entries of the eigenbasis of A_i, z = (l_a - l_b)/2 with the eigenvalues l of L = log(A_i). From above,
     z coth z <= 1 + z^2/3 gives ``P E = E + (1/12) sum_i w_i (L^2 E + E L^2 - 2 L E L)``, which needs the second
-    moments of L alone: one matrix product. (1 - rate) P <= H <= P, so that 2/(2 - rate) is the best multiple of
-    P^-1; one refinement with H itself squares its error.
+    moments of L alone: one matrix product. P preconditions conjugate gradients with H itself.
     """
     size = matrices.shape[-1]
     values, vectors = jax.vmap(eigh)(matrices)
@@ -104,13 +103,8 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
         back = (weights[:, None, None] * factors * rotated) @ transposed
         return transposed.reshape(-1, size).T @ back.reshape(-1, size)
 
-    widest = jnp.max(half, axis=(-1, -2))
-    above, exact = 1.0 + widest**2 / 3.0, jnp.max(factors, axis=(-1, -2))
-    rate = jnp.minimum(weights @ (above - exact), jnp.max(1.0 - exact / above))
-    best = 2.0 / (2.0 - rate)
-    step, residual = solve(upper_hessian, total)
-    correction, _ = solve(upper_hessian, total - best * hessian(step))
-    return total, square, best * (step + correction), (rate / (2.0 - rate) + best * residual) ** 2
+    step, residual = solve_preconditioned(hessian, lambda left: solve(upper_hessian, left)[0], total)
+    return total, square, step, residual
 
 
 def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:

@@ -24,6 +24,9 @@ from jaxgeodp.statistics.public_points import checked, checked_point, explained
 from jaxgeodp.statistics.records import WeightedRecords, log_moments, points_and_weights
 
 _STEP_LIMIT = 2000
+# So many steps in a row without a gradient smaller than all before are rounding. Gradients of other steps than
+# Newton's, which count ten times, may rise for a while.
+_PATIENCE, _OF_NEWTON = 100, 10
 _TINY = 1e-30
 # The distance to the exact minimiser at which the mean of a release stops, in units of the ball's radius.
 _RELEASE_TOLERANCE = 1e-12
@@ -169,8 +172,10 @@ def _descend(manifold: Manifold, points: jax.Array, weights: jax.Array) -> jax.A
         # Rounding keeps the norm from falling further: stop there, not at a level that n may make unreachable.
         stalled = (state.norm >= state.previous_norm) & (state.norm < 1e4 * precision * state.scale)
         known = state.next_norm <= 0.5 * precision * state.scale
+        # Of matrices of large condition logarithms are rounded by far more than points are.
+        going = (state.steps < _STEP_LIMIT) & (state.waited < _PATIENCE)
         # A norm that is NaN ends it, too.
-        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & (state.steps < _STEP_LIMIT)
+        return (state.norm > 3.0 * precision * state.scale) & ~known & ~stalled & going
 
     def step(state: "_Descent") -> "_Descent":
         total, square, direction, rate = manifold.newton_moments(state.point, points, weights)
@@ -195,12 +200,14 @@ def _descend(manifold: Manifold, points: jax.Array, weights: jax.Array) -> jax.A
             next_norm = jnp.where(usable & (size == 1.0), left, far)
         following = manifold.project(manifold.exp(state.point, size * direction))
         scale = jnp.sqrt(square) + jnp.linalg.norm(state.point.reshape(-1))
+        waited = jnp.where(norm < state.least, 0, state.waited + (1 if rate is None else _OF_NEWTON))
         return _Descent(
-            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale, state.steps + 1
-        )
+            following, state.point, direction, slope, size, norm, state.norm, next_norm, scale,
+            jnp.minimum(norm, state.least), waited, state.steps + 1,
+        )  # fmt: skip
 
     start = manifold.mean_start(points, weights)
-    first = _Descent(start, start, jnp.zeros_like(start), 0.0 * one, one, far, far, far, one, 0)
+    first = _Descent(start, start, jnp.zeros_like(start), 0.0 * one, one, far, far, far, one, far, 0, 0)
     return jax.lax.while_loop(unfinished, step, first).point
 
 
@@ -222,6 +229,8 @@ class _Descent(NamedTuple):
     previous_norm: jax.Array
     next_norm: jax.Array  # a bound of the gradient norm at the point, from the one before
     scale: jax.Array  # size of the numbers that rounding is relative to
+    least: jax.Array  # the smallest gradient norm so far
+    waited: int | jax.Array  # what has been counted of `_PATIENCE` since then
     steps: int | jax.Array
 
 
