@@ -357,14 +357,14 @@ def _simulate(mechanism, key, data, scale, num):
     white = jnp.asarray(1.0 / np.sqrt(mechanism.kernel.weights(samples)), data.dtype) * scale[..., None]
 
     block = min(num, max(1, _BLOCK // (curves * samples)))
-    keys = jax.random.split(key, num)
+    count = math.ceil(num / block)
 
-    def one(j, result):
-        start = jnp.minimum(j * block, num - block)  # the last block overlaps the one before
-        own = jax.lax.dynamic_slice_in_dim(keys, start, block)
-        noise = jax.vmap(lambda key: jax.random.normal(key, center.shape, data.dtype))(own)
+    def draws(keys):
+        noise = jax.vmap(lambda key: jax.random.normal(key, center.shape, data.dtype))(keys)
         # The template last: at its size rounding would tell records apart that the noise hides.
-        draws = template + (center + spectrum.apply(roots, white * noise).astype(data.dtype))
-        return jax.lax.dynamic_update_slice_in_dim(result, draws, start, 0)
+        return template + (center + spectrum.apply(roots, white * noise).astype(data.dtype))
 
-    return jax.lax.fori_loop(0, math.ceil(num / block), one, jnp.zeros((num, *center.shape), data.dtype))
+    keys = jax.random.split(key, count * block)
+    if count == 1:
+        return draws(keys)
+    return jax.lax.map(draws, keys.reshape(count, block)).reshape(-1, *center.shape)[:num]
