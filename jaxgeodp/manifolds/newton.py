@@ -56,7 +56,7 @@ def solve_preconditioned(apply: Callable, precondition: Callable, rhs: jax.Array
         size = jnp.sum(direction * residual) / jnp.where(jnp.abs(curvature) > tiny, curvature, 1.0)
         following = residual - size * image
         better = precondition(following)
-        share = jnp.sum(better * (following - residual)) / jnp.where(square > tiny, square, 1.0)
+        share = jnp.sum(better * (following - residual)) / jnp.maximum(square, tiny)
         return (
             solution + size * direction,
             following,
