@@ -74,10 +74,7 @@ def test_installed_entry_point_answers():
     assert command is not None
     answer = subprocess.run([command, "--version"], capture_output=True, text=True, check=True)
     assert answer.stdout.startswith("jaxgeodp 0.")
-    reports = [
-        subprocess.run([command, *words], capture_output=True, text=True, check=True).stdout
-        for words in (("info",), ("--version", "--verbose"), ("--verbose", "--version"))
-    ]
+    reports = [run(*words).output for words in (("info",), ("--version", "--verbose"), ("--verbose", "--version"))]
     assert reports[0] == reports[1] == reports[2]
     assert all(word in reports[0] for word in (answer.stdout, "jax ", "numpyro ", "devices: ", "compiled programs: "))
     for words, said in (
@@ -85,8 +82,8 @@ def test_installed_entry_point_answers():
         ((), "Usage"),
         (("nonsense",), "No such command"),
     ):
-        answer = subprocess.run([command, *words], capture_output=True, text=True)
-        assert answer.returncode == 2 and said in answer.stdout + answer.stderr
+        answer = run(*words)
+        assert answer.exit_code == 2 and said in answer.output
     completion = {"COMP_WORDS": "jaxgeodp release --ma", "COMP_CWORD": "2", "_JAXGEODP_COMPLETE": "complete_bash"}
     answer = subprocess.run([command], env=os.environ | completion, capture_output=True, text=True)
     assert answer.stdout.split() == ["--manifold"] and answer.stderr == ""
