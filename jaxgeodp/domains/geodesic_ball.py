@@ -131,11 +131,11 @@ class GeodesicBall:
         Raises:
             ValueError: the shape does not fit the manifold.
         """
-        return self._map(self._clip_one, points)
+        return self._map(_clipped, points)
 
     def clip_to_home(self, points: ArrayLike) -> jax.Array:
         """`clip`, but carried into the ball `at_home`, where no digit is lost to where the centre lies."""
-        return self._map(self._clip_to_home, points)
+        return self._map(_clipped_to_home, points)
 
     def pull_inside(self, point) -> jax.Array:
         """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
@@ -146,18 +146,18 @@ class GeodesicBall:
         points = self.manifold.as_points(jnp.asarray(points))
         points = points.astype(jnp.result_type(points, complex if self.manifold.dtype_kind == "complex" else float))
         shape = self.manifold.shape
-        if points.shape == shape:
-            return function(points)
-        if points.shape[1:] != shape or points.ndim != len(shape) + 1:
+        if points.shape != shape and (points.shape[1:] != shape or points.ndim != len(shape) + 1):
             raise InputError(f"GeodesicBall: points must have shape (n, *{shape}), got {points.shape}.")
-        return map_in_blocks(function, points)
+        return function(self, points)
 
-    def _clip_one(self, record: jax.Array) -> jax.Array:
+    def clipped_one(self, record: jax.Array) -> jax.Array:
+        """`clip` of one record."""
         point = self._point(record)
         kept, unchanged = self._kept(self.to_home(point))
         return jnp.where(unchanged, point, self.from_home(kept))
 
-    def _clip_to_home(self, record: jax.Array) -> jax.Array:
+    def clipped_to_home(self, record: jax.Array) -> jax.Array:
+        """`clip_to_home` of one record."""
         return self._kept(self.to_home(self._point(record)))[0]
 
     def _point(self, record: jax.Array) -> jax.Array:
@@ -204,6 +204,18 @@ class GeodesicBall:
         for field, value in zip(("manifold", "center", "radius"), (manifold, *leaves), strict=True):
             object.__setattr__(ball, field, value)
         return ball
+
+
+# Called outside of a program these would be dozens of small ones, each compiled.
+@jax.jit
+def _clipped(ball, points):
+    return ball.clipped_one(points) if points.shape == ball.manifold.shape else map_in_blocks(ball.clipped_one, points)
+
+
+@jax.jit
+def _clipped_to_home(ball, points):
+    own = ball.clipped_to_home
+    return own(points) if points.shape == ball.manifold.shape else map_in_blocks(own, points)
 
 
 @functools.partial(jax.jit, static_argnums=0)
