@@ -195,7 +195,7 @@ def test_landmarks_are_taken_as_a_release_takes_them():
     shapes, corners = PlanarShapes(4), np.random.default_rng(0).normal(size=(4, 2))
     public = corners + 0.05 * np.random.default_rng(1).normal(size=(80, 4, 2))
     own = np.asarray(shapes.from_landmarks(public))
-    as_landmarks, as_shapes = (suggest_ball(shapes, given, n=60, epsilon=1.0).ball for given in (public, own))
+    as_landmarks, as_shapes = (suggest_ball(shapes, given, n=60, mu=1.0).ball for given in (public, own))
     assert as_landmarks.radius == pytest.approx(as_shapes.radius, rel=1e-12)
     with pytest.raises(ValueError, match=r"shape \(m, 4\) on PlanarShapes"):
-        suggest_ball(shapes, public[:, :3], n=60, epsilon=1.0)
+        suggest_ball(shapes, public[:, :3], n=60, mu=1.0)
