@@ -627,7 +627,7 @@ ENVELOPES = [Sphere(2), SPD(2)]
 # Their kind is tested by another case.
 REPETITIONS = (
     *("KNG on 3 x 3 matrices", "KNG on triangles", "KNG in space", "Laplace at curvature 4"),
-    "Laplace on matrices, near the existence limit",
+    *("Laplace on matrices, near the existence limit", "Laplace on the sphere"),
 )
 
 
