@@ -94,7 +94,7 @@ class Description:
         """`confidence_ball` at level .95."""
         return ball_of(self.population, self.procedure, 0.95)
 
-    @property
+    @functools.cached_property
     def procedure(self) -> Procedure:
         """How the mean was released, for a parametric bootstrap."""
         parameter, strength = self.public["parameter"], self.public["strengths"]["mean"]

@@ -89,12 +89,17 @@ def ball_of(population: Population, procedure: Procedure, level: float, draws: i
         level: in (0, 1).
         draws: replicates.
     """
-    with jax.enable_x64(True):
-        means = replicated_means(population, procedure, jax.random.key(0), draws)
-        distances = _distances(population.manifold, _middle(population, means), means)
-    radius = float(np.quantile(np.asarray(distances), level))
+    radius = float(np.quantile(_replicated_distances(population, procedure, draws), level))
     target = "the Frechet mean of the population, clipped to the ball"
     return ConfidenceBall(population.manifold, population.mean, radius, level, target)
+
+
+@functools.lru_cache(maxsize=16)
+def _replicated_distances(population: Population, procedure: Procedure, draws: int) -> np.ndarray:
+    """Distances of replicates from their middle: the same for all levels."""
+    with jax.enable_x64(True):
+        means = replicated_means(population, procedure, jax.random.key(0), draws)
+        return np.asarray(_distances(population.manifold, _middle(population, means), means))
 
 
 def _middle(population: Population, means) -> jax.Array:

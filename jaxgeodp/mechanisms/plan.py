@@ -128,7 +128,8 @@ def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
         law.check()
         if isinstance(law, DensityLaw):
             law.target.check(law)  # what a release of it refuses
-        errors = np.asarray(errors_of(law, *reference, draws, entry.on_manifold))
+        records, center = reference
+        errors = np.asarray(errors_of(law, records, center, draws, entry.on_manifold))
     except InputError as refusal:
         return Plan(name, called, guarantee, refusal=str(refusal))
     return Plan(
