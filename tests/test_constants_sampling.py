@@ -63,9 +63,9 @@ def test_the_mass_below_a_radius_is_that_of_the_density():
     def found(scale):
         envelope = radial_envelope(Sphere(3), 1.0, scale, 1.2)
         masses = jax.vmap(envelope.mass_below)(t)
-        return envelope, masses, jax.vmap(envelope.radius_at)(masses)
+        return envelope, masses, *jax.vmap(envelope.radius_at)(masses)
 
-    envelope, masses, again = jax.tree.map(np.asarray, found(0.1))
+    envelope, masses, again, lines = jax.tree.map(np.asarray, found(0.1))
     heights, rates, knots = envelope.heights - np.max(envelope.heights), envelope.slopes, envelope.knots
     for x, mass in zip(t, masses, strict=True):
         widths = np.clip(x - knots[:-1], 0.0, np.diff(knots))
@@ -74,6 +74,8 @@ def test_the_mass_below_a_radius_is_that_of_the_density():
             sum(quad(lambda y, h, a: math.exp(h + a * y), 0, w, (h, a))[0] for h, a, w in parts)
         )
     np.testing.assert_allclose(again, t, rtol=1e-9)
+    own = np.searchsorted(knots, t, side="right") - 1
+    np.testing.assert_allclose(lines, envelope.heights[own] + rates[own] * (t - knots[own]), rtol=1e-9)
 
 
 # Directions ---------------------------------------------------------------------------------------------------------
@@ -94,10 +96,13 @@ def test_the_law_of_angles_bounds_sine_and_mass_and_meets_them(manifold):
         law = direction_law(ball, start, envelope)
         angles = law.edges[:-1, None] + jnp.diff(law.edges)[:, None] * inside
         mass = jax.vmap(envelope.mass_below)(exit_distance(ball, law.offset, angles.ravel())).reshape(angles.shape)
-        unit, angle, weight = propose_direction(jax.random.key(0), manifold, start, law)
-        return law, angles, mass, angle, weight, manifold.inner(start, unit, law.towards)
+        keys = jax.random.split(jax.random.key(0), 64)
+        units, angle, weight, _ = jax.vmap(lambda key: propose_direction(key, manifold, start, law))(keys)
+        frame = manifold.frame(start)
+        coordinates = jax.vmap(lambda unit: manifold.coordinates(start, unit, frame))(units)
+        return law, angles, mass, angle, weight, coordinates, manifold.coordinates(start, law.towards, frame)
 
-    law, angles, mass, angle, weight, towards = jax.tree.map(np.asarray, found(0.3))
+    law, angles, mass, angle, weight, units, towards = jax.tree.map(np.asarray, found(0.3))
     edges = law.edges
     true = (manifold.dim - 2) * np.log(np.sin(angles)) + np.log(mass)
     gap = law.log_bounds[:, None] - true
@@ -105,10 +110,13 @@ def test_the_law_of_angles_bounds_sine_and_mass_and_meets_them(manifold):
     met = np.min(gap, axis=1)
     assert np.max(met[edges[:-1] >= math.pi / 2] if manifold.dim > 2 else met) < 1e-6
     # What a proposal is weighted by.
-    cell = int(np.searchsorted(edges, angle, side="right")) - 1
-    expected = (manifold.dim - 2) * math.log(math.sin(angle)) - law.log_bounds[cell]
-    assert weight == pytest.approx(expected, abs=1e-9)
-    assert towards == pytest.approx(math.cos(angle), abs=1e-9)
+    cell = np.searchsorted(edges, angle, side="right") - 1
+    np.testing.assert_allclose(weight, (manifold.dim - 2) * np.log(np.sin(angle)) - law.log_bounds[cell], atol=1e-9)
+    np.testing.assert_allclose(np.linalg.norm(units, axis=1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(units @ towards, np.cos(angle), atol=1e-12)
+    # To all sides alike, whatever the angle: of 64 signs 14 to 50, but for 1 in 10^6.
+    for side in np.linalg.svd(towards[None])[2][1:]:
+        assert 14 <= np.sum(units @ side > 0) <= 50
     shares = np.exp(law.log_bounds) * np.diff(edges)
     np.testing.assert_allclose(np.diff(law.cumulative), shares / shares.sum(), rtol=1e-9, atol=1e-12)
 

@@ -20,7 +20,7 @@ from jaxgeodp.samplers.envelope import RadialEnvelope, cell_of
 
 @functools.partial(
     jax.tree_util.register_dataclass,
-    data_fields=["edges", "log_bounds", "cumulative", "towards", "offset"],
+    data_fields=["edges", "log_bounds", "cumulative", "towards", "across", "offset"],
     meta_fields=[],
 )
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,7 @@ class DirectionLaw:
     log_bounds: jax.Array  # (cells,)
     cumulative: jax.Array  # (cells + 1,): shares of the first cells
     towards: jax.Array  # unit tangent vector at the centre of the envelope (any one if it is p0 itself)
+    across: jax.Array | None  # on a surface, the unit tangent vector that is orthogonal to it, but for its sign
     offset: jax.Array  # distance of the centre from p0
 
 
@@ -52,7 +53,18 @@ def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> Di
     logs = log_bounds + jnp.log(jnp.diff(edges))
     shares = jnp.cumsum(jnp.exp(logs - jnp.max(logs)))
     cumulative = jnp.concatenate([jnp.zeros_like(shares[:1]), shares / shares[-1]])
-    return DirectionLaw(edges, log_bounds, cumulative, towards, offset)
+    across = None
+    if manifold.dim == 2:
+        across = _orthogonal(manifold, center, manifold.random_tangent(jax.random.key(1), center), towards)
+    return DirectionLaw(edges, log_bounds, cumulative, towards, across, offset)
+
+
+def _orthogonal(manifold, center, tangent, unit):
+    """What is left of a tangent vector without its part along ``unit``, of length 1; twice, against rounding."""
+    for _ in range(2):
+        tangent = tangent - manifold.inner(center, tangent, unit) * unit
+        tangent = tangent / manifold.norm(center, tangent)
+    return tangent
 
 
 def exit_distance(support: GeodesicBall, offset, angle):
@@ -81,14 +93,23 @@ def exit_distance(support: GeodesicBall, offset, angle):
 def propose_direction(key, manifold, center, law: DirectionLaw):
     """A unit tangent vector at ``center``, its angle, and the log weight target/proposal of that angle.
 
-    The weight leaves out the envelope mass up to the exit, which the radial step accounts for.
+    The weight leaves out the envelope mass up to the exit, which the radial step accounts for. Last comes a uniform
+    number for that step, independent of the others.
     """
-    uniform_key, normal_key = jax.random.split(key)
-    which, where = jax.random.uniform(uniform_key, (2,), law.edges.dtype)
+    if law.across is None:
+        uniform_key, normal_key = jax.random.split(key)
+        which, where, further = jax.random.uniform(uniform_key, (3,), law.edges.dtype)
+        normal = manifold.random_tangent(normal_key, center)
+        normal = normal - manifold.inner(center, normal, law.towards) * law.towards
+        sideways = normal / manifold.norm(center, normal)
+    else:
+        side, where, further = jax.random.uniform(key, (3,), law.edges.dtype)
+        # One bit of it is the side; the others are a uniform number again.
+        left = side < 0.5
+        which = 2.0 * side - jnp.where(left, 0.0, 1.0)
+        sideways = jnp.where(left, -1.0, 1.0) * law.across
     cell = cell_of(law.cumulative, which)
     angle = law.edges[cell] + (law.edges[cell + 1] - law.edges[cell]) * where
-    normal = manifold.random_tangent(normal_key, center)
-    normal = normal - manifold.inner(center, normal, law.towards) * law.towards
-    unit = jnp.cos(angle) * law.towards + jnp.sin(angle) * normal / manifold.norm(center, normal)
+    unit = jnp.cos(angle) * law.towards + jnp.sin(angle) * sideways
     sine_power = 0.0 if manifold.dim == 2 else (manifold.dim - 2) * jnp.log(jnp.sin(angle))
-    return unit, angle, sine_power - law.log_bounds[cell]
+    return unit, angle, sine_power - law.log_bounds[cell], further

@@ -41,26 +41,23 @@ class RadialEnvelope:
     masses: jax.Array  # (K,)
     cumulative: jax.Array  # (K + 1,): sums of the first masses
 
-    def log_density(self, t):
-        """The envelope at t (unnormalised log density)."""
-        j = self._interval(t)
-        return self.heights[j] + self.slopes[j] * (t - self.knots[j])
-
     def mass_below(self, t):
         """The mass of the envelope on [0, t]."""
-        j = self._interval(t)
+        j = cell_of(self.knots, t)
         width = jnp.clip(t - self.knots[j], 0.0, self.knots[j + 1] - self.knots[j])
         top = jnp.max(self.heights)
         return self.cumulative[j] + jnp.minimum(self.masses[j], _integral(self.heights[j] - top, self.slopes[j], width))
 
     def radius_at(self, mass):
-        """The t with ``mass_below(t) == mass``: inversion sampling for a uniform mass."""
+        """The t with ``mass_below(t) == mass``: inversion sampling for a uniform mass.
+
+        Returns:
+            t, and the envelope there (unnormalised log density).
+        """
         j = cell_of(self.cumulative, mass)
         fraction = jnp.clip((mass - self.cumulative[j]) / self.masses[j], 0.0, 1.0)
-        return self.knots[j] + _inverse_partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], fraction)
-
-    def _interval(self, t):
-        return cell_of(self.knots, t)
+        beyond = _inverse_partial_mass(self.slopes[j], self.knots[j + 1] - self.knots[j], fraction)
+        return self.knots[j] + beyond, self.heights[j] + self.slopes[j] * beyond
 
 
 def cell_of(edges, x):

@@ -30,6 +30,7 @@ from jaxgeodp.samplers.thinning import accepted as accepted_by_few
 
 # Proposals after which a draw is given up (the result is NaN and `complete` False, never a wrong law).
 _PROPOSAL_LIMIT = 20_000_000
+_LARGEST_BLOCK = 16_384
 
 
 class Draws(NamedTuple):
@@ -78,23 +79,22 @@ class Proposal:
     def draw(self, key):
         """One proposal x = exp_c(v), v, its length, and the log of the envelope's density."""
         manifold, center = self.manifold, self.center
-        direction_key, radius_key = jax.random.split(key)
-        uniform = jax.random.uniform(radius_key, (), self.radial.knots.dtype)
         if self.direction is None or self.support is None:
+            direction_key, radius_key = jax.random.split(key)
+            uniform = jax.random.uniform(radius_key, (), self.radial.knots.dtype)
             normal = manifold.random_tangent(direction_key, center)
             unit = normal / manifold.norm(center, normal)
-            radius = self.radial.radius_at(uniform * jnp.sum(self.radial.masses))
+            radius, log_envelope = self.radial.radius_at(uniform * jnp.sum(self.radial.masses))
             log_weight = 0.0
         else:
-            unit, angle, log_weight = propose_direction(direction_key, manifold, center, self.direction)
+            unit, angle, log_weight, uniform = propose_direction(key, manifold, center, self.direction)
             mass = self.radial.mass_below(exit_distance(self.support, self.direction.offset, angle))
-            radius = self.radial.radius_at(uniform * mass)
+            radius, log_envelope = self.radial.radius_at(uniform * mass)
             log_weight = log_weight + jnp.log(mass)
         tangent = radius * unit
         # Density of the proposal in polar coordinates, against the target's t^{d-1} |det d exp|.
         log_volume = manifold.log_det_exp(center, tangent) + (manifold.dim - 1) * jnp.log(radius)
-        log_envelope = self.radial.log_density(radius) - log_volume - log_weight
-        return manifold.exp(center, tangent), tangent, radius, log_envelope
+        return manifold.exp(center, tangent), tangent, radius, log_envelope - log_volume - log_weight
 
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
@@ -160,7 +160,7 @@ def rejection_sample(
         scale: sigma > 0.
         num: number of draws.
         support: the ball outside which the density vanishes, or None for the whole manifold.
-        block: proposals made at a time (default: about twice ``num``, between 8 and 4096).
+        block: proposals made at a time (default: about twice ``num``, between 8 and 4096, or half of ``num`` up to 16,384).
         proposal_limit: proposals after which the remaining draws are given up, as NaN.
 
     Raises:
@@ -190,11 +190,11 @@ def rejection_sample(
     def inside(points):
         return True if support is None else jax.vmap(support.contains)(points)
 
-    def accepts(keys, points, tangents, distances, log_envelope):
+    def accepts(key, points, tangents, distances, log_envelope):
         if isinstance(log_density, Thinning):
             log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
-            return accepted_by_few(keys[0], log_density, points, tangents, distances, log_limit)
-        log_uniforms = _log_uniforms(keys, log_envelope.dtype)
+            return accepted_by_few(key, log_density, points, tangents, distances, log_limit)
+        log_uniforms = _log_uniforms(key, log_envelope)
         if isinstance(log_density, Squeeze):
             log_limit = jnp.where(inside(points), log_envelope, jnp.inf)
             return accepted_by_bounds(log_density, log_uniforms, points, tangents, distances, log_limit)
@@ -222,10 +222,10 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
 
     def one_block(index, state):
         chosen, found = state
-        keys = jax.random.split(jax.random.fold_in(key, index), 2 * block)
-        candidates, _, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
+        keys = jax.random.split(jax.random.fold_in(key, index), block + 1)
+        candidates, _, distances, log_envelope = jax.vmap(proposal.draw)(keys[1:])
         log_ratio = jax.vmap(log_target)(candidates, distances) - log_envelope
-        accept = _log_uniforms(keys[block:], log_ratio.dtype) <= log_ratio
+        accept = _log_uniforms(keys[0], log_ratio) <= log_ratio
         first = candidates[jnp.argmax(accept)].astype(center.dtype)
         return jnp.where(found, chosen, first), found | jnp.any(accept)
 
@@ -234,14 +234,19 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
 
 
 def default_block(num: int, row_cost: int = 1) -> int:
-    """Proposals per round for ``num`` draws, when one evaluation of the target holds ``row_cost`` numbers."""
-    return min(max(8, 2 * num), max(1, 4_000_000 // max(row_cost, 1)), 4096)
+    """Proposals per round for ``num`` draws, when one evaluation of the target holds ``row_cost`` numbers.
+
+    Of many draws a little more than half, as two rounds are enough where nearly all are accepted; larger blocks keep
+    more cores busy.
+    """
+    few = min(max(8, 2 * num), max(4096, math.ceil(0.55 * num)), _LARGEST_BLOCK)
+    return min(few, max(1, 4_000_000 // max(row_cost, 1)))
 
 
-def _log_uniforms(keys, dtype):
+def _log_uniforms(key, like):
     """Logarithms of uniform numbers: at most a log ratio with the probability that it stands for."""
     # 1 - uniform lies in (0, 1]: a zero density is never accepted.
-    return jnp.log1p(-jax.vmap(lambda k: jax.random.uniform(k, (), dtype))(keys))
+    return jnp.log1p(-jax.random.uniform(key, like.shape, like.dtype))
 
 
 def _collect(key, proposal, accepts, num, block, proposal_limit):
@@ -256,9 +261,9 @@ def _collect(key, proposal, accepts, num, block, proposal_limit):
 
     def one_block(state):
         points, accepted, rounds = state
-        keys = jax.random.split(jax.random.fold_in(key, rounds), 2 * block)
-        candidates, tangents, distances, log_envelope = jax.vmap(proposal.draw)(keys[:block])
-        accept = accepts(keys[block:], candidates, tangents, distances, log_envelope)
+        keys = jax.random.split(jax.random.fold_in(key, rounds), block + 1)
+        candidates, tangents, distances, log_envelope = jax.vmap(proposal.draw)(keys[1:])
+        accept = accepts(keys[0], candidates, tangents, distances, log_envelope)
         place = jnp.where(accept, accepted + jnp.cumsum(accept, dtype=jnp.int32) - 1, num)
         points = points.at[place].set(candidates.astype(dtype), mode="drop")
         return points, accepted + jnp.sum(accept, dtype=jnp.int32), rounds + 1
