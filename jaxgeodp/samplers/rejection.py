@@ -160,7 +160,8 @@ def rejection_sample(
         scale: sigma > 0.
         num: number of draws.
         support: the ball outside which the density vanishes, or None for the whole manifold.
-        block: proposals made at a time (default: about twice ``num``, between 8 and 4096, or half of ``num`` up to 16,384).
+        block: proposals made at a time (default: about twice ``num``, between 8 and 4096; of more than 8000 draws half
+            of ``num``, up to 16,384).
         proposal_limit: proposals after which the remaining draws are given up, as NaN.
 
     Raises:
