@@ -47,7 +47,7 @@ import jax  # after its settings
 jax.config.update("jax_enable_x64", True)
 # Tracing makes many objects that stay: to look through them for cycles was a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
-MEMORY_MAPS, MEMORY_BYTES = 15_000, 3 * 2**30
+MEMORY_MAPS, MEMORY_BYTES = 30_000, 4 * 2**30
 KEPT_BYTES = 2**31  # of programs
 # The longest first: a process that starts one of them last keeps the others waiting.
 LONGEST = (
