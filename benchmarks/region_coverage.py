@@ -1,11 +1,13 @@
 """How often the 95 % ball of `confidence_ball` holds the mean of the population, and how wide it is.
 
     python benchmarks/region_coverage.py [--outer 400] [--draws 400] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
+    python benchmarks/region_coverage.py --located [the same options]
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball; `describe` is simulated on each,
 noise included, and its region made of what it releases. The oracle knows the law: the .95 quantile of the distances of
-its releases. With --test, how often `two_sample_test` rejects at level .05: its size and power. Prints a table in
-Markdown.
+its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and the region is
+that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and power. Prints a table
+in Markdown.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp as jgd
+from jaxgeodp.inference import describe
 from jaxgeodp.inference.known_noise import EntryNoise
 from jaxgeodp.inference.matrix_noise import HullNoise, is_smaller
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
@@ -127,6 +130,26 @@ def cell(space, n, budget, outer, draws):
     return *share_of(held), float(np.mean(widths)) / oracle
 
 
+def located_cell(space, n, budget, outer, draws):
+    """As `cell`, where the ball is found, too."""
+    manifold, spread, radius = space
+    _, truth = law_of(manifold, spread, radius)
+    covariance = np.asarray(truth[2]) ** 2
+    known = Population(
+        manifold, *map(np.asarray, truth[:2]), covariance, float(np.trace(covariance)), 0.0, EntryNoise(0.0), 10**12
+    )
+    oracle, held, widths = None, [], []
+    own = zlib.crc32(f"{manifold} {n} {budget} located".encode())
+    for key in jax.random.split(jax.random.key(own), outer):
+        data = np.asarray(sample(manifold, *truth, key, n))
+        found = describe(data, manifold, **{budget[0]: budget[1]})
+        oracle = oracle or ball_of(known, found.procedure, 0.95, 4000).radius
+        region = ball_of(found.population, found.procedure, 0.95, draws)
+        held.append(region.contains(truth[0]))
+        widths.append(region.radius)
+    return *share_of(held), float(np.mean(widths)) / oracle
+
+
 def rejections(space, n, budget, distance, outer, draws):
     """How often two laws whose means are so far apart are told apart at level .05, and the standard error.
 
@@ -166,6 +189,7 @@ def main():
     parser.add_argument("--mu", nargs="*", type=float, default=[])
     parser.add_argument("--epsilon", nargs="*", type=float, default=[])
     parser.add_argument("--test", action="store_true")
+    parser.add_argument("--located", action="store_true")
     parser.add_argument("--distances", nargs="*", type=float, default=[0.0, 1.0, 2.0, 3.0, 4.0])
     arguments = parser.parse_args()
     budgets = [(name, own) for name in ("mu", "epsilon") for own in getattr(arguments, name)] or [("mu", 1.0)]
@@ -181,7 +205,8 @@ def main():
                     ]
                     told = [f"{share:.3f} ± {error:.3f}" for share, error in found]
                 else:
-                    share, error, width = cell(SPACES[name], n, budget, arguments.outer, arguments.draws)
+                    one = located_cell if arguments.located else cell
+                    share, error, width = one(SPACES[name], n, budget, arguments.outer, arguments.draws)
                     told = [f"{share:.3f} ± {error:.3f}", f"{width:.2f}"]
                 print(f"| {name} | {n} | {budget[0]} = {budget[1]:g} | {' | '.join(told)} |", flush=True)
 

@@ -262,6 +262,16 @@ def test_the_law_of_a_drawn_centre_is_that_of_its_theorem():
 # Budget ---------------------------------------------------------------------------------------------------
 
 
+def test_searches_of_equal_numbers_share_a_program():
+    """The region of a second description compiles nothing; one of another budget is another program."""
+    kinds = []
+    for epsilon in (1.0, 1.0, 2.0):
+        leaves, structure = jax.tree.flatten(LocatedMechanism(Sphere(2), "tangent", epsilon=epsilon).law(400).simulation)
+        kinds.append((structure, [(np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves]))
+    assert kinds[0] == kinds[1] != kinds[2]
+
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SPACES), st.floats(0.05, 20.0), st.booleans(), st.integers(10_000, 10**7))
 def test_the_stages_never_cost_more_than_the_whole(space, strength, pure, n):

@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxgeodp.compiling import seen_anew
 from jaxgeodp.inference.population import Population, carried, reference
+from jaxgeodp.locating.law import LocatedLaw
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.samplers.wrapped import wrapped_point
@@ -154,18 +155,18 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
     batch = next(size for size in range(most, 0, -1) if draws % size == 0)  # a rest would be compiled once more
     relative = population.unknown
     keys = jax.random.split(key, draws)
-    traced, static = (law, None) if isinstance(law, PointLaw) else (None, law)
-    return _replicates(population.manifold, static, procedure.n, batch, traced, reference(population), relative, keys)
+    own = law.simulation if isinstance(law, LocatedLaw) else law
+    return _replicates(population.manifold, procedure.n, batch, own, reference(population), relative, keys)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _replicates(manifold, static, n, batch, law, wrapped, relative, keys):
-    """One release for each key; a law of points is an argument, so that another one compiles nothing."""
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def _replicates(manifold, n, batch, law, wrapped, relative, keys):
+    """One release for each key; the law is an argument, so that another one of its kind compiles nothing."""
     mean, frame, root = wrapped
 
     def released(key, records):
-        if law is None:
-            return static.simulate(key, records, 1)[0]
+        if not isinstance(law, PointLaw):
+            return law.simulate(key, records, 1)[0]
         # As `Law.simulate`, with the mean by Newton's method: nobody watches the time.
         home, points, back = law.at_home(records)
         center = frechet_mean(manifold, points)

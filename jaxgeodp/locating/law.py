@@ -25,10 +25,12 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import plain_number, to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
+from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
+from jaxgeodp.statistics import frechet_mean
 
 # Of a stage in the record.
 _COUNT_NOISE = "discrete_laplace, on counts"
@@ -85,8 +87,16 @@ class LocatedLaw(Law):
 
     def simulate(self, key, records, num):
         """See `Law.simulate`; noise of the stages in floating point."""
-        static = _Static(self.manifold, self.schedule, tuple(self.last.radii))
-        return _simulate(static, self._centers(self.schedule.draws), self._table(), key, records, num)
+        return self.simulation.simulate(key, records, num)
+
+    @property
+    def simulation(self) -> "Simulation":
+        """What simulates it, as an argument of a program."""
+        first = self.last.laws[0]
+        supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
+        table = first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
+        radii = tuple(self.last.radii)
+        return Simulation(self.manifold, self.schedule, radii, self._centers(self.schedule.draws), table)
 
     def _centers(self, draws: int) -> tuple[tuple[Center, ...], ...]:
         """Of each part, the stages that find its centre, one in each round; so many are draws."""
@@ -95,12 +105,6 @@ class LocatedLaw(Law):
             own: list[Center] = [] if drawn is None else [drawn] * draws
             stages.append((*own, *[Summed(part, noise)] * ((plan.rounds if part.open else 1) - len(own))))
         return tuple(stages)
-
-    def _table(self):
-        """The last law with all scales, and radii of supports."""
-        first = self.last.laws[0]
-        supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
-        return first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
 
     def _draws(self, shape, last_way: Way, centers_of: tuple[tuple[Center, ...], ...]):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
@@ -219,22 +223,35 @@ def _place(module, fired, radii, last):
 # In simulations -------------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class _Static:
-    """Hashable: programs are compiled for it."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Simulation(Pytree, leaves=("stages", "table")):
+    """A search and the release that follows, for programs: one serves all records, and all calls with equal numbers.
+
+    Attributes:
+        manifold, schedule: see `LocatedLaw`.
+        radii: of the last ball.
+        stages: of each part, those that find its centre, one in each round.
+        table: the last law, with all scales, and radii of supports.
+    """
 
     manifold: Manifold
     schedule: Schedule
     radii: tuple[float, ...]
+    stages: tuple[tuple[Center, ...], ...]
+    table: tuple[PointLaw, jax.Array, jax.Array]
+
+    def simulate(self, key, records, num):
+        """See `Law.simulate`."""
+        return _simulated(self, key, records, num)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 5))
-def _simulate(static: _Static, stages, table, key, records, num):
-    return jax.lax.map(lambda own: _one(static, stages, table, own, records), jax.random.split(key, num))
+@functools.partial(jax.jit, static_argnums=3)
+def _simulated(simulation, key, records, num):
+    return jax.lax.map(lambda own: _one(simulation, own, records), jax.random.split(key, num))
 
 
-def _one(static, stages, table, key, records):
-    schedule, n = static.schedule, records.shape[0]
+def _one(simulation, key, records):
+    schedule, n = simulation.schedule, records.shape[0]
     keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
 
     def radius_of(lengths, radii, left_out, scale, last):
@@ -245,7 +262,7 @@ def _one(static, stages, table, key, records):
     centers, reaches = [], []
     for place, part in enumerate(schedule.parts):
         center, radius = origin_of(part).astype(records.dtype), jnp.asarray(math.inf)
-        for stage in stages[place]:
+        for stage in simulation.stages[place]:
             if part.open:
                 own = distances(part, center, records)
                 radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts, radius)
@@ -253,15 +270,19 @@ def _one(static, stages, table, key, records):
         centers.append(center)
         reaches.append(radius)
     center = joined(schedule.parts, centers)
-    away = distances(whole(static.manifold), center, records)
+    away = distances(whole(simulation.manifold), center, records)
     last = jnp.linalg.norm(jnp.stack(reaches))
-    radius, place = radius_of(away, static.radii, schedule.left_out[1], schedule.last_counts, last)
-    law, scales, supports = table
-    ball = GeodesicBall.tree_unflatten(static.manifold, (center, radius))
-    support = None if law.support is None else GeodesicBall.tree_unflatten(static.manifold, (center, supports[place]))
-    own = _replaced(law, ball, scales[place], support)
+    radius, place = radius_of(away, simulation.radii, schedule.left_out[1], schedule.last_counts, last)
+    law, scales, supports = simulation.table
+    ball, support = (
+        GeodesicBall.tree_unflatten(simulation.manifold, (center, own)) for own in (radius, supports[place])
+    )
+    own = _replaced(law, ball, scales[place], None if law.support is None else support)
     home, points, back = own.at_home(records)
-    return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
+    # By Newton's method: nobody watches the time.
+    mean = frechet_mean(simulation.manifold, points)
+    mean = jnp.where(jnp.all(jnp.isfinite(mean)), mean, jnp.asarray(home.ball.center, mean.dtype))
+    return home.draws(next(keys), points, mean, 1, None).mapped(back).points[0]
 
 
 def _replaced(law, ball, scale, support):
