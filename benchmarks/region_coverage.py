@@ -6,8 +6,8 @@
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball; `describe` is simulated on each,
 noise included, and its region made of what it releases. The oracle knows the law: the .95 quantile of the distances of
 its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and the region is
-that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and power. Prints a table
-in Markdown.
+that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and power. Prints a
+table in Markdown.
 """
 
 import argparse

@@ -15,6 +15,7 @@ import hashlib
 import importlib.metadata
 import inspect
 import io
+import math
 import operator
 import pathlib
 import pickle
@@ -35,6 +36,8 @@ from jaxgeodp.files import write_atomically
 _KNOWN = frozenset(("jaxgeodp", "jax", "jaxlib", "numpy", "builtins", "functools", "collections", "operator"))
 # Packages that run while a program is traced.
 _TRACED = ("jax", "jaxlib", "numpy", "scipy", "optax", "numpyro", "chex", "ml_dtypes", "opt_einsum")
+#: JAX's setting: programs that take less time to compile are not put into its own cache.
+LEAST_SECONDS = "jax_persistent_cache_min_compile_time_secs"
 # Parts of the names of JAX's settings that say where compiled programs are kept, not what a program is.
 _OF_CACHES = ("cache", "compile_time")
 _DIGEST_BYTES = 32
@@ -63,12 +66,15 @@ def keep_in(folder: pathlib.Path | None) -> None:
 
 @contextlib.contextmanager
 def keeping_none() -> Iterator[None]:
-    """Neither keep programs nor look for any: for work whose very shapes are private."""
+    """Neither keep programs nor look for any, and let JAX keep none: for work whose very shapes are private."""
+    before = jax.config.values[LEAST_SECONDS]
+    jax.config.update(LEAST_SECONDS, math.inf)
     _folders.append(None)
     try:
         yield
     finally:
         _folders.pop()
+        jax.config.update(LEAST_SECONDS, before)
 
 
 def traced_program(function, arguments: tuple, static: dict[str, Any], options: dict | None) -> TracedProgram | None:
@@ -219,8 +225,8 @@ class _KnownOnly(pickle.Pickler):
 
     def reducer_override(self, obj):
         """As usual, for what is made of known classes and functions."""
-        if isinstance(obj, type) or callable(obj):
-            module = getattr(obj, "__module__", None) or type(obj).__module__
-            if module.split(".")[0] not in _KNOWN:
-                raise pickle.PicklingError(f"{obj!r} may be another tomorrow.")
+        named = obj if isinstance(obj, type) or callable(obj) else type(obj)
+        module = getattr(named, "__module__", None) or type(named).__module__
+        if module.split(".")[0] not in _KNOWN:
+            raise pickle.PicklingError(f"{obj!r} may be another tomorrow.")
         return NotImplemented

@@ -101,11 +101,12 @@ def test_a_number_in_a_program_would_be_seen(tmp_path):
 def test_work_of_private_shapes_leaves_nothing(tmp_path):
     code = """
 import jax
-from jaxgeodp.cli.cache import keep_compiled_programs, nothing_new
+from jaxgeodp.cli.cache import keep_compiled_programs
+from jaxgeodp.traced_programs import keeping_none
 def private(x): return 2 * x
 def public(x): return 3 * x
 keep_compiled_programs()
-with nothing_new():
+with keeping_none():
     jax.jit(private)(1.0)
 jax.jit(public)(1.0)
 """
@@ -129,6 +130,26 @@ def test_nothing_is_kept_where_others_could_have_put_programs(tmp_path):
     (tmp_path / "jaxgeodp").symlink_to(tmp_path / "theirs")
     assert call(["info"], tmp_path).returncode == 0
     assert list((tmp_path / "theirs").iterdir()) == []
+
+
+def test_the_oldest_programs_go_where_there_are_too_many(tmp_path):
+    """In processes of their own, as the settings of JAX change."""
+    old = tmp_path / "jaxgeodp" / "compiled" / "an earlier version" / "traced"
+    old.mkdir(parents=True)
+    for age in range(4):
+        (old / f"{age}").write_bytes(bytes(10_000))
+        os.utime(old / f"{age}", (10**9 - age, 10**9 - age))
+    code = """
+import sys
+from jaxgeodp.cli import cache
+cache.MOST_BYTES = int(sys.argv[1])
+cache.keep_compiled_programs()
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    for most, left in ((40_000, {"0", "1", "2", "3"}), (39_999, {"0"})):
+        call = [sys.executable, "-c", code, str(most)]
+        subprocess.run(call, env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
+        assert {path.name for path in old.iterdir()} == left
 
 
 def test_the_cache_can_be_turned_off(tmp_path):

@@ -266,10 +266,11 @@ def test_searches_of_equal_numbers_share_a_program():
     """The region of a second description compiles nothing; one of another budget is another program."""
     kinds = []
     for epsilon in (1.0, 1.0, 2.0):
-        leaves, structure = jax.tree.flatten(LocatedMechanism(Sphere(2), "tangent", epsilon=epsilon).law(400).simulation)
+        leaves, structure = jax.tree.flatten(
+            LocatedMechanism(Sphere(2), "tangent", epsilon=epsilon).law(400).simulation
+        )
         kinds.append((structure, [(np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves]))
     assert kinds[0] == kinds[1] != kinds[2]
-
 
 
 @settings(max_examples=60, deadline=None)

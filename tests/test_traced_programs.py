@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jaxgeodp
-from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace
+from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups
 from jaxgeodp.compiling import COMPILED_SOON, called, compiled_ahead
 from jaxgeodp.manifolds.analytic import cos_sqrt
 from jaxgeodp.mechanisms import plan_mechanisms
@@ -199,6 +199,23 @@ def test_tracers_and_private_shapes_are_left_alone(folder, planted):
     assert files(folder) == []
     called(function, jnp.ones(3), options=None)
     assert len(files(folder)) == 1
+
+
+def test_no_name_depends_on_a_private_number_of_records(folder):
+    """Few enough for one program: of how many persons, and of how many records they have, nothing is kept."""
+    mechanism, kept = TangentLaplace(BALL, 1.0), []
+    for n, persons in ((40, 20), (55, 23)):
+        own = folder / str(n)
+        own.mkdir()
+        keep_in(own)
+        records = BALL.clip(np.random.default_rng(0).normal([0.0, 0.0, 5.0], 1.0, (n, 3)))
+        whose = np.arange(n) % persons
+        mechanism.release(records, persons=whose, adjacency="add-remove")
+        release_groups(mechanism, records, whose % 2, [0, 1], persons=whose)
+        kept.append({path.name for path in files(own)})
+    assert kept[0] == kept[1] != set()
+    mechanism.release(records, persons=whose)  # where they are public, more is kept
+    assert {path.name for path in files(own)} > kept[1]
 
 
 def test_a_number_within_a_program_would_be_seen(folder, planted):

@@ -3,7 +3,7 @@
 A program is looked up by a digest of what it computes, of the compiler and its settings; what it computes, by what it
 was made of (`traced_programs`). Records, releases and keys of random numbers are arguments of programs, not parts of
 them, so that neither a file nor its name depends on them (``tests/test_cache.py``); shapes do enter. The shapes of
-private meshes are private: `nothing_new`.
+private meshes are private, and so is a private number of records: `traced_programs.keeping_none`.
 
 ``JAXGEODP_CACHE=off`` keeps nothing; ``JAX_COMPILATION_CACHE_DIR`` is JAX's own word for a folder and goes first.
 """
@@ -14,17 +14,17 @@ import os
 import pathlib
 import platform
 import stat
-from collections.abc import Iterator
 
 import jax
 import jaxlib.version
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
-from jaxgeodp.traced_programs import keep_in, keeping_none
+from jaxgeodp.traced_programs import LEAST_SECONDS, keep_in
 
 _SWITCH = "JAXGEODP_CACHE"
-_LEAST_SECONDS = "jax_persistent_cache_min_compile_time_secs"
+#: Bytes of all programs together, of all versions; where there are more, the oldest go until half of it is left.
+MOST_BYTES = 2**30
 
 
 def keep_compiled_programs() -> None:
@@ -51,19 +51,8 @@ def keep_compiled_programs() -> None:
         traced.mkdir(mode=0o700, exist_ok=True)
         keep_in(traced)
         # A command has dozens of small programs; together they take as long as a large one.
-        jax.config.update(_LEAST_SECONDS, 0.0)
-
-
-@contextlib.contextmanager
-def nothing_new() -> Iterator[None]:
-    """Put no program into the cache: for work whose very shapes are private."""
-    before = jax.config.values[_LEAST_SECONDS]
-    jax.config.update(_LEAST_SECONDS, float("inf"))
-    try:
-        with keeping_none():
-            yield
-    finally:
-        jax.config.update(_LEAST_SECONDS, before)
+        jax.config.update(LEAST_SECONDS, 0.0)
+        _forget_the_oldest(own / "compiled")
 
 
 def _is_private(folder: pathlib.Path) -> bool:
@@ -74,6 +63,23 @@ def _is_private(folder: pathlib.Path) -> bool:
         return False
     folder.chmod(0o700)
     return True
+
+
+def _forget_the_oldest(folder: pathlib.Path) -> None:
+    """Every other number of records has programs of its own, and every version."""
+    found = []
+    for parent, _, names in os.walk(folder):
+        for path in (os.path.join(parent, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):  # another command may be doing the same
+                facts = os.stat(path, follow_symlinks=False)
+                found.append((facts.st_mtime, facts.st_size, path))
+    if sum(size for _, size, _ in found) <= MOST_BYTES:
+        return
+    room = MOST_BYTES / 2
+    for _, size, path in sorted(found, reverse=True):
+        room -= size
+        if room < 0:
+            pathlib.Path(path).unlink(missing_ok=True)
 
 
 def _processor() -> str:

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.cache import nothing_new
 from jaxgeodp.cli.face_pictures import draw_errors, draw_faces
 from jaxgeodp.cli.frame import OUTPUT, record_room, say, shown
 from jaxgeodp.cli.progress import progress_bar
@@ -30,6 +29,7 @@ from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.releases.ways import way_of
+from jaxgeodp.traced_programs import keeping_none
 
 _Value = TypeVar("_Value")
 _MU = 3.0
@@ -92,7 +92,7 @@ def process_folder(call: FolderCall) -> None:
         draw_errors(out / "expected.png", design, len(files), public)
     described = _described(call, public)
     with _place(call, out, public) as write:
-        with nothing_new(), progress_bar("faces", len(files)) as advance:
+        with keeping_none(), progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
                 nose,

@@ -223,7 +223,7 @@ def _places(word, names, width):
         return [names.index(word)]
     found = _RANGE.fullmatch(word)
     if found is None:
-        known = "has no names" if names is None else "has no column of that name"
+        known = "has no names without --header" if names is None else "has no column of that name"
         raise InputError(f"--columns: '{word}' is neither a number, nor a range such as 3-18, and the file {known}.")
     first, last = int(found[1]), int(found[2] or found[1])
     if not 1 <= first <= last <= width:

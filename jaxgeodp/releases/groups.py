@@ -21,6 +21,7 @@ from jaxgeodp.releases.add_remove import hidden_count
 from jaxgeodp.releases.drafts import Wanted, raw_records
 from jaxgeodp.releases.mechanism import Mechanism, checked_again, releasing
 from jaxgeodp.releases.ways import FixedTime, way_of
+from jaxgeodp.traced_programs import keeping_none
 
 
 def release_groups(
@@ -137,7 +138,8 @@ def _one_each(mechanism, records, places, persons, most):
     own, groups = _memberships(whose, places, most)
     # One record more, of nobody, as there may be none.
     padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
-    summaries = mechanism.domain.of_persons(name, like(padded), n + 1)
+    with keeping_none():  # n is private
+        summaries = mechanism.domain.of_persons(name, like(padded), n + 1)
     # For all groups at once; read only after the charge.
     read = functools.cache(lambda: np.asarray(summaries(padded, np.append(own, n))))
     return groups, read

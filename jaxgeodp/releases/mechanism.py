@@ -28,6 +28,7 @@ from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.states import State, digest_of_public, new_part
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way, way_of
 from jaxgeodp.releases.weights import public_weights
+from jaxgeodp.traced_programs import keeping_none
 
 # The attribute that marks what `checked_again` has passed.
 _CHECKED = "_checked"
@@ -340,7 +341,8 @@ def _any_units(mechanism, records, persons):
     places, count = person_places(name, persons, len(records))
     # One more, of nobody, as there may be none.
     padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
-    summaries = mechanism.domain.of_persons(name, like(padded), count + 1)
+    with keeping_none():  # both numbers are private
+        summaries = mechanism.domain.of_persons(name, like(padded), count + 1)
     return lambda: np.asarray(summaries(padded, np.append(places, count)))[:-1]
 
 
