@@ -141,23 +141,27 @@ def _exported(path, function, leaves, tree, static):
     out_info = jax.tree.unflatten(structures[0], shapes)
     content = _pickled((bytes(exported.serialize()), out_info))
     with contextlib.suppress(OSError):  # a full disk: traced again next time
-        write_atomically(path, hashlib.sha256(content).digest() + content, private=True)
+        write_atomically(path, _checksum(path, content) + content, private=True)
     return exported, out_info
 
 
 def _read(path):
-    """A program and the shapes of its results; None where there is no such file, or half of one."""
+    """A program and the shapes of its results; None where there is no such file, half of one, or one of another name."""
     try:
         content = path.read_bytes()
     except OSError:
         return None
     digest, content = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
-    if hashlib.sha256(content).digest() != digest:
+    if _checksum(path, content) != digest:
         return None
     from jax import export
 
     serialized, out_info = pickle.loads(content)
     return export.deserialize(bytearray(serialized)), out_info
+
+
+def _checksum(path, content) -> bytes:
+    return hashlib.sha256(path.name.encode() + content).digest()
 
 
 def _name(function, arguments, static) -> str | None:

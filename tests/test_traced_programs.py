@@ -124,7 +124,11 @@ def test_what_a_file_lacks_is_traced_again(folder, planted):
     called(function, x, options=None)
     (path,) = files(folder)
     whole = path.read_bytes()
-    for number, damaged in enumerate((b"", whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1]))):
+    called(function, x, options=None, factor=3.0)
+    (foreign,) = set(files(folder)) - {path}
+    traced.pop()
+    damages = b"", whole[: len(whole) // 2], whole[:-1] + bytes([whole[-1] ^ 1]), foreign.read_bytes()
+    for number, damaged in enumerate(damages):
         path.write_bytes(damaged)
         other = folder / str(number)
         other.mkdir()
