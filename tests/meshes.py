@@ -86,6 +86,17 @@ def design_once(monkeypatch):
 
     for name in ("synthetic_reference", "reference_folder", "design_surfaces"):
         monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
+    monkeypatch.setattr(SurfaceBasis, "of_curves", staticmethod(_remembered(SurfaceBasis.of_curves)))
+
+
+def work_here(monkeypatch):
+    """Workers' jobs are done by this process, without the seconds that another needs to begin."""
+    from jaxgeodp.faces import folder
+
+    def one_by_one(owner, function, jobs, workers):
+        return ((number, function(*job), None) for number, job in enumerate(jobs))
+
+    monkeypatch.setattr(folder, "in_processes", one_by_one)
 
 
 _KNOWN = {}

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import trimesh
 import worker_jobs
-from meshes import design_once
+from meshes import design_once, work_here
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
@@ -353,12 +353,7 @@ def call(folder, public, *more):
 
 @pytest.fixture
 def here(monkeypatch):
-    """Workers' jobs are done by this process, without the seconds that another needs to begin."""
-
-    def one_by_one(owner, function, jobs, workers):
-        return ((number, function(*job), None) for number, job in enumerate(jobs))
-
-    monkeypatch.setattr(folder_module, "in_processes", one_by_one)
+    work_here(monkeypatch)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from meshes import design_once
+from meshes import design_once, work_here
 from scipy import stats
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
@@ -256,6 +256,7 @@ def test_wrong_calls_are_told_in_one_sentence(template, make, message):
 
 def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
     design_once(monkeypatch)
+    work_here(monkeypatch)
     folder, public, out = tmp_path / "meshes", tmp_path / "public", tmp_path / "out"
     folder.mkdir()
     public.mkdir()
