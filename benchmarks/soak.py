@@ -274,6 +274,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=pathlib.Path, default=None, help="where the ledgers and sweeps lie")
     options = parser.parse_args()
+    if options.folder is not None:
+        options.folder.mkdir(parents=True, exist_ok=True)
     end, next_words = time.monotonic() + 3600.0 * options.hours, 0.0
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder, source = pathlib.Path(name), random.Random(options.seed)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.compiling import seen_anew
+from jaxgeodp.compiling import called, seen_anew
 from jaxgeodp.inference.population import Population, carried, reference
 from jaxgeodp.locating.law import LocatedLaw
 from jaxgeodp.manifolds import Manifold
@@ -156,11 +156,12 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
     relative = population.unknown
     keys = jax.random.split(key, draws)
     own = law.simulation if isinstance(law, LocatedLaw) else law
-    return _replicates(population.manifold, procedure.n, batch, own, reference(population), relative, keys)
+    static = {"manifold": population.manifold, "n": procedure.n, "batch": batch}
+    return called(_replicates, own, reference(population), relative, keys, options=None, **static)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def _replicates(manifold, n, batch, law, wrapped, relative, keys):
+@functools.partial(jax.jit, static_argnames=("manifold", "n", "batch"))
+def _replicates(law, wrapped, relative, keys, manifold, n, batch):
     """One release for each key; the law is an argument, so that another one of its kind compiles nothing."""
     mean, frame, root = wrapped
 
