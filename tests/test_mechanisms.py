@@ -529,7 +529,7 @@ def test_draws_of_both_samplers_have_one_law(build):
     mean = law.center(ball.clip(data))
     distances = [np.asarray(jax.vmap(lambda x: Sphere(2).dist(mean, x))(draws)) for draws in (fixed, usual)]
     assert stats.ks_2samp(*distances).pvalue > 1e-4
-    assert stats.ks_2samp(1.15 * distances[0], distances[1]).pvalue < 1e-4
+    assert stats.ks_2samp(1.25 * distances[0], distances[1]).pvalue < 1e-6
 
 
 def test_a_release_in_fixed_time_says_what_it_costs():
