@@ -21,6 +21,7 @@ import pathlib
 import pickle
 import platform
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -43,6 +44,9 @@ _OF_CACHES = ("cache", "compile_time")
 _DIGEST_BYTES = 32
 # The last one counts; None keeps nothing.
 _folders: list[pathlib.Path | None] = [None]
+# What JAX's setting was before.
+_least: list[float] = []
+_lock = threading.Lock()
 # Programs of this process by folder, name and options, None for those that cannot be kept.
 _ready: dict[tuple, "TracedProgram | None"] = {}
 
@@ -67,14 +71,18 @@ def keep_in(folder: pathlib.Path | None) -> None:
 @contextlib.contextmanager
 def keeping_none() -> Iterator[None]:
     """Neither keep programs nor look for any, and let JAX keep none: for work whose very shapes are private."""
-    before = jax.config.values[LEAST_SECONDS]
-    jax.config.update(LEAST_SECONDS, math.inf)
-    _folders.append(None)
+    with _lock:  # threads may do so at the same time: the first sets it, and the last sets it back
+        if len(_folders) == 1:
+            _least[:] = [jax.config.values[LEAST_SECONDS]]
+            jax.config.update(LEAST_SECONDS, math.inf)
+        _folders.append(None)
     try:
         yield
     finally:
-        _folders.pop()
-        jax.config.update(LEAST_SECONDS, before)
+        with _lock:
+            _folders.pop()
+            if len(_folders) == 1:
+                jax.config.update(LEAST_SECONDS, _least[0])
 
 
 def traced_program(function, arguments: tuple, static: dict[str, Any], options: dict | None) -> TracedProgram | None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 import pathlib
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from jaxgeodp.compiling import COMPILED_SOON, called, compiled_ahead
 from jaxgeodp.manifolds.analytic import cos_sqrt
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.privacy.entropy import public_key, system_key
-from jaxgeodp.traced_programs import keep_in, keeping_none
+from jaxgeodp.traced_programs import LEAST_SECONDS, keep_in, keeping_none
 
 BALL = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5)
 VALUE = 0.7310585786300049
@@ -203,6 +204,18 @@ def test_tracers_and_private_shapes_are_left_alone(folder, planted):
     assert files(folder) == []
     called(function, jnp.ones(3), options=None)
     assert len(files(folder)) == 1
+
+
+def test_the_setting_of_jax_comes_back_whoever_leaves_last():
+    """As threads do, which leave in another order than they came."""
+    setting = jax.config.values[LEAST_SECONDS]
+    first, second = keeping_none(), keeping_none()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert jax.config.values[LEAST_SECONDS] == math.inf != setting
+    second.__exit__(None, None, None)
+    assert jax.config.values[LEAST_SECONDS] == setting
 
 
 def test_no_name_depends_on_a_private_number_of_records(folder):
