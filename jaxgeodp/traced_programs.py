@@ -154,7 +154,7 @@ def _exported(path, function, leaves, tree, static):
 
 
 def _read(path):
-    """A program and the shapes of its results; None where there is no such file, half of one, or one of another name."""
+    """A program and the shapes of its results; None where there is no file, half of one, or one of another name."""
     try:
         content = path.read_bytes()
     except OSError:
