@@ -30,7 +30,6 @@ from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
-from jaxgeodp.statistics import frechet_mean
 
 # Of a stage in the record.
 _COUNT_NOISE = "discrete_laplace, on counts"
@@ -279,10 +278,7 @@ def _one(simulation, key, records):
     )
     own = _replaced(law, ball, scales[place], None if law.support is None else support)
     home, points, back = own.at_home(records)
-    # By Newton's method: nobody watches the time.
-    mean = frechet_mean(simulation.manifold, points)
-    mean = jnp.where(jnp.all(jnp.isfinite(mean)), mean, jnp.asarray(home.ball.center, mean.dtype))
-    return home.draws(next(keys), points, mean, 1, None).mapped(back).points[0]
+    return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
 
 
 def _replaced(law, ball, scale, support):
