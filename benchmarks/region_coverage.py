@@ -107,15 +107,19 @@ def draw(law, key, records):
     return home.draws(key, points, center, 1, None).mapped(back).points[0]
 
 
+def known_population(manifold, truth):
+    """The law of the records, as somebody has fitted it who has seen a great many of them."""
+    covariance = np.asarray(truth[2]) ** 2
+    point, frame = map(np.asarray, truth[:2])
+    return Population(manifold, point, frame, covariance, float(np.trace(covariance)), 0.0, EntryNoise(0.0), 10**12)
+
+
 def cell(space, n, budget, outer, draws):
     """Coverage and its standard error, and the mean width over the oracle's."""
     manifold, spread, radius = space
     ball, truth = law_of(manifold, spread, radius)
     shares = shares_of(*budget, n, manifold.dim)
-    covariance = np.asarray(truth[2]) ** 2
-    certain = 10**12  # as many records: the law is known
-    trace, point, frame = float(np.trace(covariance)), np.asarray(truth[0]), np.asarray(truth[1])
-    known = Population(manifold, point, frame, covariance, trace, 0.0, EntryNoise(0.0), certain)
+    known = known_population(manifold, truth)
     procedure = Procedure(first_of(ball, budget[0], parts_of(budget, shares)[0]), n)
     oracle = ball_of(known, procedure, 0.95, 4000).radius
     held, widths = [], []
@@ -134,10 +138,7 @@ def located_cell(space, n, budget, outer, draws):
     """As `cell`, where the ball is found, too."""
     manifold, spread, radius = space
     _, truth = law_of(manifold, spread, radius)
-    covariance = np.asarray(truth[2]) ** 2
-    known = Population(
-        manifold, *map(np.asarray, truth[:2]), covariance, float(np.trace(covariance)), 0.0, EntryNoise(0.0), 10**12
-    )
+    known = known_population(manifold, truth)
     oracle, held, widths = None, [], []
     own = zlib.crc32(f"{manifold} {n} {budget} located".encode())
     for key in jax.random.split(jax.random.key(own), outer):
