@@ -206,6 +206,23 @@ def test_tracers_and_private_shapes_are_left_alone(folder, planted):
     assert len(files(folder)) == 1
 
 
+class ByName:
+    """Pickled as the name of a variable, whatever that holds."""
+
+    def __reduce__(self):
+        return "BY_NAME"
+
+
+BY_NAME = ByName()
+
+
+def test_what_is_pickled_by_its_name_is_asked_for_its_class(folder, planted):
+    _, plant = planted
+    function = plant("named", lambda x, thing: x + 1.0, static_argnames="thing")
+    np.testing.assert_array_equal(called(function, jnp.ones(3), options=None, thing=BY_NAME), 2.0)
+    assert files(folder) == []
+
+
 def test_the_setting_of_jax_comes_back_whoever_leaves_last():
     """As threads do, which leave in another order than they came."""
     setting = jax.config.values[LEAST_SECONDS]
@@ -219,16 +236,20 @@ def test_the_setting_of_jax_comes_back_whoever_leaves_last():
 
 
 def test_no_name_depends_on_a_private_number_of_records(folder):
-    """Few enough for one program: of how many persons, and of how many records they have, nothing is kept."""
-    mechanism, kept = TangentLaplace(BALL, 1.0), []
+    """Of how many persons, and of how many records they have, nothing is kept.
+
+    What a release takes its number of places for is a shape, and part of the release: with so little noise the least.
+    """
+    mechanism, kept = TangentLaplace(BALL, 100.0), []
     for n, persons in ((40, 20), (55, 23)):
         own = folder / str(n)
         own.mkdir()
         keep_in(own)
         records = BALL.clip(np.random.default_rng(0).normal([0.0, 0.0, 5.0], 1.0, (n, 3)))
         whose = np.arange(n) % persons
-        mechanism.release(records, persons=whose, adjacency="add-remove")
-        release_groups(mechanism, records, whose % 2, [0, 1], persons=whose)
+        one = mechanism.release(records, persons=whose, adjacency="add-remove")
+        groups = release_groups(mechanism, records, whose % 2, [0, 1], persons=whose)
+        assert max(release.record["n"] for release in (one, *groups.values())) <= 64
         kept.append({path.name for path in files(own)})
     assert kept[0] == kept[1] != set()
     mechanism.release(records, persons=whose)  # where they are public, more is kept

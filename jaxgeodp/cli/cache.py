@@ -3,7 +3,8 @@
 A program is looked up by a digest of what it computes, of the compiler and its settings; what it computes, by what it
 was made of (`traced_programs`). Records, releases and keys of random numbers are arguments of programs, not parts of
 them, so that neither a file nor its name depends on them (``tests/test_cache.py``); shapes do enter. The shapes of
-private meshes are private, and so is a private number of records: `traced_programs.keeping_none`.
+private meshes are private, and so is a private number of records: `traced_programs.keeping_none`. The number of places
+that follows from a count with noise is neither: it is a part of the release, which is charged before.
 
 ``JAXGEODP_CACHE=off`` keeps nothing; ``JAX_COMPILATION_CACHE_DIR`` is JAX's own word for a folder and goes first.
 """
