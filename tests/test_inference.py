@@ -329,13 +329,15 @@ def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, 
     options = ["--manifold", "spd", "--center", "origin", "--radius", "1.5", "--mu", "200"]
     result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0 and "for all of them together, at level 0.95" in " ".join(result.output.split())
-    for place in (0, 3):
+    for place, words in ((0, "rim of the region"), (3, "-2 standard deviations"), (6, "-2 standard deviations")):
         along = drawn[place : place + 3]
         assert len({record["limit"] for record in along}) == 1
-        assert max(np.abs(record["value"]).max() for record in along) == along[0]["limit"]
+        assert max(np.linalg.norm(record["value"], 2) for record in along) == pytest.approx(along[0]["limit"])
         draw_record(along[0], figure := Figure())
-        assert figure.axes[0].get_title() == "-2 standard deviations"
+        assert figure.axes[0].get_title() == words
         assert figure.axes[0].images[0].get_clim()[1] == along[0]["limit"]
+    rim = [SPD(2).dist(np.asarray(record["value"]), np.asarray(drawn[1]["value"])) for record in drawn[:3:2]]
+    np.testing.assert_allclose(rim, Description.load(tmp_path / "out").region.radius, rtol=1e-5)
 
 
 def test_equal_means_are_not_told_apart_and_others_are(described):
@@ -419,7 +421,7 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     result = run(*own, "--mu", 2, "--out", "out")
     assert result.exit_code == 0 and "within" in result.output, result.output
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("data:image/png;base64,") == 7 and "standard deviation" in page
+    assert page.count("data:image/png;base64,") == 10 and "standard deviation" in page
     again = Description.load(tmp_path / "out")
     assert f"{again.region.radius:.4g}" in page
     assert run("show", "out/covariance.json").exit_code == 0

@@ -96,6 +96,10 @@ def test_the_lines_lie_where_the_value_is():
     np.testing.assert_allclose(np.cross(arrow.points[1], record["value"]), 0.0, atol=1e-12)
     angles = np.arccos(rim.points @ np.array(record["ball"]["center"]))
     np.testing.assert_allclose(angles, 0.3, atol=1e-9)
+    around = lines_of(record | {"region": 0.1})[-2]
+    np.testing.assert_allclose(np.arccos(around.points @ np.array(record["value"])), 0.1, atol=1e-7)
+    doubled = lines_of(released(SPD(3)).record | {"value": value, "limit": 4.0 * np.linalg.eigvalsh(value)[-1]})
+    np.testing.assert_allclose(2.0 * np.concatenate([line.points for line in doubled[-3:]]), ends, rtol=1e-9)
 
 
 @pytest.mark.parametrize("place", ["about", "geodesic"])

@@ -32,6 +32,8 @@ _FILES = ("mean.json", "variance.json", "covariance.json", "description.json", "
 _SHOWN = 2
 # And that are told of.
 _TOLD = 5
+_ACROSS = ("rim of the region", "released", "opposite rim")
+_DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
 
 
 def describe(
@@ -125,16 +127,25 @@ def _summary(description):
 def _page(description, rows, own):
     from jaxgeodp.pictures import page_of_description  # Matplotlib
 
-    record = description.mean.record
-    drawn, grey = [], "; grey: centre of the ball" if record["manifold"]["name"] == "PlanarShapes" else ""
-    if own is None or not description.population.kept:
-        return page_of_description(record, rows, drawn)
-    for place in range(min(_SHOWN, len(own.variances))):
-        points, words = own.along(place, [-2.0, 0.0, 2.0]), ("-2", "0", "+2")
-        title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
-        # Numbers beside each other have one scale of colours.
-        shared = record | {"limit": float(np.abs(points).max())}
-        captions = [f"{word} standard deviations{grey}" for word in words]
-        values = zip(points, captions, strict=True)
-        drawn.append((title, [shared | {"value": to_lists(point), "caption": caption} for point, caption in values]))
-    return page_of_description(record, rows, drawn)
+    mean = description.mean.record
+    if own is None:
+        return page_of_description(mean, rows, [])
+    radius, drawn = description.region.radius, []
+    if description.population.kept:
+        length = radius / float(np.sqrt(own.variances[0]))
+        title = "How far the mean may be off: to the rim of its region, both ways along principal geodesic 1"
+        drawn.append((title, _beside(mean, own.along(0, [-length, 0.0, length]), _ACROSS)))
+        for place in range(min(_SHOWN, len(own.variances))):
+            title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
+            drawn.append((title, _beside(mean, own.along(place, [-2.0, 0.0, 2.0]), _DEVIATIONS)))
+    return page_of_description(mean | {"region": radius}, rows, drawn)
+
+
+def _beside(mean, points, captions):
+    """Records to be drawn beside each other: numbers have one scale of colours, and ellipsoids one size."""
+    grey = "; grey: centre of the ball" if mean["manifold"]["name"] == "PlanarShapes" else ""
+    limit = float(np.max(np.linalg.norm(points, 2, axis=(1, 2)) if points.ndim == 3 else np.abs(points)))
+    return [
+        mean | {"value": to_lists(point), "limit": limit, "caption": caption + grey}
+        for point, caption in zip(points, captions, strict=True)
+    ]

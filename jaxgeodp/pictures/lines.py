@@ -25,12 +25,12 @@ def is_moment(record: dict) -> bool:
 
 def lines_of(record: dict) -> list[Line] | None:
     """The lines that show the value of a release record; None where it is nothing in space."""
-    value, ball = np.asarray(record["value"], float), record.get("ball") or {}
+    value = np.asarray(record["value"], float)
     if is_moment(record):
         return None
     draw = {"Sphere": _direction, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
     if draw is not None:
-        return draw(value, ball)
+        return draw(value, record)
     if value.ndim == 3 and value.shape[2] == 3:
         return [Line(curve, BLUE) for curve in value]
     return None
@@ -43,7 +43,8 @@ def caption_of(record: dict) -> str:
     value, name = np.asarray(record["value"], float), record["manifold"]["name"]
     ball = "ball that was found" if "stages" in record else "public ball"
     if name == "Sphere":
-        return f"red: the released direction; green: rim of the {ball}"
+        region = "\nblue: rim of the region" if "region" in record else ""
+        return f"red: the released direction; green: rim of the {ball}{region}"
     if name == "SPD":
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
@@ -52,28 +53,30 @@ def caption_of(record: dict) -> str:
     return "released curves"
 
 
-def _direction(value, ball):
-    """A globe, the public ball on it, and the direction."""
+def _direction(value, record):
+    """A globe, on it the public ball and the region of the mean, and the direction."""
     if value.shape != (3,):
         return None
     value = value / np.linalg.norm(value)
-    lines = _globe(np.eye(3), GREY)
+    lines, ball = _globe(np.eye(3), GREY), record.get("ball") or {}
     center, radius = ball.get("center"), ball.get("radius")
     if np.shape(center) == (3,) and isinstance(radius, float | int):
         lines.append(Line(_circle_about(np.asarray(center, float), radius), GREEN, 1.5))
+    if "region" in record:
+        lines.append(Line(_circle_about(value, record["region"]), BLUE, 1.5))
     return [*lines, Line(np.stack([np.zeros(3), 1.15 * value]), RED, 3.0)]
 
 
-def _ellipsoid(value, ball):
-    """The ellipsoid x' value^-1 x = 1, scaled to the window, and its axes."""
+def _ellipsoid(value, record):
+    """The ellipsoid x' value^-1 x = 1, scaled to the window, and its axes; those beside each other have one scale."""
     if value.shape != (3, 3):
         return None
     sizes, axes = np.linalg.eigh(value)
-    root = axes * np.sqrt(np.maximum(sizes, 0.0) / max(sizes[-1], 1e-300))
+    root = axes * np.sqrt(np.maximum(sizes, 0.0) / max(record.get("limit", sizes[-1]), 1e-300))
     return [*_globe(root.T, BLUE), *(Line(np.stack([-axis, axis]), RED, 2.0) for axis in root.T)]
 
 
-def _frame(value, ball):
+def _frame(value, _):
     """The three axes that the rotation makes of the fixed ones, which are grey."""
     if value.shape != (3, 3):
         return None
