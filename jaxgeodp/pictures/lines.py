@@ -53,7 +53,7 @@ def caption_of(record: dict) -> str:
     return "released curves"
 
 
-def _direction(value, record):
+def _direction(value, record: dict):
     """A globe, on it the public ball and the region of the mean, and the direction."""
     if value.shape != (3,):
         return None
