@@ -53,15 +53,15 @@ def caption_of(record: dict) -> str:
     return "released curves"
 
 
-def _direction(value, record: dict):
+def _direction(value, record):
     """A globe, on it the public ball and the region of the mean, and the direction."""
     if value.shape != (3,):
         return None
     value = value / np.linalg.norm(value)
     lines, ball = _globe(np.eye(3), GREY), record.get("ball") or {}
-    center, radius = ball.get("center"), ball.get("radius")
-    if np.shape(center) == (3,) and isinstance(radius, float | int):
-        lines.append(Line(_circle_about(np.asarray(center, float), radius), GREEN, 1.5))
+    center, radius = np.asarray(ball.get("center", ()), float), ball.get("radius")
+    if center.shape == (3,) and isinstance(radius, float | int):
+        lines.append(Line(_circle_about(center, radius), GREEN, 1.5))
     if "region" in record:
         lines.append(Line(_circle_about(value, record["region"]), BLUE, 1.5))
     return [*lines, Line(np.stack([np.zeros(3), 1.15 * value]), RED, 3.0)]
