@@ -116,7 +116,11 @@ class PlanarShapes(Manifold):
         Raises:
             ValueError: another shape, or complex numbers.
         """
-        xy = jnp.asarray(xy)
+        return self._projected(jnp.asarray(xy))
+
+    @operation
+    def _projected(self, xy):
+        """See `from_landmarks`."""
         configurations = self.as_points(xy)
         if configurations is xy:
             raise InputError(
@@ -273,11 +277,16 @@ class PlanarShapes(Manifold):
     @operation
     def project(self, x) -> jax.Array:
         """``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""
-        centred = x - jnp.mean(x)
-        size = jnp.max(jnp.abs(x))
-        spread = jnp.max(jnp.abs(centred))
-        scaled = centred / jnp.where(spread > _coincidence(x) * size, spread, jnp.nan)
-        return scaled / jnp.sqrt(jnp.real(jnp.vdot(scaled, scaled)))
+        # Products with ones, in real numbers: many times as fast as sums and maxima over an axis.
+        ones = jnp.ones(self.landmarks, real_dtype(x))
+        real, imaginary = jnp.real(x), jnp.imag(x)
+        size = (jnp.abs(real) + jnp.abs(imaginary)) @ ones
+        real, imaginary = real - real @ ones / self.landmarks, imaginary - imaginary @ ones / self.landmarks
+        spread = (jnp.abs(real) + jnp.abs(imaginary)) @ ones
+        spread = jnp.where(spread > _coincidence(x) * size, spread, jnp.nan)
+        real, imaginary = real / spread, imaginary / spread
+        inverse = 1.0 / jnp.sqrt((real**2 + imaginary**2) @ ones)
+        return jax.lax.complex(inverse * real, inverse * imaginary)
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
