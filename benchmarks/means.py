@@ -10,7 +10,8 @@ are checked to agree to 1e-9 and to have gradients below 1e-12. Two NumPy baseli
   average of the logs as two matrix products, closed forms for 2 x 2 matrices.
 
 The first table is one data set of 1000 points. The second is many data sets of 100 points: ``jax.vmap``
-against a Python loop over the data sets and against NumPy with a batch axis written by hand.
+against a Python loop over the data sets and against NumPy with a batch axis written by hand. The third is
+what makes shapes of landmarks.
 
     python benchmarks/means.py [--quick]
 """
@@ -279,6 +280,23 @@ def many_data_sets(cases, sets, count, repeats):
     print_table(f"Means of {sets} data sets of {count} points", [*header, "first call", "difference"], rows)
 
 
+def shapes_of_landmarks(count, repeats):
+    """Configurations of 50 landmarks, centred and scaled: real numbers in, complex ones out."""
+    manifold, xy = PlanarShapes(50), np.random.default_rng(0).normal(size=(count, 50, 2))
+    data = jnp.asarray(xy)
+
+    def numpy():
+        points = xy[..., 0] + 1j * xy[..., 1]
+        points -= points.mean(axis=-1, keepdims=True)
+        return points / np.linalg.norm(points, axis=-1, keepdims=True)
+
+    measured = measure({"jaxgeodp": lambda: manifold.from_landmarks(data), "NumPy": numpy}, repeats)
+    times = [milliseconds(measured[name].median) for name in ("jaxgeodp", "NumPy")]
+    difference = f"{np.max(np.abs(manifold.from_landmarks(data) - numpy())):.0e}"
+    row = [f"{count} shapes, k = 50", *times, ratio(measured["NumPy"], measured["jaxgeodp"]), difference]
+    print_table("Shapes of landmarks", ["from_landmarks", "jaxgeodp", "NumPy", "ratio", "difference"], [row])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
@@ -287,6 +305,7 @@ def main():
     print_machine()
     one_data_set(*((100, 2) if quick else (1000, 21)))
     many_data_sets(*((CASES[:1], 4, 20, 2) if quick else (CASES, 500, 100, 7)))
+    shapes_of_landmarks(*((100, 2) if quick else (1000, 21)))
 
 
 if __name__ == "__main__":
