@@ -99,6 +99,19 @@ def memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def test_a_column_that_contradicts_its_statistics_is_refused(tmp_path):
+    """Words (6, written as 12) become whole numbers (2): PyArrow ended the process when it was asked for their bytes."""
+    path, refused = tmp_path / "data.parquet", 0
+    valid = parquet(TABLE.append_column("words", [["a", "b", "c", "d"]]))
+    for place in (place for place, byte in enumerate(valid) if byte == 12):
+        path.write_bytes(valid[:place] + b"\x04" + valid[place + 1 :])
+        try:
+            read_records(path, "euclidean", Layout(columns="x,y"))
+        except InputError:
+            refused += 1
+    assert refused > 0
+
+
 @pytest.mark.parametrize("suffix", VALID)
 def test_readers_give_a_value_or_one_sentence(suffix, tmp_path):
     path, found = tmp_path / f"data{suffix}", set()
