@@ -100,7 +100,7 @@ def memory() -> int:
 
 
 def test_a_column_that_contradicts_its_statistics_is_refused(tmp_path):
-    """Words (6, written as 12) become whole numbers (2): PyArrow ended the process when it was asked for their bytes."""
+    """Words (6, written as 12) become whole numbers (2): PyArrow ended the process, asked for their bytes."""
     path, refused = tmp_path / "data.parquet", 0
     valid = parquet(TABLE.append_column("words", [["a", "b", "c", "d"]]))
     for place in (place for place, byte in enumerate(valid) if byte == 12):
