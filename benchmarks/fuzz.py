@@ -112,7 +112,10 @@ def fuzz(name: str, target, folder: pathlib.Path, seconds: float, seed: int) -> 
             (corpus / f"seed-{number}").write_bytes(content)
     known = {json.loads(path.read_text())["signature"] for path in findings.glob(f"{name}-*.json")}
 
+    last = _last(folder, name)
+
     def one(content):
+        last.write_bytes(content)  # a process may die of it
         found = judge(content)
         if found is not None and found.signature not in known:
             known.add(found.signature)
@@ -123,6 +126,11 @@ def fuzz(name: str, target, folder: pathlib.Path, seconds: float, seed: int) -> 
     more = ["-print_final_stats=1", f"-report_slow_units={SECONDS}", f"-artifact_prefix={findings}/{name}-"]
     atheris.Setup([sys.argv[0], *limits, *more, str(corpus)], one)
     atheris.Fuzz()
+
+
+def _last(folder, name):
+    """Where the input is that a process has in hand."""
+    return folder / "logs" / f"{name}.last"
 
 
 def _keep(findings, name, content, found):
@@ -165,8 +173,11 @@ def run(name: str, target, folder: pathlib.Path, seconds: float, seed: int) -> R
     memory = [int(number) for number in re.findall(r"rss: (\d+)Mb", log)]
     branches = [int(number) for number in re.findall(r"cov: (\d+) ", log)]
     stopped = "" if status == 0 else (re.findall(r"ERROR: libFuzzer: (.*)", log) or [log[-300:]])[-1]
-    last = [max(numbers, default=0) for numbers in (inputs, branches, memory)]
-    return Run(name, last[0], time.monotonic() - begin, last[1], last[2], stopped)
+    if stopped and _last(folder, name).exists():
+        words = stopped.strip().splitlines()[-1]
+        _keep(folder / "findings", name, _last(folder, name).read_bytes(), Finding(f"the process ended: {words}", log))
+    most = [max(numbers, default=0) for numbers in (inputs, branches, memory)]
+    return Run(name, most[0], time.monotonic() - begin, most[1], most[2], stopped)
 
 
 def table(runs: list[Run], findings: pathlib.Path) -> str:
@@ -176,7 +187,7 @@ def table(runs: list[Run], findings: pathlib.Path) -> str:
         own = [run for run in runs if run.target == name]
         inputs, seconds = sum(run.inputs for run in own), sum(run.seconds for run in own)
         branches, memory = max(run.branches for run in own), max(run.megabytes for run in own)
-        found = sum(1 for path in findings.glob(f"{name}-*") if path.suffix != ".json")
+        found = sum(1 for _ in findings.glob(f"{name}-*.json"))
         lines.append(f"| {name} | {inputs:,} | {seconds:.0f} | {branches} | {memory} MiB | {found} |")
     lines.append(f"| all | {sum(run.inputs for run in runs):,} | {sum(run.seconds for run in runs):.0f} | | | |")
     return "\n".join(lines)
@@ -185,19 +196,21 @@ def table(runs: list[Run], findings: pathlib.Path) -> str:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=60.0, help="in all")
-    parser.add_argument("--only", default="", help="targets whose name holds this word; planted: a planted mistake")
+    parser.add_argument("--only", default="", help="targets whose name holds this word; planted: planted mistakes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("fuzz"))
     options = parser.parse_args()
     targets = instrumented()
     options.folder.mkdir(parents=True, exist_ok=True)
     folder = options.folder.resolve()
-    names = [name for name in targets if options.only in name and (name == "planted") == (options.only == "planted")]
+    planted = options.only == "planted"
+    names = [name for name in targets if options.only in name and name.startswith("planted") == planted]
     log = folder / "runs.jsonl"
     for place, name in enumerate(names):
-        end = time.monotonic() + 60.0 * options.minutes / len(names)
+        end, seed = time.monotonic() + 60.0 * options.minutes / len(names), options.seed + place
         while (left := end - time.monotonic()) > 1.0:
-            done = run(name, targets[name], folder, left, options.seed + place)
+            done = run(name, targets[name], folder, left, seed)
+            seed += len(names)  # what ended it would be the next to end it
             with open(log, "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(done._asdict()) + "\n")
             print(f"{place + 1}/{len(names)} {done}", file=sys.stderr)

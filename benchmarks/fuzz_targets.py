@@ -6,6 +6,7 @@ commands end with 0, 2, or 1 and a sentence about the system. Everything else is
 
 import contextlib
 import json
+import os
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -320,5 +321,15 @@ def _planted(path):
             raise KeyError("planted")
 
 
-#: A reader with a mistake that random bytes do not find and coverage does.
-PLANTED = {"planted": Target(_planted, lambda: [b"a=1"], ".txt")}
+def _planted_death(path):
+    content = path.read_bytes()
+    if content[:1] == b"b":
+        if content[1:2] == b"y":
+            os.abort()
+
+
+#: Readers with mistakes that random bytes do not find and coverage does.
+PLANTED = {
+    "planted": Target(_planted, lambda: [b"a=1"], ".txt"),
+    "planted-death": Target(_planted_death, lambda: [b"a=1"], ".txt"),
+}
