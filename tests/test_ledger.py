@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import datetime
 import decimal
 import inspect
 import json
@@ -13,6 +14,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import types
 from fractions import Fraction
 
 import numpy as np
@@ -55,6 +57,7 @@ from jaxgeodp.privacy import (
     record_digest,
 )
 from jaxgeodp.privacy.accounts import amounts
+from jaxgeodp.privacy.clock import now, work_begins
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import add_budget, contents
 from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
@@ -369,6 +372,18 @@ def test_any_name_of_a_file_is_that_file(tmp_path, monkeypatch, name):
     Ledger(name, PureDP(1.0)).charge(PureDP(1.0), "m")
     assert [file.name for file in tmp_path.iterdir()] == [name]
     assert Ledger(name).account().left == {"epsilon": 0.0}
+
+
+def test_the_time_is_that_of_the_start_whatever_begins_within(monkeypatch):
+    clock = types.SimpleNamespace(UTC=datetime.UTC, datetime=types.SimpleNamespace(now=lambda _: moments.pop(0)))
+    moments = [datetime.datetime(2026, 1, 2, 3, minute, 59, tzinfo=datetime.UTC) for minute in (4, 5)]
+    monkeypatch.setattr("jaxgeodp.privacy.clock.datetime", clock)
+    with work_begins():
+        started = now()
+        with work_begins():
+            assert now() == started == "2026-01-02T03:04+00:00"
+        assert now() == started
+    assert now() == "2026-01-02T03:05+00:00"
 
 
 def test_a_link_is_the_same_ledger(tmp_path):

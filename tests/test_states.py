@@ -39,6 +39,7 @@ from jaxgeodp.inference import FrechetVariance, TangentCovariance
 from jaxgeodp.mechanisms import tangent
 from jaxgeodp.privacy import Ledger, ZeroConcentratedDP, grid
 from jaxgeodp.releases import merged
+from jaxgeodp.releases.states import digest_of_public
 from jaxgeodp.surfaces import FaceMeanMechanism
 
 N = 150
@@ -376,3 +377,11 @@ def test_a_mechanism_that_was_rebuilt_without_checks_prepares_nothing():
     rebuilt = jax.tree.map(lambda leaf: -leaf, TangentLaplace(GeodesicBall(Euclidean(1), [0.0], 1.0), 1.0))
     with pytest.raises(InputError):
         rebuilt.prepare(np.zeros((4, 1)))
+
+
+def test_what_is_equal_has_one_digest_and_what_is_not_has_another():
+    def of(*center, radius=1.0):
+        return digest_of_public(GeodesicBall(Euclidean(2), np.array(center), radius))
+
+    assert of(0.0, 1.0) == of(-0.0, 1.0) != of(1e-300, 1.0)
+    assert of(0.0, 1.0) != of(0.0, 1.0, radius=2.0)
