@@ -179,6 +179,11 @@ def test_a_description_is_saved_and_loaded(described, tmp_path):
     again = Description.load(tmp_path / "out")
     assert again.region.radius == described.region.radius
     np.testing.assert_array_equal(again.population.covariance, described.population.covariance)
+    whole = (tmp_path / "out" / "covariance.json").read_text()
+    (tmp_path / "out" / "covariance.json").write_text(whole.replace('"scale"', '"sc"'))
+    with pytest.raises(ValueError, match="no description"):
+        Description.load(tmp_path / "out")
+    (tmp_path / "out" / "covariance.json").write_text(whole)
     text = (tmp_path / "out" / "description.json").read_text()
     (tmp_path / "out" / "description.json").write_text(text.replace("1.99", "0.99"))
     with pytest.raises(ValueError, match="no description"):

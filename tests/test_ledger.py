@@ -440,6 +440,8 @@ def spoil(path, statement):
         ("INSERT INTO budgets VALUES ('x', 'pure', '{\"epsilon\": -1}', '')", "damaged"),
         ("INSERT INTO budgets VALUES ('x', 'free', '{}', '')", "damaged"),
         ("INSERT INTO releases VALUES (9, 'default', 'pure', '{\"epsilon\": 0.1}', '', '', NULL)", "damaged"),
+        ("INSERT INTO releases VALUES (4, 'default', 'pure', '{\"epsilon\": 0.1}', '', x'00', NULL)", "damaged"),
+        ("INSERT INTO budgets VALUES ('x', 'pure', '{\"epsilon\": 1.0}', x'00')", "damaged"),
         ("INSERT INTO releases VALUES (4, 'ghost', 'pure', '{\"epsilon\": 0.1}', '', '', NULL)", "damaged"),
     ],
 )

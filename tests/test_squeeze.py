@@ -20,7 +20,7 @@ from jaxgeodp import (
     PlanarShapes,
     Sphere,
 )
-from jaxgeodp.bounds.expansion import gradient_expansion
+from jaxgeodp.bounds.expansion import gradient_expansion, third_derivative_bound
 from jaxgeodp.mechanisms.kng import GradientNorm
 from jaxgeodp.releases.weights import padded_weights
 from jaxgeodp.samplers.squeeze import Squeeze, accepted
@@ -214,3 +214,24 @@ def test_rounding_of_records_that_are_close_together_is_allowed_for(size, radius
 
     found, error = map(np.asarray, off(jax.random.split(jax.random.key(0), 500)))
     assert np.all(found <= error)
+
+
+@pytest.mark.parametrize(
+    ("space", "distance"), [(Sphere(2, curvature=4.0), 0.7), *exhaustive((Hyperbolic(2), 1.0))], ids=str
+)
+def test_third_derivatives_are_below_their_bound_and_not_far(space, distance):
+    """What is bounded is symmetric, so that its norm is the largest third derivative along a geodesic."""
+    origin = jnp.asarray(space.origin)
+    frame = space.frame(origin)
+
+    def third(v, z):
+        target = space.exp(origin, distance * v)
+        along = jax.grad(jax.grad(jax.grad(lambda t: 0.5 * space.squared_dist(space.exp(origin, t * z), target))))
+        return jnp.abs(along(0.0))
+
+    with jax.enable_x64(True):
+        numbers = jax.random.normal(jax.random.key(0), (2, 1000, space.dim))
+        directions = numbers / jnp.linalg.norm(numbers, axis=2, keepdims=True)
+        largest = jnp.max(jax.jit(jax.vmap(third))(*jnp.tensordot(directions.astype(frame.dtype), frame, 1)))
+        bound = third_derivative_bound(space, jnp.asarray(distance))
+    assert 2.9 * largest <= bound <= 4.2 * largest

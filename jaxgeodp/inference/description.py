@@ -143,6 +143,8 @@ class Description:
             manifold = manifold_of(mean.record["manifold"])
             kinds = [own.record["statistic"] for own in (variance, covariance)]
             sound = kinds == [FrechetVariance.description, TangentCovariance.description]
+            needed = [(mean, ("n", "scale", "ball")), (variance, ("scale", "about")), (covariance, ("scale", "frame"))]
+            sound = sound and all(key in own.record for own, keys in needed for key in keys)
             promised = compose([_promise(own.record["guarantee"]) for own in (mean, variance, covariance)])
             stated = _promise(public["guarantee"])
             if not (sound and promised == stated and set(public["strengths"]) == set(_PARTS)):

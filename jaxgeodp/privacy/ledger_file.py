@@ -51,6 +51,11 @@ _SCHEMA = (
             OLD.mechanism, OLD.time) IS NOT (NEW.id, NEW.dataset, NEW.kind, NEW.parameters, NEW.mechanism, NEW.time)
         BEGIN SELECT RAISE(ABORT, 'a release gets its record once and is never changed'); END""",
 )
+# Columns of words.
+_WORDS = {
+    "budgets": ("dataset", "kind", "parameters", "time"),
+    "releases": ("dataset", "kind", "parameters", "mechanism", "time", "record"),
+}
 _COMPANIONS = ("-wal", "-shm", "-journal")
 _TRANSIENT = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL)
 _READ_ONLY = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
@@ -221,6 +226,11 @@ def check_pages(connection: sqlite3.Connection) -> None:
     sound = connection.execute("PRAGMA integrity_check(1)").fetchall() == [("ok",)]
     if not sound or connection.execute("PRAGMA foreign_key_check").fetchall():
         raise sqlite3.DatabaseError("damaged")
+    # SQLite keeps bytes there, too.
+    for table, columns in _WORDS.items():
+        others = " OR ".join(f"typeof({column}) NOT IN ('text', 'null')" for column in columns)
+        if connection.execute(f"SELECT 1 FROM {table} WHERE {others} LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError("damaged")
 
 
 def _schema_of(connection):
