@@ -17,6 +17,7 @@ import inspect
 import io
 import math
 import operator
+import os
 import pathlib
 import pickle
 import platform
@@ -65,7 +66,7 @@ class TracedProgram(NamedTuple):
 
 def keep_in(folder: pathlib.Path | None) -> None:
     """Keep programs in a folder, which only the user may enter, from now on; None keeps none."""
-    _folders[:] = [folder]
+    _folders[:1] = [folder]
 
 
 @contextlib.contextmanager
@@ -98,7 +99,7 @@ def traced_program(function, arguments: tuple, static: dict[str, Any], options: 
         The program; None where programs are not kept, or not this one.
     """
     folder = _folders[-1]
-    if folder is None or (name := _name(function, arguments, static)) is None:
+    if folder is None or jax.config.values["jax_disable_jit"] or (name := _name(function, arguments, static)) is None:
         return None
     known = folder, name, repr(options)
     if known not in _ready:
@@ -164,8 +165,14 @@ def _read(path):
         return None
     from jax import export
 
-    serialized, out_info = pickle.loads(content)
-    return export.deserialize(bytearray(serialized)), out_info
+    try:
+        serialized, out_info = pickle.loads(content)
+        found = export.deserialize(bytearray(serialized)), out_info
+    except Exception:  # written anew
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)  # where there is no more room, what has not been used for long goes
+    return found
 
 
 def _checksum(path, content) -> bytes:
@@ -179,6 +186,8 @@ def _name(function, arguments, static) -> str | None:
         return None
     inner = inspect.unwrap(function)
     try:
+        if inner.__module__.split(".")[0] != "jaxgeodp":
+            return None
         if operator.attrgetter(inner.__qualname__)(sys.modules[inner.__module__]) is not function:
             return None
         types = [(np.shape(leaf), str(_type(leaf)), _is_weak(leaf)) for leaf in leaves]
@@ -223,7 +232,8 @@ def _type(leaf):
 
 
 def _is_weak(leaf) -> bool:
-    return isinstance(leaf, bool | int | float | complex) or bool(getattr(leaf, "weak_type", False))
+    # A number of NumPy may be an instance of one of Python, and is not weak.
+    return type(leaf) in (bool, int, float, complex) or bool(getattr(leaf, "weak_type", False))
 
 
 def _pickled(value) -> bytes:

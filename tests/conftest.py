@@ -13,6 +13,7 @@ import os
 import pathlib
 import platform
 import random
+import secrets
 import shutil
 import sys
 import tempfile
@@ -76,9 +77,13 @@ def _entropy_is_the_tests_own(request, monkeypatch):
     """A release draws from the system's entropy: here from a stream that is the same in each run of a test.
 
     Otherwise a test of what holds with probability .999 fails in each tenth run, as there are a hundred of them.
+    Words, integers and names of files have streams of their own: how many files are written depends on caches.
     Processes that a test starts have the system's.
     """
-    monkeypatch.setattr(os, "urandom", random.Random(request.node.nodeid).randbytes)
+    words, integers, names = (random.Random(f"{request.node.nodeid} {kind}") for kind in ("words", "integers", "names"))
+    monkeypatch.setattr(os, "urandom", words.randbytes)
+    monkeypatch.setattr(random, "_urandom", integers.randbytes)  # what `secrets` and `random.SystemRandom` draw from
+    monkeypatch.setattr(secrets, "token_hex", lambda count=32: names.randbytes(count).hex())
 
 
 def pytest_unconfigure():

@@ -116,6 +116,45 @@ jax.jit(public)(1.0)
     assert "jit_public" in only
 
 
+def test_a_look_at_records_leaves_nothing_that_tells_how_many_are_points(tmp_path):
+    names = []
+    for bad in (1, 3):
+        table = np.tile([0.0, 0.0, 1.0], (40, 1))
+        table[:bad] = np.nan
+        np.save(tmp_path / "data.npy", table)
+        options = ["--manifold", "sphere", "--center", "origin", "--radius", "0.5", "--overwrite"]
+        shutil.rmtree(tmp_path / "caches", ignore_errors=True)
+        answer = call(["check", tmp_path / "data.npy", *options], tmp_path / "caches")
+        assert answer.returncode == 0, answer.stderr
+        names.append(set(kept(tmp_path / "caches" / "jaxgeodp")))
+    assert names[0] == names[1]
+
+
+def test_without_a_home_every_call_compiles(tmp_path):
+    code = """
+import pathlib
+from jaxgeodp.cli.cache import keep_compiled_programs
+def home():
+    raise RuntimeError("Could not determine home directory.")
+pathlib.Path.home = home
+keep_compiled_programs()
+import jax
+assert jax.config.values["jax_compilation_cache_dir"] is None
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    for folder in ("", "relative"):
+        words = [sys.executable, "-c", code]
+        subprocess.run(words, env=environment | {"XDG_CACHE_HOME": folder}, cwd=tmp_path, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_others_could_write_into_is_not_used(tmp_path):
+    (tmp_path / "jaxgeodp").mkdir()
+    (tmp_path / "jaxgeodp").chmod(0o775)
+    assert call(["info"], tmp_path).returncode == 0
+    assert list((tmp_path / "jaxgeodp").iterdir()) == []
+
+
 def test_the_folder_is_for_its_user_and_its_versions_only(tmp_path):
     own = tmp_path / "jaxgeodp"
     own.mkdir(mode=0o755)

@@ -2,7 +2,9 @@
 
 import dataclasses
 import functools
+import hashlib
 import math
+import os
 import pathlib
 import shutil
 import subprocess
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 import jaxgeodp
-from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups
+from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups, traced_programs
 from jaxgeodp.compiling import COMPILED_SOON, called, compiled_ahead
 from jaxgeodp.manifolds.analytic import cos_sqrt
 from jaxgeodp.mechanisms import plan_mechanisms
@@ -254,6 +256,53 @@ def test_no_name_depends_on_a_private_number_of_records(folder):
     assert kept[0] == kept[1] != set()
     mechanism.release(records, persons=whose)  # where they are public, more is kept
     assert {path.name for path in files(own)} > kept[1]
+
+
+def test_numbers_of_numpy_and_of_python_have_programs_of_their_own(folder, planted):
+    """JAX takes the former for strong types, and NumPy for instances of the latter."""
+    _, plant = planted
+    function = plant("times", lambda x, factor: x * factor)
+    x = jnp.ones(3, jnp.float32)
+    kinds = [called(function, x, factor, options=None).dtype for factor in (2.0, np.float64(2.0))]
+    assert kinds == [function(x, 2.0).dtype, function(x, np.float64(2.0)).dtype] == [jnp.float32, jnp.float64]
+
+
+def test_functions_of_others_are_not_kept(folder, monkeypatch):
+    module = types.ModuleType("theirs")
+    monkeypatch.setitem(sys.modules, "theirs", module)
+
+    def double(x):
+        return 2.0 * x
+
+    double.__module__, double.__qualname__ = "theirs", "double"
+    theirs = jax.jit(double)
+    monkeypatch.setattr(module, "double", theirs, raising=False)
+    np.testing.assert_array_equal(called(theirs, jnp.ones(3), options=None), 2.0)
+    assert files(folder) == []
+
+
+def test_what_cannot_be_read_is_written_anew_and_what_is_read_is_young(folder, planted):
+    _, plant = planted
+    function = plant("function", lambda x: 2.0 * x)
+    called(function, jnp.ones(3), options=None)
+    (path,) = files(folder)
+    whole = path.read_bytes()
+    broken = b"no pickle"
+    path.write_bytes(hashlib.sha256(path.name.encode() + broken).digest() + broken)
+    traced_programs._ready.clear()
+    np.testing.assert_array_equal(called(function, jnp.ones(3), options=None), 2.0)
+    assert len(path.read_bytes()) == len(whole)
+    os.utime(path, (0, 0))
+    traced_programs._ready.clear()
+    called(function, jnp.ones(3), options=None)
+    assert path.stat().st_mtime > 0
+
+
+def test_nothing_is_kept_where_jax_compiles_nothing(folder, planted):
+    _, plant = planted
+    with jax.disable_jit():
+        np.testing.assert_array_equal(called(plant("f", lambda x: 2.0 * x), jnp.ones(3), options=None), 2.0)
+    assert files(folder) == []
 
 
 def test_a_number_within_a_program_would_be_seen(folder, planted):

@@ -3,8 +3,9 @@
 A program is looked up by a digest of what it computes, of the compiler and its settings; what it computes, by what it
 was made of (`traced_programs`). Records, releases and keys of random numbers are arguments of programs, not parts of
 them, so that neither a file nor its name depends on them (``tests/test_cache.py``); shapes do enter. The shapes of
-private meshes are private, and so is a private number of records: `traced_programs.keeping_none`. The number of places
-that follows from a count with noise is neither: it is a part of the release, which is charged before.
+private meshes are private, and so is a private number of records, and how many of them are points: work on those is
+done within `traced_programs.keeping_none`, or in blocks of one shape. The number of places that follows from a count
+with noise is neither: it is a part of the release, which is charged before.
 
 ``JAXGEODP_CACHE=off`` keeps nothing; ``JAX_COMPILATION_CACHE_DIR`` is JAX's own word for a folder and goes first.
 """
@@ -39,10 +40,10 @@ def keep_compiled_programs() -> None:
         raise InputError(f"{_SWITCH} must be off, or not be set; it is neither.")
     if switch == "off" or jax.config.values["jax_compilation_cache_dir"] is not None:
         return
-    base = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     versions = f"jaxgeodp-{__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.version.__version__}"
     with contextlib.suppress(OSError, RuntimeError):  # no place to write, no home: compile every time
-        own = base / "jaxgeodp"
+        base = pathlib.Path(os.environ.get("XDG_CACHE_HOME", ""))
+        own = (base if base.is_absolute() else pathlib.Path.home() / ".cache") / "jaxgeodp"
         if not _is_private(own):
             return
         folder = own / "compiled" / f"{versions}-{_processor()}"
@@ -51,16 +52,21 @@ def keep_compiled_programs() -> None:
         traced = folder / "traced"
         traced.mkdir(mode=0o700, exist_ok=True)
         keep_in(traced)
+        # What XLA writes for GPUs by itself is not told what is private.
+        jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
         # A command has dozens of small programs; together they take as long as a large one.
         jax.config.update(LEAST_SECONDS, 0.0)
         _forget_the_oldest(own / "compiled")
 
 
 def _is_private(folder: pathlib.Path) -> bool:
-    """Make a folder that nobody else may enter; False if it is somebody else's, who could put programs there."""
+    """Make a folder that nobody else may enter; False if somebody else can, or could, put programs there."""
+    if not hasattr(os, "getuid"):  # Windows
+        return False
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.stat(follow_symlinks=False)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or others:
         return False
     folder.chmod(0o700)
     return True

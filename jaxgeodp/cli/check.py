@@ -24,6 +24,7 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
 from jaxgeodp.files import write_atomically
+from jaxgeodp.traced_programs import keeping_none
 
 
 def check(
@@ -67,7 +68,8 @@ def check(
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         for path in (report, picture):
             check_writable(path, overwrite, [data, *public.files, *([] if template is None else [template])])
-        with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True):
+        # How many records are points is private.
+        with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True), keeping_none():
             text, drawn = findings(data, manifold, layout, public, prepare)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxgeodp.blocks import map_in_blocks
+from jaxgeodp.blocks import blocks_of, map_in_blocks, padded, rows_at_once
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 
@@ -81,7 +81,7 @@ def align_landmarks(records: ArrayLike, template: ArrayLike, scale: bool = True)
     """
     template, records = _configurations("align_landmarks", template, records)
     with jax.enable_x64(True):
-        return np.asarray(_all_aligned(records, template, bool(scale)))
+        return _in_blocks(lambda block: _all_aligned(block, template, bool(scale)), records)
 
 
 def impute_landmarks(records: ArrayLike, template: ArrayLike) -> np.ndarray:
@@ -105,7 +105,7 @@ def impute_landmarks(records: ArrayLike, template: ArrayLike) -> np.ndarray:
     """
     template, records = _configurations("impute_landmarks", template, records)
     with jax.enable_x64(True):
-        return np.asarray(_all_imputed(records, template))
+        return _in_blocks(lambda block: _all_imputed(block, template), records)
 
 
 def checked_template(owner: str, template: ArrayLike) -> np.ndarray:
@@ -141,6 +141,13 @@ def _configurations(owner, template, records):
         raise InputError(f"{owner}: records must have the template's shape, (n, {k}, {m}), got {records.shape}.")
     with np.errstate(all="ignore"):  # a warning would speak of the data
         return template, records.astype(np.float64)
+
+
+def _in_blocks(function, records) -> np.ndarray:
+    """Of one shape: how many records there are may be private, and shapes of programs are told by caches."""
+    rows = rows_at_once(records.shape[1:])
+    blocks = [np.asarray(function(padded(own, rows)))[: len(own)] for own in blocks_of(records, rows)]
+    return np.concatenate(blocks)
 
 
 @functools.partial(jax.jit, static_argnames="scale")

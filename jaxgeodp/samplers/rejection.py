@@ -1,4 +1,4 @@
-"""Exact sampling on a manifold by rejection from a radial envelope (docs/mathematics.md, Theorem F).
+"""Exact sampling on a manifold by rejection from a radial envelope (docs/mathematics.md, section 6).
 
 The target has density exp(-psi(x)/sigma), restricted to a ball or not, where psi(x) >= G(dist(c, x)) for a
 centre c and a certified growth G. A proposal is x = exp_c(T v): v a direction, T from the radial envelope;
@@ -142,7 +142,7 @@ def rejection_sample(
 ) -> Draws:
     """Independent exact draws from ``exp(log_density)`` with respect to the volume measure.
 
-    By rejection from a radial envelope (docs/mathematics.md, Theorem F). The caller certifies
+    By rejection from a radial envelope (docs/mathematics.md, section 6). The caller certifies
     ``log_density(x) <= -G(dist(center, x)) / scale`` on the support, where G is ``slope * t`` or, if ``slope`` is a
     function, ``slope(t)``, which is concave. The certificate is what makes the law exact; a slope that is too steep
     gives a wrong law, one that is too flat only costs proposals.
