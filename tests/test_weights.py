@@ -130,6 +130,7 @@ def test_the_record_says_the_largest_weight(tmp_path):
     for data_of, weights, words in (
         (data, WEIGHTS[:4], "one finite positive"),
         (data, [1, 1, 1, 1, -1], "one finite positive"),
+        (data, [1, 1, 1, 1, 0], "one finite positive"),
         (data, [1, 1, 1, 1, math.inf], "one finite positive"),
         (data, ["a"] * 5, "one finite positive"),
         (data, [1, 1, 1, 1, 9], "more than half"),
