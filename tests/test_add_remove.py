@@ -463,6 +463,16 @@ USUAL = (
 )
 
 
+def test_a_file_of_one_record_is_released_as_one_of_two_is(tmp_path):
+    """Where their number is private; where it is public, one record is refused."""
+    for lines in (1, 2):
+        (tmp_path / "data.csv").write_text("x,y\n" + "0.1,0.2\n" * lines)
+        words = ("release", tmp_path / "data.csv", *USUAL, "--out", tmp_path / "out.json", "--overwrite")
+        hidden, public = run(*words, "--adjacency", "add-remove"), run(*words)
+        assert hidden.exit_code == 0, hidden.output
+        assert public.exit_code == (2 if lines == 1 else 0)
+
+
 def test_release_of_groups(table, tmp_path):
     out = tmp_path / "release.json"
     done = run("release", table, *USUAL, "--group", "sort", "--groups", "a,b", "--out", out)

@@ -170,7 +170,8 @@ def release(
                 space, records = read_parts(data, manifold, layout, prepare, report)
                 persons = None
             else:
-                space, records = read_records(data, manifold, layout, prepare)
+                least = 1 if parted.hides_number else 2
+                space, records = read_records(data, manifold, layout, prepare, least=least)
                 persons = read_persons(data, layout, len(records))
             numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
