@@ -28,8 +28,10 @@ from jaxgeodp.inference import (
 )
 from jaxgeodp.inference.chain import split
 from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
-from jaxgeodp.inference.population import geodesics_of, population_of
+from jaxgeodp.inference.population import Population, geodesics_of, population_of
+from jaxgeodp.inference.regions import Procedure, ball_of, replicated_means
 from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.mechanisms import WrappedGaussian
 from jaxgeodp.pictures import draw_record
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
 from jaxgeodp.samplers import WrappedNormal
@@ -285,6 +287,22 @@ def test_regions_cover_the_truth_and_shrink_with_n(described, monkeypatch):
     assert alone.radius < region.radius and "clipped records" in alone.target
     with pytest.raises(ValueError, match="level"):
         confidence_ball(described, 1.0)
+
+
+def test_few_replicates_cover_as_often_as_many():
+    """Distances of a known normal law are Rayleigh; an interpolated quantile about the mean of a few is caught."""
+    space, n, spread, draws = Euclidean(2), 40, 0.1, 19
+    covariance = spread**2 * np.eye(2)
+    known = Population(space, np.zeros(2), np.eye(2), covariance, 2 * spread**2, 0.0, EntryNoise(0.0), 10**12)
+    procedure = Procedure(WrappedGaussian(GeodesicBall(space, np.zeros(2), 1.0), 1e6), n)
+    radii = []
+    for seed in range(150):
+        with jax.enable_x64(True):
+            means = np.asarray(replicated_means(known, procedure, jax.random.key(seed), draws))
+        usual = np.quantile(np.linalg.norm(means - means.mean(axis=0), axis=1), 0.95)
+        radii.append([ball_of(known, procedure, 0.95, draws, seed).radius, usual])
+    right, wrong = np.mean(1.0 - np.exp(-0.5 * n * np.square(radii) / spread**2), axis=0)
+    assert abs(right - 0.95) < 0.015 and wrong < 0.92
 
 
 @pytest.mark.parametrize(

@@ -81,26 +81,38 @@ class TwoSampleTest:
     critical: float
 
 
-def ball_of(population: Population, procedure: Procedure, level: float, draws: int = DRAWS) -> ConfidenceBall:
+def ball_of(
+    population: Population, procedure: Procedure, level: float, draws: int = DRAWS, seed: int = 0
+) -> ConfidenceBall:
     """See `confidence_ball`.
 
     Args:
         population: fitted.
         procedure: of the mean's release.
         level: in (0, 1).
-        draws: replicates.
+        draws: replicates, at least 2.
+        seed: of the replicates; one seed for all regions makes a reader's region reproducible.
     """
-    radius = float(np.quantile(_replicated_distances(population, procedure, draws), level))
+    radius = _quantile(_replicated_distances(population, procedure, draws, seed), level)
     target = "the Frechet mean of the population, clipped to the ball"
     return ConfidenceBall(population.manifold, population.mean, radius, level, target)
 
 
+def _quantile(values, level: float) -> float:
+    """The order statistic below which one more draw of the same law is with probability ``level``, for any number."""
+    return float(np.quantile(values, level, method="weibull"))
+
+
 @functools.lru_cache(maxsize=16)
-def _replicated_distances(population: Population, procedure: Procedure, draws: int) -> np.ndarray:
-    """Distances of replicates from their middle: the same for all levels."""
+def _replicated_distances(population: Population, procedure: Procedure, draws: int, seed: int) -> np.ndarray:
+    """Distances of replicates from their middle: the same for all levels.
+
+    The middle is made of the replicates, which are nearer to it than to that of their law: so Bessel's factor.
+    """
     with jax.enable_x64(True):
-        means = replicated_means(population, procedure, jax.random.key(0), draws)
-        return np.asarray(_distances(population.manifold, _middle(population, means), means))
+        means = replicated_means(population, procedure, jax.random.key(seed), draws)
+        near = np.asarray(_distances(population.manifold, _middle(population, means), means))
+    return math.sqrt(draws / (draws - 1.0)) * near
 
 
 def _middle(population: Population, means) -> jax.Array:
@@ -109,8 +121,8 @@ def _middle(population: Population, means) -> jax.Array:
     return jnp.where(jnp.all(jnp.isfinite(found)), found, jnp.asarray(seen_anew(population.mean)))
 
 
-def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
-    """Two pairs of a population and its procedure.
+def compare(first, second, draws: int = DRAWS, seed: int = 0) -> TwoSampleTest:
+    """Two pairs of a population and its procedure; ``draws`` and ``seed`` as in `ball_of`.
 
     Both laws are carried to a common mean, which divides the geodesic between the released ones by the sampling
     variances.
@@ -124,12 +136,12 @@ def compare(first, second, draws: int = DRAWS) -> TwoSampleTest:
         distance = float(_distances(manifold, ends[0], ends[1][None])[0])
         common = _between(manifold, *ends, share)
         means = [
-            replicated_means(_moved(own, common), procedure, jax.random.key(place), draws)
+            replicated_means(_moved(own, common), procedure, jax.random.key(2 * seed + place), draws)
             for place, (own, procedure) in enumerate((first, second))
         ]
         apart = np.asarray(_pairwise(manifold, *means))
     beyond = int(np.sum(apart >= distance))
-    return TwoSampleTest((1 + beyond) / (1 + draws), distance, float(np.quantile(apart, 0.95)))
+    return TwoSampleTest((1 + beyond) / (1 + draws), distance, _quantile(apart, 0.95))
 
 
 def _moved(population: Population, point) -> Population:
