@@ -376,9 +376,9 @@ class Watch:
         return (START + datetime.timedelta(minutes=self.minutes)).isoformat(timespec=timespec)
 
     def advance(self, function):
-        def slow(*arguments):
+        def slow(*arguments, **options):
             self.minutes += 10
-            return function(*arguments)
+            return function(*arguments, **options)
 
         return slow
 
