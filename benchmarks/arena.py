@@ -130,7 +130,7 @@ def main() -> None:
         return
     full, start = "--full" in sys.argv, time.time()
     print_machine()
-    found = run(mean_cells(full), vector_cells(full), 1000 if full else 300, 200 if full else 50, 20)
+    found = run(mean_cells(full), vector_cells(full), 1000 if full else 300, 1000, 20)
     summary(found)
     print(f"\n{len(found)} cells in {(time.time() - start) / 60.0:.0f} minutes")
     if "--picture" in sys.argv:

@@ -65,11 +65,12 @@ def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] 
     data = records(cell)
     truth = jgd.frechet_mean(cell.space, data)
     found = []
-    for name, (ours, mechanism) in entries(cell).items():
+    for place, (name, (ours, mechanism)) in enumerate(entries(cell).items()):
         if names is not None and name not in names:
             continue
+        key = jax.random.fold_in(jax.random.key(2), place)  # the same law of another scale would err alike
         try:
-            found.append(judged(cell, name, ours, mechanism.simulate(jax.random.key(2), data, draws), truth))
+            found.append(judged(cell, name, ours, mechanism.simulate(key, data, draws), truth))
         except ValueError:
             continue  # no such law for this n: refused from public numbers alone
     found += without_noise(cell, data, truth)

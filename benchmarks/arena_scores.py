@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 #: Of tables, and the fields of a score that stand in them.
-HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius"]
+HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius", "median distance", "1 in 100 beyond"]
 WHO = {True: "ours", False: "", None: "no rival"}
 BUDGETS = {"mu": "μ", "epsilon": "ε", "rho": "ρ"}
 
@@ -21,6 +21,7 @@ class Score(NamedTuple):
     mahalanobis: tuple[float, float] | None = None  #: of matrices
     frobenius: tuple[float, float] | None = None  #: of matrices, over the norm of the truth
     each: np.ndarray | None = None  #: distances, if replicate i of all methods is about the same data
+    tail: tuple[float, float] | None = None  #: median distance of matrices, and that which 1 in 100 exceeds
 
 
 def scored(cell, method: str, ours: bool | None, matrices, truth, *, paired: bool = False) -> Score:
@@ -34,13 +35,27 @@ def scored(cell, method: str, ours: bool | None, matrices, truth, *, paired: boo
     mahalanobis = np.sqrt(np.sum((eigenvalues - 1.0) ** 2, axis=1))
     frobenius = np.linalg.norm(matrices - truth, axis=(1, 2)) / np.linalg.norm(truth)
     errors = (mean_of(distances), mean_of(mahalanobis), mean_of(frobenius))
-    return Score(cell, method, ours, *errors, distances if paired else None)
+    tail = float(np.median(distances)), float(np.quantile(distances, 0.99))
+    return Score(cell, method, ours, *errors, distances if paired else None, tail)
 
 
 def mean_of(errors) -> tuple[float, float]:
     """The mean and its standard error."""
     errors = np.asarray(errors)
     return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(len(errors)))
+
+
+def without_tails(errors) -> tuple[float, float]:
+    """The mean without the tenth that is smallest and the tenth that is largest, and its standard error.
+
+    That is the deviation of errors of which each tenth is pulled in to the nearest that is kept (Tukey & McLaughlin
+    1963): what has been left out varies, too.
+    """
+    ordered = np.sort(np.asarray(errors))
+    out = len(ordered) // 10
+    kept = ordered[out : len(ordered) - out]
+    pulled = np.clip(ordered, kept[0], kept[-1])
+    return float(kept.mean()), float(pulled.std(ddof=1) / (0.8 * np.sqrt(len(ordered))))
 
 
 def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:
@@ -78,7 +93,11 @@ def by_frobenius(scores: Sequence[Score]) -> str:
 def rows(scores: Sequence[Score]) -> list[list[str]]:
     """Of a table: best first."""
     return [
-        [own.method, WHO[own.ours], *(_digits(error) for error in (own.distance, own.mahalanobis, own.frobenius))]
+        [
+            *(own.method, WHO[own.ours]),
+            *(_digits(error) for error in (own.distance, own.mahalanobis, own.frobenius)),
+            *([f"{value:.4f}" for value in own.tail] if own.tail else ["", ""]),
+        ]
         for own in sorted(scores, key=lambda own: own.distance[0])
     ]
 

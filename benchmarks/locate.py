@@ -15,6 +15,7 @@ import sys
 
 import jax
 import numpy as np
+from arena_scores import without_tails
 
 import jaxgeodp as jgd
 from jaxgeodp.domains.geodesic_ball import assumption_limit
@@ -111,8 +112,7 @@ def against_coinpress(draws):
             return jax.numpy.linalg.norm(values, axis=1)
 
         found = np.asarray(jax.jit(lambda keys, errors=errors: jax.lax.map(errors, keys))(keys))
-        kept = np.sort(found, axis=0)[draws // 10 : draws - draws // 10]
-        mean, error = kept.mean(axis=0), 2.0 * kept.std(axis=0) / np.sqrt(len(kept))
+        mean, error = np.array([without_tails(own) for own in found.T]).T * [[1.0], [2.0]]
         best = 1 + int(np.argmin(mean[1:-1]))
         cells = [f"{mean[j]:.4f} ± {error[j]:.4f}" for j in (0, best, len(mean) - 1)]
         print(f"| {n} | {cells[0]} | {cells[1]} ({best}) | {cells[2]} |", flush=True)

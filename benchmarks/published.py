@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import rivals
-from scipy.stats import trim_mean
+from arena_scores import without_tails
 
 import jaxgeodp as jgd
 from jaxgeodp.experiments.generators import Generator, PolarData, WishartData
@@ -78,8 +78,8 @@ def covariances(replicates):
 
 def _trimmed(errors):
     """The mean without tails, and two standard errors of it."""
-    kept = np.sort(errors)[len(errors) // 10 : len(errors) - len(errors) // 10]
-    return f"{trim_mean(errors, 0.1):.3f} ± {2.0 * kept.std() / np.sqrt(len(kept)):.3f}"
+    mean, error = without_tails(errors)
+    return f"{mean:.3f} ± {2.0 * error:.3f}"
 
 
 def main():

@@ -5,7 +5,7 @@ are those of their public experiments, with failures of one in ten, but where a 
 """
 
 import numpy as np
-from rivals import clipped, second_moment, whole
+from rivals import clipped, noisy, second_moment, share_of, whole
 
 _FAILURE = 0.1
 # Radii are halved down to this power: their experiments stop at 1e-24.
@@ -27,14 +27,10 @@ def matrix_alone(rng, data, radius, *, rho=None, epsilon=None):
 
 def separate(rng, data, radius, *, rho=None, epsilon=None):
     """SeparateCov: half of the budget for eigenvalues, half for a matrix with the eigenvectors."""
-    count, n, dim = data.shape
+    unit = radius**2 / data.shape[1]
     values = np.linalg.eigvalsh(second_moment(clipped(data, radius)))
-    if epsilon is None:
-        values = values + radius**2 / n * np.sqrt(2.0 / rho) * rng.normal(size=(count, dim))
-        half = {"rho": 0.5 * rho}
-    else:
-        values = values + rng.laplace(scale=4.0 * radius**2 / n / epsilon, size=(count, dim))
-        half = {"epsilon": 0.5 * epsilon}
+    half = share_of(0.5, epsilon=epsilon, rho=rho)
+    values = noisy(rng, values, (2.0 * unit, np.sqrt(2.0) * unit), **half)
     vectors = np.linalg.eigh(matrix_alone(rng, data, radius, **half))[1]
     values = np.sort(np.clip(values, 0.0, radius**2), axis=1)
     return (vectors * values[:, None, :]) @ np.swapaxes(vectors, 1, 2)
@@ -50,12 +46,14 @@ def adaptive(rng, data, radius, *, rho=None, epsilon=None):
     count, n, dim = data.shape
     data = clipped(data, radius) / radius
     trace = np.mean(np.sum(data**2, axis=-1), axis=1)
+    trace = noisy(rng, trace, (1.0 / n, 1.0 / n), **share_of(0.125, epsilon=epsilon, rho=rho))
+    rest = share_of(0.75, epsilon=epsilon, rho=rho)
     if epsilon is None:
-        trace = trace + (2.0 / np.sqrt(rho) * rng.normal(size=count) + np.sqrt(8.0 / rho * np.log(8.0 / _FAILURE))) / n
-        vector, rest = 0.5 * np.sqrt(rho), {"rho": 0.75 * rho}
+        trace = trace + np.sqrt(8.0 / rho * np.log(8.0 / _FAILURE)) / n
+        vector = 0.5 * np.sqrt(rho)
     else:
-        trace = trace + 8.0 / epsilon / n * (rng.laplace(size=count) + np.log(4.0 / _FAILURE))
-        vector, rest = epsilon / 8.0, {"epsilon": 0.75 * epsilon}
+        trace = trace + 8.0 / epsilon / n * np.log(4.0 / _FAILURE)
+        vector = epsilon / 8.0
     apart, alone = _costs(np.clip(trace, 1e-16, 1.0)[:, None], n, dim, **rest)
     radii = 0.5 ** np.arange(_HALVINGS + 1)
     # What clipping at a radius loses at most, with squares of lengths rounded up to the next power of 4.
@@ -85,24 +83,23 @@ def by_histogram(rng, data, radius, *, rho=None, epsilon=None):
     what clipping cuts off and of the error of the matrix with noise of all entries, or of `separate`, which is
     released with the rest. A record changes two counts by 1. An eighth finds the trace, as in `adaptive`.
     """
-    count, n, dim = data.shape
+    n, dim = data.shape[1:]
     data = clipped(data, radius) / radius
     lengths = np.linalg.norm(data, axis=-1)
     radii = 0.5 ** np.arange(21)
     counts = np.stack([np.sum((lengths <= r) & (lengths > 0.5 * r), axis=1) for r in radii], axis=1)
+    counts = noisy(rng, counts, (2.0, np.sqrt(2.0)), **share_of(0.25, epsilon=epsilon, rho=rho))
+    rest = share_of(0.625, epsilon=epsilon, rho=rho)
     if epsilon is None:
-        counts = counts + 2.0 / np.sqrt(rho) * rng.normal(size=counts.shape)
-        trace, rest = 2.0 / np.sqrt(rho) / n * rng.normal(size=count), {"rho": 0.625 * rho}
         sigma = 1.0 / n / np.sqrt(0.625 * rho)
     else:
-        counts = counts + rng.laplace(scale=8.0 / epsilon, size=counts.shape)
-        trace, rest = rng.laplace(scale=8.0 / epsilon / n, size=count), {"epsilon": 0.625 * epsilon}
         sigma = np.sqrt(2.0) * (1.0 + dim / np.sqrt(2.0)) / n / (0.625 * epsilon)
     lost = 0.5 * np.maximum(radii[None, :] ** 2 - radii[:, None] ** 2, 0.0)
     expected = np.maximum(counts, 0.0) @ lost.T / n + sigma * dim / np.sqrt(2.0) * radii**2
     best = radii[np.argmin(expected, axis=1)][:, None, None]
     within = clipped(data, best) / best
-    trace = np.maximum(trace + np.mean(np.sum(within**2, axis=-1), axis=1), 0.0)
+    trace = np.mean(np.sum(within**2, axis=-1), axis=1)
+    trace = np.maximum(noisy(rng, trace, (1.0 / n, 1.0 / n), **share_of(0.125, epsilon=epsilon, rho=rho)), 0.0)
     # The halves of a budget: normal noise is sqrt(2) times as wide, Laplace noise twice.
     wide = sigma * (np.sqrt(2.0) if epsilon is None else 2.0)
     split = np.sqrt(2.0 * trace * wide * np.sqrt(dim)) + wide * np.sqrt(dim) < sigma * dim / np.sqrt(2.0)

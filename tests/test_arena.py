@@ -3,11 +3,12 @@
 import importlib
 import pathlib
 import sys
+from unittest.mock import Mock
 
 import jax
 import numpy as np
 import pytest
-from scipy.stats import chi, gamma, kstest, laplace, trim_mean
+from scipy.stats import chi, gamma, ks_2samp, kstest, laplace, trim_mean
 
 import jaxgeodp as jgd
 
@@ -140,6 +141,101 @@ def test_bingham_rates_spend_the_rest_of_the_budget(module_of, monkeypatch):
             np.testing.assert_allclose(spent, 0.6 * next(iter(budget.values())), rtol=1e-12)
 
 
+@pytest.fixture
+def spent(module_of, monkeypatch):
+    """What the primitives of rivals are handed while they run: of each call a name and its share of the budget."""
+    modules, calls = [module_of("rivals"), module_of("rivals_clipped")], []
+
+    def noting(name, function):
+        def noted(*arguments, **options):
+            budget = {key: value for key, value in options.items() if key in ("epsilon", "rho") and value is not None}
+            calls.append((name, *budget.values()))
+            return function(*arguments, **options)
+
+        return noted
+
+    for name in ("noisy", "whole", "entries"):
+        function = noting(name, getattr(modules[name == "entries"], name))
+        for module in modules:
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, function)
+    return calls
+
+
+BUDGETS = [{"rho": 0.3}, {"epsilon": 0.7}]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_parts_of_rivals_spend_the_whole_budget(module_of, spent, budget, monkeypatch):
+    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
+    rng, (total,) = np.random.default_rng(8), budget.values()
+    data = rng.normal(size=(3, 400, 2))
+
+    def sums(method, *arguments, **options):
+        spent.clear()
+        method(rng, data, *arguments, **budget, **options)
+        return {name: sum(value for own, value in spent if own == name) / total for name, _ in spent}
+
+    for rounds in range(1, 6):
+        assert sums(rivals.coinpress, 10.0, rounds, release=rivals.whole) == {"whole": pytest.approx(1.0)}
+    matrix = "whole" if "rho" in budget else "entries"
+    assert sums(clipped.separate, 5.0) == {"noisy": pytest.approx(0.5), matrix: pytest.approx(0.5)}
+    assert sums(rivals.eigenvalue_and_vector_draws, 5.0, first=0.4) == {"noisy": pytest.approx(0.4)}
+    # Of what follows the search one of two is released, and both are computed; a sparse vector has the last eighth.
+    drawn = []
+
+    class Generator:
+        normal = staticmethod(rng.normal)
+
+        @staticmethod
+        def laplace(scale=1.0, size=None):
+            drawn.append(np.min(scale))
+            return rng.laplace(scale=scale, size=size)
+
+    rests = []
+
+    def nothing(rng, data, radius, **own):
+        rests.append(own)
+        return 0.0 * data[:, :2]
+
+    for name in ("separate", "matrix_alone"):
+        monkeypatch.setattr(clipped, name, nothing)
+    for method, found, vector in ((clipped.adaptive, 0.125, 0.125), (clipped.by_histogram, 0.375, 0.0)):
+        for own in (spent, drawn, rests):
+            own.clear()
+        method(Generator, data, 5.0, **budget)
+        assert sum(value for _, value in spent) == pytest.approx(found * total)
+        (rest,) = {value for own in rests for value in own.values()}
+        assert rest + (found + vector) * total == pytest.approx(total)
+        if vector:
+            own = 2.0 / drawn[-2]  # of the threshold; each question has as much again
+            assert drawn[-1] == pytest.approx(4.0 / own)
+            assert (own if "epsilon" in budget else 0.5 * own**2) == pytest.approx(vector * total)
+
+
+def test_what_is_ours_spends_the_budget_and_has_noise_of_its_scale(module_of, monkeypatch):
+    covariances = module_of("arena_covariances")
+    for budget in BUDGETS:
+        ((name, total),) = budget.items()
+        first, rest = covariances.shared(covariances.Vectors(2, 100, 10.0, name, total), 0.25)
+        spent = first["epsilon"] if name == "epsilon" else 0.5 * first["mu"] ** 2
+        assert spent + rest[name] == pytest.approx(total) and spent == pytest.approx(0.25 * total)
+        mechanism = Mock()
+        monkeypatch.setattr(covariances, "SpreadMechanism", mechanism)
+        monkeypatch.setattr(covariances, "_each", Mock())
+        covariances.moments(None, np.zeros((1, 3, 2)), 1.0, budget)
+        assert mechanism.call_args.kwargs == (
+            budget if name == "epsilon" else {"mu": pytest.approx(np.sqrt(2.0 * total))}
+        )
+    # Of the trace of the noise of a moment of 0, against that of the package's own law.
+    for factor in (1.0, 1.2):
+        nothing = np.broadcast_to(np.zeros(2), (DRAWS, 40, 2))
+        noise = covariances.with_hull_noise(np.random.default_rng(9), nothing, 3.0, epsilon=2.0 / factor)
+        own = jgd.samplers.hull_noise(jax.random.key(10), DRAWS, 2) * 9.0 / 40 / 2.0
+        traces = (np.trace(values, axis1=1, axis2=2) for values in (noise, np.asarray(own)))
+        assert (ks_2samp(*traces).pvalue > LEVEL) == (factor == 1.0)
+
+
 def test_coinpress_is_at_least_as_good_as_its_authors_stored(module_of):
     """Ten dimensions, 3000 normal vectors, eigenvalues up to 10 sqrt(10), rho = .5; means without the tails."""
     rivals = module_of("rivals")
@@ -232,3 +328,14 @@ def test_errors_about_the_same_data_are_compared_one_by_one(module_of):
     ]
     assert scores.verdict(found).startswith("we lose")
     assert scores.verdict([one._replace(each=None) for one in found]).startswith("even")
+
+
+def test_standard_errors_of_means_without_tails(module_of):
+    """Of 100 normal errors; those of what is kept alone are too small by a third."""
+    scores = module_of("arena_scores")
+    errors = np.random.default_rng(8).normal(size=(4000, 100))
+    means, stated = np.array([scores.without_tails(own) for own in errors]).T
+    kept = np.sort(errors, axis=1)[:, 10:90]
+    np.testing.assert_allclose(means, kept.mean(axis=1))
+    assert stated.mean() == pytest.approx(means.std(), rel=0.04)
+    assert (kept.std(axis=1) / np.sqrt(80)).mean() < 0.8 * means.std()
