@@ -110,6 +110,8 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
     # Where curvature is positive, the sensitivity of the 2021 theorem, which the later papers use, is larger than ours.
     theorem = jgd.LaplaceMechanism(ball, 1.0, calibration="theorem")
     larger = theorem.sensitivity(cell.n) / jgd.LaplaceMechanism(ball, 1.0).sensitivity(cell.n)
+    # Its scale is that of twice the radius of an ambient ball.
+    wider = 2.0 * cell.space.ambient_radius(ball.center, ball.radius) / ambient_diameter(cell)
     if cell.budget == "mu":
         found = {
             "RiemannianGaussian": (True, jgd.RiemannianGaussian(ball, strength)),
@@ -128,7 +130,7 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
             "KNG of the 2022 paper, exact draws": (False, jgd.KNGMechanism(ball, strength, calibration="theorem")),
             "WrappedLaplace": (not matrices, jgd.WrappedLaplace(ball, strength)),
             "tangent Laplace at the centre": (False, jgd.TangentLaplace(ball, strength)),
-            f"{AMBIENT} Laplace": (False, jgd.EuclideanLaplace(ball, strength, project=not matrices)),
+            f"{AMBIENT} Laplace": (False, jgd.EuclideanLaplace(ball, strength * wider, project=not matrices)),
         }
     if matrices:
         # About the identity both metrics have the same balls.
@@ -150,10 +152,28 @@ def without_noise(cell, data, truth) -> list[Score]:
     return [judged(cell, f"{name}, no noise", None, jnp.stack([value] * 2), truth) for name, value in found.items()]
 
 
+def ambient_diameter(cell: Points) -> float:
+    """How far apart two records are in the ambient space at most.
+
+    On spheres twice the radius of the ball. Of matrices exp(S) and exp(T), |S| and |T| at most r, the Frobenius
+    distance is largest for S and T that commute, with eigenvalues s and t in opposite order (von Neumann's trace
+    inequality). With f(x) = e^x - 1, f(-x) >= -x, and coordinates where s > 0 > t (else one of them may be 0) apart
+    from those where t > 0 > s: if the first have norms a of s and b' of t, and the others b of t and a' of s, it is at
+    most |(f(a) + b', f(b) + a')|, as |f(s)| <= f(|s|) for vectors of positive numbers; by the triangle inequality and
+    a^2 + a'^2, b^2 + b'^2 <= r^2 at most |(f(a), f(b))| + sqrt(2 r^2 - a^2 - b^2). The convex function f(sqrt(x))^2 of
+    two numbers of a given sum is largest at an end: max over b of |(f(r), f(b))| + sqrt(r^2 - b^2), or what is less.
+    """
+    if not isinstance(cell.space, jgd.SPD):
+        return 2.0 * cell.space.ambient_radius(cell.ball.center, cell.ball.radius)
+    r, edges = cell.radius, np.linspace(0.0, cell.radius, 2**16)
+    # In each piece the first term is largest at its upper end, the second at its lower.
+    return float(np.max(np.hypot(np.expm1(r), np.expm1(edges[1:])) + np.sqrt(r**2 - edges[:-1] ** 2)))
+
+
 def ambient_normal(cell, data, draws) -> jax.Array:
-    """Normal noise on the arithmetic mean of unit vectors or matrices, which a record moves by 2/n of its ball."""
-    space, ball = cell.space, cell.ball
-    sigma = 2.0 * space.ambient_radius(ball.center, ball.radius) / data.shape[0] / cell.strength
+    """Normal noise on the arithmetic mean of unit vectors or matrices, which a record moves by 1/n of the diameter."""
+    space = cell.space
+    sigma = ambient_diameter(cell) / data.shape[0] / cell.strength
     mean = space.to_ambient(jnp.mean(data, axis=0))
     noise = sigma * jax.random.normal(jax.random.key(5), (draws, *mean.shape))
     values = jax.vmap(space.from_ambient)(mean + noise)

@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import jax
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import chi, gamma, ks_2samp, kstest, laplace, trim_mean
 
 import jaxgeodp as jgd
@@ -289,6 +290,29 @@ def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
     for name, (values, own) in scales.items():
         lengths = np.linalg.norm(np.asarray(values) - np.asarray(data.mean(axis=0)), axis=1) / own
         assert (kstest(lengths, chi(3).cdf).pvalue > LEVEL) == (factor == 1.0), name
+
+
+@pytest.mark.parametrize(("size", "radius"), [(2, 0.3), (2, 1.5), (3, 1.5), (2, 4.0)])
+def test_no_two_matrices_of_a_ball_are_farther_apart(module_of, size, radius):
+    """By ascent over commuting pairs in opposite order and over any: never above the bound, and within 6 % of it."""
+    cell = module_of("arena_means").Points(jgd.SPD(size), radius, 100, "mu", 1.0)
+    bound = module_of("arena_means").ambient_diameter(cell)
+    rows, columns = np.triu_indices(size)
+
+    def apart(both):
+        found = []
+        for vector in np.split(both, 2):
+            matrix = np.zeros((size, size))
+            matrix[rows, columns] = vector
+            matrix = matrix + np.triu(matrix, 1).T
+            values, vectors = np.linalg.eigh(matrix * radius / max(np.linalg.norm(matrix), 1e-9))
+            found.append((vectors * np.exp(values)) @ vectors.T)
+        return -np.linalg.norm(found[0] - found[1])
+
+    rng, least = np.random.default_rng(9), 0.0
+    for _ in range(12):
+        least = min(least, minimize(apart, rng.normal(size=2 * len(rows)), method="BFGS").fun)
+    assert 0.94 * bound < -least <= bound < 2.0 * cell.space.ambient_radius(cell.ball.center, radius) + 1e-12
 
 
 def test_arena_says_who_wins(module_of, monkeypatch, capsys):
