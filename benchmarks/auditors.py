@@ -8,6 +8,7 @@ skipped silently. Beside the auditors, conversions of guarantees are compared wi
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -58,6 +59,8 @@ ERRORS = 5.0
 
 # A draw in fixed time takes thousands of proposals.
 FEWER = 5
+# What planted mechanisms have of the strength that they claim.
+STRONGER = 1.25
 
 
 class Cell(NamedTuple):
@@ -188,8 +191,36 @@ def mistakes():
     def program(key, data):
         return radius.simulate(key, data, FEW)
 
+    yield from _too_strong()
     pair = {"one outlier": (alone, other)}
     yield Cell("radius from the data", "planted", "S²", radius, pair, _own(radius.log_density), program, mistake=True)
+
+
+def _too_strong():
+    """Mechanisms of each kind of promise whose noise is a fifth too small."""
+
+    def made(name, ball):
+        return MECHANISMS[name].make(ball, STRONGER), adversarial_neighbours(ball, N)
+
+    density, ratio, grid, fixed = (
+        _idealized("laplace", *made("laplace", HYPERBOLIC)),
+        _idealized("gaussian", *made("gaussian", HYPERBOLIC)),
+        _on_grid("wrapped-gaussian", *made("wrapped-gaussian", SPHERE)),
+        _in_fixed_time("laplace", *made("laplace", SPHERE)),
+    )
+    added = _idealized("wrapped", *made("wrapped", HYPERBOLIC))
+    for cell in (density, ratio, added, grid, fixed):
+        right = MECHANISMS[cell.name].make(cell.audited.ball, STRENGTH)
+        promise = {"on grid": OnTheGrid, "fixed time": lambda own: InFixedTime(own, DELTA)}.get(cell.way)
+        claim = Claims(cell.audited, (promise(right) if promise else right).guarantee)
+        yield cell._replace(name=f"{cell.name}, {STRONGER:g} times too strong", audited=claim, plain=None, mistake=True)
+
+
+class Claims:
+    """Planted: a mechanism with the guarantee of another one."""
+
+    def __init__(self, mechanism, guarantee):
+        self.guarantee, self.simulate, self.ball = guarantee, mechanism.simulate, mechanism.ball
 
 
 def _where(mechanism):
@@ -447,14 +478,14 @@ HEADER = [
 ]
 
 
-def main():
-    """Print the tables."""
+def main(arguments=None) -> int:
+    """Print the tables; 1 if nobody finds a mistake, or somebody contradicts a promise."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--draws", type=int, default=20_000, help="from each law of each pair")
     parser.add_argument("--json", help="where to write all of it")
     parser.add_argument("--only", default="", help="cells whose name has this word")
     parser.add_argument("--without", nargs="*", default=[], help="auditors to leave out")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(arguments)
     jax.config.update("jax_enable_x64", True)
     print_machine()
     # JAX has started before TensorFlow, which some of them bring.
@@ -492,7 +523,8 @@ def main():
     broken = [own["mechanism"] for own in rows if not own["mistake"] and _contradicted(own)]
     print(f"\nmistakes that nobody found: {', '.join(unnoticed) or 'none'}")
     print(f"promises that somebody contradicts: {', '.join(broken) or 'none'}")
+    return int(bool(unnoticed or broken))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
