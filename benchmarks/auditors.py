@@ -191,12 +191,12 @@ def mistakes():
     def program(key, data):
         return radius.simulate(key, data, FEW)
 
-    yield from _too_strong()
+    yield from too_strong()
     pair = {"one outlier": (alone, other)}
     yield Cell("radius from the data", "planted", "S²", radius, pair, _own(radius.log_density), program, mistake=True)
 
 
-def _too_strong():
+def too_strong():
     """Mechanisms of each kind of promise whose noise is a fifth too small."""
 
     def made(name, ball):
@@ -349,7 +349,7 @@ def _told_apart(sample):
     return float(np.max(above - others))
 
 
-def _sample(cell, draws, data, neighbour):
+def sampled(cell, draws, data, neighbour):
     scored = jax.jit(jax.vmap(cell.score(data, neighbour)))
     vectors, scores = [], []
     for key, records in zip(jax.random.split(jax.random.key(2)), (data, neighbour), strict=True):
@@ -410,7 +410,7 @@ def row(cell, draws, without):
     """Everything about one cell."""
     start = time.perf_counter()
     draws = draws // FEWER if cell.way == "fixed time" else draws
-    samples = [_sample(cell, draws, *pair) for pair in cell.pairs.values()]
+    samples = [sampled(cell, draws, *pair) for pair in cell.pairs.values()]
     worst = max(range(len(samples)), key=lambda j: _told_apart(samples[j]))
     used, flow, findings = noise_recorder(cell, samples)
     audited = ours(cell, draws, list(cell.pairs.values())[worst])

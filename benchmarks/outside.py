@@ -1,7 +1,7 @@
 """Other people's auditors on draws of ours: each is imported where it is called, and says so where it is not installed.
 
 The auditors of draws get the same two samples and scores. What each of them finds is a `Found`: a number, what the
-number may be at most, and whether that is exceeded. DP-Auditorium's tester of the maximum mean discrepancy is not asked:
+number may be at most, and whether that is exceeded. DP-Auditorium's tester of the maximum mean discrepancy is left out:
 it compares a number that is at most 2 with (e^epsilon - 1)^2, so that it can reject no epsilon above .88.
 """
 
@@ -90,14 +90,14 @@ def privacy_estimates(sample: Sample, guarantee) -> Found:
     best = 0.0
     half = len(sample.scores) // 2
     for first, second in ((sample.scores, sample.others), (-sample.others, -sample.scores)):
-        threshold = _threshold(first[:half], second[:half], delta)
+        threshold = threshold_of(first[:half], second[:half], delta)
         hits, errors = (int(np.sum(s[half:] >= threshold)) for s in (first, second))
         counts = package.AttackResults(FN=len(first) - half - hits, FP=errors, TN=len(second) - half - errors, TP=hits)
         best = max(best, float(package.compute_eps_lo(counts, delta, LEVEL / 2.0, "beta")))
     return Found(best, epsilon, best > epsilon)
 
 
-def _threshold(first, second, delta):
+def threshold_of(first, second, delta):
     """Where the ratio of what is above, less delta, is largest, at least 1 % being there."""
     tried = np.quantile(np.concatenate([first, second]), np.linspace(0.02, 0.98, 49))
     above, others = (np.mean(s[:, None] >= tried, axis=0) for s in (first, second))

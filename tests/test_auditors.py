@@ -1,11 +1,15 @@
 """The recorder of noise: what it says of mechanisms, and of planted mistakes (benchmarks/auditors.py has all)."""
 
+import auditors
 import jax
 import jax.numpy as jnp
 import numpy as np
+import outside
+import published
 import pytest
 import recorded
 from planted import DISK, N, planted
+from strategies import exhaustive
 
 from jaxgeodp import KNGMechanism, TangentLaplace
 from jaxgeodp.privacy import adversarial_neighbours
@@ -85,3 +89,46 @@ def test_rounds_that_depend_on_records_are_counted():
     assert recorder.loops == ["a loop depends on records"]
     first, second = (recorder.run(KEY, jnp.asarray(records))[2][0] for records in PLANTED["rounds"].pairs["alike"])
     assert first == 0 < second
+
+
+# What asks them -----------------------------------------------------------------------------------------
+
+
+def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
+    monkeypatch.setattr(auditors, "compared", list)
+    absent = [auditor.name for auditor in outside.OF_DRAWS]
+    asked = ["--draws", "4000", "--only", "half the noise", "--without", "dp-recorder", *absent]
+    assert auditors.main(asked) == 0
+    assert "mistakes that nobody found: none" in capsys.readouterr().out
+    # Who sees nothing is not taken for one who finds nothing to see.
+    monkeypatch.setattr(auditors, "ours", lambda *_: outside.Found(0.0, 1.0, False))
+    monkeypatch.setattr(auditors, "noise_recorder", lambda *_: (None, "no", []))
+    assert auditors.main(asked) == 1
+    assert "mistakes that nobody found: half the noise" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["wrapped-gaussian", *exhaustive("gaussian")])
+def test_noise_that_is_a_fifth_too_small_is_recorded(name):
+    """Of a density that claims mu = 1, and of integers that claim rho = 1/2."""
+    (cell,) = (cell for cell in auditors.too_strong() if cell.name.startswith(name))
+    pair = cell.pairs["edge"]
+    samples = [] if cell.grid else [auditors.sampled(cell, 20_000, *pair)]
+    found, _, _ = auditors.noise_recorder(cell._replace(pairs={"edge": pair}), samples)
+    assert found.broken and 1.1 < found.value < 1.26
+
+
+def test_a_threshold_minds_delta():
+    """Of normal scores that are 1 apart: what is above it is far more than delta, and shows more."""
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(0.5, size=20_000), rng.normal(-0.5, size=20_000)
+    shown = {}
+    for delta in (0.0, 0.05):
+        at = outside.threshold_of(first, second, delta)
+        shown[delta] = (np.mean(first >= at) - 0.05) / np.mean(second >= at)
+    assert shown[0.05] > 1.5 * max(shown[0.0], 0.1)
+
+
+def test_the_table_of_coinpress_has_a_row_for_each_size(monkeypatch, capsys):
+    monkeypatch.setattr(published, "PRESSED", {200: published.PRESSED[3000]})
+    published.covariances(10)
+    assert capsys.readouterr().out.count("| 200 |") == 2
