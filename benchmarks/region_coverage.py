@@ -16,6 +16,7 @@ import argparse
 import math
 import types
 import zlib
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -32,27 +33,43 @@ from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.manifolds.described import to_lists
 
+
+class Law(NamedTuple):
+    """Of the records."""
+
+    manifold: jgd.Manifold
+    spread: float  #: middle standard deviation
+    radius: float  #: of the public ball
+    even: bool = True  #: standard deviations from .6 to 1.4 of the middle one; else one has 2, all others .03
+
+
 SPACES = {
-    "S²": (jgd.Sphere(2), 0.12, 0.5),
-    "H²": (jgd.Hyperbolic(2), 0.3, 1.2),
-    "SO(3)": (jgd.Rotations(), 0.15, 0.7),
-    "SPD(3)": (jgd.SPD(3), 0.25, 1.2),
-    "shapes k = 8": (jgd.PlanarShapes(8), 0.045, 0.28),
+    "S²": Law(jgd.Sphere(2), 0.12, 0.5),
+    "H²": Law(jgd.Hyperbolic(2), 0.3, 1.2),
+    "SO(3)": Law(jgd.Rotations(), 0.15, 0.7),
+    "SPD(3)": Law(jgd.SPD(3), 0.25, 1.2),
+    "shapes k = 8": Law(jgd.PlanarShapes(8), 0.045, 0.28),
+    # One direction has nearly all of the spread.
+    "SPD(3), 1": Law(jgd.SPD(3), 0.2, 1.2, even=False),
+    "shapes k = 8, 1": Law(jgd.PlanarShapes(8), 0.04, 0.28, even=False),
 }
 
 
-def law_of(manifold, spread, radius, away=None):
+def law_of(law, away=None):
     """The public ball, and mean, frame and root of the law of the records.
 
     Args:
+        law: see there.
         away: the mean is moved so far in the last direction of the frame.
     """
+    manifold, spread, radius, even = law
     origin = jnp.asarray(manifold.origin)
     ball = jgd.GeodesicBall(manifold, manifold.origin, radius)
     center = manifold.exp(origin, 0.2 * radius * manifold.frame(origin)[0])
     if away is not None:
         center = manifold.exp(center, away * manifold.frame(center)[-1])
-    return ball, (center, manifold.frame(center), jnp.diag(jnp.asarray(spread * np.linspace(0.6, 1.4, manifold.dim))))
+    relative = np.linspace(0.6, 1.4, manifold.dim) if even else np.append(2.0, np.full(manifold.dim - 1, 0.03))
+    return ball, (center, manifold.frame(center), jnp.diag(jnp.asarray(spread * relative)))
 
 
 def first_of(ball, parameter, share):
@@ -118,14 +135,14 @@ def known_population(manifold, truth):
 
 def cell(space, n, budget, outer, draws):
     """Coverage and its standard error, and the mean width over the oracle's."""
-    manifold, spread, radius = space
-    ball, truth = law_of(manifold, spread, radius)
+    manifold = space.manifold
+    ball, truth = law_of(space)
     shares = shares_of(*budget, n, manifold.dim)
     known = known_population(manifold, truth)
     procedure = Procedure(first_of(ball, budget[0], parts_of(budget, shares)[0]), n)
     oracle = ball_of(known, procedure, 0.95, 4000).radius
     held, widths = [], []
-    own = zlib.crc32(f"{manifold} {n} {budget}".encode())  # cells with the same draws would err alike
+    own = zlib.crc32(f"{manifold} {space.even} {n} {budget}".encode())  # cells with the same draws would err alike
     for seed, key in enumerate(jax.random.split(jax.random.key(own), outer), 1):
         of_data, of_release = jax.random.split(key)
         data = sample(manifold, *truth, of_data, n)
@@ -138,8 +155,8 @@ def cell(space, n, budget, outer, draws):
 
 def located_cell(space, n, budget, outer, draws):
     """As `cell`, where the ball is found, too."""
-    manifold, spread, radius = space
-    _, truth = law_of(manifold, spread, radius)
+    manifold = space.manifold
+    _, truth = law_of(space)
     known = known_population(manifold, truth)
     oracle, held, widths = None, [], []
     own = zlib.crc32(f"{manifold} {n} {budget} located".encode())
@@ -158,13 +175,13 @@ def rejections(space, n, budget, distance, outer, draws):
 
     The distance is in units of the standard deviation, in that direction, of the difference of two released means.
     """
-    manifold, spread, radius = space
+    manifold, spread = space.manifold, space.spread
     shares = shares_of(*budget, n, manifold.dim)
-    ball, _ = law_of(manifold, spread, radius)
+    ball, _ = law_of(space)
     scale = float(first_of(ball, budget[0], parts_of(budget, shares)[0]).law(n).scale)
     noise = scale**2 * (1.0 if budget[0] == "mu" else manifold.dim + 1.0)
     away = distance * math.sqrt(2.0 * ((1.4 * spread) ** 2 / n + noise))
-    truths = [law_of(manifold, spread, radius, own)[1] for own in (0.0, away)]
+    truths = [law_of(space, own)[1] for own in (0.0, away)]
     rejected = []
     own = zlib.crc32(f"{manifold} {n} {budget} {distance}".encode())
     for seed, key in enumerate(jax.random.split(jax.random.key(own), outer), 1):

@@ -67,8 +67,9 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
 
     The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it, times
     n/(n - 1), as the mean has been fitted to the records. The matrix is drawn towards a multiple of the identity, so
-    that it is nearly as far from that as it would be without its noise; negative eigenvalues become 0, and the rest is
-    scaled to the trace.
+    that it is nearly as far from that as it would be without its noise, and then to the nearest one that is positive
+    semidefinite and has the trace: where few directions carry the spread, negative eigenvalues, which are noise, must
+    not be set to 0 at the cost of the largest one alone.
 
     Args:
         manifold: of the points.
@@ -102,14 +103,29 @@ def shape_of(matrix, noise: float, level: float) -> tuple[np.ndarray, float]:
         level: of the multiple of the identity that it is drawn towards.
     """
     dim = len(matrix)
-    identity = np.eye(dim) / dim
     away = matrix - level * np.eye(dim)
     seen = float(np.sum(away**2))
     kept = math.sqrt(max(1.0 - noise / seen, 0.0)) if seen > 0.0 else 0.0
+    total = level * dim
+    if not total > 0.0:
+        return np.eye(dim) / dim, kept
     values, vectors = np.linalg.eigh(level * np.eye(dim) + kept * away)
-    values = np.maximum(values, 0.0)
-    total = float(np.sum(values))
-    return (identity if total <= 0.0 else (vectors * (values / total)) @ vectors.T), kept
+    return (vectors * (nearest_of_sum(values, total) / total)) @ vectors.T, kept
+
+
+def nearest_of_sum(values, total: float) -> np.ndarray:
+    """The nearest numbers of a given positive sum of which none is negative: all less the same, or 0.
+
+    Of eigenvalues, those of the nearest positive semidefinite matrix of a given trace in the Frobenius norm.
+
+    Args:
+        values: (dim,).
+        total: their sum.
+    """
+    falling = np.sort(values)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    own: np.ndarray = np.maximum(values - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    return own
 
 
 @functools.partial(jax.jit, static_argnums=0)
