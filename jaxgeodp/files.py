@@ -48,13 +48,13 @@ def write_atomically(
 
 @contextlib.contextmanager
 def reserved(
-    path, size: int, *, replace: bool = True, changed: str | None = None
+    path, size: int, *, private: bool = False, replace: bool = True, changed: str | None = None
 ) -> Iterator[Callable[[str | bytes], None]]:
     """Take room on the disk for a file of at most ``size`` bytes before what it will hold exists.
 
     It yields what writes the file, once, in the way of `write_atomically`. Nothing remains if that is not called.
     Content that is on the disk but cannot get its name, as another process has taken it, is kept under a name beside
-    it: the error says which. For ``replace`` and ``changed`` see there, too.
+    it: the error says which. For ``private``, ``replace`` and ``changed`` see there, too.
 
     Raises:
         OSError: there is no room, no right to write or to state the time of the last change, or the file exists and is
@@ -64,7 +64,7 @@ def reserved(
     with _naming(path):
         if not replace and os.path.lexists(path):
             raise _taken(path)
-        handle, temporary = new_file(path.parent)
+        handle, temporary = new_file(path.parent, private)
     with contextlib.ExitStack() as leftovers:
         leftovers.callback(_remove, temporary)
         stream = leftovers.enter_context(os.fdopen(handle, "wb"))

@@ -2,9 +2,13 @@
 
 import concurrent.futures
 import dataclasses
+import errno
+import hmac
 import json
 import os
+import sys
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,10 +16,12 @@ from typer.testing import CliRunner
 
 from jaxgeodp import Euclidean, GeodesicBall, TangentLaplace
 from jaxgeodp.cli import app
+from jaxgeodp.privacy.chacha20 import chacha20_blocks
 from jaxgeodp.releases import merged
 from jaxgeodp.sites import MaskedState, PublicSite, SiteKey, combined, masked, session_of
 from jaxgeodp.sites.keys import use_up
 
+masking = sys.modules[masked.__module__]  # the function has the name of its module
 BALL = GeodesicBall(Euclidean(3), np.zeros(3), 1.0)
 MECHANISM = TangentLaplace(BALL, 1.0)
 DATA = np.random.default_rng(0).normal(size=(60, 3)) / 3.0
@@ -37,19 +43,59 @@ def test_all_together_give_the_sum_of_all():
         assert together.n == 60 and MECHANISM.finish(together).record["n"] == 60
 
 
-def test_fewer_than_all_show_uniform_numbers():
-    """Numbers of a session, of pairs and of single sites, whatever the records are; unmasked ones are caught."""
-    highest, sums = [], []
+# Places of 53 of the 256 bits of a number, which cover all of them.
+_PLACES = (203, 152, 101, 50, 0)
+
+
+def levels_of_masked_numbers():
+    """P-values of uniform bits: of numbers of single sites and pairs, and of differences within a state."""
+    seen = {"alone": [], "of a pair": [], "within a state": []}
     for seed in range(60):
         keys = [SiteKey.new(name) for name in NAMES]
         data = np.random.default_rng(seed % 2).normal(size=(60, 3)) / 3.0
-        states, hidden = session(keys, np.array_split(data, 3))
+        _, hidden = session(keys, np.array_split(data, 3))
         numbers = np.array([state.numbers for state in hidden], object)
-        for shown in (*numbers, (numbers[0] + numbers[1]) % 2**256, (numbers[1] - numbers[2]) % 2**256):
-            highest += [float(number >> 203) / 2.0**53 for number in shown]
-        sums += [float((int(own) % 2**256) >> 203) / 2.0**53 for own in states[0].sums]
-    assert stats.kstest(highest, "uniform").pvalue > 1e-6
-    assert stats.kstest(sums, "uniform").pvalue < 1e-6
+        seen["alone"] += [*numbers.ravel()]
+        seen["of a pair"] += [*(numbers[0] + numbers[1]), *(numbers[1] - numbers[2])]
+        seen["within a state"] += [*(numbers[:, 1:] - numbers[:, :-1]).ravel()]
+    return {
+        (name, place): stats.kstest([float(own >> place & (2**53 - 1)) / 2.0**53 for own in some], "uniform").pvalue
+        for name, some in seen.items()
+        for place in _PLACES
+    }
+
+
+def test_fewer_than_all_show_uniform_numbers():
+    """All bits of them, whatever the records are."""
+    assert min(levels_of_masked_numbers().values()) > 1e-7
+
+
+@pytest.mark.parametrize("mistake", ["no mask", "low bits", "one for all"])
+def test_masks_that_hide_too_little_are_caught(mistake, monkeypatch):
+    genuine = masking._mask
+
+    def poor(secret, session, pair, count):
+        numbers = genuine(secret, session, pair, count)
+        return {
+            "no mask": [0] * count,
+            "low bits": [number >> 200 << 200 for number in numbers],
+            "one for all": numbers[:1] * count,
+        }[mistake]
+
+    monkeypatch.setattr(masking, "_mask", poor)
+    assert min(levels_of_masked_numbers().values()) < 1e-7
+
+
+def test_masks_are_those_of_the_standards():
+    """HKDF (RFC 5869) by the standard library, and ChaCha20 (RFC 8439) by the one of this package."""
+    secret, name, pair, count = bytes(range(32)), "ab" * 32, ["east", "north"], 5
+    about = json.dumps(["jaxgeodp sites 1", name, *pair]).encode()
+    extracted = hmac.digest(bytes(32), secret, "sha256")
+    key = np.frombuffer(hmac.digest(extracted, about + b"\x01", "sha256"), "<u4")
+    blocks = chacha20_blocks(jnp.asarray(key), jnp.arange(3, dtype=jnp.uint32), jnp.zeros(3, jnp.uint32))
+    stream = np.asarray(blocks).astype("<u4").tobytes()
+    numbers = [int.from_bytes(stream[32 * place : 32 * place + 32], "little") for place in range(count)]
+    assert masking._mask(secret, name, pair, count) == numbers
 
 
 def test_a_site_that_is_missing_or_different_is_seen():
@@ -169,6 +215,7 @@ def test_from_files_to_a_release(tmp_path):
     record = json.loads((tmp_path / "release.json").read_text())
     assert (record["n"], record["sites"], record["mechanism"]) == (60, 3, "TangentLaplace")
     assert record["guarantee"]["epsilon"] == 1.0
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in states)
     text = json.loads(states[0].read_text())
     for change in (
         {"title": "x"},
@@ -188,3 +235,31 @@ def test_from_files_to_a_release(tmp_path):
         for path in states:
             path.write_text(json.dumps(json.loads(path.read_text()) | {"title": text["title"]} | text | change))
         assert command("combine", *states, "--out", tmp_path / "other.json").exit_code == 2
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("change", [{"unit": "person"}, {"record": (4,)}, {"public": {"strength": 9.0}}, {"keys": ()}])
+def test_words_that_the_session_does_not_stand_for_are_refused(place, change):
+    """In one state, and in all of them alike."""
+    keys = [SiteKey.new(name) for name in NAMES]
+    _, hidden = session(keys, np.array_split(DATA, 3))
+    changed = [dataclasses.replace(state, **change) for state in hidden]
+    one = [changed[own] if own == place else state for own, state in enumerate(hidden)]
+    for states in (one, changed):
+        with pytest.raises(ValueError, match="do not fit together"):
+            combined(states)
+
+
+def test_a_key_is_not_used_up_where_there_is_no_room(tmp_path, monkeypatch):
+    for name in NAMES:
+        command("key", name, "--out", tmp_path)
+    again = command("key", "north", "--out", tmp_path)
+    assert again.exit_code == 2 and "another folder" in again.output and "--overwrite" not in again.output
+    np.save(tmp_path / "north.npy", DATA)
+    monkeypatch.setattr("jaxgeodp.files._allocate", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    everyone = ",".join(str(tmp_path / f"{name}.pub") for name in NAMES)
+    options = ("--manifold", "euclidean", "--radius", 1, "--epsilon", 1, "--sites", everyone)
+    files = (tmp_path / "north.npy", "--key", tmp_path / "north.key", "--out", tmp_path / "north.masked")
+    assert command("prepare", *files, *options).exit_code != 0
+    assert SiteKey.load(tmp_path / "north.key").name == "north"
+    assert not (tmp_path / "north.masked").exists()

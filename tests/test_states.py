@@ -140,6 +140,8 @@ def test_a_state_is_saved_for_its_owner_alone_and_finished_once(tmp_path):
     release = mechanism.finish(again, ledger)
     with pytest.raises(ValueError, match="has been finished before"):
         mechanism.finish(state, ledger)
+    with pytest.raises(ValueError, match="has been finished before"):
+        mechanism.finish(state, Ledger(tmp_path / "budget.db", PureDP(3.0), "another"))
     assert ledger.account().releases == 1 and ledger.account().spent == {"epsilon": 1.0}
     mechanism.finish(mechanism.prepare(points(CAP)), ledger)
     assert ledger.account().spent == {"epsilon": 2.0} and release.expected_error.mean > 0.0

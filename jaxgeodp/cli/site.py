@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import pathlib
 from typing import Annotated
 
@@ -40,8 +41,8 @@ site_app = typer.Typer(
     help="One release of records at several sites, none of which shows its sums; see docs/sites.md.",
     no_args_is_help=True,
 )
-# A session, as people compare it.
-_SHOWN = 32
+# Bytes of a masked number as text, and of all else in a masked state.
+_NUMBER_ROOM, _WORDS_ROOM = 70, 2**18
 
 
 @site_app.command()
@@ -57,6 +58,8 @@ def key(
         paths = out / f"{name}.key", out / f"{name}.pub"
         if not out.is_dir():
             raise InputError(f"--out {out}: is no folder; create it first.")
+        if taken := next((path for path in paths if os.path.lexists(path)), None):
+            raise InputError(f"--out {out}: {taken.name} is there; a new key needs another folder, or its removal.")
         for path in paths:
             check_writable(path, False, [])
         own.save(paths[0])
@@ -121,12 +124,15 @@ def prepare(
             # What can be refused is refused while the key is still of use.
             check_sites(own, everyone)
             state = chosen.prepare(records, persons=persons)
-            result = masked(state, use_up(key_file), everyone, about)
-            result.save(out, overwrite=overwrite)
+            room = _WORDS_ROOM + _NUMBER_ROOM * (2 + state.sums.size)
+            with reserved(out, room, private=True, replace=overwrite) as write:
+                result = masked(state, use_up(key_file), everyone, about)
+                write(result.to_json())
     say(
         f"Wrote {shown(out)}: the masked sums of {result.site}, one of {len(result.sites)} sites, for "
         f"{type(chosen).__name__} on {space}, {choice.parameter} = {choice.strength!r}. Session "
-        f"{_spelled(result.session)}: all sites must see the same. The key is used up."
+        f"{_spelled(result.session)}: all sites must see the same. The key is used up. The file is for who combines, "
+        "and nobody else."
     )
 
 
@@ -161,8 +167,8 @@ def combine(
 
 
 def _spelled(session):
-    """128 bits of it, in groups, as people compare it: with fewer, two lists of keys could be made to look alike."""
-    return "-".join(session[place : place + 4] for place in range(0, _SHOWN, 4))
+    """All of it, in groups: of a part, two lists of keys could be made that look alike, by trying half as many bits."""
+    return "-".join(session[place : place + 4] for place in range(0, len(session), 4))
 
 
 def _described(choice, mechanism) -> dict:

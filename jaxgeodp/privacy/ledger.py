@@ -224,9 +224,9 @@ class Ledger:
             )
 
     def _refuse_finished(self, connection, state):
-        if state is not None and state in _states(connection, self.dataset):
+        if state is not None and state in _states(connection):
             raise InputError(
-                f"{self.path}: this state of data set '{self.dataset}' has been finished before; a second release "
+                f"{self.path}: this state has been finished before, for this or another data set; a second release "
                 "needs states that are prepared again."
             )
 
@@ -320,9 +320,10 @@ def _adjacencies(connection, dataset) -> set[str]:
     return {_adjacency_in(stored) for (stored,) in connection.execute(query, (dataset,))}
 
 
-def _states(connection, dataset) -> set[str]:
-    query = "SELECT DISTINCT parameters FROM releases WHERE dataset = ?"
-    return {json.loads(stored).get("state") for (stored,) in connection.execute(query, (dataset,))}
+def _states(connection) -> set[str]:
+    """Of all data sets: sums are finished once, under whatever name."""
+    query = "SELECT DISTINCT parameters FROM releases WHERE parameters LIKE '%state%'"
+    return {json.loads(stored).get("state") for (stored,) in connection.execute(query)}
 
 
 def _spent(connection, dataset, budget):

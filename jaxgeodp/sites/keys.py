@@ -153,6 +153,9 @@ def use_up(path) -> SiteKey:
     except InputError:
         os.rename(claimed, path)
         raise InputError(f"{path}: holds no {_SECRET}, or one that has been used.") from None
+    except OSError:
+        os.rename(claimed, path)
+        raise
     with open(claimed, "r+b") as stream:
         stream.write(bytes(claimed.stat().st_size))
         stream.flush()

@@ -21,7 +21,7 @@ _BYTES = 32
 _MODULUS = 1 << (8 * _BYTES)
 _MOST = 1 << 200
 _TITLE = "masked sums of jaxgeodp"
-_VERSION = 1
+_VERSION = 2
 _MOST_FILE_BYTES = 2**28
 # Public keys that have masked a state in this process, and which.
 _SPENT: dict[str, str] = {}
@@ -29,12 +29,16 @@ _SPENT: dict[str, str] = {}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MaskedState:
-    """The state of one site under its masks: uniformly random numbers to whoever lacks one of the secrets.
+    """The state of one site under its masks: for who combines, and nobody else.
+
+    To whoever lacks those of any other site, and one of the secrets, its numbers are uniformly random. Who has all of
+    them has the sum of all, without any key.
 
     Attributes:
         site: whose it is.
         session: of all sites, mechanism and shapes; see `session_of`.
-        sites: names of all sites.
+        sites: names of all sites, sorted.
+        keys: their public keys.
         mechanism, record, unit, shape: of the state.
         numbers: how many records, the sums, and a check of them, masked.
         public: what it is made for, such as how to build the mechanism; of the same words at all sites.
@@ -43,6 +47,7 @@ class MaskedState:
     site: str
     session: str
     sites: tuple[str, ...]
+    keys: tuple[str, ...]
     mechanism: str
     record: tuple[int, ...]
     unit: str
@@ -51,14 +56,18 @@ class MaskedState:
     public: dict = dataclasses.field(default_factory=dict)
 
     def save(self, path, overwrite: bool = True) -> None:
-        """Write it, for who combines.
+        """Write it for the eyes of the user only (mode 0600), who hands it to whoever combines.
 
         Raises:
             OSError: the system cannot write it, or it exists and ``overwrite`` is false.
         """
+        write_atomically(path, self.to_json(), private=True, replace=overwrite)
+
+    def to_json(self) -> str:
+        """What `save` writes."""
         document = {"title": _TITLE, "version": _VERSION, **dataclasses.asdict(self)}
         document["numbers"] = [f"{number:x}" for number in self.numbers]
-        write_atomically(path, json.dumps(document) + "\n", replace=overwrite)
+        return json.dumps(document) + "\n"
 
     @classmethod
     def load(cls, path) -> "MaskedState":
@@ -77,12 +86,13 @@ class MaskedState:
                 raise ValueError("another document")
             numbers = tuple(int(word, 16) for word in found.pop("numbers"))
             shape, record = (tuple(operator.index(m) for m in found.pop(name)) for name in ("shape", "record"))
-            sites, public = tuple(map(str, found.pop("sites"))), found.pop("public")
+            sites, keys = (tuple(map(str, found.pop(name))) for name in ("sites", "keys"))
+            public = found.pop("public")
             if len(numbers) != 2 + math.prod(shape) or not isinstance(public, dict) or min(numbers) < 0:
                 raise ValueError("numbers that disagree")
             if found["unit"] not in UNITS or not all(isinstance(word, str) for word in found.values()):
                 raise ValueError("words that are none")
-            return cls(shape=shape, record=record, sites=sites, numbers=numbers, public=public, **found)
+            return cls(shape=shape, record=record, sites=sites, keys=keys, numbers=numbers, public=public, **found)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise InputError(f"{path}: holds no masked state of jaxgeodp.") from None
 
@@ -101,14 +111,12 @@ def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = 
     Returns:
         64 hexadecimal digits.
     """
-    words: list[Any] = [
-        *sorted((site.name, site.key) for site in sites),
-        state.mechanism,
-        state.record,
-        state.unit,
-        state.sums.shape,
-        public or {},
-    ]
+    about = state.mechanism, state.record, state.unit, state.sums.shape
+    return _session(((site.name, site.key) for site in sites), *about, public)
+
+
+def _session(sites, mechanism, record, unit, shape, public) -> str:
+    words: list[Any] = [*sorted(sites), mechanism, record, unit, shape, public or {}]
     return hashlib.sha256(json.dumps(words, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -161,7 +169,6 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
             "new keys, and let all sites prepare again."
         )
     numbers.append(_check_of(numbers, session))
-    names = [site.name for site in sites]
     for other in sites:
         if other.name != key.name:
             sign = 1 if key.name < other.name else -1
@@ -170,7 +177,7 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
     return MaskedState(
         key.name,
         session,
-        tuple(sorted(names)),
+        *(tuple(words) for words in zip(*sorted((site.name, site.key) for site in sites), strict=True)),
         state.mechanism,
         state.record,
         state.unit,
@@ -209,17 +216,25 @@ def combined(states: Sequence[MaskedState]) -> State:
         )
     if len(set(there)) < len(there) or set(there) != set(first.sites):
         raise InputError("sites: every site of the session must be there once.")
-    same = {(state.mechanism, state.record, state.unit, state.shape, len(state.numbers)) for state in states}
+    sound = all(_is_of_its_session(state) for state in states)
     totals = [sum(column) % _MODULUS for column in zip(*(state.numbers for state in states), strict=False)]
     check = totals.pop()
     n, *sums = (total - _MODULUS if total >= _MODULUS // 2 else total for total in totals)
-    fits = len(same) == 1 and check == _check_of([n, *sums], first.session) and 0 <= n < 2**63
+    fits = sound and check == _check_of([n, *sums], first.session) and 0 <= n < 2**63
     if not fits or max(map(abs, sums), default=0) >= len(states) * _MOST:
         raise InputError("sites: these masked states do not fit together: one of them is damaged, or of other keys.")
     numbers = np.array(sums, object).reshape(first.shape)
     unit = "record" if first.unit == "record" else "person at one site"
     # One session is finished once: its name stands for all that is in it.
     return State(first.mechanism, first.record, n, numbers, frozenset([first.session]), unit)
+
+
+def _is_of_its_session(state: MaskedState) -> bool:
+    """Whether its words are those that its session is a digest of."""
+    sites = zip(state.sites, state.keys, strict=False)
+    words = state.mechanism, state.record, state.unit, state.shape, state.public
+    whole = len(state.sites) == len(state.keys) and len(state.numbers) == 2 + math.prod(state.shape)
+    return whole and state.session == _session(sites, *words)
 
 
 def _check_of(numbers, session: str) -> int:
