@@ -7,6 +7,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
 from scipy import stats
@@ -28,7 +29,7 @@ from jaxgeodp.inference import (
 )
 from jaxgeodp.inference.chain import split
 from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
-from jaxgeodp.inference.population import Population, geodesics_of, population_of
+from jaxgeodp.inference.population import Population, geodesics_of, nearest_of_sum, population_of, shape_of
 from jaxgeodp.inference.regions import Procedure, ball_of, replicated_means
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.mechanisms import WrappedGaussian
@@ -124,6 +125,86 @@ def test_calls_of_moments_are_refused_in_words():
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+def test_calls_of_readers_are_refused_in_words(described):
+    geodesics = principal_geodesics(described)
+    for call, words in (
+        (lambda: confidence_ball(None), "Description or a Release"),
+        (lambda: confidence_ball(described, "0.9"), "number from 0 to 1"),
+        (lambda: confidence_ball(described, 1.0), "between 0 and 1"),
+        (lambda: two_sample_test(described, described.mean), "describe gives"),
+        (lambda: principal_geodesics(described.mean), "describe gives"),
+        (lambda: synthesize(described, 3, 0), "random key"),
+        (lambda: synthesize(described, 3, None), "random key"),
+        (lambda: synthesize(described, 0, jax.random.key(0)), "at least 1"),
+        (lambda: geodesics.along(True, [0.0]), "whole number"),
+        (lambda: geodesics.along(0.5, [0.0]), "whole number"),
+        (lambda: described.region.contains([0.0, 0.0, 2.0]), "needs a point"),
+        (lambda: described.region.contains([0.0, 1.0]), "needs a point"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert synthesize(described, np.int64(3), jax.random.PRNGKey(0)).shape == (3, 3)
+
+
+def test_files_of_several_descriptions_are_refused(described, tmp_path):
+    """Each file belongs to the others: of another release, or changed by hand."""
+    other = describe(scattered(Sphere(2), 0.1, 800, seed=5), Sphere(2), mu=2.0, ball=BALL)
+    for part in ("mean", "variance", "covariance"):
+        described.save(folder := tmp_path / part)
+        assert Description.load(folder).mean.record == described.mean.record
+        getattr(other, part).save(folder / f"{part}.json")
+        with pytest.raises(ValueError, match="files of several"):
+            Description.load(folder)
+    described.save(folder := tmp_path / "edited")
+    text = json.loads((folder / "mean.json").read_text())
+    (folder / "mean.json").write_text(json.dumps(text | {"n": 30_000}))
+    with pytest.raises(ValueError, match="files of several"):
+        Description.load(folder)
+
+
+def test_a_spread_that_noise_hides_is_no_number(tmp_path):
+    """60 records of standard deviation .2 at mu = .05: some releases are below what noise makes of none."""
+    space, rng = Euclidean(1), np.random.default_rng(0)
+    ball = GeodesicBall(space, np.zeros(1), 1.0)
+    for _ in range(20):
+        found = describe(0.2 * rng.normal(size=(60, 1)), space, mu=0.05, ball=ball)
+        if found.population.hidden:
+            break
+    assert found.population.hidden and found.population.most_variance > 0.04
+    with pytest.raises(ValueError, match="noise hides"):
+        synthesize(found, 10, jax.random.key(0))
+    found.save(tmp_path / "out")
+    words = " ".join(run("show", tmp_path / "out").output.split())
+    assert "hidden by its noise" in words and "their noise hides them" in words
+    clear = describe(0.2 * rng.normal(size=(600, 1)), space, mu=2.0, ball=ball)
+    assert not clear.population.hidden and clear.population.most_variance > 0.04
+
+
+def test_one_direction_keeps_the_variance_that_it_has():
+    """Noise of all directions, and a spread of one: scaling what is positive to the trace takes a third of it."""
+    rng, dim, kept = np.random.default_rng(0), 12, []
+    for _ in range(200):
+        noise = 0.12 * rng.normal(size=(dim, dim)) / math.sqrt(dim)
+        matrix = np.diag([1.0] + [0.0] * (dim - 1)) + (noise + noise.T) / math.sqrt(2.0)
+        shape, _ = shape_of(matrix, 0.12**2 * (dim + 1), 1.0 / dim)
+        values = np.linalg.eigvalsh(matrix)
+        scaled = np.maximum(values, 0.0) / np.maximum(values, 0.0).sum()
+        kept.append([np.linalg.eigvalsh(shape)[-1], scaled[-1]])
+        assert np.trace(shape) == pytest.approx(1.0) and np.linalg.eigvalsh(shape)[0] > -1e-12
+    right, wrong = np.mean(kept, axis=0)
+    assert right > 0.82 and wrong < 0.75
+
+
+def test_the_nearest_numbers_of_a_sum_are_nearest():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        values, total = rng.normal(size=6), rng.uniform(0.1, 3.0)
+        found = nearest_of_sum(values, total)
+        assert found.min() >= 0.0 and found.sum() == pytest.approx(total)
+        others = rng.dirichlet(np.ones(6), 500) * total
+        assert np.linalg.norm(found - values) <= np.linalg.norm(others - values, axis=1).min() + 1e-12
 
 
 # Describe -------------------------------------------------------------------------------------------------
@@ -383,7 +464,7 @@ def test_principal_geodesics_and_synthetic_records():
     np.testing.assert_allclose(np.cov(made.T), found.population.covariance, atol=0.01)
     with pytest.raises(ValueError, match="place"):
         own.along(3, [0.0])
-    with pytest.raises(ValueError, match="whole number"):
+    with pytest.raises(ValueError, match="at least 1"):
         synthesize(found, 0, jax.random.key(0))
 
 
@@ -447,6 +528,15 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     assert page.count("data:image/png;base64,") == 10 and "standard deviation" in page
     again = Description.load(tmp_path / "out")
     assert f"{again.region.radius:.4g}" in page
+    assert "Theorem N" in page and "guarantee is for the program" in page and "replace-one" in page
+    # What has been released makes the same page again, and records that are nobody's.
+    shown = run("show", "out", "--html", "again.html")
+    assert shown.exit_code == 0 and (tmp_path / "again.html").read_text() == page, shown.output
+    for file in ("made.npy", "made.parquet"):
+        assert run("synthesize", "out", "--out", file, "--n", 50, "--seed", 3).exit_code == 0
+    made = np.load("made.npy")
+    np.testing.assert_array_equal(made, np.stack(list(pq.read_table("made.parquet").to_pydict().values()), axis=1))
+    assert made.shape == (50, 3) and run("synthesize", "out", "--out", "made.txt").exit_code == 2
     assert run("show", "out/covariance.json").exit_code == 0
     assert run("show", "out/covariance.json", "--html", "c.html").exit_code == 0
     for wrong, words in (

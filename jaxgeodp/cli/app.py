@@ -26,6 +26,7 @@ from jaxgeodp.cli.show import show
 from jaxgeodp.cli.simulate import simulate
 from jaxgeodp.cli.site import site_app
 from jaxgeodp.cli.sweep import sweep
+from jaxgeodp.cli.synthesize import synthesize
 
 app = typer.Typer(
     name="jaxgeodp",
@@ -38,7 +39,7 @@ app = typer.Typer(
 _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research"
 for panel, commands in {
     _START: (demo, info),
-    _CUSTODIAN: (check, ball, plan, release, describe, show, face, audit),
+    _CUSTODIAN: (check, ball, plan, release, describe, show, synthesize, face, audit),
     _RESEARCH: (simulate, sweep, reproduce),
 }.items():
     for command in commands:

@@ -3,24 +3,29 @@
 import pathlib
 from typing import Annotated
 
+import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say, shown
+from jaxgeodp.cli.description_report import summary_and_page
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy.release import Release, record_digest
 
 
 def show(
-    record: Annotated[pathlib.Path, typer.Argument(help="A release record, such as release.json.")],
+    record: Annotated[pathlib.Path, typer.Argument(help="A release record (release.json), or a folder of describe.")],
     html: Annotated[pathlib.Path | None, typer.Option("--html", help="The page to write, complete in itself.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --html if it exists.")] = False,
 ) -> None:
-    """What a release promises, what it cost and how it was made; with --html as a page with a picture."""
+    """What a release promises, what it cost and how it was made; with --html as a page with a picture.
+
+    Of a folder of 'jaxgeodp describe' what it has told; no record is read, and nothing is spent.
+    """
     with one_sentence_errors():
         if (record / "description.json").is_file():
-            page, mean = record / "report.html", record / "mean.json"
-            raise InputError(f"{record} is what 'jaxgeodp describe' wrote: open {page}, or show {mean}.")
+            _show_description(record, html, overwrite)
+            return
         try:
             found = Release.load(record)
             digest = record_digest(found.record)
@@ -35,6 +40,23 @@ def show(
             write_atomically(html, page, replace=overwrite)
     for line in lines:
         say(shown(line))
+    if html is not None:
+        say(f"Wrote {shown(html)}.")
+
+
+def _show_description(folder, html, overwrite):
+    """See `show`."""
+    from jaxgeodp.inference import Description
+
+    found = Description.load(folder)
+    if html is not None:
+        check_writable(html, overwrite, sorted(folder.glob("*.json")))
+    with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
+        rows, page = summary_and_page(found)
+    if html is not None:
+        write_atomically(html, page, replace=overwrite, changed=found.mean.record["created"])
+    for name, words in rows.items():
+        say(f"{name}: {shown(words)}")
     if html is not None:
         say(f"Wrote {shown(html)}.")
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from jaxgeodp.checks import InputError
-from jaxgeodp.inference.description import Description
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.inference.description import Description, level_between
 from jaxgeodp.inference.regions import DRAWS, ConfidenceBall, TwoSampleTest, ball_of, compare
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.privacy.release import Release
@@ -26,10 +26,11 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
     Raises:
         ValueError: the level is out of range, or the record does not state its expected error.
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"confidence_ball: level must be between 0 and 1, got {level!r}.")
+    level = level_between("confidence_ball", level)
     if isinstance(released, Description):
         return ball_of(released.population, released.procedure, level)
+    if not isinstance(released, Release):
+        raise InputError(f"confidence_ball: needs a Description or a Release, got {type(released).__name__}.")
     stated = released.expected_error
     if level != stated.level:
         raise InputError(f"confidence_ball: of a single release only level {stated.level:g} is known, got {level:g}.")
@@ -52,8 +53,10 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
         ValueError: they are on different manifolds, the spread of one could not be computed when it was released, or
             ``draws`` is out of range.
     """
-    if isinstance(draws, bool) or not isinstance(draws, int) or draws < 1:
-        raise InputError(f"two_sample_test: draws must be a whole number of at least 1, got {draws!r}.")
+    positive_integer("two_sample_test", "draws", draws, minimum=1)
+    for own in (first, second):
+        if not isinstance(own, Description):
+            raise InputError(f"two_sample_test: needs two of what describe gives, got {type(own).__name__}.")
     if first.manifold != second.manifold:
         raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
-    return compare(*((own.population, own.procedure) for own in (first, second)), draws=draws)
+    return compare(*((own.population, own.procedure) for own in (first, second)), draws=int(draws))

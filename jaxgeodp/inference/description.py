@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, number_between, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.chain import budget_of, following, split, together
@@ -30,7 +30,7 @@ from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Draft, Release, make_releases
+from jaxgeodp.privacy.release import Draft, Release, make_releases, record_digest
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
 from jaxgeodp.releases.mechanism import checked_again, releasing
 from jaxgeodp.releases.ways import Idealized, OnGrid
@@ -149,6 +149,11 @@ class Description:
             stated = _promise(public["guarantee"])
             if not (sound and promised == stated and set(public["strengths"]) == set(_PARTS)):
                 raise ValueError("another document")
+            given = {
+                name: record_digest(own.record) for name, own in zip(_PARTS, (mean, variance, covariance), strict=True)
+            }
+            if public["records"] != given:
+                raise ValueError("records of several descriptions")
             if public["parameter"] not in DEFAULTS or not isinstance(public["located"], bool):
                 raise ValueError("another document")
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
@@ -236,6 +241,8 @@ def describe(
         "located": ball is None,
         "domain": domain,
         "guarantee": guarantee.record("the sum of the three releases") | {"adjacency": ADJACENCY},
+        # By which a reader sees that the three belong together.
+        "records": {name: record_digest(own.record) for name, own in zip(_PARTS, releases, strict=True)},
     }
     mean, variance, covariance = releases
     return Description(manifold, mean, variance, covariance, public)
@@ -332,8 +339,8 @@ def principal_geodesics(description: Description, level: float = 0.95) -> Princi
     Raises:
         ValueError: the level is out of range, or the spread could not be computed when it was released.
     """
-    if not 0.0 < level < 1.0:
-        raise InputError(f"principal_geodesics: level must be between 0 and 1, got {level!r}.")
+    level = level_between("principal_geodesics", level)
+    _check_description("principal_geodesics", description)
     return geodesics_of(description.population, level)
 
 
@@ -349,10 +356,36 @@ def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
         (n, \\*shape of a point), in double precision.
 
     Raises:
-        ValueError: n is out of range, or the spread could not be computed when it was released.
+        ValueError: n is out of range, the key is none, the spread could not be computed when it was released, or noise
+            hides it: records without any would look as if there were none.
     """
-    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise InputError(f"synthesize: n must be a whole number of at least 1, got {n!r}.")
+    positive_integer("synthesize", "n", n, minimum=1)
+    _check_description("synthesize", description)
+    try:
+        jax.random.bits(key)
+    except (TypeError, ValueError):
+        raise InputError("synthesize: key must be one JAX random key, such as jax.random.key(0).") from None
+    if description.population.hidden:
+        raise InputError(
+            "synthesize: noise hides the spread of these records; a larger budget or more records show it."
+        )
     with jax.enable_x64(True):
         mean, frame, root = reference_of(description.population)
-        return np.asarray(draw_points(description.manifold, mean, frame, root, key, n))
+        return np.asarray(draw_points(description.manifold, mean, frame, root, key, int(n)))
+
+
+def level_between(owner: str, level) -> float:
+    """A level of regions or intervals, in (0, 1).
+
+    Raises:
+        ValueError: it is none.
+    """
+    level = number_between(owner, "level", level, 0.0, 1.0)
+    if level in (0.0, 1.0):
+        raise InputError(f"{owner}: level must be between 0 and 1, got {level:g}.")
+    return level
+
+
+def _check_description(owner, description):
+    if not isinstance(description, Description):
+        raise InputError(f"{owner}: needs what describe gives, got {type(description).__name__}.")

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, short
 from jaxgeodp.compiling import seen_anew
 from jaxgeodp.inference.known_noise import KnownNoise, noise_of
 from jaxgeodp.manifolds.described import from_lists
@@ -39,6 +39,7 @@ class Population:
         noise: of the covariance that was released.
         n: number of records.
         kept: how much of the distance of the covariance from a multiple of the identity noise has left, 0 to 1.
+        hidden: whether noise hides the variance: what was released is less than what noise alone may make of none.
         seen: the second moment as it was released, (dim, dim); ``covariance`` where it was not.
     """
 
@@ -51,7 +52,13 @@ class Population:
     noise: KnownNoise
     n: int
     kept: float = 1.0
+    hidden: bool = False
     seen: np.ndarray | None = None
+
+    @property
+    def most_variance(self) -> float:
+        """What the variance of the population hardly exceeds: two standard deviations of its noise and sample more."""
+        return self.variance + 2.0 * max(self.variance_sd, self.unknown * self.variance)
 
     @property
     def unknown(self) -> float:
@@ -83,7 +90,8 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     of_variance, of_matrix = (noise_of(own.record) for own in (variance, covariance))
     variance_sd = math.sqrt(of_variance.mean_square(1))
     n = int(mean.record["n"])
-    trace = max(float(variance.value) - mean_noise, _HIDDEN * variance_sd) * n / (n - 1)
+    left = float(variance.value) - mean_noise
+    trace = max(left, _HIDDEN * variance_sd) * n / (n - 1)
     shape, kept = shape_of(matrix, of_matrix.mean_square(dim), trace / dim)
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     frame, mean_point = (from_lists(covariance.record[name], kind) for name in ("frame", "about"))
@@ -91,7 +99,8 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
     with jax.enable_x64(True):
         moved = np.asarray(carried(manifold, jnp.asarray(mean_point), jnp.asarray(target), jnp.asarray(frame)))
     seen = matrix - mean_noise / dim * np.eye(dim)
-    return Population(manifold, target, moved, trace * shape, trace, variance_sd, of_matrix, n, kept, seen)
+    spread = trace * shape, trace, variance_sd, of_matrix
+    return Population(manifold, target, moved, *spread, n, kept, left <= 2.0 * variance_sd, seen)
 
 
 def shape_of(matrix, noise: float, level: float) -> tuple[np.ndarray, float]:
@@ -185,8 +194,10 @@ class PrincipalGeodesics:
         Raises:
             ValueError: there is no such geodesic.
         """
-        if not 0 <= place < len(self.variances):
-            raise InputError(f"along: place must be from 0 to {len(self.variances) - 1}, got {place}.")
+        if isinstance(place, bool) or not isinstance(place, int) or not 0 <= place < len(self.variances):
+            raise InputError(
+                f"along: place must be a whole number from 0 to {len(self.variances) - 1}, got {short(place)}."
+            )
         lengths = math.sqrt(self.variances[place]) * np.asarray(deviations, float)
         with jax.enable_x64(True):
             return np.asarray(

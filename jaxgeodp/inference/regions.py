@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import called, seen_anew
 from jaxgeodp.inference.population import Population, carried, reference
 from jaxgeodp.locating.law import LocatedLaw
@@ -61,8 +62,16 @@ class ConfidenceBall:
     target: str
 
     def contains(self, point) -> bool:
-        """Whether a point of the manifold, of the shape of one, lies within."""
+        """Whether a point of the manifold lies within.
+
+        Raises:
+            ValueError: it is no point of the manifold.
+        """
         with jax.enable_x64(True):
+            shape = self.manifold.shape
+            # NaN where no point is nearest.
+            if np.shape(point) != shape or not np.allclose(self.manifold.project(jnp.asarray(point)), point, atol=1e-6):
+                raise InputError(f"contains: needs a point of {self.manifold}, an array of shape {shape}.")
             return bool(self.manifold.dist(jnp.asarray(seen_anew(self.center)), jnp.asarray(point)) <= self.radius)
 
 

@@ -174,16 +174,18 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
             sign = 1 if key.name < other.name else -1
             mask = _mask(key.shared_with(other), session, sorted((key.name, other.name)), len(numbers))
             numbers = [(number + sign * own) % _MODULUS for number, own in zip(numbers, mask, strict=True)]
+    ordered = sorted(sites, key=lambda site: site.name)
     return MaskedState(
-        key.name,
-        session,
-        *(tuple(words) for words in zip(*sorted((site.name, site.key) for site in sites), strict=True)),
-        state.mechanism,
-        state.record,
-        state.unit,
-        state.sums.shape,
-        tuple(numbers),
-        public or {},
+        site=key.name,
+        session=session,
+        sites=tuple(site.name for site in ordered),
+        keys=tuple(site.key for site in ordered),
+        mechanism=state.mechanism,
+        record=state.record,
+        unit=state.unit,
+        shape=state.sums.shape,
+        numbers=tuple(numbers),
+        public=public or {},
     )
 
 

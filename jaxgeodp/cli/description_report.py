@@ -1,0 +1,101 @@
+"""What is said of a description, in words and as one page: by `describe`, and again by `show`, which spends nothing."""
+
+import numpy as np
+
+from jaxgeodp.manifolds.described import to_lists
+
+# Principal geodesics that the report shows.
+_SHOWN = 2
+# And that are told of.
+_TOLD = 5
+_ACROSS = ("rim of the region", "released", "opposite rim")
+_DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
+
+
+def summary_and_page(description) -> tuple[dict[str, str], str]:
+    """What is said of a description, by name, and its page in HTML: all that is released, and nothing else.
+
+    Args:
+        description: what `jaxgeodp.inference.describe` gives, or `Description.load`.
+    """
+    rows, geodesics = _summary(description)
+    return rows, _page(description, rows, geodesics)
+
+
+def _summary(description):
+    """What is said of a description, and its principal geodesics."""
+    from jaxgeodp.inference import principal_geodesics
+
+    promise = description.guarantee
+    kind = next(name for name in ("epsilon", "rho") if name in promise)
+    rows = {
+        "Records": str(description.mean.record["n"]),
+        "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}, of all together",
+    }
+    if not description.has_spread:
+        return rows | {"Spread": "could not be computed about the mean that was released; there is no region"}, None
+    region, own = description.region, principal_geodesics(description)
+    population = description.population
+    most = f"{float(np.sqrt(population.most_variance)):.4g}"
+    rows |= {
+        "Region": f"the mean of the population is within {region.radius:.4g} of the released mean, at level "
+        f"{region.level:g} (a parametric bootstrap; of the population clipped to the ball)",
+        "Spread": f"hidden by its noise: root mean square distance of at most about {most}"
+        if population.hidden
+        else f"root mean square distance {float(np.sqrt(population.variance)):.4g}, of at most about {most}",
+        "Principal geodesics": "their noise hides them"
+        if population.hidden or not population.kept
+        else "; ".join(
+            f"{share:.0%} of the variance, standard deviation {np.sqrt(variance):.4g} "
+            f"({np.sqrt(low):.4g} to {np.sqrt(high):.4g})"
+            for share, variance, (low, high) in list(zip(own.shares, own.variances, own.intervals, strict=True))[:_TOLD]
+        )
+        + f" (intervals for all of them together, at level {own.level:g})",
+    }
+    return rows, own
+
+
+def _page(description, rows, own):
+    from jaxgeodp.pictures import page_of_description  # Matplotlib
+
+    mean, made = description.mean.record, _made(description)
+    if own is None:
+        return page_of_description(mean, rows, [], made)
+    radius, drawn = description.region.radius, []
+    if description.population.kept and not description.population.hidden:
+        length = radius / float(np.sqrt(own.variances[0]))
+        title = "How far the mean may be off: to the rim of its region, both ways along principal geodesic 1"
+        drawn.append((title, _beside(mean, own.along(0, [-length, 0.0, length]), _ACROSS)))
+        for place in range(min(_SHOWN, len(own.variances))):
+            title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
+            drawn.append((title, _beside(mean, own.along(place, [-2.0, 0.0, 2.0]), _DEVIATIONS)))
+    return page_of_description(mean | {"region": radius}, rows, drawn, made)
+
+
+def _made(description):
+    """What each part was released by, and what its promise hangs on: of the report, which is what people send."""
+    public, ball = description.public, description.mean.record["ball"]
+    searched = "ball that was found" if public["located"] else "public ball"
+    rows = {
+        "Neighbours": f"{public['guarantee']['adjacency']}; the number of records is public",
+        "Records": f"clipped to the {searched}, of radius {ball['radius']:.6g}",
+    }
+    for name, own in description.releases.items():
+        record, promise = own.record, own.record["guarantee"]
+        part = next(f"{word} = {promise[word]:.6g}" for word in ("epsilon", "rho") if word in promise)
+        rows[name.capitalize()] = (
+            f"{part} of it; {record['mechanism']}, {promise['theorem']}; sampler: {record['sampler']['name']}, "
+            f"{record['sampler']['exactness']}; {record['numerics']['note']}; of sensitivity: "
+            f"{record['sensitivity']['formula']}"
+        )
+    return rows
+
+
+def _beside(mean, points, captions):
+    """Records to be drawn beside each other: numbers have one scale of colours, and ellipsoids one size."""
+    grey = "; grey: centre of the ball" if mean["manifold"]["name"] == "PlanarShapes" else ""
+    limit = float(np.max(np.linalg.norm(points, 2, axis=(1, 2)) if points.ndim == 3 else np.abs(points)))
+    return [
+        mean | {"value": to_lists(point), "limit": limit, "caption": caption + grey}
+        for point, caption in zip(points, captions, strict=True)
+    ]
