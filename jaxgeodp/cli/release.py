@@ -52,7 +52,7 @@ from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import reserved, write_atomically
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
-from jaxgeodp.releases.mechanism import finished, release_in, summed
+from jaxgeodp.releases.mechanism import check_finish, finished, release_in
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.releases.weights import checked_weights
 
@@ -183,7 +183,7 @@ def release(
             else:
                 chosen, why = choice.made(public.ball(space, layout), equal)
             if dask is not None:
-                summed(chosen)  # refuses what is none
+                check_finish(chosen, count, book)  # before workers read anything
             more = why | ({} if prepare is None else prepare.described)
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:

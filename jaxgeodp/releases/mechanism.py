@@ -248,6 +248,25 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
         return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
 
 
+def check_finish(mechanism: Mechanism, n: int, ledger: Ledger | None = None) -> None:
+    """Raise what `finished` would for any n records, by public numbers and the ledger: before they are read.
+
+    Raises:
+        ValueError: see `Mechanism.finish`.
+    """
+    with releasing():
+        checked_again(mechanism)
+        summed(mechanism)
+        record = jax.ShapeDtypeStruct(mechanism.ball.manifold.shape, np.float64)
+        _check_budget(drafted(mechanism, n, record, Wanted(FromSums(), ADJACENCY)), ADJACENCY, ledger)
+
+
+def _check_budget(ready, adjacency, ledger):
+    """Refuse what the ledger would; of no records."""
+    if isinstance(ledger, Ledger):
+        ledger.check(ready(lambda: None).guarantee, adjacency)
+
+
 def release_in(
     mechanism: Mechanism,
     way: Way,
@@ -287,9 +306,13 @@ def release_in(
         checked_again(mechanism)
         if isinstance(data, RecordBlocks):
             _check_blocks(name, way, persons, adjacency, weights)
+            # Blocks are read once before the charge, which may take long: what else can be refused is refused first.
+            one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
+            ready = drafted(mechanism, len(data), jax.ShapeDtypeStruct(one.shape[1:], one.dtype), wanted)
+            _check_budget(ready, adjacency, ledger)
             records = raw_blocks(mechanism, data)
-        else:
-            records = raw_records(mechanism, data)
+            return make_release(ready(lambda: records), ledger)
+        records = raw_records(mechanism, data)
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
             hidden = hidden_count(mechanism, wanted, record)
