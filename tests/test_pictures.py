@@ -186,8 +186,10 @@ def test_the_command_shows_a_record(tmp_path, monkeypatch):
     assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
     assert run("release.json", "--html", "page.html").exit_code == 2
     (tmp_path / "described").mkdir()
-    (tmp_path / "described" / "description.json").write_text("{}")
-    assert "or show described/mean.json" in run("described").output
+    for part in ("description", "mean", "variance", "covariance"):
+        (tmp_path / "described" / f"{part}.json").write_text((tmp_path / "release.json").read_text())
+    result = run("described")
+    assert result.exit_code == 2 and "holds no description" in " ".join(result.output.split())
     assert run("release.json", "--html", "page.html", "--overwrite").exit_code == 0
     for content in ("", "{}", "[1]", '{"value": 1, "numerics": {"dtype": "float64"}, "guarantee": {}}'):
         (tmp_path / "no.json").write_text(content)

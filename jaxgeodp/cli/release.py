@@ -183,7 +183,7 @@ def release(
             else:
                 chosen, why = choice.made(public.ball(space, layout), equal)
             if dask is not None:
-                check_finish(chosen, count, book)  # before workers read anything
+                check_finish(chosen, count, space.shape, book)  # before workers read anything
             more = why | ({} if prepare is None else prepare.described)
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:

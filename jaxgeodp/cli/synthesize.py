@@ -1,7 +1,6 @@
 """``jaxgeodp synthesize``: records that are nobody's, of a description; nothing is spent."""
 
 import pathlib
-import secrets
 from typing import Annotated
 
 import jax
@@ -33,10 +32,11 @@ def synthesize(
         check_writable(out, overwrite, sorted(folder.glob("*.json")))
         from jaxgeodp.inference import Description
         from jaxgeodp.inference import synthesize as drawn_from
+        from jaxgeodp.privacy.entropy import system_key
 
         found = Description.load(folder)
         with OUTPUT.status("Drawing ..."), quiet_libraries(), jax.enable_x64(True):
-            records = drawn_from(found, n, jax.random.key(secrets.randbits(32) if seed is None else seed))
+            records = drawn_from(found, n, system_key() if seed is None else jax.random.key(seed))
         write_atomically(out, _content(out, records), replace=overwrite)
     promise = found.guarantee
     kind = next(name for name in ("epsilon", "rho") if name in promise)

@@ -7,7 +7,7 @@ from jaxgeodp.pictures.page import STYLE, table
 
 
 def page_of_description(
-    mean: dict, rows: dict[str, str], geodesics: list[tuple[str, list[dict]]], made: dict[str, str]
+    mean: dict, rows: dict[str, str], geodesics: list[tuple[str, list[dict]]], made: dict[str, str] | None = None
 ) -> str:
     """A page about a released mean with its spread, such as `jaxgeodp.inference.describe` gives both.
 
@@ -15,7 +15,7 @@ def page_of_description(
         mean: the record of the released mean.
         rows: what is said of it, by name.
         geodesics: of some principal geodesics a title, and records whose values are points along each.
-        made: how its parts were made and what is supposed of them, by name.
+        made: how its parts were made and what is supposed of them, by name, if the page is to say it.
 
     Returns:
         HTML that needs no other file and loads nothing.
@@ -29,7 +29,7 @@ def page_of_description(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private mean and its spread</title>'
         f"<style>{STYLE} p img{{max-width:32%}}</style><h1>A private mean on {name}, and its spread</h1>"
         f"{_image(mean, 'the released mean')}<h2>In numbers</h2>{table(rows)}{''.join(parts)}"
-        f"<h2>How it was made</h2>{table(made)}</html>\n"
+        f"{f'<h2>How it was made</h2>{table(made)}' if made else ''}</html>\n"
     )
 
 

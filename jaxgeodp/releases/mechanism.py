@@ -248,8 +248,8 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
         return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
 
 
-def check_finish(mechanism: Mechanism, n: int, ledger: Ledger | None = None) -> None:
-    """Raise what `finished` would for any n records, by public numbers and the ledger: before they are read.
+def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:
+    """Raise what `finished` would for any n records of a shape, by public numbers and the ledger: before they are read.
 
     Raises:
         ValueError: see `Mechanism.finish`.
@@ -257,7 +257,7 @@ def check_finish(mechanism: Mechanism, n: int, ledger: Ledger | None = None) -> 
     with releasing():
         checked_again(mechanism)
         summed(mechanism)
-        record = jax.ShapeDtypeStruct(mechanism.ball.manifold.shape, np.float64)
+        record = jax.ShapeDtypeStruct(shape, np.float64)
         _check_budget(drafted(mechanism, n, record, Wanted(FromSums(), ADJACENCY)), ADJACENCY, ledger)
 
 
