@@ -47,9 +47,9 @@ def figures(manifold, truth, mean, covariance):
     return angle, float(manifold.dist(jnp.asarray(center), jnp.asarray(mean))), error
 
 
-def cell(manifold, spread, radius, n, mu, replicates):
+def cell(law, n, mu, replicates):
     """Averages of the figures of records, and of synthetic ones."""
-    ball, truth = law_of(manifold, spread, radius)
+    manifold, (ball, truth) = law.manifold, law_of(law)
     shares = shares_of("mu", mu, n, manifold.dim)
     found = []
     for key in jax.random.split(jax.random.key(n), replicates):
@@ -86,7 +86,7 @@ def main():
     print("|---|---|---|---|---|---|---|---|")
     for name in arguments.spaces:
         for n in arguments.n:
-            own = cell(*SPACES[name], n, arguments.mu, arguments.replicates)
+            own = cell(SPACES[name], n, arguments.mu, arguments.replicates)
             angles, rest = " | ".join(f"{x:.1f}" for x in own[:2]), " | ".join(f"{x:.2g}" for x in own[2:])
             print(f"| {name} | {n} | {angles} | {rest} |", flush=True)
 
