@@ -205,6 +205,8 @@ def test_the_nearest_numbers_of_a_sum_are_nearest():
         assert found.min() >= 0.0 and found.sum() == pytest.approx(total)
         others = rng.dirichlet(np.ones(6), 500) * total
         assert np.linalg.norm(found - values) <= np.linalg.norm(others - values, axis=1).min() + 1e-12
+    # A sum that rounding hides beside the numbers.
+    assert np.all(np.isfinite(nearest_of_sum(np.array([1.0, -1.0]), 1e-20)))
 
 
 # Describe -------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def nearest_of_sum(values, total: float) -> np.ndarray:
     """
     falling = np.sort(values)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
-    own: np.ndarray = np.maximum(values - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+    own: np.ndarray = np.maximum(values - excess[np.flatnonzero(falling >= excess)[-1]], 0.0)
     return own
 
 
