@@ -539,6 +539,12 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     made = np.load("made.npy")
     np.testing.assert_array_equal(made, np.stack(list(pq.read_table("made.parquet").to_pydict().values()), axis=1))
     assert made.shape == (50, 3) and run("synthesize", "out", "--out", "made.txt").exit_code == 2
+    # A loaded mean tells its error, and two descriptions are compared.
+    assert again.mean.expected_error.radius == pytest.approx(confidence_ball(again.mean).radius, rel=1e-12)
+    assert 0.0 < confidence_ball(again.mean).radius < again.region.radius
+    same, other = run("compare", "out", "out"), run("compare", "out", "nowhere")
+    assert same.exit_code == 0 and "p-value:   1 " in same.output and "of 300 and 300 records" in same.output
+    assert other.exit_code == 1 and "nowhere/mean.json: No such file" in other.output
     assert run("show", "out/covariance.json").exit_code == 0
     assert run("show", "out/covariance.json", "--html", "c.html").exit_code == 0
     for wrong, words in (

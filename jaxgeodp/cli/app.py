@@ -13,6 +13,7 @@ from jaxgeodp.cli.audit import audit
 from jaxgeodp.cli.ball import ball
 from jaxgeodp.cli.cache import keep_compiled_programs
 from jaxgeodp.cli.check import check
+from jaxgeodp.cli.compare import compare
 from jaxgeodp.cli.demo import demo
 from jaxgeodp.cli.describe import describe
 from jaxgeodp.cli.face import face
@@ -39,7 +40,7 @@ app = typer.Typer(
 _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research"
 for panel, commands in {
     _START: (demo, info),
-    _CUSTODIAN: (check, ball, plan, release, describe, show, synthesize, face, audit),
+    _CUSTODIAN: (check, ball, plan, release, describe, show, compare, synthesize, face, audit),
     _RESEARCH: (simulate, sweep, reproduce),
 }.items():
     for command in commands:

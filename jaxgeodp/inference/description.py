@@ -30,8 +30,9 @@ from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Draft, Release, make_releases, record_digest
+from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
+from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.mechanism import checked_again, releasing
 from jaxgeodp.releases.ways import Idealized, OnGrid
 
@@ -158,7 +159,9 @@ class Description:
                 raise ValueError("another document")
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{folder}: holds no description, or files of several.") from None
-        return cls(manifold, mean, variance, covariance, public)
+        found = cls(manifold, mean, variance, covariance, public)
+        expected = None if public["located"] else functools.partial(_error_of, found)
+        return dataclasses.replace(found, mean=Release(mean.value, mean.record, expected))
 
     def _mean_noise(self) -> float:
         """Expected squared distance of the released mean from the mean of the clipped records, nearly."""
@@ -246,6 +249,12 @@ def describe(
     }
     mean, variance, covariance = releases
     return Description(manifold, mean, variance, covariance, public)
+
+
+def _error_of(description: Description) -> ExpectedError:
+    """See `Release.expected_error`; of the mean."""
+    own = description.procedure
+    return expected_error(own.mechanism, own.n, _wanted(own.mechanism).way)
 
 
 def _promise(entry: dict) -> Guarantee:

@@ -1,0 +1,32 @@
+"""``jaxgeodp compare``: whether two descriptions are of populations with one mean; nothing is spent."""
+
+import pathlib
+from typing import Annotated
+
+import jax
+import typer
+
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
+
+_FOLDER = "What 'jaxgeodp describe' wrote of"
+
+
+def compare(
+    first: Annotated[pathlib.Path, typer.Argument(help=f"{_FOLDER} one group.")],
+    second: Annotated[pathlib.Path, typer.Argument(help=f"{_FOLDER} another group, of other people.")],
+) -> None:
+    """Test whether two described populations have one mean: no record is read, and nothing is spent."""
+    with one_sentence_errors():
+        from jaxgeodp.inference import Description, two_sample_test
+
+        one, other = (Description.load(folder) for folder in (first, second))
+        with OUTPUT.status("Simulating releases of both ..."), quiet_libraries(), jax.enable_x64(True):
+            found = two_sample_test(one, other)
+    sizes = " and ".join(str(own.mean.record["n"]) for own in (one, other))
+    say(f"Groups:    {shown(first)} and {shown(second)}, of {sizes} records on {one.manifold}")
+    say(f"Distance:  {found.distance:.4g} between the released means")
+    say(
+        f"By chance: more than {found.critical:.4g} apart with probability 0.05, if the populations have one mean "
+        "(of the populations clipped to their balls)"
+    )
+    say(f"p-value:   {found.p_value:.4g} (a parametric bootstrap of both releases; supposed are normal laws)")
