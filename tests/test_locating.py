@@ -502,7 +502,7 @@ def test_a_radius_that_no_count_reaches_is_at_most_twice_the_last(monkeypatch):
 
     found = errors()
     assert found.max() < 12.0 * np.median(found)
-    monkeypatch.setattr(law_module, "_place", lambda module, fired, radii, last: module.clip(fired, 0, len(radii) - 1))
+    monkeypatch.setattr(law_module, "place_of", lambda module, fired, radii, _: module.clip(fired, 0, len(radii) - 1))
     jax.clear_caches()
     assert errors().max() > 12.0 * np.median(found), "planted: no such end"
     jax.clear_caches()

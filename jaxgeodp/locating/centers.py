@@ -85,18 +85,26 @@ class Summed(Pytree, leaves=()):
 
     def finder(self, owner, shape):
         """See `Center`."""
-        part, noise, n = self.part, self.noise, shape.shape[0]
-        origin, radius = origin_of(part), jax.ShapeDtypeStruct((), np.float64)
-        vectors_of = compiled_in_blocks(owner, vectors, part, origin, radius, shape)
+        sums, noisy = self.sums(owner, shape), self.noisy(owner, shape.shape[0])
+        return lambda center, radius, records: noisy(center, radius, sums(center, radius, records))
+
+    def sums(self, owner, shape) -> Callable[[Any, float, Any], np.ndarray]:
+        """Of centre, radius and records, the sum of integer vectors; compiled."""
+        given = self.part, origin_of(self.part), jax.ShapeDtypeStruct((), np.float64), shape
+        vectors_of = compiled_in_blocks(owner, vectors, *given)
+        return lambda center, radius, records: grid.sum_on_grid(vectors_of(center, np.float64(radius), records), 1.0)
+
+    def noisy(self, owner, n: int) -> Callable[[Any, float, np.ndarray], Found]:
+        """Of centre, radius and the sum for n records, what is released; compiled."""
+        part, noise = self.part, self.noise
         mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
-        center_of = compiled_ahead(owner, moved, part, origin, radius, mean)
+        radius = jax.ShapeDtypeStruct((), np.float64)
+        center_of = compiled_ahead(owner, moved, part, origin_of(part), radius, mean)
         discrete = discrete_gaussian if noise.gaussian else discrete_laplace
 
-        def find(center, radius, records):
-            own = np.float64(radius)
-            steps = grid.sum_on_grid(vectors_of(center, own, records), 1.0)
+        def find(center, radius, steps):
             total = grid.with_noise(discrete, steps, noise.scale)
-            found = center_of(center, own, total / (grid.STEPS * n))
+            found = center_of(center, np.float64(radius), total / (grid.STEPS * n))
             return Found(found, {"center": to_lists(found), "scale": noise.scale, "noise": discrete.__name__})
 
         return find

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.centers import Center, Drawn, Summed
 from jaxgeodp.locating.parts import distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
+from jaxgeodp.locating.walk import Radius, counts_of, place_of, walk
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import plain_number, to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -29,10 +29,7 @@ from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
-from jaxgeodp.samplers.above_threshold import first_above, first_above_simulated
-
-# Of a stage in the record.
-_COUNT_NOISE = "discrete_laplace, on counts"
+from jaxgeodp.samplers.above_threshold import first_above_simulated
 
 
 class Last(NamedTuple):
@@ -107,35 +104,29 @@ class LocatedLaw(Law):
 
     def _draws(self, shape, last_way: Way, centers_of: tuple[tuple[Center, ...], ...]):
         name, schedule, manifold = self.terms.mechanism, self.schedule, self.manifold
-        counts_of = [_counts_of(name, part, shape) for part in schedule.parts]
+        asked = {part for part in schedule.parts if part.open} | {whole(manifold)}
+        counts = {part: counts_of(name, part, shape) for part in asked}
         finders = [_finders(name, shape, own) for own in centers_of]
-        counts_about_center = _counts_of(name, whole(manifold), shape)
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
         last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
 
+        def told(question, records):
+            if isinstance(question, Radius):
+                radius = question.answer(counts[question.part](question.center, records, question.radii))
+                return radius, question.entry(radius)
+            return finders[question.place][question.round](question.center, question.radius, records)
+
         def draw(records):
-            stages, centers = [], []
-            reaches = []
-            for place, (part, within, rounds) in enumerate(zip(schedule.parts, counts_of, finders, strict=True)):
-                center, radius = origin_of(part), math.inf
-                for find in rounds:
-                    if part.open:
-                        steps = schedule.radii(place)
-                        counts = within(center, records, steps)
-                        fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[0], schedule.counts)
-                        radius = steps[int(_place(np, fired, steps, radius))]
-                        stages.append({"radius": radius, "scale": schedule.counts, "noise": _COUNT_NOISE})
-                    center, entry = find(center, radius, records)
-                    stages.append(entry)
-                centers.append(center)
-                reaches.append(radius)
-            center = np.asarray(joined(schedule.parts, centers))
-            counts = counts_about_center(jnp.asarray(center), records, radii)
-            fired = grid.in_secret(first_above, counts, self.n - schedule.left_out[1], schedule.last_counts)
-            radius = radii[int(_place(np, fired, radii, math.hypot(*reaches)))]
-            stages.append({"radius": radius, "scale": schedule.last_counts, "noise": _COUNT_NOISE})
-            return self._released(center, radius, records, last_way, shape, stages)
+            steps, stages = walk(manifold, schedule, radii, self.n), []
+            question = next(steps)
+            while True:
+                answer, entry = told(question, records)
+                stages.append(entry)
+                try:
+                    question = steps.send(answer)
+                except StopIteration as end:
+                    return self._released(end.value.center, end.value.radius, records, last_way, shape, stages)
 
         return draw
 
@@ -196,29 +187,6 @@ def _finders(name, shape, centers):
     return [compiled[id(center)] for center in centers]
 
 
-def _counts_of(name, part, shape):
-    """How many records are within each radius about a centre, compiled; one that is no point is in none."""
-    lengths_of = compiled_in_blocks(name, distances, part, origin_of(part), shape)
-
-    def counts(center, records, radii) -> list[int]:
-        found = np.zeros(len(radii) + 1, np.int64)
-        for lengths in lengths_of(center, records):
-            buckets = np.searchsorted(np.asarray(radii), lengths, side="left")
-            found += np.bincount(np.minimum(buckets, len(radii)), minlength=len(radii) + 1)
-        return np.cumsum(found)[: len(radii)].tolist()
-
-    return counts
-
-
-def _place(module, fired, radii, last):
-    """Which radius follows from the first whose noisy count reached the noisy threshold, beyond the end if none did.
-
-    At most twice the last one: a centre that was found in the last ball is no farther from the records in it.
-    """
-    most = module.searchsorted(module.asarray(radii), 2.0 * last * (1.0 + 1e-9), side="right") - 1
-    return module.clip(fired, 0, module.clip(most, 0, len(radii) - 1))
-
-
 # In simulations -------------------------------------------------------------------------------------------
 
 
@@ -255,7 +223,7 @@ def _one(simulation, key, records):
 
     def radius_of(lengths, radii, left_out, scale, last):
         counts = jnp.sum(lengths[:, None] <= jnp.asarray(radii), axis=0)
-        place = _place(jnp, first_above_simulated(next(keys), counts, n - left_out, scale), radii, last)
+        place = place_of(jnp, first_above_simulated(next(keys), counts, n - left_out, scale), radii, last)
         return jnp.asarray(radii)[place], place
 
     centers, reaches = [], []
