@@ -38,6 +38,7 @@ class LocatedMechanism:
 
     Rounds of a noisy radius and a noisy centre find a ball, a last radius says how large it is, and another mechanism
     releases the mean of the records, clipped to it. All of it is charged at once. The record holds every stage.
+    Where records are in several places, `SearchInRounds` walks the same way.
 
     Args:
         manifold: of the records: one whose curvature is nowhere positive, a compact one with extrinsic vectors, or a
@@ -172,10 +173,10 @@ class LocatedMean(Mechanism):
         if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
             known = ", ".join(("auto", *MECHANISMS))
             raise InputError(f"{name}: mechanism must be one of {known}, got {self.mechanism!r}.")
-        entry = MECHANISMS[self._chosen]
+        entry = MECHANISMS[self.chosen]
         if entry.parameter != self._parameter or not entry.on_manifold or not entry.suits(self.manifold):
             raise InputError(
-                f"{name}: mechanism {self._chosen!r} does not release points of {self.manifold} for {self._parameter}."
+                f"{name}: mechanism {self.chosen!r} does not release points of {self.manifold} for {self._parameter}."
             )
         if self.shares is not None:
             _check_shares(name, self.shares, bool(opened))
@@ -196,7 +197,7 @@ class LocatedMean(Mechanism):
         n = record_count(n)
         parts = parts_of(self.manifold)
         # What is released on a grid is for the machine: then no centre may be a draw in floating point.
-        drawn = "grid" not in MECHANISMS[self._chosen].ways
+        drawn = "grid" not in MECHANISMS[self.chosen].ways
         plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares, drawn)
         centers = tuple(
             drawn_center(part, plan.drawn, plan.radii(place), n) if plan.draws > 0 and part.open else None
@@ -204,7 +205,7 @@ class LocatedMean(Mechanism):
         )
 
         def make(ball):
-            return mechanism_named(self._chosen, ball, plan.rest)
+            return mechanism_named(self.chosen, ball, plan.rest)
 
         last = last_laws(self.manifold, self._domains, n, make)
         own = last.laws[-1].terms
@@ -236,7 +237,8 @@ class LocatedMean(Mechanism):
         return PureDP(self.epsilon)
 
     @property
-    def _chosen(self):
+    def chosen(self) -> str:
+        """Name of the mechanism of the release."""
         return DEFAULTS[self._parameter] if self.mechanism == "auto" else self.mechanism
 
     @property

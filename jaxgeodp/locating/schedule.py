@@ -200,7 +200,7 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, gene
     own = float_below(of_centers / steps) if pure else float_below(of_centers / steps, 2)
     draw_promise = PureDP(own) if pure else GaussianDP(own)
     for part, noise in zip(parts, centers, strict=True):
-        cost = _center_cost(part, noise)
+        cost = center_cost(part, noise)
         draw = Fraction(own) if pure else Fraction(own) ** 2 / 2
         spent += rounds * (max(cost, draw) if drawn or not pure else cost) if part.open else cost
     if pure:
@@ -267,7 +267,8 @@ def _center_noise(part: Part, share: Fraction, pure: bool) -> Noise:
     return Noise(math.isqrt(math.ceil(moved**2 / share)) + 1, True)
 
 
-def _center_cost(part: Part, noise: Noise) -> Fraction:
+def center_cost(part: Part, noise: Noise) -> Fraction:
+    """Epsilon, or rho, of a noisy sum of integer vectors, exactly."""
     moved = 2 * grid.STEPS
     if noise.gaussian:
         return Fraction(moved**2, 2 * noise.scale**2)

@@ -1,0 +1,330 @@
+"""A stage of a search as a release of its own: integers that add up, exact noise, and what follows."""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.locating.centers import Summed
+from jaxgeodp.locating.mechanism import AnyPoints
+from jaxgeodp.locating.parts import origin_of
+from jaxgeodp.locating.schedule import center_cost
+from jaxgeodp.locating.walk import Radius, counts_of
+from jaxgeodp.privacy import above_threshold, grid
+from jaxgeodp.privacy.decimals import float_above
+from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP
+from jaxgeodp.releases.integers import Integers, Noisy, Sums
+from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.states import digest_of_public
+from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
+
+# Of refusals and records.
+_NAME = "SearchInRounds"
+
+
+class Stage(Sums):
+    """A question in integers; public."""
+
+    statistic: str  #: in words
+    theorem: str
+    formula: str  #: of the sensitivity
+
+    @property
+    @abc.abstractmethod
+    def guarantee(self) -> PureDP | ZeroConcentratedDP:
+        """What the answer costs."""
+
+    @property
+    @abc.abstractmethod
+    def scale(self) -> int:
+        """Of the noise of integers."""
+
+    @property
+    @abc.abstractmethod
+    def sensitivity(self) -> int:
+        """How far one record moves the integers: each count; the vector, in Euclidean length."""
+
+    @property
+    @abc.abstractmethod
+    def sampler(self) -> dict[str, str]:
+        """What a record says of the noise."""
+
+    @property
+    @abc.abstractmethod
+    def fallback(self) -> Any:
+        """A public answer."""
+
+    @abc.abstractmethod
+    def answer(self, n: int) -> Callable[[np.ndarray], Any]:
+        """Of the sum for n records, what is released; compiled."""
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class RadiusStage(Stage):
+    """How far records reach about a centre.
+
+    Args:
+        question: see there.
+        pure: whether epsilon is promised; else rho.
+    """
+
+    question: Radius
+    pure: bool
+    statistic = "radius of a ball about a released centre that holds nearly all records"
+    theorem = "docs/mathematics.md, Theorem Q1"
+    formula = "1, of each count, all in one direction"
+
+    @property
+    def guarantee(self):
+        """See `Stage`."""
+        return (above_threshold.pure if self.pure else above_threshold.zcdp)(self.scale)
+
+    @property
+    def scale(self):
+        """See `Stage`."""
+        return self.question.scale
+
+    @property
+    def sampler(self):
+        """See `Stage`."""
+        name = "the first of noisy counts above a noisy threshold, discrete_laplace (Canonne, Kamath & Steinke 2020)"
+        return {"name": name, "exactness": "exact, in integers"}
+
+    @property
+    def fallback(self):
+        """The largest one."""
+        return self.question.radii[-1]
+
+    @property
+    def largest(self):
+        """See `Sums`."""
+        return 1
+
+    @property
+    def sensitivity(self):
+        """See `Stage`."""
+        return 1
+
+    def program(self, shape):
+        """See `Sums.program`."""
+        own = self.question
+        counts = counts_of(_NAME, own.part, shape)
+        return lambda records: np.array(counts(own.center, records, own.radii), object)
+
+    def answer(self, n):
+        """See `Stage`."""
+        return lambda counts: self.question.answer(counts)
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class CenterStage(Stage):
+    """Where the middle of the records in a ball is.
+
+    Args:
+        summed: see there.
+        center, radius: the ball.
+    """
+
+    summed: Summed
+    center: Any
+    radius: float
+    statistic = "mean of integer vectors of records clipped to a released ball, as a point"
+    theorem = "docs/mathematics.md, section 16 and Theorem N"
+    formula = "2 R, the diameter of the ball of integers"
+
+    @property
+    def guarantee(self):
+        """See `Stage`."""
+        cost = float_above(Fraction(center_cost(self.summed.part, self.summed.noise)))
+        return ZeroConcentratedDP(cost) if self.summed.noise.gaussian else PureDP(cost)
+
+    @property
+    def scale(self):
+        """See `Stage`."""
+        return self.summed.noise.scale
+
+    @property
+    def sampler(self):
+        """See `Stage`."""
+        draw = discrete_gaussian if self.summed.noise.gaussian else discrete_laplace
+        return grid.sampler(draw, [self.summed.part.vector_length], [self.scale])
+
+    @property
+    def fallback(self):
+        """Where the search began."""
+        return origin_of(self.summed.part)
+
+    @property
+    def largest(self):
+        """See `Sums`."""
+        return grid.STEPS
+
+    @property
+    def sensitivity(self):
+        """See `Stage`."""
+        return 2 * grid.STEPS
+
+    def program(self, shape):
+        """See `Sums.program`."""
+        sums = self.summed.sums(_NAME, shape)
+        return lambda records: sums(self.center, self.radius, records)
+
+    def answer(self, n):
+        """See `Stage`."""
+        noisy = self.summed.noisy(_NAME, n)
+        return lambda steps: noisy(self.center, self.radius, steps).center
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageMechanism(Mechanism):
+    """One stage of a search; `SearchInRounds` makes it.
+
+    Args:
+        points: where records lie.
+        stage: see there.
+        n: number of records.
+        number: of the stage, from 1.
+    """
+
+    points: AnyPoints
+    stage: Stage
+    n: int
+    number: int
+
+    @property
+    def domain(self) -> "StageDomain":
+        """Points, anywhere."""
+        return StageDomain(self.points, self.stage)
+
+    @property
+    def guarantee(self) -> PureDP | ZeroConcentratedDP:
+        """See `Stage.guarantee`."""
+        return self.stage.guarantee
+
+    @property
+    def sums(self) -> Stage:
+        """See `Mechanism.sums`."""
+        return self.stage
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`.
+
+        Raises:
+            ValueError: another number of records than the search is for.
+        """
+        if n != self.n:
+            raise InputError(f"{_NAME}: the search is for {self.n} records, got {n}; begin it with their number.")
+        stage = self.stage
+        terms = Terms(
+            mechanism=_NAME,
+            statistic=stage.statistic,
+            n=n,
+            strength=0.0,
+            guarantee=stage.guarantee,
+            sensitivity=stage.sensitivity,
+            formula=stage.formula,
+            theorem=stage.theorem,
+            sampler=stage.sampler,
+            timing="",
+            more={"search": {"stage": self.number, "digest": digest_of_public(self)}},
+        )
+        return StageLaw(stage, terms, stage.scale)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageDomain(Domain):
+    """Points, of which a number or a point of a part is released.
+
+    Args:
+        points, stage: see `StageMechanism`.
+    """
+
+    points: AnyPoints
+    stage: Stage
+
+    def records(self, owner, data):
+        """See `Domain.records`."""
+        return self.points.records(owner, data)
+
+    def of_persons(self, owner, shape, count):
+        """See `AnyPoints.of_persons`."""
+        return self.points.of_persons(owner, shape, count)
+
+    def described(self, shape):
+        """See `AnyPoints.described`."""
+        return self.points.described(shape)
+
+    def fallback(self, shape):
+        """See `Stage.fallback`."""
+        return np.asarray(self.stage.fallback)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageLaw(Law):
+    """The law of a `StageMechanism`, of integers only."""
+
+    stage: Stage
+    terms: Terms
+    scale: int
+    support = None
+
+    @property
+    def grid(self):
+        """See `Law`."""
+        return StageGrid(self.stage, self.terms)
+
+    def ready(self, shape):
+        """Not known.
+
+        Raises:
+            ValueError: always.
+        """
+        raise InputError(f"{_NAME}: a stage is released in integers; use prepare and finish.")
+
+    def simulate(self, key, records, num):
+        """Not known.
+
+        Raises:
+            ValueError: always.
+        """
+        raise InputError(f"{_NAME}: a stage is not simulated on its own; LocatedMechanism.simulate has all of them.")
+
+    def log_density(self, x, records):
+        """Not known.
+
+        Raises:
+            ValueError: always.
+        """
+        raise InputError(f"{_NAME}: a stage has no density.")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageGrid(Integers):
+    """How a `StageLaw` is released."""
+
+    stage: Stage
+    terms: Terms
+
+    def sums(self, shape):
+        """See `Integers.sums`."""
+        return self.stage.program(shape)
+
+    def noisy(self, shape):
+        """See `Integers.noisy`."""
+        answer = self.stage.answer(self.terms.n)
+        return Noisy(self.terms, self.stage.scale, grid.NOTE, lambda sums: np.asarray(answer(sums)))
+
+
+def is_of_stage(record: dict, mechanism: StageMechanism) -> bool:
+    """Whether a record is of this stage."""
+    search = record.get("search")
+    return isinstance(search, dict) and search.get("digest") == digest_of_public(mechanism)

@@ -1,0 +1,170 @@
+"""Searches whose records are elsewhere: the questions and answers of a search in one place, for no more budget."""
+
+import dataclasses
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+from strategies import exhaustive
+from test_locating import records_on
+
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    Hyperbolic,
+    LocatedMechanism,
+    Product,
+    PureDP,
+    Release,
+    Sphere,
+    ZeroConcentratedDP,
+)
+from jaxgeodp.checks import InputError
+from jaxgeodp.locating import SearchInRounds
+from jaxgeodp.locating import rounds as rounds_module
+from jaxgeodp.privacy import Ledger, grid
+from jaxgeodp.privacy.decimals import written
+from jaxgeodp.releases import merged
+from jaxgeodp.sites import SiteKey, combined, masked
+
+N = 1500
+CASES = [
+    (Hyperbolic(2), "tangent", {"epsilon": 8.0}, None),
+    (Product(Sphere(2), Euclidean(2)), "tangent", {"epsilon": 20.0}, 30.0),
+    *exhaustive(
+        (Sphere(2), "tangent", {"epsilon": 8.0}, None),
+        (SPD(2), "tangent", {"epsilon": 8.0}, None),
+        (Euclidean(3), "wrapped-gaussian", {"mu": 1.0}, 30.0),
+        (Euclidean(2), "wrapped", {"epsilon": 8.0}, 30.0),
+    ),
+]
+
+
+def parts(data, blocks):
+    return np.array_split(data, blocks)
+
+
+def finished(search, data, blocks, ledger=None):
+    """All stages, of records in so many blocks."""
+    while search.now is not None:
+        state = merged([search.now.prepare(block) for block in parts(data, blocks)])
+        search = search.after(search.now.finish(state, ledger))
+    return search
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """No noise: what is left follows from the records."""
+
+    def first(draw, counts, threshold, scale):
+        return next((place for place, count in enumerate(counts) if count >= threshold), len(counts))
+
+    monkeypatch.setattr(grid, "with_noise", lambda draw, steps, scale: np.asarray(steps, float))
+    monkeypatch.setattr(grid, "in_secret", first)
+
+
+@pytest.mark.parametrize(("space", "name", "budget", "domain"), CASES, ids=str)
+def test_rounds_ask_and_find_what_a_search_in_one_place_does(space, name, budget, domain, silent):
+    data = records_on(space, N)
+    data = np.array(data)
+    data[5] = np.nan
+    mechanism = LocatedMechanism(space, name, domain=domain, **budget)
+    one = mechanism.release(data, numerics="grid")
+    start = SearchInRounds(mechanism, N)
+    found, again = (finished(start, own, blocks) for own, blocks in ((data, 1), (data[::-1], 3)))
+    stages = [release.value for release in found.releases[:-1]]
+    assert len(stages) == len(one.record["stages"])
+    for value, told in zip(stages, one.record["stages"], strict=True):
+        np.testing.assert_array_equal(value, np.asarray(told["radius"] if "radius" in told else told["center"]))
+    # What is left for the last release is not less but for the rounding of each stage's cost.
+    rest = mechanism.law(N).schedule.rest
+    own = getattr(found.releases[-1].guarantee, "epsilon", None)
+    assert own is None or rest * (1.0 - 1e-12) < own <= rest
+    assert found.ball.radius == one.record["ball"]["radius"]
+    np.testing.assert_allclose(found.releases[-1].value, one.value, rtol=1e-12)
+    for first, second in zip(found.releases, again.releases, strict=True):
+        np.testing.assert_array_equal(first.value, second.value)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "whole"),
+    [
+        (LocatedMechanism(Sphere(2), "tangent", epsilon=8.1), PureDP(8.1)),
+        (LocatedMechanism(Euclidean(2), "wrapped-gaussian", mu=1.0, domain=30.0), ZeroConcentratedDP(0.5)),
+    ],
+    ids=str,
+)
+def test_all_stages_fit_into_the_budget_of_one_search(mechanism, whole, tmp_path, monkeypatch):
+    data = records_on(mechanism.manifold, N)
+    ledger = Ledger(tmp_path / "ledger.db", whole)
+    search = SearchInRounds(mechanism, N)
+    state = search.now.prepare(data)
+    search = search.after(search.now.finish(state, ledger))
+    with pytest.raises(InputError, match="finished before"):
+        search.now.finish(state, ledger)
+    search = finished(search, data, 2, ledger)
+    costs = [next(iter(dataclasses.astuple(release.guarantee))) for release in search.releases]
+    total = sum(Fraction(written(cost)) for cost in costs)
+    limit = Fraction(written(next(iter(dataclasses.astuple(whole)))))
+    assert 0.999 * limit < total <= limit
+    assert ledger.account().releases == len(search.releases)
+    # Planted: a last release with all of the budget.
+    strength = mechanism.epsilon or mechanism.mu
+    monkeypatch.setattr(rounds_module, "_rest", lambda law, guarantee: strength)
+    with pytest.raises(InputError, match="left of its budget"):
+        finished(SearchInRounds(mechanism, N), data, 1, Ledger(tmp_path / "other.db", whole))
+
+
+def test_sites_find_a_ball_together(tmp_path):
+    """With masked states, new keys each time, and releases that are files."""
+    data = records_on(Sphere(2), N)
+    mechanism = LocatedMechanism(Sphere(2), "tangent", epsilon=8.0)
+    search, number = SearchInRounds(mechanism, N), 0
+    while search.now is not None:
+        keys = [SiteKey.new(site) for site in ("north", "south")]
+        public = [key.public for key in keys]
+        states = [masked(search.now.prepare(own), key, public) for own, key in zip(parts(data, 2), keys, strict=True)]
+        number += 1
+        search.now.finish(combined(states)).save(tmp_path / f"{number}.json")
+        search = search.after(Release.load(tmp_path / f"{number}.json"))
+    with jax.enable_x64(True):
+        assert float(Sphere(2).dist(search.releases[-1].value, np.mean(data, axis=0) / 1.0)) < 0.2
+    assert search.releases[-1].record["ball"]["radius"] == search.ball.radius
+    # Whoever has the files knows where the search stands.
+    loaded = [Release.load(tmp_path / f"{k}.json") for k in range(1, number + 1)]
+    assert SearchInRounds(mechanism, N, loaded).now is None
+    assert SearchInRounds(mechanism, N, loaded[:-1]).ball.radius == search.ball.radius
+    for wrong in (loaded[1:], [*loaded, loaded[-1]], [loaded[0]] * 2, [loaded[-1]], ["file"]):
+        with pytest.raises(InputError, match="not that of stage"):
+            SearchInRounds(mechanism, N, wrong)
+    edited = dataclasses.replace(loaded[0], value=np.full(3, np.nan))
+    with pytest.raises(InputError, match="no value that stage 1"):
+        SearchInRounds(mechanism, N, [edited])
+
+
+def test_what_cannot_be_searched_is_refused_before_anything_is_spent():
+    data = records_on(Sphere(2), N)
+    for mechanism, words in (
+        (LocatedMechanism(Sphere(2), epsilon=8.0), "no sum of integers"),
+        (LocatedMechanism(Sphere(2), mu=1.0), "no sum of integers"),
+        (LocatedMechanism(Sphere(2), "tangent", epsilon=0.01), "too few"),
+        ("located", "LocatedMechanism"),
+    ):
+        with pytest.raises(InputError, match=words):
+            SearchInRounds(mechanism, N)
+    search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
+    own = search.now
+    with pytest.raises(InputError, match="for 1500 records, got 1499"):
+        own.finish(own.prepare(data[1:]))
+    with pytest.raises(InputError, match="prepare and finish"):
+        own.release(data)
+    with pytest.raises(InputError, match="simulate"):
+        own.simulate(jax.random.key(0), data, 2)
+    with pytest.raises(InputError, match="density"):
+        own.log_density(data[0], data)
+    with pytest.raises(InputError, match="persons needs a public ball"):
+        own.prepare(data, persons=np.arange(N))
+    other = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=9.0), N)
+    with pytest.raises(InputError, match="with these numbers"):
+        other.now.finish(own.prepare(data))
