@@ -99,10 +99,11 @@ def test_all_stages_fit_into_the_budget_of_one_search(mechanism, whole, tmp_path
     data = records_on(mechanism.manifold, N)
     ledger = Ledger(tmp_path / "ledger.db", whole)
     search = SearchInRounds(mechanism, N)
-    state = search.now.prepare(data)
-    search = search.after(search.now.finish(state, ledger))
+    first = search.now
+    state = first.prepare(data)
+    search = search.after(first.finish(state, ledger))
     with pytest.raises(InputError, match="finished before"):
-        search.now.finish(state, ledger)
+        first.finish(state, Ledger(tmp_path / "ledger.db", whole, "another data set"))
     search = finished(search, data, 2, ledger)
     costs = [next(iter(dataclasses.astuple(release.guarantee))) for release in search.releases]
     total = sum(Fraction(written(cost)) for cost in costs)

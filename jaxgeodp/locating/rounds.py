@@ -63,7 +63,7 @@ class SearchInRounds:
         ...     state = sum((search.now.prepare(data) for data in sites[1:]), search.now.prepare(sites[0]))
         ...     search = search.after(search.now.finish(state))
         >>> len(search.releases), search.releases[-1].value.shape
-        (6, (2, 2))
+        (8, (2, 2))
     """
 
     mechanism: LocatedMechanism
