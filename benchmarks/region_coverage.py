@@ -31,6 +31,7 @@ from jaxgeodp.inference.population import Population, population_of
 from jaxgeodp.inference.regions import Procedure, ball_of, compare
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
+from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.manifolds.described import to_lists
 
 
@@ -106,7 +107,8 @@ def released(manifold, ball, budget, n, shares, key, data):
         parts.append(types.SimpleNamespace(value=np.asarray(law.simulate(own, data, 1)[0]), record=record))
     dim = manifold.dim
     noise = float(of_points.scale) ** 2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
-    population = population_of(manifold, *parts, mean_noise=noise if np.array_equal(about, mean) else 0.0)
+    fitted = population_of(manifold, *parts, mean_noise=noise if np.array_equal(about, mean) else 0.0)
+    population = unclipped(fitted, ball)
     return population, Procedure(mechanism, n)
 
 

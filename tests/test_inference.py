@@ -32,9 +32,11 @@ from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
 from jaxgeodp.inference.population import Population, geodesics_of, nearest_of_sum, population_of, shape_of
 from jaxgeodp.inference.regions import Procedure, ball_of, replicated_means
 from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.mechanisms import WrappedGaussian
 from jaxgeodp.pictures import draw_record
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
+from jaxgeodp.privacy.release import record_digest
 from jaxgeodp.samplers import WrappedNormal
 
 SPACES = [Sphere(2), *exhaustive(SPD(2), Hyperbolic(2), PlanarShapes(4), Rotations(), Euclidean(1))]
@@ -162,6 +164,63 @@ def test_files_of_several_descriptions_are_refused(described, tmp_path):
     (folder / "mean.json").write_text(json.dumps(text | {"n": 30_000}))
     with pytest.raises(ValueError, match="files of several"):
         Description.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("description", lambda own: own["strengths"].update(mean=100.0)),
+        ("description", lambda own: own.update(located=True)),
+        ("description", lambda own: own.update(parameter="epsilon")),
+        ("description", lambda own: own["guarantee"].update(adjacency="all is well")),
+        ("mean", lambda own: own.update(value=[0.0, 0.0, 5.0])),
+        ("mean", lambda own: own.update(scale=-1.0)),
+        ("mean", lambda own: own["ball"].update(radius=9.0)),
+        ("mean", lambda own: own.update(n="400")),
+        ("variance", lambda own: own.update(n=7)),
+        ("variance", lambda own: own.update(value=1e308)),
+        ("variance", lambda own: own.update(value=[1.0, 2.0])),
+        ("covariance", lambda own: own.update(value=[[1.0, 2.0], [0.0, 1.0]])),
+        ("covariance", lambda own: own.update(value=[[1.0, 2.0, 3.0]] * 2)),
+        ("covariance", lambda own: own["manifold"].update(curvature=2.0)),
+    ],
+)
+def test_files_that_no_description_wrote_are_refused(part, change, described, tmp_path):
+    """Even if somebody has made the digests anew."""
+    described.save(tmp_path)
+    document = json.loads((tmp_path / f"{part}.json").read_text())
+    change(document)
+    (tmp_path / f"{part}.json").write_text(json.dumps(document))
+    public = json.loads((tmp_path / "description.json").read_text())
+    if part != "description":
+        public["records"][part] = record_digest(document)
+        (tmp_path / "description.json").write_text(json.dumps(public))
+    with pytest.raises(ValueError, match="no description"):
+        Description.load(tmp_path)
+
+
+@pytest.mark.parametrize("space", [Sphere(2), *exhaustive(SPD(2), Hyperbolic(2), PlanarShapes(4))], ids=name)
+def test_what_a_ball_cuts_off_is_put_back(space):
+    """Moments of clipped draws of a known law give the law; without that it has less spread than was seen."""
+    origin = jnp.asarray(space.origin)
+    frame = np.asarray(space.frame(origin))
+    truth = np.diag(np.linspace(0.1, 0.25, space.dim) ** 2)
+    z = np.random.default_rng(1).normal(size=(20_000, space.dim)) @ np.sqrt(truth)
+    points = jax.jit(jax.vmap(lambda own: space.exp(origin, space.combine(own, frame))))(z)
+    for radius, least in ((1.5 * float(np.sqrt(np.trace(truth))), 0.02), (float(np.sqrt(np.trace(truth))), 0.2)):
+        ball = GeodesicBall(space, origin, radius)
+        kept = jax.jit(
+            jax.vmap(lambda x, ball=ball: space.coordinates(origin, space.log(origin, ball.clipped_one(x)), frame))
+        )(points)
+        seen = np.cov(np.asarray(kept).T)
+        known = Population(space, np.asarray(origin), frame, seen, float(np.trace(seen)), 0.0, EntryNoise(0.0), 10**6)
+        found = unclipped(known, ball)
+        assert np.trace(seen) < (1.0 - least) * np.trace(truth), "planted: clipping matters"
+        np.testing.assert_allclose(np.trace(found.law), np.trace(truth), rtol=0.04)
+        share = float(np.mean(np.linalg.norm(z, axis=1) > radius))
+        assert found.clipped == pytest.approx(share, abs=0.02)
+    wide = unclipped(known, GeodesicBall(space, origin, 3.0 * radius))
+    np.testing.assert_allclose(wide.law, seen, atol=1e-4)
 
 
 def test_a_spread_that_noise_hides_is_no_number(tmp_path):
@@ -542,9 +601,14 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     # A loaded mean tells its error, and two descriptions are compared.
     assert again.mean.expected_error.radius == pytest.approx(confidence_ball(again.mean).radius, rel=1e-12)
     assert 0.0 < confidence_ball(again.mean).radius < again.region.radius
-    same, other = run("compare", "out", "out"), run("compare", "out", "nowhere")
-    assert same.exit_code == 0 and "p-value:   1 " in same.output and "of 300 and 300 records" in same.output
-    assert other.exit_code == 1 and "nowhere/mean.json: No such file" in other.output
+    assert run(*own, "--mu", 3, "--out", "other").exit_code == 0
+    compared = run("compare", "out", "other")
+    assert compared.exit_code == 0 and "of 300 and 300 records" in compared.output, compared.output
+    assert float(compared.output.split("p-value:")[1].split()[0]) > 0.001
+    for folder, words in (("out", "one description"), ("out/mean.json", "is a file")):
+        refused = run("compare", "out", folder)
+        assert refused.exit_code == 2 and words in " ".join(refused.output.split()), refused.output
+    assert run("compare", "out", "nowhere").exit_code == 1
     assert run("show", "out/covariance.json").exit_code == 0
     assert run("show", "out/covariance.json", "--html", "c.html").exit_code == 0
     for wrong, words in (

@@ -8,6 +8,8 @@ from jaxgeodp.manifolds.described import to_lists
 _SHOWN = 2
 # And that are told of.
 _TOLD = 5
+# Share of clipped records that is not worth a word.
+_FEW = 0.01
 _ACROSS = ("rim of the region", "released", "opposite rim")
 _DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
 
@@ -29,8 +31,8 @@ def _summary(description):
     promise = description.guarantee
     kind = next(name for name in ("epsilon", "rho") if name in promise)
     rows = {
-        "Records": str(description.mean.record["n"]),
-        "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}, of all together",
+        "Records": f"{description.mean.record['n']}, on {description.manifold}",
+        "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all together",
     }
     if not description.has_spread:
         return rows | {"Spread": "could not be computed about the mean that was released; there is no region"}, None
@@ -42,7 +44,8 @@ def _summary(description):
         f"{region.level:g} (a parametric bootstrap; of the population clipped to the ball)",
         "Spread": f"hidden by its noise: root mean square distance of at most about {most}"
         if population.hidden
-        else f"root mean square distance {float(np.sqrt(population.variance)):.4g}, of at most about {most}",
+        else f"root mean square distance {float(np.sqrt(population.variance)):.4g} of the records, clipped to the "
+        f"ball, and at most about {most}{_beyond(population)}",
         "Principal geodesics": "their noise hides them"
         if population.hidden or not population.kept
         else "; ".join(
@@ -50,9 +53,24 @@ def _summary(description):
             f"({np.sqrt(low):.4g} to {np.sqrt(high):.4g})"
             for share, variance, (low, high) in list(zip(own.shares, own.variances, own.intervals, strict=True))[:_TOLD]
         )
-        + f" (intervals for all of them together, at level {own.level:g})",
+        + f" (of records clipped to the ball; intervals for all of them together, at level {own.level:g})",
     }
     return rows, own
+
+
+def _as_mu(promise) -> str:
+    return f" (that is mu^2/2 for mu = {np.sqrt(2.0 * promise['rho']):.4g})" if "rho" in promise else ""
+
+
+def _beyond(population) -> str:
+    """Where the ball cuts off more than a few."""
+    if population.law is None or population.clipped < _FEW:
+        return ""
+    whole = float(np.sqrt(np.trace(population.law)))
+    return (
+        f"; about {population.clipped:.0%} of the population lie beyond the ball, and count as at its rim: a normal "
+        f"law with such records has {whole:.4g} without it"
+    )
 
 
 def _page(description, rows, own):

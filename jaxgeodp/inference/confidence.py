@@ -31,7 +31,14 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
         return ball_of(released.population, released.procedure, level)
     if not isinstance(released, Release):
         raise InputError(f"confidence_ball: needs a Description or a Release, got {type(released).__name__}.")
-    stated = released.expected_error
+    try:
+        stated = released.expected_error
+    except InputError:
+        raise InputError(
+            f"confidence_ball: how far this release of {released.record['mechanism']} may be off is not in its record "
+            "and cannot be simulated (a ball that was found, a private number of records, or no mean); of a "
+            "description, give all of it, confidence_ball(found)."
+        ) from None
     if level != stated.level:
         raise InputError(f"confidence_ball: of a single release only level {stated.level:g} is known, got {level:g}.")
     manifold = manifold_of(released.record["manifold"])
@@ -50,13 +57,15 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
         draws: replicates, at least 1; the smallest p value is 1/(1 + draws).
 
     Raises:
-        ValueError: they are on different manifolds, the spread of one could not be computed when it was released, or
-            ``draws`` is out of range.
+        ValueError: they are one description, or on different manifolds, the spread of one could not be computed when
+            it was released, or ``draws`` is out of range.
     """
     positive_integer("two_sample_test", "draws", draws, minimum=1)
     for own in (first, second):
         if not isinstance(own, Description):
             raise InputError(f"two_sample_test: needs two of what describe gives, got {type(own).__name__}.")
+    if first.public["records"] == second.public["records"]:
+        raise InputError("two_sample_test: both are one description; it is for two, of different people.")
     if first.manifold != second.manifold:
         raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
     return compare(*((own.population, own.procedure) for own in (first, second)), draws=int(draws))

@@ -22,13 +22,13 @@ from jaxgeodp.inference.population import reference as reference_of
 from jaxgeodp.inference.regions import ConfidenceBall, Procedure, ball_of
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
+from jaxgeodp.inference.stored import LEAST, check_stored
+from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
-from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
-from jaxgeodp.privacy.composition import compose
-from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
@@ -36,8 +36,6 @@ from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.mechanism import checked_again, releasing
 from jaxgeodp.releases.ways import Idealized, OnGrid
 
-# Coverage of regions was .94 on average for 50 records, .93 for 20 (docs/inference.md).
-_LEAST = 40
 _PARTS = ("mean", "variance", "covariance")
 _FILE = "description.json"
 # Of the limit of Assumption 1, where a ball that was found has no radius of its own.
@@ -53,8 +51,9 @@ class Description:
     Attributes:
         manifold: of the records.
         mean: the Frechet mean, a point.
-        variance: mean squared distance from it (from the nearest point of the ball, if it lies outside), a number.
-        covariance: second moment of logarithms there, (dim, dim), in the frame of its record.
+        variance: mean squared distance of the records, clipped to the ball, from it (from the nearest point of the
+            ball, if it lies outside), a number.
+        covariance: second moment of their logarithms there, (dim, dim), in the frame of its record.
         public: what was known before: the privacy parameter of each, the domain of a search.
     """
 
@@ -88,7 +87,8 @@ class Description:
         """
         if not self.has_spread:
             raise InputError("describe: the spread of these records could not be computed; nothing follows from it.")
-        return population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
+        fitted = population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
+        return unclipped(fitted, _found_ball(self.manifold, self.mean.record["ball"]))
 
     @functools.cached_property
     def region(self) -> ConfidenceBall:
@@ -102,8 +102,7 @@ class Description:
         if self.public["located"]:
             found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength}).search()
             return Procedure(found, int(self.mean.record["n"]))
-        ball = self.mean.record["ball"]
-        where = GeodesicBall(self.manifold, _center_of(self.manifold, ball["center"]), ball["radius"])
+        where = _found_ball(self.manifold, self.mean.record["ball"])
         return Procedure(mechanism_named(DEFAULTS[parameter], where, strength), int(self.mean.record["n"]))
 
     def save(self, folder, overwrite: bool = False) -> None:
@@ -138,25 +137,12 @@ class Description:
             ValueError: it holds something else.
         """
         folder = pathlib.Path(folder)
+        if folder.is_file():
+            raise InputError(f"{folder}: is a file; a description is the folder that 'jaxgeodp describe' wrote.")
         mean, variance, covariance = (Release.load(folder / f"{name}.json") for name in _PARTS)
         try:
             public = json.loads((folder / _FILE).read_text())
-            manifold = manifold_of(mean.record["manifold"])
-            kinds = [own.record["statistic"] for own in (variance, covariance)]
-            sound = kinds == [FrechetVariance.description, TangentCovariance.description]
-            needed = [(mean, ("n", "scale", "ball")), (variance, ("scale", "about")), (covariance, ("scale", "frame"))]
-            sound = sound and all(key in own.record for own, keys in needed for key in keys)
-            promised = compose([_promise(own.record["guarantee"]) for own in (mean, variance, covariance)])
-            stated = _promise(public["guarantee"])
-            if not (sound and promised == stated and set(public["strengths"]) == set(_PARTS)):
-                raise ValueError("another document")
-            given = {
-                name: record_digest(own.record) for name, own in zip(_PARTS, (mean, variance, covariance), strict=True)
-            }
-            if public["records"] != given:
-                raise ValueError("records of several descriptions")
-            if public["parameter"] not in DEFAULTS or not isinstance(public["located"], bool):
-                raise ValueError("another document")
+            manifold = check_stored(dict(zip(_PARTS, (mean, variance, covariance), strict=True)), public)
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
             raise InputError(f"{folder}: holds no description, or files of several.") from None
         found = cls(manifold, mean, variance, covariance, public)
@@ -223,16 +209,20 @@ def describe(
         first = _first(manifold, ball, domain, parameter, whole)
         records = raw_records(first, data)
         n = len(records)
-        if n < _LEAST:
+        if n < LEAST:
             raise InputError(
-                f"describe: needs at least {_LEAST} records, as regions of fewer hold less than they say; got {n}."
+                f"describe: needs at least {LEAST} records, as regions of fewer hold less than they say; got {n}."
             )
         shares = shares_of(parameter, whole, n, manifold.dim)
         strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
         first = _first(manifold, ball, domain, parameter, strengths["mean"])
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
-        draft = drafted(first, n, shape, _wanted(first))(lambda: records)
+        try:
+            draft = drafted(first, n, shape, _wanted(first))(lambda: records)
+        except InputError as error:
+            part = f"describe: the mean has {strengths['mean']:.4g} of {parameter} = {whole:g}. "
+            raise InputError(f"{part}{error}") from None
         start = _largest_ball(manifold, ball)
         later = [_spread(start, start.center, name, parameter, strengths) for name in _PARTS[1:]]
         drafts = _chain(draft, later, manifold, ball, records)
@@ -255,12 +245,6 @@ def _error_of(description: Description) -> ExpectedError:
     """See `Release.expected_error`; of the mean."""
     own = description.procedure
     return expected_error(own.mechanism, own.n, _wanted(own.mechanism).way)
-
-
-def _promise(entry: dict) -> Guarantee:
-    """The guarantee that a record states."""
-    kind = KINDS[entry["kind"]]
-    return kind(**{field.name: entry[field.name] for field in dataclasses.fields(kind)})
 
 
 def _first(manifold, ball, domain, parameter, strength) -> Any:
@@ -355,6 +339,8 @@ def principal_geodesics(description: Description, level: float = 0.95) -> Princi
 
 def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
     """Synthetic records: draws of the wrapped normal law that fits the releases, whose guarantee they share.
+
+    Where the ball clips records, it is the law whose clipped draws fit, so that some may lie beyond the ball.
 
     Args:
         description: see `describe`.

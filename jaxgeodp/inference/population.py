@@ -33,7 +33,8 @@ class Population:
         manifold: of the points.
         mean: the released mean, a point.
         frame: orthonormal basis at the mean, (dim, \\*shape).
-        covariance: (dim, dim) in that frame, positive semidefinite, without the known effects of noise.
+        covariance: (dim, dim) in that frame, of records clipped to the ball, positive semidefinite, without the known
+            effects of noise.
         variance: its trace.
         variance_sd: standard deviation of the noise of ``variance``.
         noise: of the covariance that was released.
@@ -41,6 +42,9 @@ class Population:
         kept: how much of the distance of the covariance from a multiple of the identity noise has left, 0 to 1.
         hidden: whether noise hides the variance: what was released is less than what noise alone may make of none.
         seen: the second moment as it was released, (dim, dim); ``covariance`` where it was not.
+        law: covariance of the law that records are drawn from, where ``covariance`` is that of clipped ones: see
+            `unclipped`.
+        clipped: share of it that lies beyond the ball.
     """
 
     manifold: Manifold
@@ -54,6 +58,8 @@ class Population:
     kept: float = 1.0
     hidden: bool = False
     seen: np.ndarray | None = None
+    law: np.ndarray | None = None
+    clipped: float = 0.0
 
     @property
     def most_variance(self) -> float:
@@ -166,8 +172,8 @@ class PrincipalGeodesics:
         mean: the released mean, a point.
         directions: unit tangent vectors at the mean, (dim, \\*shape), of falling variance.
         variances: along them, (dim,).
-        intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, for a wrapped normal
-            population; not for one with wider tails.
+        intervals: of the variances, (dim, 2), in which all of them are with probability ``level``, nearly, for a
+            wrapped normal population; not for one with wider tails, and where the ball clips, those of clipped records.
         level: coverage that the intervals aim at.
     """
 
@@ -258,6 +264,7 @@ def _wishart_root(rng, n, dim):
 
 
 def reference(population: Population) -> Any:
-    """Mean, frame and root as arrays of JAX."""
-    own = population.mean, population.frame, root_of(population.covariance)
+    """Mean, frame and root of what is drawn from, as arrays of JAX."""
+    drawn = population.covariance if population.law is None else population.law
+    own = population.mean, population.frame, root_of(drawn)
     return tuple(jnp.asarray(seen_anew(np.asarray(array))) for array in own)

@@ -1,0 +1,99 @@
+"""Whether files are those of one description: what a reader makes of them is made of nothing else."""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import from_lists
+from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
+from jaxgeodp.privacy.release import Release, record_digest
+
+#: Records that a description needs: regions of fewer hold less often than they say (docs/inference.md).
+LEAST = 40
+# Beyond which nobody has described any.
+_MOST = 10**9
+# Of a number that is no damage.
+_LARGEST = 1e150
+_CLOSE = 1e-2
+
+
+def check_stored(parts: dict[str, Release], public: dict) -> Manifold:
+    """The manifold of a description, if these are its releases and its summary.
+
+    Args:
+        parts: mean, variance and covariance.
+        public: see `Description`.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError, ArithmeticError: they are something else.
+    """
+    mean, variance, covariance = parts.values()
+    manifold = manifold_of(mean.record["manifold"])
+    _require(public["records"] == {name: record_digest(own.record) for name, own in parts.items()})
+    kinds = [own.record["statistic"] for own in (variance, covariance)]
+    _require(kinds == [FrechetVariance.description, TangentCovariance.description])
+    for name in ("manifold", "n", "ball"):
+        _require(all(own.record[name] == mean.record[name] for own in parts.values()))
+    n = mean.record["n"]
+    _require(isinstance(n, int) and not isinstance(n, bool) and LEAST <= n <= _MOST)
+    _check_promises(parts, public)
+    _check_values(manifold, mean, variance, covariance)
+    _require(isinstance(public["located"], bool) and public["located"] == ("stages" in mean.record))
+    return manifold
+
+
+def _check_promises(parts, public):
+    """That parameter and strengths are what the records promise."""
+    parameter, strengths = public["parameter"], public["strengths"]
+    promises = {name: _promise(own.record["guarantee"]) for name, own in parts.items()}
+    stated = public["guarantee"]
+    _require(compose(list(promises.values())) == _promise(stated) and stated["adjacency"] == ADJACENCY)
+    _require(strengths.keys() == parts.keys() and parameter in ("epsilon", "mu"))
+    for name, promise in promises.items():
+        # Integer scales, which are rounded up, promise a little more than was asked for.
+        asked = strengths[name] if parameter == "epsilon" else strengths[name] ** 2 / 2.0
+        _require(math.isclose(getattr(promise, "epsilon" if parameter == "epsilon" else "rho"), asked, rel_tol=_CLOSE))
+
+
+def _check_values(manifold, mean, variance, covariance):
+    """That values are what was released about a mean on the manifold."""
+    dim, shape = manifold.dim, manifold.shape
+    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    about, frame = (from_lists(covariance.record[name], kind) for name in ("about", "frame"))
+    _require(variance.record["about"] == covariance.record["about"])
+    for value, expected in (
+        (mean.value, shape),
+        (about, shape),
+        (frame, (dim, *shape)),
+        (variance.value, ()),
+        (covariance.value, (dim, dim)),
+    ):
+        _require(np.shape(value) == expected and bool(np.all(np.abs(value) < _LARGEST)))
+    _require(np.allclose(covariance.value, np.transpose(covariance.value)))
+    for own in (mean, variance, covariance):
+        scale = own.record["scale"]
+        _require(scale is None or (isinstance(scale, float) and 0.0 < scale < _LARGEST))
+    with jax.enable_x64(True):
+        for point in (mean.value, about):
+            _require(np.allclose(manifold.project(jnp.asarray(point)), point, rtol=1e-6, atol=1e-6))
+    ball = mean.record["ball"]
+    GeodesicBall(manifold, from_lists(ball["center"], kind), ball["radius"])  # checks
+
+
+def _promise(entry: dict) -> Guarantee:
+    """The guarantee that a record states."""
+    kind = KINDS[entry["kind"]]
+    return kind(**{field.name: entry[field.name] for field in dataclasses.fields(kind)})
+
+
+def _require(holds):
+    if not holds:
+        raise ValueError("another document")
