@@ -1,6 +1,7 @@
 """Searches whose records are elsewhere: the questions and answers of a search in one place, for no more budget."""
 
 import dataclasses
+import pickle
 from fractions import Fraction
 
 import jax
@@ -8,24 +9,30 @@ import numpy as np
 import pytest
 from strategies import exhaustive
 from test_locating import records_on
+from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
     Euclidean,
+    GeodesicBall,
     Hyperbolic,
     LocatedMechanism,
+    PlanarShapes,
     Product,
     PureDP,
     Release,
     Sphere,
+    WrappedGaussian,
     ZeroConcentratedDP,
 )
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli import app
 from jaxgeodp.locating import SearchInRounds
 from jaxgeodp.locating import rounds as rounds_module
 from jaxgeodp.privacy import Ledger, grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.releases import merged
+from jaxgeodp.releases.states import digest_of_public
 from jaxgeodp.sites import SiteKey, combined, masked
 
 N = 1500
@@ -110,9 +117,10 @@ def test_all_stages_fit_into_the_budget_of_one_search(mechanism, whole, tmp_path
     limit = Fraction(written(next(iter(dataclasses.astuple(whole)))))
     assert 0.999 * limit < total <= limit
     assert ledger.account().releases == len(search.releases)
+    assert search.guarantees[:-1] == tuple(release.guarantee for release in search.releases[:-1])
     # Planted: a last release with all of the budget.
-    strength = mechanism.epsilon or mechanism.mu
-    monkeypatch.setattr(rounds_module, "_rest", lambda law, guarantee: strength)
+    strength, real = mechanism.epsilon or mechanism.mu, rounds_module._budget
+    monkeypatch.setattr(rounds_module, "_budget", lambda law, whole: (real(law, whole)[0], strength))
     with pytest.raises(InputError, match="left of its budget"):
         finished(SearchInRounds(mechanism, N), data, 1, Ledger(tmp_path / "other.db", whole))
 
@@ -139,9 +147,90 @@ def test_sites_find_a_ball_together(tmp_path):
     for wrong in (loaded[1:], [*loaded, loaded[-1]], [loaded[0]] * 2, [loaded[-1]], ["file"]):
         with pytest.raises(InputError, match="not that of stage"):
             SearchInRounds(mechanism, N, wrong)
-    edited = dataclasses.replace(loaded[0], value=np.full(3, np.nan))
-    with pytest.raises(InputError, match="no value that stage 1"):
-        SearchInRounds(mechanism, N, [edited])
+    for value in (np.full(3, np.nan), np.array([2.0, 0.0, 0.0]), np.array([1.0 + 0j, 0.0, 0.0]), np.array(["x"] * 3)):
+        with pytest.raises(InputError, match="no value that stage 1"):
+            SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], value=value)])
+    with pytest.raises(InputError, match="not that of stage 1"):
+        SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], record=None)])
+    # Sites that write the same numbers otherwise are in the same search.
+    again = SearchInRounds(LocatedMechanism(Sphere(2, 1), "tangent", epsilon=8), np.int64(N), loaded[:1])
+    assert digest_of_public(again.now) == digest_of_public(SearchInRounds(mechanism, N, loaded[:1]).now)
+    # The records say what was asked, and show knows them.
+    assert loaded[0].record["search"]["stage"] == 1 and loaded[1].record["search"]["radii"]
+    assert loaded[-1].record["search"]["stage"] == number
+    for k in range(1, number + 1):
+        page = tmp_path / f"{k}.html"
+        shown = CliRunner().invoke(app, ["show", f"{tmp_path / str(k)}.json", "--html", str(page)])
+        assert shown.exit_code == 0, shown.output
+        assert "stage" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("space", "domain"), [(SPD(2), None), *exhaustive((PlanarShapes(5), None), (Euclidean(2), 30.0))], ids=str
+)
+def test_workers_get_mechanisms_by_pickle(space, domain):
+    """In single precision, as JAX is elsewhere: each stage is prepared and finished there."""
+    search = SearchInRounds(LocatedMechanism(space, "tangent", epsilon=8.0, domain=domain), N)
+    data = records_on(space, N)
+    with jax.enable_x64(False):
+        while search.now is not None:
+            there = pickle.loads(pickle.dumps(search.now))
+            assert digest_of_public(there) == digest_of_public(search.now)
+            state = merged([there.prepare(data[:700]), search.now.prepare(data[700:])])
+            search = pickle.loads(pickle.dumps(search))
+            search = search.after(search.now.finish(state))
+    assert search.releases[-1].value.shape == space.shape
+
+
+@pytest.mark.parametrize("size", [100, 200, *exhaustive(400, 1000)])
+@pytest.mark.parametrize("space", [Hyperbolic(2), SPD(2)], ids=str)
+def test_rounds_are_refused_where_a_search_in_one_place_is(space, size):
+    """By public numbers, before anything is spent."""
+
+    def words(function):
+        try:
+            function()
+        except InputError:
+            return "refused"
+        return "begins"
+
+    mechanism = LocatedMechanism(space, "tangent", epsilon=8.0)
+    shape = jax.ShapeDtypeStruct((size, *space.shape), np.float64)
+    with jax.enable_x64(True):
+        one = words(lambda: mechanism.law(size).grid(shape))
+    assert words(lambda: SearchInRounds(mechanism, size)) == one
+
+
+def test_a_centre_that_no_ball_is_about_ends_the_search(monkeypatch):
+    class OnlyAtTheOrigin:
+        tree_unflatten = GeodesicBall.tree_unflatten
+
+        def __new__(cls, manifold, center, radius):
+            if not np.array_equal(center, manifold.origin):
+                raise InputError("planted")
+            return GeodesicBall(manifold, center, radius)
+
+    search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
+    monkeypatch.setattr(rounds_module, "GeodesicBall", OnlyAtTheOrigin)
+    search = finished(search, records_on(Sphere(2), N), 1)
+    assert search.now is None and search.ball is None and len(search.releases) == 2
+    np.testing.assert_array_equal(search.center, search.releases[0].value)
+
+
+@pytest.mark.parametrize(
+    ("mu", "domain", "n"), [(4.6e-7, 30.0, 517874561), (1.2098908963843057e-07, 1e6, 263790114539)]
+)
+def test_rounding_of_the_last_cost_stays_within_the_whole(mu, domain, n):
+    """Where rho of the last release, rounded up, would be above what is left."""
+    mechanism = LocatedMechanism(Euclidean(1), "wrapped-gaussian", mu=mu, domain=domain)
+    with jax.enable_x64(True):
+        law = mechanism.law(n)
+        whole = mechanism.guarantee
+        costs, rest = rounds_module._budget(law, whole)
+        last = WrappedGaussian(GeodesicBall(Euclidean(1), np.zeros(1), domain), rest).law(n)
+        charged = last.grid.noisy((1,)).terms.guarantee
+    total = sum(Fraction(written(own.rho)) for own in (*costs, charged))
+    assert 0.999 * Fraction(written(whole.rho)) < total <= Fraction(written(whole.rho))
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_spent():
@@ -166,6 +255,12 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_spent():
         own.log_density(data[0], data)
     with pytest.raises(InputError, match="persons needs a public ball"):
         own.prepare(data, persons=np.arange(N))
+    almost = finished(search, data, 1).releases[:-1]
+    last = SearchInRounds(search.mechanism, N, almost).now
+    with pytest.raises(InputError, match="for 1500 records, got 1499"):
+        last.finish(last.prepare(data[1:]))
+    with pytest.raises(InputError, match="persons needs a public ball"):
+        last.prepare(data, persons=np.arange(N))
     other = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=9.0), N)
     with pytest.raises(InputError, match="with these numbers"):
         other.now.finish(own.prepare(data))

@@ -10,7 +10,7 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say, shown
@@ -84,7 +84,7 @@ def prepare(
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter; the same at all sites.")] = None,
     mu: Annotated[float | None, typer.Option(help="Of wrapped-gaussian; the same at all sites.")] = None,
     center: CENTER = None,
-    radius: RADIUS = None,
+    radius: Annotated[str | None, typer.Option(help="Radius of the public ball.")] = None,
     ball: BALL = None,
     array: ARRAY = None,
     header: HEADER = False,
@@ -107,7 +107,12 @@ def prepare(
             raise InputError("--mechanism must be tangent, wrapped or wrapped-gaussian, the same at all sites.")
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, None)
         check_manifold_name(manifold)
-        public = BallOptions(center, radius, ball)
+        if "auto" in (center, radius):
+            raise InputError(
+                "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "
+                "with jaxgeodp.locating.SearchInRounds (docs/sites.md), or name one."
+            )
+        public = BallOptions(center, radius_of(center, radius, ball, None), ball)
         public.check(manifold)
         others = [pathlib.Path(word.strip()) for word in sites.split(",") if word.strip()]
         check_writable(out, overwrite, [*files_of(data), *public.files, key_file, *others])

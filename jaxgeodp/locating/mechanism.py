@@ -163,6 +163,7 @@ class LocatedMean(Mechanism):
                     f"{name}: domain must be between 1e-30 and {most:.3g} on {self.manifold}, beyond which "
                     f"coordinates are not right, got {self.reach:g}."
                 )
+            object.__setattr__(self, "reach", float(self.reach))
             if not opened:
                 raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
         elif any(part.manifold.usual_reach is None for part in opened):

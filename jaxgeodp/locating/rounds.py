@@ -5,11 +5,13 @@ of `LocatedMechanism` with one budget (docs/mathematics.md, section 16). Between
 """
 
 import dataclasses
+import operator
 from collections.abc import Generator
 from fractions import Fraction
 from typing import final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
@@ -19,15 +21,17 @@ from jaxgeodp.locating.law import LocatedLaw
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import Schedule
-from jaxgeodp.locating.stages import CenterStage, RadiusStage, Stage, StageMechanism, is_of_stage
+from jaxgeodp.locating.stages import CenterStage, LastStage, RadiusStage, Stage, StageMechanism, is_of_stage
 from jaxgeodp.locating.walk import Middle, Radius, walk
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.decimals import float_below, written
-from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Release
-from jaxgeodp.releases.mechanism import Mechanism, summed
+from jaxgeodp.releases.mechanism import check_finish
 
 _NAME = "SearchInRounds"
+# Of the numbers of a point that was written and read again.
+_CLOSE = 1e-6
 
 
 @final
@@ -39,7 +43,7 @@ class SearchInRounds:
     masked and combined), the sum is finished, and ``after`` is the search that knows what was released. The last stage
     is the release of the mean, by a mechanism whose sums add up: "tangent", where space is flat also "wrapped" and
     "wrapped-gaussian". Each stage is charged when it is finished. All together they promise what `LocatedMechanism`
-    promises.
+    promises: ask ``ledger.check(search.mechanism.guarantee)`` first.
 
     Args:
         mechanism: with a mechanism whose sums add up.
@@ -48,7 +52,10 @@ class SearchInRounds:
 
     Attributes:
         now: the mechanism of the next stage; None when all are finished.
-        ball: that was found; None before that.
+        guarantees: what each stage promises, in their order.
+        center: point about which the last ball was sought; None before that.
+        ball: that was found; None before that, and if none can be made about the centre, as far out double precision
+            ends: then nothing more is released, and the centre, which has been, is all there is.
 
     Raises:
         ValueError: the last release is no sum, there are too few records, or a release is of another search.
@@ -60,7 +67,7 @@ class SearchInRounds:
         >>> sites = [np.tile(np.eye(2) * scale, (1500, 1, 1)) for scale in (4.0, 5.0)]
         >>> search = SearchInRounds(LocatedMechanism(SPD(2), "tangent", epsilon=4.0), n=3000)
         >>> while search.now is not None:
-        ...     state = sum((search.now.prepare(data) for data in sites[1:]), search.now.prepare(sites[0]))
+        ...     state = search.now.prepare(sites[0]) + search.now.prepare(sites[1])
         ...     search = search.after(search.now.finish(state))
         >>> len(search.releases), search.releases[-1].value.shape
         (8, (2, 2))
@@ -69,14 +76,16 @@ class SearchInRounds:
     mechanism: LocatedMechanism
     n: int
     releases: tuple[Release, ...] = ()
-    now: Mechanism | None = dataclasses.field(init=False, default=None)
+    now: StageMechanism | LastStage | None = dataclasses.field(init=False, default=None)
+    guarantees: tuple[PureDP | ZeroConcentratedDP, ...] = dataclasses.field(init=False, default=())
+    center: np.ndarray | None = dataclasses.field(init=False, default=None)
     ball: GeodesicBall | None = dataclasses.field(init=False, default=None)
 
     def __post_init__(self):
         if not isinstance(self.mechanism, LocatedMechanism):
             raise InputError(f"{_NAME}: needs a LocatedMechanism, got {type(self.mechanism).__name__}.")
         positive_integer(_NAME, "n", self.n, 1)
-        object.__setattr__(self, "releases", tuple(self.releases))
+        self._set(n=operator.index(self.n), releases=tuple(self.releases))
         with jax.enable_x64(True):
             self._replay()
 
@@ -89,39 +98,54 @@ class SearchInRounds:
         Raises:
             ValueError: it is of another stage, or of another search.
         """
-        return dataclasses.replace(self, releases=(*self.releases, release))
+        return SearchInRounds(self.mechanism, self.n, (*self.releases, release))
+
+    def _set(self, **fields):
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def _replay(self):
         """Ask the questions again, up to the first that is not answered."""
         mechanisms = self._mechanisms(self.mechanism.law(self.n))
         own = next(mechanisms)
         for number, release in enumerate(self.releases, 1):
-            if own is None or not isinstance(release, Release) or not _is_of(release, own, self.n):
+            if own is None or not isinstance(release, Release) or not is_of_stage(release.record, own):
                 raise InputError(f"{_NAME}: release {number} is not that of stage {number} of this search.")
             own = mechanisms.send(release)
-        object.__setattr__(self, "now", own)
+        self._set(now=own)
 
-    def _mechanisms(self, law: LocatedLaw) -> Generator[Mechanism | None, Release, None]:
+    def _mechanisms(self, law: LocatedLaw) -> Generator[StageMechanism | LastStage | None, Release, None]:
         """Those of all stages, of which each is sent its release; then None."""
-        search, plan, radii = self.mechanism.search(), law.schedule, law.last.radii
-        rest = _rest(law, search.guarantee)
+        search, plan, manifold = self.mechanism.search(), law.schedule, law.manifold
+        costs, rest = _budget(law, search.guarantee)
+        pure = isinstance(search.guarantee, PureDP)
+        self._set(guarantees=(*costs, PureDP(rest) if pure else GaussianDP(rest).to_zcdp()))
+        number = len(costs) + 1
 
         def last(center, radius):
-            return mechanism_named(search.chosen, GeodesicBall(law.manifold, center, radius), rest)
+            return LastStage(
+                mechanism_named(search.chosen, GeodesicBall(manifold, center, radius), rest), self.n, number
+            )
 
-        summed(last(law.manifold.origin, radii[0]))  # or refused, before anything is spent
-        steps, number = walk(law.manifold, plan, radii, self.n), 1
+        # As in one place: what can be refused is refused before anything is spent.
+        check_finish(last(manifold.origin, law.last.radii[-1]), self.n, manifold.shape)
+        steps = walk(manifold, plan, law.last.radii, self.n)
         question = next(steps)
-        while True:
-            own = StageMechanism(search.domain, _stage(plan, question), self.n, number)
-            answer = _answer(question, own, (yield own))
+        for place in range(1, number):
+            own = StageMechanism(search.domain, _stage(plan, question), self.n, place)
+            answer = _answer(plan, question, place, (yield own))
             try:
-                question, number = steps.send(answer), number + 1
+                question = steps.send(answer)
             except StopIteration as end:
-                mean = last(*end.value)
-                object.__setattr__(self, "ball", mean.ball)
-                yield mean
-                yield None
+                found = end.value
+                self._set(center=np.asarray(found.center))
+                try:
+                    final = last(found.center, found.radius)
+                except InputError:
+                    break
+                self._set(ball=final.mechanism.ball)
+                yield final
+        yield None
 
 
 def _stage(plan: Schedule, question: Radius | Middle) -> Stage:
@@ -131,39 +155,46 @@ def _stage(plan: Schedule, question: Radius | Middle) -> Stage:
     return CenterStage(Summed(plan.parts[place], plan.centers[place]), question.center, question.radius)
 
 
-def _rest(law: LocatedLaw, whole: PureDP | ZeroConcentratedDP) -> float:
-    """What the stages leave of a budget: epsilon, or mu. What each costs is rounded up, as each is charged."""
-    plan, left = law.schedule, Fraction(written(_amount(whole)))
+def _budget(law: LocatedLaw, whole: PureDP | ZeroConcentratedDP) -> tuple[list, float]:
+    """What each stage before the last costs, and what they leave of a budget: epsilon, or mu.
+
+    What each costs is rounded up to a float, as it is charged; and so is rho of the last one, so that mu^2/2 is at most
+    a float that is left.
+    """
+    plan, left, costs = law.schedule, Fraction(written(_amount(whole))), []
     steps = walk(law.manifold, plan, law.last.radii, law.n)
     question = next(steps)
     while True:
-        left -= Fraction(written(_amount(_stage(plan, question).guarantee)))
+        costs.append(_stage(plan, question).guarantee)
+        left -= Fraction(written(_amount(costs[-1])))
         # What it costs does not depend on the answer.
         answer = question.radii[0] if isinstance(question, Radius) else origin_of(plan.parts[question.place])
         try:
             question = steps.send(answer)
         except StopIteration:
-            return float_below(left) if isinstance(whole, PureDP) else float_below(2 * left, 2)
+            most = float_below(left)
+            return costs, most if isinstance(whole, PureDP) else float_below(2 * Fraction(written(most)), 2)
 
 
 def _amount(promise: PureDP | ZeroConcentratedDP) -> float:
     return promise.epsilon if isinstance(promise, PureDP) else promise.rho
 
 
-def _answer(question: Radius | Middle, own: StageMechanism, release: Release):
-    """What was released, as the walk takes it."""
+def _answer(plan: Schedule, question: Radius | Middle, number: int, release: Release):
+    """What was released, as the walk takes it.
+
+    Raises:
+        ValueError: the stage releases no such values.
+    """
     value = np.asarray(release.value)
-    fallback = np.asarray(own.stage.fallback)
-    sound = value.shape == fallback.shape and bool(np.all(np.isfinite(value)))
-    if not sound or (isinstance(question, Radius) and float(value) not in question.radii):
-        raise InputError(f"{_NAME}: release {own.number} has no value that stage {own.number} could have.")
-    return float(value) if isinstance(question, Radius) else value.astype(fallback.dtype)
-
-
-def _is_of(release: Release, own: Mechanism, n: int) -> bool:
-    """Whether a record is of this stage, or of the last mechanism."""
-    record = release.record
-    if isinstance(own, StageMechanism):
-        return is_of_stage(record, own)
-    same = (type(own).__name__, n, own.domain.described(())["ball"])
-    return (record.get("mechanism"), record.get("n"), record.get("ball")) == same
+    if isinstance(question, Radius):
+        if value.shape == () and value.dtype.kind == "f" and float(value) in question.radii:
+            return float(value)
+    else:
+        manifold = plan.parts[question.place].manifold
+        kind = "c" if manifold.dtype_kind == "complex" else "f"
+        if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
+            near = np.asarray(manifold.project(jnp.asarray(value)))
+            if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
+                return value
+    raise InputError(f"{_NAME}: release {number} has no value that stage {number} could have.")

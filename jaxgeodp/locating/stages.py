@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, final
@@ -15,12 +16,14 @@ from jaxgeodp.locating.mechanism import AnyPoints
 from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import center_cost
 from jaxgeodp.locating.walk import Radius, counts_of
+from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import above_threshold, grid
 from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
-from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.releases.mechanism import Mechanism, summed
 from jaxgeodp.releases.states import digest_of_public
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
@@ -59,6 +62,11 @@ class Stage(Sums):
     @abc.abstractmethod
     def fallback(self) -> Any:
         """A public answer."""
+
+    @property
+    @abc.abstractmethod
+    def asked(self) -> dict:
+        """What a record says of the question."""
 
     @abc.abstractmethod
     def answer(self, n: int) -> Callable[[np.ndarray], Any]:
@@ -112,6 +120,13 @@ class RadiusStage(Stage):
         """See `Stage`."""
         return 1
 
+    @property
+    def asked(self):
+        """See `Stage`."""
+        own = self.question
+        about = {"center": to_lists(own.center), "radii": own.radii, "threshold": own.threshold}
+        return about | ({} if math.isinf(own.last) else {"at_most": 2.0 * own.last})
+
     def program(self, shape):
         """See `Sums.program`."""
         own = self.question
@@ -160,7 +175,7 @@ class CenterStage(Stage):
     @property
     def fallback(self):
         """Where the search began."""
-        return origin_of(self.summed.part)
+        return np.asarray(origin_of(self.summed.part))
 
     @property
     def largest(self):
@@ -171,6 +186,11 @@ class CenterStage(Stage):
     def sensitivity(self):
         """See `Stage`."""
         return 2 * grid.STEPS
+
+    @property
+    def asked(self):
+        """See `Stage`."""
+        return {"center": to_lists(self.center), "radius": self.radius} if self.summed.part.open else {}
 
     def program(self, shape):
         """See `Sums.program`."""
@@ -203,7 +223,7 @@ class StageMechanism(Mechanism):
     @property
     def domain(self) -> "StageDomain":
         """Points, anywhere."""
-        return StageDomain(self.points, self.stage)
+        return StageDomain(self.points, self.stage.fallback)
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
@@ -221,8 +241,7 @@ class StageMechanism(Mechanism):
         Raises:
             ValueError: another number of records than the search is for.
         """
-        if n != self.n:
-            raise InputError(f"{_NAME}: the search is for {self.n} records, got {n}; begin it with their number.")
+        _check_number(n, self.n)
         stage = self.stage
         terms = Terms(
             mechanism=_NAME,
@@ -235,37 +254,80 @@ class StageMechanism(Mechanism):
             theorem=stage.theorem,
             sampler=stage.sampler,
             timing="",
-            more={"search": {"stage": self.number, "digest": digest_of_public(self)}},
+            more={"search": {"stage": self.number, "digest": digest_of_public(self), **stage.asked}},
         )
         return StageLaw(stage, terms, stage.scale)
 
 
+@final
 @dataclasses.dataclass(frozen=True, eq=False)
-class StageDomain(Domain):
-    """Points, of which a number or a point of a part is released.
+class LastStage(Mechanism):
+    """The release about the ball that was found; `SearchInRounds` makes it.
 
     Args:
-        points, stage: see `StageMechanism`.
+        mechanism: for that ball, whose sums add up.
+        n, number: see `StageMechanism`.
     """
 
-    points: AnyPoints
-    stage: Stage
+    mechanism: BallMechanism
+    n: int
+    number: int
+
+    @property
+    def domain(self) -> "StageDomain":
+        """Points, which are clipped to the ball."""
+        return StageDomain(self.mechanism.domain, np.asarray(self.mechanism.ball.center))
+
+    @property
+    def guarantee(self) -> Any:
+        """That of the mechanism."""
+        return self.mechanism.guarantee
+
+    @property
+    def sums(self) -> Sums:
+        """See `Mechanism.sums`."""
+        return summed(self.mechanism)
+
+    def law(self, n, shape=()):
+        """See `StageMechanism.law`."""
+        _check_number(n, self.n)
+        law: Any = self.mechanism.law(n, shape)
+        more = (law.terms.more or {}) | {"search": {"stage": self.number, "digest": digest_of_public(self)}}
+        return dataclasses.replace(law, terms=dataclasses.replace(law.terms, more=more))
+
+
+def _check_number(given, n):
+    if given != n:
+        raise InputError(f"{_NAME}: the search is for {n} records, got {given}; begin it with their number.")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StageDomain(Domain):
+    """Points, of which a number or a point is released.
+
+    Args:
+        points: where they lie.
+        value: see `Domain.fallback`.
+    """
+
+    points: Domain
+    value: Any
 
     def records(self, owner, data):
         """See `Domain.records`."""
         return self.points.records(owner, data)
 
     def of_persons(self, owner, shape, count):
-        """See `AnyPoints.of_persons`."""
-        return self.points.of_persons(owner, shape, count)
+        """Nothing: the stages of one search count the same units."""
+        raise InputError(f"{_NAME}: persons needs a public ball; or let each record be one person's mean.")
 
     def described(self, shape):
-        """See `AnyPoints.described`."""
+        """See `Domain.described`."""
         return self.points.described(shape)
 
     def fallback(self, shape):
-        """See `Stage.fallback`."""
-        return np.asarray(self.stage.fallback)
+        """The value."""
+        return np.asarray(self.value)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -324,7 +386,7 @@ class StageGrid(Integers):
         return Noisy(self.terms, self.stage.scale, grid.NOTE, lambda sums: np.asarray(answer(sums)))
 
 
-def is_of_stage(record: dict, mechanism: StageMechanism) -> bool:
+def is_of_stage(record: Any, mechanism: StageMechanism | LastStage) -> bool:
     """Whether a record is of this stage."""
-    search = record.get("search")
+    search = record.get("search") if isinstance(record, dict) else None
     return isinstance(search, dict) and search.get("digest") == digest_of_public(mechanism)

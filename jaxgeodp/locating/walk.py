@@ -84,7 +84,7 @@ def walk(manifold: Manifold, schedule: Schedule, last_radii: list[float], n: int
     """
     centers, reaches = [], []
     for place, part in enumerate(schedule.parts):
-        center, radius = origin_of(part), math.inf
+        center, radius = np.asarray(origin_of(part)), math.inf
         for turn in range(schedule.rounds if part.open else 1):
             if part.open:
                 threshold, radii = n - schedule.left_out[0], schedule.radii(place)

@@ -15,6 +15,8 @@ td{padding:.25rem .6rem .25rem 0;vertical-align:top;border-bottom:1px solid #e4e
 td:first-child{color:#666;width:11rem}
 canvas{width:100%;max-width:30rem;touch-action:none;cursor:grab;display:block}img{max-width:100%}
 pre{background:#f6f6f6;padding:.8rem;overflow:auto;font-size:.8rem;max-height:24rem}"""
+# What a stage of a search is released by.
+_SEARCH = "SearchInRounds"
 # Turns the lines with the mouse or a finger; orthographic, what is behind is paler.
 _TURN = """const L=LINES,c=document.getElementById("space"),g=c.getContext("2d");let a=.6,b=.35,d=null;
 const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1;
@@ -70,7 +72,8 @@ def page_of(record: dict, digest: str) -> str:
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
         "Found with a part of the budget": _stages(record.get("stages", [])),
-        "Ball that was found" if "stages" in record else "Public ball": _ball(record),
+        "Stage of a search": _words(record.get("search")),
+        "Ball that was found" if _is_found(record) else "Public ball": _ball(record),
         "Sensitivity": _words(record["sensitivity"]),
         "Scale of the noise": _words(record["scale"]),
         "Support": _words(record["support"]),
@@ -93,10 +96,22 @@ def page_of(record: dict, digest: str) -> str:
     text = html.escape(json.dumps(record, indent=2))
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private {html.escape(name)} value</title>'
-        f"<style>{STYLE}</style><h1>A private value on {html.escape(name)}</h1>{shown}"
+        f"<style>{STYLE}</style><h1>{html.escape(_title(record))}</h1>{shown}"
         f"<h2>What was promised</h2>{table(rows)}<h2>How it was made</h2>{table(made)}"
         f"<h2>How to verify it</h2><p>{verify}</p><h2>The record</h2><pre>{text}</pre></html>\n"
     )
+
+
+def _is_found(record) -> bool:
+    """Whether the ball is one that earlier stages have found."""
+    return "stages" in record or ("search" in record and record["mechanism"] != _SEARCH)
+
+
+def _title(record) -> str:
+    name = record["manifold"]["name"]
+    if record["mechanism"] == _SEARCH:
+        return f"Stage {record['search']['stage']} of a search on {name}: a private {_words(record['statistic'])}"
+    return f"A private value on {name}"
 
 
 def digest_words(record: dict, digest: str) -> str:

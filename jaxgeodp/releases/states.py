@@ -182,10 +182,12 @@ def _words(thing):
         yield f"{len(thing)} of".encode()
         for part in thing:
             yield from _words(part)
-    elif thing is None or isinstance(thing, str | bool | int):
-        yield f"{type(thing).__name__} {thing}".encode()
-    elif isinstance(thing, float | np.generic):
-        yield f"number {float(thing).hex()}".encode()
+    elif thing is None or isinstance(thing, str | bool | np.bool_):
+        yield f"{type(thing).__name__.removesuffix('_')} {thing}".encode()
+    elif isinstance(thing, int | float | np.integer | np.floating):
+        # 1, 1.0 and NumPy's are one number; a whole one that no float holds is told by its digits.
+        whole = isinstance(thing, int | np.integer) and abs(thing) >= 2**53
+        yield f"number {thing if whole else float(thing).hex()}".encode()
     elif hasattr(thing, "__array__"):
         array = np.asarray(thing)
         array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64) + 0.0  # no -0
