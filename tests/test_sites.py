@@ -266,6 +266,8 @@ def test_a_key_is_not_used_up_where_there_is_no_room(tmp_path, monkeypatch):
 
 
 def test_a_ball_that_is_to_be_found_is_for_python(tmp_path):
-    command = "site prepare data.npy --manifold sphere --center auto --radius auto --epsilon 1 --key k --sites a,b --out o"
+    command = (
+        "site prepare data.npy --manifold sphere --center auto --radius auto --epsilon 1 --key k --sites a,b --out o"
+    )
     refused = CliRunner().invoke(app, command.split())
     assert refused.exit_code == 2 and "SearchInRounds" in " ".join(refused.output.split())
