@@ -55,8 +55,9 @@ def _normal(dim: int) -> np.ndarray:
     """Standard normal vectors, with their opposites, whose second moment is the identity."""
     from scipy.stats import norm, qmc  # only readers wait for them
 
-    count = 2 ** math.ceil(math.log2(max(_DRAWS // 2, 4 * dim)))
-    drawn = np.asarray(norm.ppf(qmc.Sobol(dim, seed=0).random(count)))
+    engine = qmc.Sobol(dim, scramble=False)
+    engine.fast_forward(1)  # the first number is 0
+    drawn = np.asarray(norm.ppf(engine.random(2 ** math.ceil(math.log2(max(_DRAWS // 2, 4 * dim))) - 1)))
     root = np.linalg.cholesky(drawn.T @ drawn / len(drawn))
     drawn = np.linalg.solve(root, drawn.T).T
     return np.concatenate([drawn, -drawn])
