@@ -4,11 +4,12 @@
     python benchmarks/region_coverage.py --located [the same options]
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball (but for the spaces that are
-called clipped), whose mean, clipped to the ball, is what regions are for; `describe` is simulated on each, noise included, and its region made of what it releases, by replicates of its own (the regions of all readers have one
-seed, and what is wrong with its B replicates is wrong with all of them: their coverage differs from the one measured
-here by about sqrt(.05 (.95)/B), .005 for the 2000 that are the default). The oracle knows the law: the .95 quantile of
-the distances of its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy,
-and the region is that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and
+called clipped); its mean, clipped to the ball, is what regions are for. `describe` is simulated on each, noise
+included, and its region made of what it releases, by replicates of its own (the regions of all readers have one seed,
+and what is wrong with its B replicates is wrong with all of them: their coverage differs from the one measured here by
+about sqrt(.05 (.95)/B), .005 for the 2000 that are the default). The oracle knows the law: the .95 quantile of the
+distances of its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and
+the region is that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and
 power. Prints a table in Markdown.
 """
 
@@ -33,7 +34,6 @@ from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.manifolds.described import to_lists
-
 
 # Draws by which the mean of a clipped population is known.
 _TARGET = 2**20
