@@ -494,7 +494,14 @@ def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, 
     options = ["--manifold", "spd", "--center", "origin", "--radius", "1.5", "--mu", "200"]
     result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0 and "for all of them together, at level 0.95" in " ".join(result.output.split())
-    for place, words in ((0, "rim of the region"), (3, "-2 standard deviations"), (6, "-2 standard deviations")):
+    title = (tmp_path / "out" / "report.html").read_text().split("How far the mean may be off")[1].split("<")[0]
+    times = int(title.split("; ")[1].split(" times")[0])
+    assert times > 1
+    for place, words in (
+        (0, f"rim of the region, {times} times as far"),
+        (3, "-2 standard deviations"),
+        (6, "-2 standard deviations"),
+    ):
         along = drawn[place : place + 3]
         assert len({record["limit"] for record in along}) == 1
         assert max(np.linalg.norm(record["value"], 2) for record in along) == pytest.approx(along[0]["limit"])
@@ -502,7 +509,9 @@ def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, 
         assert figure.axes[0].get_title() == words
         assert figure.axes[0].images[0].get_clim()[1] == along[0]["limit"]
     rim = [SPD(2).dist(np.asarray(record["value"]), np.asarray(drawn[1]["value"])) for record in drawn[:3:2]]
-    np.testing.assert_allclose(rim, Description.load(tmp_path / "out").region.radius, rtol=1e-5)
+    found = Description.load(tmp_path / "out")
+    np.testing.assert_allclose(rim, times * found.region.radius, rtol=1e-5)
+    assert times == round(0.75 * math.sqrt(principal_geodesics(found).variances[0]) / found.region.radius)
 
 
 def test_equal_means_are_not_told_apart_and_others_are(described):

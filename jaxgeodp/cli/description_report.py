@@ -8,6 +8,8 @@ from jaxgeodp.manifolds.described import to_lists
 _SHOWN = 2
 # And that are told of.
 _TOLD = 5
+# Standard deviations that are seen in a picture.
+_SEEN = 0.75
 # Share of clipped records that is not worth a word.
 _FEW = 0.01
 _ACROSS = ("rim of the region", "released", "opposite rim")
@@ -82,8 +84,11 @@ def _page(description, rows, own):
     radius, drawn = description.region.radius, []
     if description.population.kept and not description.population.hidden:
         length = radius / float(np.sqrt(own.variances[0]))
+        times = max(1, round(_SEEN / length))  # a small region shows nothing
         title = "How far the mean may be off: to the rim of its region, both ways along principal geodesic 1"
-        drawn.append((title, _beside(mean, own.along(0, [-length, 0.0, length]), _ACROSS)))
+        title += f"; {times} times as far, so that it is seen" if times > 1 else ""
+        across = [f"{words}, {times} times as far" if times > 1 and "rim" in words else words for words in _ACROSS]
+        drawn.append((title, _beside(mean, own.along(0, [-times * length, 0.0, times * length]), across)))
         for place in range(min(_SHOWN, len(own.variances))):
             title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
             drawn.append((title, _beside(mean, own.along(place, [-2.0, 0.0, 2.0]), _DEVIATIONS)))
