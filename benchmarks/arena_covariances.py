@@ -17,8 +17,9 @@ from jaxgeodp.samplers import hull_noise
 # Of the budget that ours spends on finding where to whiten; CoinPress spends as much on all its rounds but the last.
 _FINDING = 0.25
 _ROUNDS = (1, 2, 3, 4, 5)
-# Where those who clip once do: times a length that is exceeded by one normal vector in 200.
-_CLIPS = (1.0, 0.75, 0.5)
+# Where vectors are clipped: times a length that is exceeded by one normal vector in 200. Once, the eigenvalues of a
+# cell leave room for less; in rounds, the last ones have whitened what they clip.
+_CLIPS, _CLIPS_IN_ROUNDS = (1.0, 0.75, 0.5, 0.35, 0.25, 0.18), (1.0, 0.75, 0.6)
 # Data sets by which settings are chosen, besides those that are judged.
 _PILOTS = 200
 
@@ -51,28 +52,28 @@ def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score
     rng = np.random.default_rng([cell.dim, cell.n])
     many = _PILOTS + replicates
     data = rng.normal(size=(many, cell.n, cell.dim)) @ np.linalg.cholesky(cell.covariance).T
+    pilots, judged = data[:_PILOTS], data[_PILOTS:]
     radius = np.sqrt(cell.condition) * rivals.normal_length(cell.dim)
     budget = {cell.budget: cell.strength}
-    found: dict = {("sample covariance", None): {"": lambda: rivals.second_moment(data)}}
+    found: dict = {("sample covariance", None): {"": rivals.second_moment}}
     if cell.budget == "epsilon":
         own = np.random.default_rng([cell.dim, cell.n, 1])
         found["second moment, clipped, hull noise (SpreadMechanism)", True] = {
-            name: lambda at=at: moments(jax.random.key(1), data, at * radius, budget) for name, at in clips().items()
+            name: lambda data, at=at: moments(jax.random.key(len(data)), data, at * radius, budget)
+            for name, at in clips().items()
         }
-        found["rounds of CoinPress, hull noise", True] = {
-            f" [{rounds}]": lambda rounds=rounds: rivals.coinpress(
-                own, data, cell.condition, rounds, **budget, release=with_hull_noise
-            )
-            for rounds in _ROUNDS
-        }
-    if blocks:
-        found |= {(name, True): {"": lambda value=value: value} for name, value in of_blocks(cell, data).items()}
-    found |= {(name, False): own for name, own in of_rivals(rng, data, cell, radius, budget).items()}
+        found["rounds of CoinPress, hull noise", True] = of_rounds(own, cell, budget, release=with_hull_noise)
+    found |= {(name, False): own for name, own in of_rivals(rng, cell, radius, budget).items()}
     entered = []
     for (name, ours), settings in found.items():
-        released = {setting: within(value(), 1.0, cell.condition) for setting, value in settings.items()}
-        chosen = min(released, key=lambda own: _judge(cell, "", ours, released[own][:_PILOTS]).distance[0])
-        entered.append(_judge(cell, name + chosen, ours, released[chosen][_PILOTS:]))
+        chosen = next(iter(settings))
+        if len(settings) > 1:
+            tried = {setting: within(method(pilots), 1.0, cell.condition) for setting, method in settings.items()}
+            chosen = min(tried, key=lambda own: _judge(cell, "", ours, tried[own]).distance[0])
+        entered.append(_judge(cell, name + chosen, ours, within(settings[chosen](judged), 1.0, cell.condition)))
+    if blocks:
+        for name, matrices in of_blocks(cell, judged).items():
+            entered.append(_judge(cell, name, True, within(matrices, 1.0, cell.condition)))
     return entered
 
 
@@ -85,13 +86,19 @@ def clips():
     return {f" [clipped at {at:g}]": at for at in _CLIPS}
 
 
-def of_rivals(rng, data, cell, radius, budget):
-    """All that others have proposed: of each method what releases, by its settings."""
-    splits = {
-        f" [{first:.2f} for eigenvalues, {'by eigenvalue' if adaptive else 'equal'}]": (first, adaptive)
-        for first in sorted({0.5, 0.25, 1.0 / cell.dim})
-        for adaptive in (True, False)
+def of_rounds(rng, cell, budget, **release):
+    """Rounds of CoinPress, by how many there are and where they clip."""
+    return {
+        f" [{rounds}, clipped at {at:g}]": lambda data, rounds=rounds, at=at: rivals.coinpress(
+            rng, data, cell.condition, rounds, **budget, **release, clip=at
+        )
+        for rounds in _ROUNDS
+        for at in _CLIPS_IN_ROUNDS
     }
+
+
+def of_rivals(rng, cell, radius, budget):
+    """All that others have proposed: of each method, by its settings, what releases of data sets."""
     normal = cell.budget == "rho"
     once = {
         "second moment, clipped, " + ("Analyze Gauss" if normal else "noise of d'Orsi & Novikov"): rivals.whole,
@@ -101,21 +108,22 @@ def of_rivals(rng, data, cell, radius, budget):
     } | ({} if normal else {"Laplace noise on entries": rivals_clipped.entries})
     found = {
         name: {
-            setting: lambda method=method, at=at: method(rng, data, at * radius, **budget)
+            setting: lambda data, method=method, at=at: method(rng, data, at * radius, **budget)
             for setting, at in clips().items()
         }
         for name, method in once.items()
     }
     found["Amin et al."] = {
-        name: lambda own=own: rivals.eigenvalue_and_vector_draws(
-            rng, data, radius, **budget, first=own[0], adaptive=own[1]
+        f" [{first:.2f} for eigenvalues, {'by eigenvalue' if adaptive else 'equal'},{setting[2:]}": (
+            lambda data, first=first, adaptive=adaptive, at=at: rivals.eigenvalue_and_vector_draws(
+                rng, data, at * radius, **budget, first=first, adaptive=adaptive
+            )
         )
-        for name, own in splits.items()
+        for first in sorted({0.5, 0.25, 1.0 / cell.dim})
+        for adaptive in (True, False)
+        for setting, at in clips().items()
     }
-    found["CoinPress" if normal else "rounds of CoinPress, noise of d'Orsi & Novikov"] = {
-        f" [{rounds}]": lambda rounds=rounds: rivals.coinpress(rng, data, cell.condition, rounds, **budget)
-        for rounds in _ROUNDS
-    }
+    found["CoinPress" if normal else "rounds of CoinPress, noise of d'Orsi & Novikov"] = of_rounds(rng, cell, budget)
     return found
 
 

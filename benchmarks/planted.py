@@ -60,6 +60,12 @@ def noise_used_twice(tools, records):
     return jnp.concatenate([tools.add(mean, SENSITIVITY, 2.0 * SCALE), tools.add(-mean, SENSITIVITY, 2.0 * SCALE)])
 
 
+def whole_budget_twice(tools, records):
+    """Two vectors with independent noise, each with all of the budget."""
+    mean = _mean(records)
+    return jnp.concatenate([tools.add(mean, SENSITIVITY, SCALE), tools.add(-mean, SENSITIVITY, SCALE)])
+
+
 def barrier_about_the_mean(tools, records):
     """No release lies farther than a scale from the mean of the records."""
     mean = _mean(records)
@@ -130,7 +136,10 @@ class Planted:
 
     def one(self, key, records):
         """One release."""
-        return self.algorithm(Tools(_adder(key), _say_nothing), records)
+        if self.algorithm is not whole_budget_twice:
+            return self.algorithm(Tools(_adder(key), _say_nothing), records)
+        adders = [_adder(own) for own in jax.random.split(key)]
+        return self.algorithm(Tools(lambda *terms: adders.pop()(*terms), _say_nothing), records)
 
     def simulate(self, key, data, num):
         """Independent releases."""
@@ -139,7 +148,7 @@ class Planted:
     def score(self, data, neighbour):
         """Large where the first data are the likelier ones, for whom knows nothing but the two means."""
         own, other = (jnp.mean(jnp.asarray(points), axis=0) for points in (data, neighbour))
-        twice = self.algorithm is noise_used_twice
+        twice = self.algorithm in (noise_used_twice, whole_budget_twice)
 
         def of(x):
             near = 0.5 * (x[:2] - x[2:]) if twice else x
@@ -171,6 +180,7 @@ def planted() -> dict[str, Planted]:
         "1/n twice": (divided_by_n_twice, {}),
         "a record is not clipped": (record_not_clipped, far),
         "a key used twice": (noise_used_twice, {}),
+        "all of the budget twice": (whole_budget_twice, {}),
         "a barrier about the mean": (barrier_about_the_mean, {}),
         "records left out": (records_left_out, far),
         "a branch": (branch, alike),

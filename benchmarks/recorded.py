@@ -25,6 +25,8 @@ from jaxgeodp.privacy import grid
 
 # What a number depends on: the records, the key, a vector with noise added.
 RECORDS, KEY, RELEASED = 1, 2, 4
+#: Between the numbers of turns that a loop takes for two neighbours.
+DIFFERENT = "≠"
 _CALLS = ("pjit", "jit", "closed_call", "core_call", "remat", "checkpoint", "custom_jvp_call", "custom_vjp_call")
 # What only moves numbers about, so that a key that has been through it is the same key.
 _MOVES = ("squeeze", "reshape", "broadcast_in_dim", "random_wrap", "random_unwrap", "copy", "convert_element_type")
@@ -131,6 +133,16 @@ def distances(recorder: Recorder, key, data, neighbour, family: str) -> list[flo
     return [float(distance) for distance in found]
 
 
+def together(distances: list[float], family: str) -> float:
+    """What several additions of noise use together: sums of epsilon; of normal noise, the root of the sum of squares.
+
+    Args:
+        distances: see `distances`; of noises that are independent.
+        family: see there.
+    """
+    return float(np.linalg.norm(distances, 2 if family == "gaussian" else 1))
+
+
 def on_grid(mechanism, data, neighbour) -> float:
     """How far neighbours' integers lie apart in two real releases, in units of the scale of the noise of integers.
 
@@ -166,7 +178,7 @@ def on_grid(mechanism, data, neighbour) -> float:
         grid.with_noise = plain
     if waiting:
         raise AssertionError("the neighbour asks for less noise")
-    return float(np.linalg.norm(used))
+    return together(used, "gaussian" if {name for name, *_ in asked} == {"discrete_gaussian"} else "coordinates")
 
 
 class _Walk:

@@ -167,7 +167,7 @@ def positive(matrices):
     return (vectors * np.maximum(values, 0.0)[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
-def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None, release=whole):
+def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None, release=whole, clip=1.0):
     """Biswas, Dong, Kamath & Ullman (2020), their multivariate covariance: clip, add noise, whiten, again.
 
     The covariance is known to be at most ``condition`` times the identity, and data to be normal about 0. The last
@@ -176,10 +176,11 @@ def coinpress(rng, data, condition, rounds, *, rho=None, epsilon=None, release=w
     nine of ten normal vectors (`normal_length`), noise is not added to that bound, and half of what sampling may add
     is: their theorem asks for more, with which more rounds or records are needed. Noise is `whole`'s: for rho normal
     and equal along all directions of matrices, a little less than theirs, and for epsilon, which they do not have,
-    d'Orsi & Novikov's; or that of another ``release`` of a clipped second moment.
+    d'Orsi & Novikov's; or that of another ``release`` of a clipped second moment. ``clip`` is a setting of ours, too:
+    lengths are clipped at so many times that bound.
     """
     count, n, dim = data.shape
-    limit = normal_length(dim)
+    limit = clip * normal_length(dim)
     shares = [1.0] if rounds == 1 else [*[0.25 / (rounds - 1)] * (rounds - 1), 0.75]
     to_units = np.broadcast_to(np.eye(dim) / np.sqrt(condition), (count, dim, dim))
     for own, share in enumerate(shares):

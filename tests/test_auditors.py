@@ -107,6 +107,26 @@ def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
     assert "mistakes that nobody found: half the noise" in capsys.readouterr().out
 
 
+def test_a_loop_that_a_right_sampler_has_finds_no_mistake(monkeypatch, capsys):
+    """Laplace's law draws by rejection: that its time depends on records is no sign of a scale that is too small."""
+    monkeypatch.setattr(auditors, "compared", list)
+    absent = [auditor.name for auditor in outside.OF_DRAWS]
+    asked = ["--draws", "2000", "--only", "half the scale of a density", "--without", "dp-recorder", *absent]
+    assert auditors.main(asked) == 0
+    assert "a loop depends on records" in capsys.readouterr().out
+    monkeypatch.setattr(auditors, "ours", lambda *_: outside.Found(0.0, 1.0, False))
+    monkeypatch.setattr(auditors, "_losses", lambda *_: outside.Found(0.0, 1.0, False))
+    assert auditors.main(asked) == 1
+    assert "mistakes that nobody found: half the scale of a density" in capsys.readouterr().out
+
+
+def test_several_additions_of_noise_use_a_budget_together():
+    cell = next(cell for cell in auditors.mistakes() if cell.name == "all of the budget twice")
+    found, _, findings = auditors.noise_recorder(cell, [])
+    assert not findings and found.value == pytest.approx(2.0, rel=0.03) and found.broken
+    assert recorded.together([0.6, 0.8], "gaussian") == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("name", ["wrapped-gaussian", *exhaustive("gaussian")])
 def test_noise_that_is_a_fifth_too_small_is_recorded(name):
     """Of a density that claims mu = 1, and of integers that claim rho = 1/2."""
@@ -131,4 +151,4 @@ def test_a_threshold_minds_delta():
 def test_the_table_of_coinpress_has_a_row_for_each_size(monkeypatch, capsys):
     monkeypatch.setattr(published, "PRESSED", {200: published.PRESSED[3000]})
     published.covariances(10)
-    assert capsys.readouterr().out.count("| 200 |") == 2
+    assert capsys.readouterr().out.count("| 200 |") == 3
