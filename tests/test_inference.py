@@ -1,5 +1,6 @@
 """Second moments, their privacy and integers; what describe charges and says; regions, tests, geodesics, synthesis."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -221,6 +222,38 @@ def test_what_a_ball_cuts_off_is_put_back(space):
         assert found.clipped == pytest.approx(share, abs=0.02)
     wide = unclipped(known, GeodesicBall(space, origin, 3.0 * radius))
     np.testing.assert_allclose(wide.law, seen, atol=1e-4)
+    # Of a law that noise makes as wide as the ball nothing is told, and about a mean outside nothing is put back.
+    noisy = unclipped(dataclasses.replace(known, covariance=ball.radius**2 * np.eye(space.dim)), ball)
+    assert noisy.wider
+    assert noisy.clipped <= 2.0 / 3.0 or np.allclose(noisy.law, noisy.covariance)
+    away = space.exp(origin, 1.1 * ball.radius * jnp.asarray(frame[0]))
+    assert unclipped(dataclasses.replace(known, mean=np.asarray(away)), ball).law is None
+
+
+@pytest.mark.parametrize(("mu", "fails"), [(1e10, ()), (0.05, ()), (2.0, (1,)), (2.0, (2,)), (2.0, (1, 2))])
+def test_every_description_that_was_released_is_read_again(mu, fails, tmp_path, monkeypatch):
+    """With hardly any noise, or much of it; and where one or both of the spreads could not be computed."""
+    from jaxgeodp.inference import description as module
+
+    real, calls = module._nearest, []
+
+    def nearest(*arguments):
+        calls.append(0)
+        if len(calls) in fails:
+            raise FloatingPointError("planted")
+        return real(*arguments)
+
+    monkeypatch.setattr(module, "_nearest", nearest)
+    describe(scattered(Sphere(2), 0.1, 60), Sphere(2), mu=mu, ball=BALL).save(tmp_path)
+    assert Description.load(tmp_path).has_spread == (not fails)
+
+
+def test_a_centre_that_no_ball_is_about_is_read_again(tmp_path):
+    space, n = Hyperbolic(2), 3000
+    center = space.exp(jnp.asarray(space.origin), 16.5 * space.frame(jnp.asarray(space.origin))[0])
+    found = describe(np.broadcast_to(np.asarray(center), (n, 3)), space, mu=20.0, domain=15.0)
+    found.save(tmp_path)
+    assert Description.load(tmp_path).mean.record["ball"] == found.mean.record["ball"]
 
 
 def test_a_spread_that_noise_hides_is_no_number(tmp_path):

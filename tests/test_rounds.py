@@ -150,8 +150,13 @@ def test_sites_find_a_ball_together(tmp_path):
     for value in (np.full(3, np.nan), np.array([2.0, 0.0, 0.0]), np.array([1.0 + 0j, 0.0, 0.0]), np.array(["x"] * 3)):
         with pytest.raises(InputError, match="no value that stage 1"):
             SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], value=value)])
+    for value in (np.full(3, np.nan), None, np.zeros(2)):
+        with pytest.raises(InputError, match=f"no value that stage {number}"):
+            SearchInRounds(mechanism, N, [*loaded[:-1], dataclasses.replace(loaded[-1], value=value)])
     with pytest.raises(InputError, match="not that of stage 1"):
         SearchInRounds(mechanism, N, [dataclasses.replace(loaded[0], record=None)])
+    with pytest.raises(InputError, match="at most"):
+        SearchInRounds(mechanism, 10**400)
     # Sites that write the same numbers otherwise are in the same search.
     again = SearchInRounds(LocatedMechanism(Sphere(2, 1), "tangent", epsilon=8), np.int64(N), loaded[:1])
     assert digest_of_public(again.now) == digest_of_public(SearchInRounds(mechanism, N, loaded[:1]).now)
@@ -162,7 +167,7 @@ def test_sites_find_a_ball_together(tmp_path):
         page = tmp_path / f"{k}.html"
         shown = CliRunner().invoke(app, ["show", f"{tmp_path / str(k)}.json", "--html", str(page)])
         assert shown.exit_code == 0, shown.output
-        assert "stage" in page.read_text()
+        assert "stage" in page.read_text() and ("around a public centre" in page.read_text()) == (k < number)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ def compare(
     with one_sentence_errors():
         from jaxgeodp.inference import Description, two_sample_test
 
-        one, other = (Description.load(folder) for folder in (first, second))
         with OUTPUT.status("Simulating releases of both ..."), quiet_libraries(), jax.enable_x64(True):
+            one, other = (Description.load(folder) for folder in (first, second))
             found = two_sample_test(one, other)
     sizes = " and ".join(str(own.mean.record["n"]) for own in (one, other))
     say(f"Groups:    {shown(first)} and {shown(second)}, of {sizes} records on {one.manifold}")

@@ -68,10 +68,12 @@ def _beyond(population) -> str:
     """Where the ball cuts off more than a few."""
     if population.law is None or population.clipped < _FEW:
         return ""
+    if population.wider:
+        return "; most of the population may lie beyond the ball, and how wide it is cannot be seen"
     whole = float(np.sqrt(np.trace(population.law)))
     return (
-        f"; about {population.clipped:.0%} of the population lie beyond the ball, and count as at its rim: a normal "
-        f"law with such records has {whole:.4g} without it"
+        f"; if the population is normal, about {population.clipped:.0%} of it lie beyond the ball, and count as at its "
+        f"rim, and it has {whole:.4g} without it"
     )
 
 

@@ -48,10 +48,10 @@ def _show_description(folder, html, overwrite):
     """See `show`."""
     from jaxgeodp.inference import Description
 
-    found = Description.load(folder)
     if html is not None:
         check_writable(html, overwrite, sorted(folder.glob("*.json")))
     with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
+        found = Description.load(folder)
         rows, page = summary_and_page(found)
     if html is not None:
         write_atomically(html, page, replace=overwrite, changed=found.mean.record["created"])

@@ -34,8 +34,8 @@ def synthesize(
         from jaxgeodp.inference import synthesize as drawn_from
         from jaxgeodp.privacy.entropy import system_key
 
-        found = Description.load(folder)
         with OUTPUT.status("Drawing ..."), quiet_libraries(), jax.enable_x64(True):
+            found = Description.load(folder)
             records = drawn_from(found, n, system_key() if seed is None else jax.random.key(seed))
         write_atomically(out, _content(out, records), replace=overwrite)
     promise = found.guarantee

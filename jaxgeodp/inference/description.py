@@ -232,7 +232,7 @@ def describe(
         "parameter": parameter,
         "strengths": strengths,
         "located": ball is None,
-        "domain": domain,
+        "domain": None if domain is None else float(domain),
         "guarantee": guarantee.record("the sum of the three releases") | {"adjacency": ADJACENCY},
         # By which a reader sees that the three belong together.
         "records": {name: record_digest(own.record) for name, own in zip(_PARTS, releases, strict=True)},

@@ -45,6 +45,7 @@ class Population:
         law: covariance of the law that records are drawn from, where ``covariance`` is that of clipped ones: see
             `unclipped`.
         clipped: share of it that lies beyond the ball.
+        wider: whether a still wider law would fit, of which two thirds or more were clipped.
     """
 
     manifold: Manifold
@@ -60,6 +61,7 @@ class Population:
     seen: np.ndarray | None = None
     law: np.ndarray | None = None
     clipped: float = 0.0
+    wider: bool = False
 
     @property
     def most_variance(self) -> float:

@@ -21,19 +21,20 @@ from jaxgeodp.samplers.wrapped import wrapped_point
 
 # Draws of the law, and rounds of the fixed point, at most: it ends where no variance changes by more than a thousandth.
 _DRAWS, _ROUNDS, _CLOSE = 2048, 30, 1e-3
-# Of the radius, the largest standard deviation: of a wider law more than half would be clipped, and nothing shows it.
-_WIDEST = 1.5
+# Share of a law that may be clipped: how wide it is if more are, hardly shows in what is left.
+_MOST_CLIPPED = 2.0 / 3.0
 
 
 class _Fit(NamedTuple):
-    """Variances of a law along its principal directions, and which share of it is clipped."""
+    """Variances along principal directions, which share of the law is clipped, and whether it ought to be wider."""
 
     variances: jax.Array
     share: jax.Array
+    wider: jax.Array
 
 
 def unclipped(population: Population, ball: GeodesicBall) -> Population:
-    """The same with ``law`` and ``clipped``.
+    """The same with ``law``, ``clipped`` and ``wider``; itself if the mean lies outside, where spread is too large.
 
     Args:
         population: fitted to moments of clipped records.
@@ -44,10 +45,11 @@ def unclipped(population: Population, ball: GeodesicBall) -> Population:
     own = population.mean, population.frame, vectors, values, _normal(len(values))
     with jax.enable_x64(True):
         fit = called(_fit, ball, *(jnp.asarray(seen_anew(np.asarray(array))) for array in own), options=None)
-        widened, share = np.asarray(fit.variances), float(fit.share)
-    if not np.all(np.isfinite(widened)):  # far out, where double precision ends
+        widened, share, wider = np.asarray(fit.variances), float(fit.share), bool(fit.wider)
+        outside = not ball.contains(jnp.asarray(seen_anew(np.asarray(population.mean))))
+    if outside or not np.all(np.isfinite(widened)):  # far out double precision ends
         return population
-    return dataclasses.replace(population, law=(vectors * widened) @ vectors.T, clipped=share)
+    return dataclasses.replace(population, law=(vectors * widened) @ vectors.T, clipped=share, wider=wider)
 
 
 @functools.cache
@@ -68,7 +70,6 @@ def _fit(ball, mean, frame, vectors, seen, normal):
     manifold = ball.manifold
     center = ball.pull_inside(mean)
     frame = carried(manifold, mean, center, frame)
-    limit = jnp.maximum(seen, (_WIDEST * ball.radius) ** 2)
 
     def clipped(variances, z):
         point = wrapped_point(manifold, center, frame, vectors * jnp.sqrt(variances), z)
@@ -82,15 +83,18 @@ def _fit(ball, mean, frame, vectors, seen, normal):
         return jnp.mean((own - jnp.mean(own, axis=0)) ** 2, axis=0), jnp.mean(beyond)
 
     def once(state):
-        turn, variances, _ = state
-        left, _ = moments(variances)
+        turn, fitted, tried, _, _ = state
+        left, share = moments(tried)
+        fits = share <= _MOST_CLIPPED
         factor: Any = jnp.where(left > 0.0, seen / jnp.where(left > 0.0, left, 1.0), 1.0)
-        wider = jnp.minimum(variances * jnp.maximum(factor, 1e-3), limit)
-        return turn + 1, wider, jnp.any(jnp.abs(wider - variances) > _CLOSE * variances)
+        following = tried * jnp.maximum(factor, 1e-3)
+        changed = jnp.any(jnp.abs(following - tried) > _CLOSE * tried)
+        fitted = jnp.where(fits, tried, fitted)
+        return turn + 1, fitted, following, fits & changed, ~fits
 
     def goes_on(state):
-        turn, _, changed = state
-        return (turn < _ROUNDS) & changed
+        return (state[0] < _ROUNDS) & state[3]
 
-    _, variances, _ = jax.lax.while_loop(goes_on, once, (0, seen, jnp.asarray(True)))
-    return _Fit(variances, moments(variances)[1])
+    start = 0, seen, seen, jnp.asarray(True), jnp.asarray(False)
+    _, variances, _, _, wider = jax.lax.while_loop(goes_on, once, start)
+    return _Fit(variances, moments(variances)[1], wider)

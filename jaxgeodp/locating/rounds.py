@@ -23,6 +23,7 @@ from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import Schedule
 from jaxgeodp.locating.stages import CenterStage, LastStage, RadiusStage, Stage, StageMechanism, is_of_stage
 from jaxgeodp.locating.walk import Middle, Radius, walk
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
@@ -30,6 +31,8 @@ from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.mechanism import check_finish
 
 _NAME = "SearchInRounds"
+# Records; what follows is for numbers that floats hold.
+_MOST = 10**18
 # Of the numbers of a point that was written and read again.
 _CLOSE = 1e-6
 
@@ -85,6 +88,8 @@ class SearchInRounds:
         if not isinstance(self.mechanism, LocatedMechanism):
             raise InputError(f"{_NAME}: needs a LocatedMechanism, got {type(self.mechanism).__name__}.")
         positive_integer(_NAME, "n", self.n, 1)
+        if self.n > _MOST:
+            raise InputError(f"{_NAME}: n must be at most {_MOST:.0e}.")
         self._set(n=operator.index(self.n), releases=tuple(self.releases))
         with jax.enable_x64(True):
             self._replay()
@@ -144,7 +149,7 @@ class SearchInRounds:
                 except InputError:
                     break
                 self._set(ball=final.mechanism.ball)
-                yield final
+                _point(manifold, number, (yield final))
         yield None
 
 
@@ -190,11 +195,19 @@ def _answer(plan: Schedule, question: Radius | Middle, number: int, release: Rel
     if isinstance(question, Radius):
         if value.shape == () and value.dtype.kind == "f" and float(value) in question.radii:
             return float(value)
-    else:
-        manifold = plan.parts[question.place].manifold
-        kind = "c" if manifold.dtype_kind == "complex" else "f"
-        if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
-            near = np.asarray(manifold.project(jnp.asarray(value)))
-            if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
-                return value
-    raise InputError(f"{_NAME}: release {number} has no value that stage {number} could have.")
+        raise InputError(_no_value(number))
+    return _point(plan.parts[question.place].manifold, number, release)
+
+
+def _point(manifold: Manifold, number: int, release: Release) -> np.ndarray:
+    """The value, if it is a point."""
+    value, kind = np.asarray(release.value), "c" if manifold.dtype_kind == "complex" else "f"
+    if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
+        near = np.asarray(manifold.project(jnp.asarray(value)))
+        if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
+            return value
+    raise InputError(_no_value(number))
+
+
+def _no_value(number):
+    return f"{_NAME}: release {number} has no value that stage {number} could have."

@@ -173,7 +173,7 @@ def _parameters(manifold):
 
 def _ball(record):
     numbers = _words({key: value for key, value in record["ball"].items() if key != "center"})
-    if "stages" in record:
+    if _is_found(record):
         return f"{numbers}, around the last centre that was found; records outside are clipped to it"
     return f"{numbers}, around a public centre"
 

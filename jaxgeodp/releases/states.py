@@ -186,8 +186,8 @@ def _words(thing):
         yield f"{type(thing).__name__.removesuffix('_')} {thing}".encode()
     elif isinstance(thing, int | float | np.integer | np.floating):
         # 1, 1.0 and NumPy's are one number; a whole one that no float holds is told by its digits.
-        whole = isinstance(thing, int | np.integer) and abs(thing) >= 2**53
-        yield f"number {thing if whole else float(thing).hex()}".encode()
+        whole = isinstance(thing, int | np.integer) and (abs(thing) >= 2**1023 or int(float(thing)) != thing)
+        yield f"number {thing if whole else (float(thing) + 0.0).hex()}".encode()
     elif hasattr(thing, "__array__"):
         array = np.asarray(thing)
         array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64) + 0.0  # no -0
