@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxgeodp.compiling import called, seen_anew
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.inference.population import Population, carried
+from jaxgeodp.inference.population import Population
 from jaxgeodp.samplers.wrapped import wrapped_point
 
 # Draws of the law, and rounds of the fixed point, at most: it ends where no variance changes by more than a thousandth.
@@ -44,10 +44,12 @@ def unclipped(population: Population, ball: GeodesicBall) -> Population:
     values = np.maximum(values, 0.0)
     own = population.mean, population.frame, vectors, values, _normal(len(values))
     with jax.enable_x64(True):
-        fit = called(_fit, ball, *(jnp.asarray(seen_anew(np.asarray(array))) for array in own), options=None)
+        mean, *others = (jnp.asarray(seen_anew(np.asarray(array))) for array in own)
+        if not ball.contains(mean):
+            return population
+        fit = called(_fit, ball, mean, *others, options=None)
         widened, share, wider = np.asarray(fit.variances), float(fit.share), bool(fit.wider)
-        outside = not ball.contains(jnp.asarray(seen_anew(np.asarray(population.mean))))
-    if outside or not np.all(np.isfinite(widened)):  # far out double precision ends
+    if not np.all(np.isfinite(widened)):  # far out double precision ends
         return population
     return dataclasses.replace(population, law=(vectors * widened) @ vectors.T, clipped=share, wider=wider)
 
@@ -68,13 +70,11 @@ def _normal(dim: int) -> np.ndarray:
 @jax.jit
 def _fit(ball, mean, frame, vectors, seen, normal):
     manifold = ball.manifold
-    center = ball.pull_inside(mean)
-    frame = carried(manifold, mean, center, frame)
 
     def clipped(variances, z):
-        point = wrapped_point(manifold, center, frame, vectors * jnp.sqrt(variances), z)
+        point = wrapped_point(manifold, mean, frame, vectors * jnp.sqrt(variances), z)
         kept = ball.clipped_one(point)
-        vector = manifold.coordinates(center, manifold.log(center, kept), frame)
+        vector = manifold.coordinates(mean, manifold.log(mean, kept), frame)
         return vectors.T @ vector, manifold.dist(ball.center, point) > ball.radius
 
     def moments(variances):
