@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgeodp import SPD, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
+from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 
 
 def exhaustive(*values):
@@ -96,3 +96,17 @@ def _cap(manifold, n, centre, radius, seed):
 def reach(manifold):
     """A tangent length well inside the injectivity radius."""
     return min(0.6 * manifold.injectivity_radius, 1.5)
+
+
+def only_at_the_origin(error):
+    """In place of `GeodesicBall`: a ball elsewhere cannot be made."""
+
+    class OnlyAtTheOrigin:
+        tree_unflatten = GeodesicBall.tree_unflatten
+
+        def __new__(cls, manifold, center, radius):
+            if not np.array_equal(center, manifold.origin):
+                raise error("planted")
+            return GeodesicBall(manifold, center, radius)
+
+    return OnlyAtTheOrigin

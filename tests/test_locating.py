@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import exhaustive
+from strategies import exhaustive, only_at_the_origin
 from typer.testing import CliRunner
 
 from jaxgeodp import (
@@ -565,16 +565,8 @@ def test_any_records_end_in_a_point(space):
 def test_a_ball_that_cannot_be_made_releases_the_centre(monkeypatch):
     """After the charge nothing is refused."""
 
-    class OnlyAtTheOrigin:
-        tree_unflatten = GeodesicBall.tree_unflatten
-
-        def __new__(cls, manifold, center, radius):
-            if not np.array_equal(center, manifold.origin):
-                raise OverflowError("planted")
-            return GeodesicBall(manifold, center, radius)
-
     data = records_on(Sphere(2), 300)
-    monkeypatch.setattr(law_module, "GeodesicBall", OnlyAtTheOrigin)
+    monkeypatch.setattr(law_module, "GeodesicBall", only_at_the_origin(OverflowError))
     release = located(Sphere(2), mu=1.0).release(data)
     record = release.record
     np.testing.assert_array_equal(release.value, record["stages"][0]["center"])

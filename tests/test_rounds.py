@@ -7,7 +7,7 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from strategies import exhaustive
+from strategies import exhaustive, only_at_the_origin
 from test_locating import records_on
 from typer.testing import CliRunner
 
@@ -207,16 +207,8 @@ def test_rounds_are_refused_where_a_search_in_one_place_is(space, size):
 
 
 def test_a_centre_that_no_ball_is_about_ends_the_search(monkeypatch):
-    class OnlyAtTheOrigin:
-        tree_unflatten = GeodesicBall.tree_unflatten
-
-        def __new__(cls, manifold, center, radius):
-            if not np.array_equal(center, manifold.origin):
-                raise InputError("planted")
-            return GeodesicBall(manifold, center, radius)
-
     search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
-    monkeypatch.setattr(rounds_module, "GeodesicBall", OnlyAtTheOrigin)
+    monkeypatch.setattr(rounds_module, "GeodesicBall", only_at_the_origin(InputError))
     search = finished(search, records_on(Sphere(2), N), 1)
     assert search.now is None and search.ball is None and len(search.releases) == 2
     np.testing.assert_array_equal(search.center, search.releases[0].value)
