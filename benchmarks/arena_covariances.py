@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import rivals
 import rivals_clipped
-from arena_scores import BUDGETS, Score, scored
+from arena_scores import BUDGETS, ERRORS, Score, scored
 from scipy.special import digamma
 
 import jaxgeodp as jgd
@@ -46,8 +46,8 @@ class Vectors(NamedTuple):
 def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score]:
     """All who enter, on the same data sets; ``blocks`` False leaves out those of ours that compile a search.
 
-    Of a method with several settings enters the one with the least mean distance over data sets of its own, which
-    nobody who has to choose it could know, but which are not those that are judged.
+    Of a method with several settings enters, for each kind of error, the one with the least of it over data sets of its
+    own, which nobody who has to choose it could know, but which are not those that are judged.
     """
     rng = np.random.default_rng([cell.dim, cell.n])
     many = _PILOTS + replicates
@@ -64,21 +64,26 @@ def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score
         }
         found["rounds of CoinPress, hull noise", True] = of_rounds(own, cell, budget, release=with_hull_noise)
     found |= {(name, False): own for name, own in of_rivals(rng, cell, radius, budget).items()}
-    entered = []
-    for (name, ours), settings in found.items():
-        chosen = next(iter(settings))
-        if len(settings) > 1:
-            tried = {setting: within(method(pilots), 1.0, cell.condition) for setting, method in settings.items()}
-            chosen = min(tried, key=lambda own: _judge(cell, "", ours, tried[own]).distance[0])
-        entered.append(_judge(cell, name + chosen, ours, within(settings[chosen](judged), 1.0, cell.condition)))
+    entered = [_best_of(cell, *who, settings, pilots, judged) for who, settings in found.items()]
     if blocks:
         for name, matrices in of_blocks(cell, judged).items():
-            entered.append(_judge(cell, name, True, within(matrices, 1.0, cell.condition)))
+            entered.append(_judge(cell, name, True, matrices))
     return entered
 
 
+def _best_of(cell, name, ours, settings, pilots, judged):
+    """With the setting of each kind of error; that of the distance stands in the name."""
+    chosen = dict.fromkeys(ERRORS, next(iter(settings)))
+    if len(settings) > 1:
+        tried = {setting: _judge(cell, "", ours, method(pilots)) for setting, method in settings.items()}
+        chosen = {kind: min(tried, key=lambda own: getattr(tried[own], kind)[0]) for kind in ERRORS}
+    found = {own: _judge(cell, name + own, ours, settings[own](judged)) for own in dict.fromkeys(chosen.values())}
+    others = {kind: getattr(found[chosen[kind]], kind) for kind in ERRORS[1:]}
+    return found[chosen["distance"]]._replace(**others)
+
+
 def _judge(cell, name, ours, matrices):
-    return scored(cell, name, ours, matrices, cell.covariance, paired=True)
+    return scored(cell, name, ours, within(matrices, 1.0, cell.condition), cell.covariance, paired=True)
 
 
 def clips():

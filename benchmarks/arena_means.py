@@ -12,9 +12,10 @@ from jaxgeodp.experiments.paper_chains import paper_chain
 
 # What noisy gradient descent may choose from: steps, length of a step, and lengths at which gradients are clipped, in
 # radii. One step of length 1 clipped at the radius is the normal mechanism in the tangent space at the centre.
-_DESCENTS = [(steps, length, clip) for steps in (2, 3, 5) for length in (0.5, 1.0) for clip in (0.25, 0.5, 0.75, 1.0)]
-_PILOTS = 30  # draws that choose
-_DESCENT = "DP-RGD, best of 24"
+_STEPS, _LENGTHS, _LIMITS = (2, 3, 5, 10), (0.5, 1.0), (0.15, 0.25, 0.5, 0.75, 1.0)
+_DESCENTS = [(steps, length, clip) for steps in _STEPS for length in _LENGTHS for clip in _LIMITS]
+_PILOTS = 200  # draws that choose
+_DESCENT = f"DP-RGD, best of {len(_DESCENTS)}"
 
 SEARCH = "LocatedMechanism (told no ball)"
 AMBIENT = "ambient"

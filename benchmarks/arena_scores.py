@@ -8,6 +8,8 @@ import numpy as np
 #: Of tables, and the fields of a score that stand in them.
 HEADER = ["method", "", "distance", "Mahalanobis", "Frobenius", "median distance", "1 in 100 beyond"]
 WHO = {True: "ours", False: "", None: "no rival"}
+#: Kinds of errors of matrices.
+ERRORS = ("distance", "mahalanobis", "frobenius")
 BUDGETS = {"mu": "μ", "epsilon": "ε", "rho": "ρ"}
 
 
@@ -87,7 +89,8 @@ def by_frobenius(scores: Sequence[Score]) -> str:
         return ""
     gap, error = other.frobenius[0] - own.frobenius[0], np.hypot(own.frobenius[1], other.frobenius[1])
     word = "even" if abs(gap) <= 2.0 * error else "less" if gap > 0 else "more"
-    return f"{word}: {own.method} {_digits(own.frobenius)}, {other.method} {_digits(other.frobenius)}"
+    names = [score.method.split(" [")[0] for score in (own, other)]  # without the settings, which are for the distance
+    return f"{word}: {names[0]} {_digits(own.frobenius)}, {names[1]} {_digits(other.frobenius)}"
 
 
 def rows(scores: Sequence[Score]) -> list[list[str]]:
