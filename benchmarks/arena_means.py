@@ -12,7 +12,7 @@ from jaxgeodp.experiments.paper_chains import paper_chain
 
 # What noisy gradient descent may choose from: steps, length of a step, and lengths at which gradients are clipped, in
 # radii. One step of length 1 clipped at the radius is the normal mechanism in the tangent space at the centre.
-_STEPS, _LENGTHS, _LIMITS = (2, 3, 5, 10), (0.5, 1.0), (0.15, 0.25, 0.5, 0.75, 1.0)
+_STEPS, _LENGTHS, _LIMITS = (2, 3, 5, 10, 20), (0.5, 1.0), (0.1, 0.15, 0.25, 0.5, 0.75, 1.0)
 _DESCENTS = [(steps, length, clip) for steps in _STEPS for length in _LENGTHS for clip in _LIMITS]
 _PILOTS = 200  # draws that choose
 _DESCENT = f"DP-RGD, best of {len(_DESCENTS)}"
