@@ -106,15 +106,18 @@ def picture(found, path):
 
     figure, axis = plt.subplots(figsize=(10, 0.42 * len(found) + 1.2), layout="constrained")
     colors = {True: "tab:blue", False: "tab:orange", None: "0.6"}
+    lines = {True: 0.12, False: -0.12, None: 0.0}  # who is even does not hide the other
     labels = {True: "ours", False: "others", None: "no privacy, or no proof"}
     for height, scores in enumerate(reversed(found)):
         least = min(own.distance[0] for own in scores if own.ours)
         for own in scores:
             if own.method.endswith("no noise"):
                 continue  # far to the left
-            axis.plot(own.distance[0] / least, height, "o", color=colors[own.ours], alpha=0.75, label=labels[own.ours])
+            look = {"color": colors[own.ours], "alpha": 0.75, "label": labels[own.ours]}
+            axis.plot(own.distance[0] / least, height + lines[own.ours], "o", **look)
     axis.axvline(1.0, color="0.8", zorder=0)
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.set_xlabel("error over that of the best of ours")
     axis.set_yticks(range(len(found)), [str(scores[0].cell) for scores in reversed(found)], fontsize=8)
     handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
