@@ -19,7 +19,8 @@ _FINDING = 0.25
 _ROUNDS = (1, 2, 3, 4, 5)
 # Where vectors are clipped: times a length that is exceeded by one normal vector in 200. Once, the eigenvalues of a
 # cell leave room for less; in rounds, the last ones have whitened what they clip.
-_CLIPS, _CLIPS_IN_ROUNDS = (1.0, 0.75, 0.5, 0.35, 0.25, 0.18), (1.0, 0.75, 0.6)
+_CLIPS = (1.0, 0.75, 0.5, 0.35, 0.25, 0.18, 0.13, 0.1, 0.07)
+_CLIPS_IN_ROUNDS = (1.25, 1.0, 0.87, 0.75, 0.6)
 # Data sets by which settings are chosen, besides those that are judged.
 _PILOTS = 200
 
