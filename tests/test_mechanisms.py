@@ -42,6 +42,7 @@ from jaxgeodp.bounds.normalizer import (
 )
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.privacy import NotProven
+from jaxgeodp.releases.density import check_representable
 from jaxgeodp.releases.noise import Coordinates, Norm
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.samplers.rejection import first_of_fixed_number
@@ -558,6 +559,15 @@ def test_noise_that_double_precision_cannot_hold_is_refused(build):
     assert mechanism.scale(5000) > 0
     # Spheres are bounded.
     assert build(ball_on(Sphere(2), 0.4), 0.02).scale(3) > 1.0
+
+
+@pytest.mark.parametrize("manifold", [SPD(2), Hyperbolic(2, -4.0)], ids=name)
+def test_the_largest_radius_follows_how_fast_coordinates_grow(manifold):
+    """exp(10) in coordinates: 14.1 on matrices, 5 on this hyperbolic plane, and the refusal names it."""
+    largest = {"SPD": 10.0 * math.sqrt(2.0), "Hyperbolic": 5.0}[type(manifold).__name__]
+    check_representable(LaplaceMechanism(ball_on(manifold, 0.999 * largest), 9.0).law(10**6))
+    with pytest.raises(ValueError, match=f"too large for double precision.*at most {largest:.4g}"):
+        check_representable(LaplaceMechanism(ball_on(manifold, 1.001 * largest), 9.0).law(10**6))
 
 
 def test_the_boundary_term_knows_negative_curvature():

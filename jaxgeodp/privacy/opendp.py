@@ -67,7 +67,7 @@ def opendp_measurement(release: Release) -> dict:
         raise InputError(f"opendp_measurement: OpenDP has no metric for {what}.")
     measure, d_out, more = _distance(guarantee)
     manifold, unit = record.get("manifold", {}), record.get("unit", "record")
-    known_size = relation.startswith(ADJACENCY) and "count" not in record
+    known_size = relation.startswith(ADJACENCY)  # under add-remove n is the number of places
     domain = {
         "atom_domain": {"description": f"{unit}s on {manifold.get('name', 'their space')}", **manifold},
         "size": record.get("n") if known_size else None,
