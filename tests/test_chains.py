@@ -334,6 +334,13 @@ def test_kng_chains_and_exact_draws_agree():
     assert isinstance(case.mechanism, KNGMechanism)
 
 
+def test_a_chain_has_steps_to_forget_its_start():
+    mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4), 1.0)
+    for number in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="release_by_chain: num_burnin"):
+            release_by_chain(mechanism, np.tile([0.0, 0.0, 1.0], (3, 1)), num_burnin=number)
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -123,3 +123,9 @@ def test_records_of_the_command_line_state_it(tmp_path):
     (tmp_path / "without.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match="not in the record"):
         _ = Release.load(tmp_path / "without.json").expected_error
+
+
+def test_no_error_is_expected_of_a_law_that_no_release_has():
+    large = KNGMechanism(GeodesicBall(SPD(2), np.eye(2), 15.0), 9.0)
+    with pytest.raises(ValueError, match="too large for double precision"):
+        expected_error(large, 9999, IDEALIZED)

@@ -422,6 +422,8 @@ def test_the_file_is_what_it_should_be(tmp_path):
     ledger.settle(entry, "a" * 64)
     assert "not waiting" in words_of(lambda: ledger.settle(entry, "b" * 64))
     assert "not waiting" in words_of(lambda: ledger.settle(99, "b" * 64))
+    assert "not waiting" in words_of(lambda: ledger.settle(2**63 - 1, "b" * 64))
+    assert "there is no entry" in words_of(lambda: ledger.settle(2**63, "b" * 64))
 
 
 def spoil(path, statement):

@@ -43,7 +43,7 @@ from jaxgeodp.bounds.normalizer import (
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.privacy import NotProven
 from jaxgeodp.releases.density import check_representable
-from jaxgeodp.releases.noise import Coordinates, Norm
+from jaxgeodp.releases.noise import Coordinates, Norm, Normal
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time, proposals_needed
 from jaxgeodp.samplers.rejection import first_of_fixed_number
 
@@ -89,6 +89,21 @@ def noise_of(mechanism):
 
 def length_of(mechanism, vector):
     return jnp.sum(jnp.abs(vector)) if noise_of(mechanism) == Coordinates() else jnp.linalg.norm(vector)
+
+
+@pytest.mark.parametrize(
+    ("noise", "known"),
+    [
+        (Coordinates(), lambda z: stats.laplace.logpdf(z).sum()),
+        (Norm(), lambda z: -np.linalg.norm(z)),
+        (Normal(), lambda z: stats.norm.logpdf(z).sum()),
+    ],
+    ids=lambda own: getattr(own, "name", ""),
+)
+def test_the_log_density_of_noise_is_that_of_its_law(noise, known):
+    first, second = np.random.default_rng(0).normal(size=(2, 3))
+    difference = float(noise.log_density(jnp.asarray(first)) - noise.log_density(jnp.asarray(second)))
+    assert difference == pytest.approx(known(first) - known(second), rel=1e-5)
 
 
 @every_additive

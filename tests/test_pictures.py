@@ -72,6 +72,7 @@ def test_a_release_is_saved_loaded_drawn_and_shown(name, tmp_path):
     np.testing.assert_array_equal(again.as_array(), release.value)
     again.as_array()[:] = 0.0
     np.testing.assert_array_equal(again.value, release.value)
+    assert again.plot().axes, "without a file it is a figure"
     again.plot(tmp_path / "value.png")
     with Image.open(tmp_path / "value.png") as picture:
         # Something is drawn: not all of it has one colour.

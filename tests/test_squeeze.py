@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -235,3 +236,9 @@ def test_third_derivatives_are_below_their_bound_and_not_far(space, distance):
         largest = jnp.max(jax.jit(jax.vmap(third))(*jnp.tensordot(directions.astype(frame.dtype), frame, 1)))
         bound = third_derivative_bound(space, jnp.asarray(distance))
     assert 2.9 * largest <= bound <= 4.2 * largest
+
+
+@pytest.mark.parametrize(("space", "limit"), [(Sphere(2), math.pi / 2), (PlanarShapes(4), math.pi / 4)], ids=name)
+def test_third_derivatives_are_bounded_up_to_a_quarter_of_a_great_circle_only(space, limit):
+    near, far = (third_derivative_bound(space, jnp.asarray(limit * factor)) for factor in (0.999, 1.001))
+    assert jnp.isfinite(near) and jnp.isinf(far)

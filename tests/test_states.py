@@ -296,9 +296,13 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         with pytest.raises((ValueError, OSError), match=words):
             mechanism.release(blocks, ledger, numerics="grid")
     assert ledger.account().releases == 1
-    with pytest.raises(ValueError, match="which must be damaged"):
-        state = TangentLaplace(CAP, 1.0).prepare(data)
-        TangentLaplace(CAP, 1.0).finish(dataclasses.replace(state, sums=state.sums + 2**40))
+    state = TangentLaplace(CAP, 1.0).prepare(data)
+    for damage in (2**40, -(2**40) * (np.arange(state.sums.size) == 1).reshape(state.sums.shape)):
+        with pytest.raises(ValueError, match="which must be damaged"):
+            TangentLaplace(CAP, 1.0).finish(dataclasses.replace(state, sums=state.sums + damage))
+    blocks = RecordBlocks(lambda: [data], data.shape)
+    with pytest.raises(ValueError, match="without persons, weights or a private number"):
+        TangentLaplace(CAP, 1.0).release(blocks, numerics="grid", weights=np.ones(len(data)))
 
 
 @pytest.mark.parametrize(
