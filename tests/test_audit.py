@@ -73,6 +73,7 @@ AGAIN = (
 def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     mechanism, pair, least = RIGHT[name]
     found = audit(mechanism, *adversarial_neighbours(mechanism.ball, 5)[pair], draws=DRAWS)
+    assert 0.0 <= found.probabilities[1] <= found.probabilities[0] <= 1.0
     assert not found.violated
     assert least < found.lower_bound < found.promised == 1.0
     assert found.guarantee == mechanism.guarantee

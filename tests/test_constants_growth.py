@@ -14,7 +14,7 @@ from strategies import name
 from symmetric_spaces import ModelSpace
 
 from jaxgeodp import Hyperbolic, PlanarShapes, Product, Sphere
-from jaxgeodp.bounds.growth import gradient_growth
+from jaxgeodp.bounds.growth import RadialGrowth, gradient_growth
 from jaxgeodp.bounds.power_growth import PowerGrowth
 
 SPHERE, PLANE = (1.0, 1.0), (0.0, 0.0)
@@ -63,6 +63,19 @@ def test_growth_further_out_is_the_integral_of_theorem_f(manifold, kind):
     growth = growth_of_ends(manifold, spread, s)
     for t in (0.1, 0.35, 0.6):
         assert float(growth(t)) == pytest.approx(quad(m, 0.0, t)[0], rel=1e-6)
+
+
+def test_lines_of_a_mean_of_functions_of_distances():
+    """Attained: records on a line in one direction, and a bound that is linear, whose mean is linear in t."""
+    distances, knots = jnp.array([0.1, 0.3, 0.5]), jnp.array([0.0, 0.2, 0.5, 0.6])
+    growth = RadialGrowth(distances, 2.0, lambda s: 1.0 - 0.25 * s, 0.03)
+    values, slopes = growth.lines(knots[:-1], knots[1:])
+    expected = 1.0 - 0.25 * (0.3 + np.array([0.2, 0.5, 0.6]))
+    np.testing.assert_allclose(slopes, expected, rtol=1e-6)
+    np.testing.assert_allclose(values, np.array([0.0, *np.cumsum(expected[:2] * [0.2, 0.3])]) - 0.03, rtol=1e-6)
+    # Where a record may be as far as that, the bound says nothing.
+    nothing = RadialGrowth(distances, 4.5, lambda s: 1.0 - 0.25 * s, 0.03).lines(knots[:-1], knots[1:])
+    assert not np.any(nothing)
 
 
 def power_growth_of(power, s, curvature, distances, units, pull=0.0):

@@ -229,6 +229,7 @@ def test_composition_is_exact_or_rounded_up():
     assert compose([GaussianDP(0.2), GaussianDP(0.2), GaussianDP(0.55)] * 23).mu == pytest.approx(2.9661, abs=5e-5)
     assert compose([ApproximateDP(1.0, 1e-6), PureDP(0.5)]) == ApproximateDP(1.5, 1e-6)
     assert compose([PureDP(1.0), ZeroConcentratedDP(0.25)]) == ZeroConcentratedDP(0.75)
+    assert all(type(own) is float for own in (PureDP(1).epsilon, GaussianDP(np.float32(2.0)).mu))
     assert compose([PureDP(1.0), GaussianDP(1.0)]) == ZeroConcentratedDP(1.0)
     assert compose([GaussianDP(3.0), GaussianDP(4.0)]).mu == 5.0
     for given in ([PureDP(1e200), GaussianDP(1.0)], [PureDP(1.7e308)] * 2, [GaussianDP(1.7e308)] * 2):
@@ -303,6 +304,7 @@ def test_bad_guarantees_are_named_in_one_sentence():
         (lambda: compose([PureDP(1.0), NotProven("x")]), "nothing follows"),
         (lambda: compose([ApproximateDP(1.0, 1e-6), GaussianDP(1.0)]), "give delta"),
         (lambda: compose([ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
+        (lambda: compose([PureDP(1.0), ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
         (lambda: GaussianDP(1.0).to_approximate(0.0), "between 0 and 1"),
         (lambda: delta_of_epsilon(1.0, math.nan), "epsilon must be a finite number"),
     ):

@@ -1,6 +1,8 @@
 """Additive mechanisms and baselines, and the normaliser-aware scale of KNG."""
 
+import dataclasses
 import math
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -546,6 +548,24 @@ def test_draws_of_both_samplers_have_one_law(build):
     distances = [np.asarray(jax.vmap(lambda x: Sphere(2).dist(mean, x))(draws)) for draws in (fixed, usual)]
     assert stats.ks_2samp(*distances).pvalue > 1e-4
     assert stats.ks_2samp(1.25 * distances[0], distances[1]).pvalue < 1e-6
+
+
+def test_draws_in_fixed_time_stay_in_their_support():
+    """Where the noise is so large that most proposals are outside."""
+    law = KNGMechanism(ball_on(Sphere(2), 0.3), 0.05).law(20)
+    data, keys = data_on(Sphere(2), 20), jax.random.split(jax.random.key(5), 50)
+    draws = jax.lax.map(lambda key: draw_in_fixed_time(law, key, data, 256), keys)
+    distances = jax.vmap(lambda x: Sphere(2).dist(law.support.center, x))(draws)
+    assert law.support.radius * 0.8 < jnp.max(distances) <= law.support.radius * (1 + 1e-5)
+
+
+def test_a_centre_that_cannot_be_computed_is_that_of_the_ball():
+    """Of a coordinate that is no number, too: nothing else may tell that records were beyond computing."""
+    law = LaplaceMechanism(ball_on(Euclidean(2), 1.0), 1.0).law(20)
+    for center in ([0.3, 0.2], [jnp.nan, 0.2], [0.3, jnp.inf]):
+        planted = dataclasses.replace(law, target=Mock(center=lambda ball, points, own=center: jnp.array(own)))
+        expected = center if jnp.all(jnp.isfinite(jnp.array(center))) else [0.0, 0.0]
+        np.testing.assert_allclose(planted.center(None), expected, rtol=1e-6)
 
 
 def test_a_release_in_fixed_time_says_what_it_costs():
