@@ -334,11 +334,14 @@ def test_kng_chains_and_exact_draws_agree():
     assert isinstance(case.mechanism, KNGMechanism)
 
 
-def test_a_chain_has_steps_to_forget_its_start():
+def test_bad_releases_by_chain_are_refused():
     mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4), 1.0)
     for number in (0, -1, 1.5):
         with pytest.raises(ValueError, match="release_by_chain: num_burnin"):
             release_by_chain(mechanism, np.tile([0.0, 0.0, 1.0], (3, 1)), num_burnin=number)
+    large = KNGMechanism(GeodesicBall(SPD(2), np.eye(2), 15.0), 900.0)
+    with pytest.raises(ValueError, match="too large for double precision"):
+        release_by_chain(large, np.tile(np.eye(2), (3, 1, 1)), num_burnin=10)
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,7 @@ def test_states_that_do_not_belong_together_are_refused():
         (lambda: WrappedGaussian(CAP, 1.0).prepare(data), "no sum of integers"),
         (lambda: mechanism.prepare(data[:, :2]), "shape"),
         (lambda: merged([]), "none to merge"),
+        (lambda: merged([state, "state"]), "none to merge"),
         (lambda: RecordBlocks(data, data.shape), "function that reads"),
     ):
         with pytest.raises(ValueError, match=words):
