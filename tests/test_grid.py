@@ -95,7 +95,8 @@ def test_how_noise_is_drawn_follows_from_public_numbers(size, scale, by_the_arra
     monkeypatch.setattr(grid, "draws", lambda law, scale, count, words: np.full(count, 2))
     noisy = grid.with_noise(lambda scale, below: 1, np.zeros(size, int), scale)
     np.testing.assert_array_equal(noisy, 2.0 if by_the_array else 1.0)
-    np.testing.assert_array_equal(grid.with_noise(lambda *_: 1, np.zeros(size, int), scale, lambda n: 0), 1.0)
+    given = grid.with_noise(lambda scale, below: below(scale), np.zeros(size, int), scale, lambda n: 3)
+    np.testing.assert_array_equal(given, 3.0)
 
 
 def test_a_record_names_the_sampler_that_draws():

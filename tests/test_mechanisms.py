@@ -479,6 +479,7 @@ def test_no_scale_is_claimed_where_none_is_proven():
         assert normalizer_bound(ball_on(manifold), 1.2) is None
         assert KNGMechanism(ball_on(manifold, 0.3), 1.0).scale(500) >= 2 * 2 * 0.3 / 500
     ball = ball_on(Sphere(2), EIGHTH)
+    assert normalizer_bound(ball_on(Grassmann(2, 1), 0.3), math.inf) is None, "flat, but no line"
     assert normalizer_bound(ball, EIGHTH) is None
     assert normalizer_bound(ball, math.pi / 2) is None
     bound = normalizer_bound(ball, 0.5)
@@ -603,6 +604,8 @@ def test_the_largest_radius_follows_how_fast_coordinates_grow(manifold):
     check_representable(LaplaceMechanism(ball_on(manifold, 0.999 * largest), 9.0).law(10**6))
     with pytest.raises(ValueError, match=f"too large for double precision.*at most {largest:.4g}"):
         check_representable(LaplaceMechanism(ball_on(manifold, 1.001 * largest), 9.0).law(10**6))
+    with pytest.raises(ValueError, match="too large for double precision"):
+        KNGMechanism(ball_on(manifold, 1.001 * largest), 1e6).simulate(jax.random.key(0), data_on(manifold), 3)
 
 
 def test_the_boundary_term_knows_negative_curvature():

@@ -38,7 +38,7 @@ from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import FrechetVariance, TangentCovariance
 from jaxgeodp.mechanisms import tangent
 from jaxgeodp.privacy import Ledger, ZeroConcentratedDP, grid
-from jaxgeodp.releases import merged
+from jaxgeodp.releases import merged, release_groups
 from jaxgeodp.releases.states import digest_of_public
 from jaxgeodp.surfaces import FaceMeanMechanism
 
@@ -304,6 +304,8 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
     blocks = RecordBlocks(lambda: [data], data.shape)
     with pytest.raises(ValueError, match="without persons, weights or a private number"):
         TangentLaplace(CAP, 1.0).release(blocks, numerics="grid", weights=np.ones(len(data)))
+    with pytest.raises(ValueError, match="RecordBlocks are for release with numerics='grid', and for prepare"):
+        release_groups(TangentLaplace(CAP, 1.0), blocks, np.zeros(len(data)), [0])
 
 
 @pytest.mark.parametrize(

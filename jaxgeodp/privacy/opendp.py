@@ -62,7 +62,7 @@ def opendp_measurement(release: Release) -> dict:
     if isinstance(guarantee, NotProven):
         kind = record["guarantee"]["kind"]
         raise InputError(f"opendp_measurement: the record's guarantee is '{kind}', which OpenDP has no measure for.")
-    if not isinstance(relation, str) or relation not in _METRICS or "group" in record:
+    if not isinstance(relation, str) or relation not in _METRICS:
         what = "groups" if "group" in record else f"neighbours that are '{relation}'"
         raise InputError(f"opendp_measurement: OpenDP has no metric for {what}.")
     measure, d_out, more = _distance(guarantee)
