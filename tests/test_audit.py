@@ -41,6 +41,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import SpreadMechanism
 from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
+from jaxgeodp.privacy.audit import _least_rho
 from jaxgeodp.privacy.audit import _bound, _least
 from jaxgeodp.samplers.discrete import discrete_laplace
 
@@ -77,6 +78,16 @@ def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     assert not found.violated
     assert least < found.lower_bound < found.promised == 1.0
     assert found.guarantee == mechanism.guarantee
+
+
+def test_the_divergences_of_one_bit():
+    """By sums over its two values, for each order of the code."""
+    for mine, theirs in ((0.9, 0.2), (0.5, 0.4), (0.3, 1e-6), (0.2, 0.3)):
+        orders = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0)
+        bits = ((mine, theirs), (1.0 - mine, 1.0 - theirs))
+        known = [math.log(sum(p * (p / q) ** (a - 1.0) for p, q in bits)) / (a - 1.0) / a for a in orders]
+        expected = max(known) if mine > theirs else 0.0
+        assert float(_least_rho(mine, theirs)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.exhaustive
