@@ -41,8 +41,7 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import SpreadMechanism
 from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
-from jaxgeodp.privacy.audit import _least_rho
-from jaxgeodp.privacy.audit import _bound, _least
+from jaxgeodp.privacy.audit import _bound, _least, _least_rho
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
@@ -82,7 +81,7 @@ def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
 
 def test_the_divergences_of_one_bit():
     """By sums over its two values, for each order of the code."""
-    for mine, theirs in ((0.9, 0.2), (0.5, 0.4), (0.3, 1e-6), (0.2, 0.3)):
+    for mine, theirs in ((0.9, 0.2), (0.5, 0.4), (0.3, 1e-2), (0.2, 0.3)):
         orders = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0)
         bits = ((mine, theirs), (1.0 - mine, 1.0 - theirs))
         known = [math.log(sum(p * (p / q) ** (a - 1.0) for p, q in bits)) / (a - 1.0) / a for a in orders]
