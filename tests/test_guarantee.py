@@ -305,6 +305,7 @@ def test_bad_guarantees_are_named_in_one_sentence():
         (lambda: compose([ApproximateDP(1.0, 1e-6), GaussianDP(1.0)]), "give delta"),
         (lambda: compose([ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
         (lambda: compose([PureDP(1.0), ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
+        (lambda: largest_mu(1.1e6, 1e-6), "epsilon must be at most 1e6"),
         (lambda: GaussianDP(1.0).to_approximate(0.0), "between 0 and 1"),
         (lambda: delta_of_epsilon(1.0, math.nan), "epsilon must be a finite number"),
     ):
