@@ -3,7 +3,7 @@
     python benchmarks/arena.py               # the tables of docs/arena.md, minutes
     python benchmarks/arena.py --full        # also larger n, dimensions to 10, another budget: hours
     python benchmarks/arena.py --picture     # also docs/arena.png
-    python benchmarks/arena.py --quick       # two cells, to see that it runs
+    python benchmarks/arena.py --quick       # two cells without most of ours, to see that it runs
 
 Who enters, by which calibration, and on which data is said in `arena_means`, `arena_covariances` and `rivals`. All keys
 and seeds are fixed. Every number is a mean over replicates with its standard error.
@@ -38,7 +38,7 @@ def mean_cells(full: bool) -> list[Points]:
     cells += [Points(*own, 50, "epsilon", 1.0) for own in (matrices, sphere)]
     cells += [Points(*own, 500, budget, 1.0, wide=True) for own in (matrices, sphere) for budget in BOTH]
     if full:
-        larger = [(jgd.SPD(5), 1.5), (jgd.SPD(10), 1.5), (jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7)]
+        larger = [(jgd.SPD(5), 1.5), (jgd.Sphere(2), 0.7), (jgd.Sphere(10), 0.7)]
         cells += [Points(*own, 500, budget, 1.0) for own in larger for budget in BOTH]
         cells += [Points(*own, 5000, budget, 0.3) for own in (matrices, sphere) for budget in BOTH]
     return cells
@@ -48,7 +48,7 @@ def vector_cells(full: bool) -> list[Vectors]:
     """Of the second part."""
     sizes = [(dim, 4000, condition) for dim in (2, 5) for condition in (10.0, 1e4)]
     if full:
-        sizes += [(10, n, condition) for n in (4000, 20_000) for condition in (10.0, 1e4)]
+        sizes += [(10, 4000, condition) for condition in (10.0, 1e4)]
         sizes += [(dim, 1000, 10.0) for dim in (2, 5)]
     return [Vectors(*size, budget, strength) for size in sizes for budget, strength in (("rho", 0.5), ("epsilon", 1.0))]
 
@@ -118,7 +118,7 @@ def picture(found, path):
     axis.axvline(1.0, color="0.8", zorder=0)
     axis.set_xscale("log")
     axis.xaxis.set_major_formatter("{x:g}")
-    axis.set_xlabel("error over that of the best of ours")
+    axis.set_xlabel("mean distance over that of the best of ours")
     axis.set_yticks(range(len(found)), [str(scores[0].cell) for scores in reversed(found)], fontsize=8)
     handles = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=3, frameon=False)
@@ -129,12 +129,13 @@ def main() -> None:
     """Print all."""
     jax.config.update("jax_enable_x64", True)
     if "--quick" in sys.argv:
+        print("Without most of ours, and with few draws: to see that it runs. Who wins means nothing here.")
         means, vectors = [Points(jgd.Sphere(2), CAP, 50, "mu", 1.0)], [Vectors(2, 1000, 10.0, "rho", 0.5)]
         summary(run(means, vectors, 20, 20, 0, quick=True))
         return
     full, start = "--full" in sys.argv, time.time()
     print_machine()
-    found = run(mean_cells(full), vector_cells(full), 300, 1000, 20)
+    found = run(mean_cells(full), vector_cells(full), 1000, 1000, 20)
     summary(found)
     print(f"\n{len(found)} cells in {(time.time() - start) / 60.0:.0f} minutes")
     if "--picture" in sys.argv:

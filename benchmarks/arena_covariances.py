@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import rivals
 import rivals_clipped
-from arena_scores import BUDGETS, ERRORS, Score, scored
+from arena_scores import BUDGETS, Score, best_setting, scored
 from scipy.special import digamma
 
 import jaxgeodp as jgd
@@ -73,14 +73,11 @@ def scores(cell: Vectors, replicates: int, *, blocks: bool = True) -> list[Score
 
 
 def _best_of(cell, name, ours, settings, pilots, judged):
-    """With the setting of each kind of error; that of the distance stands in the name."""
-    chosen = dict.fromkeys(ERRORS, next(iter(settings)))
-    if len(settings) > 1:
-        tried = {setting: _judge(cell, "", ours, method(pilots)) for setting, method in settings.items()}
-        chosen = {kind: min(tried, key=lambda own: getattr(tried[own], kind)[0]) for kind in ERRORS}
-    found = {own: _judge(cell, name + own, ours, settings[own](judged)) for own in dict.fromkeys(chosen.values())}
-    others = {kind: getattr(found[chosen[kind]], kind) for kind in ERRORS[1:]}
-    return found[chosen["distance"]]._replace(**others)
+    if len(settings) == 1:
+        ((own, method),) = settings.items()
+        return _judge(cell, name + own, ours, method(judged))
+    tried = {own: _judge(cell, "", ours, method(pilots)) for own, method in settings.items()}
+    return best_setting(tried, lambda own: _judge(cell, name + own, ours, settings[own](judged)))
 
 
 def _judge(cell, name, ours, matrices):
@@ -120,7 +117,7 @@ def of_rivals(rng, cell, radius, budget):
         for name, method in once.items()
     }
     found["Amin et al."] = {
-        f" [{first:.2f} for eigenvalues, {'by eigenvalue' if adaptive else 'equal'},{setting[2:]}": (
+        f" [{first:.2f} for eigenvalues, {'by eigenvalue' if adaptive else 'equal'}, {setting[2:]}": (
             lambda data, first=first, adaptive=adaptive, at=at: rivals.eigenvalue_and_vector_draws(
                 rng, data, at * radius, **budget, first=first, adaptive=adaptive
             )

@@ -5,17 +5,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from arena_scores import BUDGETS, Score, mean_of, scored
+from arena_descents import AT_THE_CENTRE, NAMES, descent, schedules
+from arena_scores import BUDGETS, Score, best_setting, mean_of, scored
 
 import jaxgeodp as jgd
 from jaxgeodp.experiments.paper_chains import paper_chain
 
-# What noisy gradient descent may choose from: steps, length of a step, and lengths at which gradients are clipped, in
-# radii. One step of length 1 clipped at the radius is the normal mechanism in the tangent space at the centre.
-_STEPS, _LENGTHS, _LIMITS = (2, 3, 5, 10, 20), (0.5, 1.0), (0.1, 0.15, 0.25, 0.5, 0.75, 1.0)
-_DESCENTS = [(steps, length, clip) for steps in _STEPS for length in _LENGTHS for clip in _LIMITS]
-_PILOTS = 200  # draws that choose
-_DESCENT = f"DP-RGD, best of {len(_DESCENTS)}"
+_PILOTS = 200  # draws by which settings are chosen
 
 SEARCH = "LocatedMechanism (told no ball)"
 AMBIENT = "ambient"
@@ -75,9 +71,10 @@ def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] 
         except ValueError:
             continue  # no such law for this n: refused from public numbers alone
     found += without_noise(cell, data, truth)
+    found += descents(cell, data, truth, draws)
     if cell.budget == "mu":
         values = ambient_normal(cell, data, draws)
-        found += [judged(cell, f"{AMBIENT} normal noise", False, values, truth), *descents(cell, data, truth, draws)]
+        found.append(judged(cell, f"{AMBIENT} normal noise", False, values, truth))
     elif chains:
         name = "sphere" if isinstance(cell.space, jgd.Sphere) else "matrices"
         mechanism = jgd.KNGMechanism(cell.ball, cell.strength, calibration="paper")
@@ -182,50 +179,19 @@ def ambient_normal(cell, data, draws) -> jax.Array:
 
 
 def descents(cell, data, truth, draws) -> list[Score]:
-    """The normal mechanism in the tangent space, and noisy gradient descent with the best of `_DESCENTS`.
+    """Noisy gradient descent with the best of `schedules`; and the normal mechanism in the tangent space.
 
-    The best one is found with other draws, by an error that nobody who has to choose it could know.
+    The best one, for each kind of error, is found with other draws, by errors that nobody who has to choose could know.
     """
+    few, many = (jax.random.split(jax.random.key(own), count) for own, count in ((6, _PILOTS), (3, draws)))
 
-    def error(settings):
-        values = descent(cell.ball, data, cell.strength, *settings, jax.random.split(jax.random.key(6), _PILOTS))
-        return judged(cell, _DESCENT, False, values, truth).distance[0]
+    def scored_with(name, schedule, keys):
+        return judged(cell, name, False, descent(cell.ball, data, cell.budget, cell.strength, schedule, keys), truth)
 
-    found = {"tangent Gaussian at the centre": (1, 1.0, 1.0)}
-    steps, length, clip = settings = min(_DESCENTS, key=error)
-    found[f"{_DESCENT} [{steps} steps of length {length:g}, clipped at {clip:g} r]"] = settings
-    keys = jax.random.split(jax.random.key(3), draws)
-    return [
-        judged(cell, name, False, descent(cell.ball, data, cell.strength, *settings, keys), truth)
-        for name, settings in found.items()
-    ]
-
-
-def descent(ball, data, mu, steps, length, clip, keys) -> jax.Array:
-    """Han, Mishra, Jawanpuria & Gao (2022): Riemannian gradient descent on all records, with normal noise in each step.
-
-    Logarithms are clipped at clip times the radius, so that their mean moves by at most 2 clip radius/n. Each of T
-    steps is mu/sqrt(T)-GDP, and all together mu-GDP, which is more exact than their accountant of moments.
-    """
-    limit = clip * ball.radius
-    sigma = 2.0 * limit / data.shape[0] * np.sqrt(steps) / mu
-    return _descent(ball, data, steps, length, limit, sigma, keys)
-
-
-@jax.jit
-def _descent(ball, data, steps, length, limit, sigma, keys):
-    space = ball.manifold
-
-    def towards(x, record):
-        tangent = space.log(x, record)
-        return tangent * jnp.minimum(1.0, limit / jnp.maximum(space.norm(x, tangent), 1e-30))
-
-    def run(key):
-        def step(number, x):
-            mean = jnp.mean(jax.vmap(lambda record: towards(x, record))(data), axis=0)
-            noise = sigma * space.random_tangent(jax.random.fold_in(key, number), x)
-            return space.project(space.exp(x, length * (mean + noise)))
-
-        return jax.lax.fori_loop(0, steps, step, jnp.asarray(ball.center))
-
-    return jax.vmap(run)(keys)
+    settings = schedules(cell.budget)
+    name = f"{NAMES[cell.budget]}, best of {len(settings)}"
+    tried = {setting: scored_with(name, schedule, few) for setting, schedule in settings.items()}
+    found = [best_setting(tried, lambda own: scored_with(f"{name} [{own}]", settings[own], many))]
+    if cell.budget == "mu":
+        found.append(scored_with("tangent Gaussian at the centre", AT_THE_CENTRE, many))
+    return found

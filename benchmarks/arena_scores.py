@@ -1,6 +1,6 @@
 """Errors of all who enter a cell of the arena, and who wins it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +58,15 @@ def without_tails(errors) -> tuple[float, float]:
     kept = ordered[out : len(ordered) - out]
     pulled = np.clip(ordered, kept[0], kept[-1])
     return float(kept.mean()), float(pulled.std(ddof=1) / (0.8 * np.sqrt(len(ordered))))
+
+
+def best_setting(tried: dict[str, Score], judge: Callable[[str], Score]) -> Score:
+    """With the setting of each kind of error that was best when tried; that of the distance stands in the name."""
+    kinds = [kind for kind in ERRORS if getattr(next(iter(tried.values())), kind) is not None]
+    chosen = {kind: min(tried, key=lambda own: getattr(tried[own], kind)[0]) for kind in kinds}
+    found = {own: judge(own) for own in dict.fromkeys(chosen.values())}
+    others = {kind: getattr(found[chosen[kind]], kind) for kind in kinds[1:]}
+    return found[chosen["distance"]]._replace(**others)
 
 
 def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:

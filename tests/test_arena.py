@@ -276,20 +276,31 @@ def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of)
 @pytest.mark.parametrize("factor", [1.0, 1.2])
 def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
     """In R^3, 100 records in radius .5: a record moves their mean by 2 r/n, and gradients clipped at c r by 2 c r/n."""
-    means = module_of("arena_means")
+    means, descents = module_of("arena_means"), module_of("arena_descents")
     cell = means.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
+
+    def descent(budget, *schedule):
+        return descents.descent(cell.ball, data, budget, cell.strength, schedule, keys)
+
     data = 0.01 * jax.random.normal(jax.random.key(0), (100, 3))
     keys = jax.random.split(jax.random.key(1), 4000)
     sigma = 2.0 * 0.5 / 100 / 0.8
     scales = {
         "ambient": (means.ambient_normal(cell, data, 4000), sigma),
-        "one step": (means.descent(cell.ball, data, cell.strength, 1, 1.0, 0.6, keys), 0.6 * sigma),
+        "one step": (descent("mu", (1.0, 1.0, 0.6)), 0.6 * sigma),
         # Each of two steps has half of mu^2; the second, of length 1, forgets the first.
-        "two steps": (means.descent(cell.ball, data, cell.strength, 2, 1.0, 0.6, keys), 0.6 * np.sqrt(2.0) * sigma),
+        "two steps": (descent("mu", (0.5, 1.0, 0.6), (0.5, 1.0, 0.6)), 0.6 * np.sqrt(2.0) * sigma),
+        "two rounds": (descent("mu", (0.2, 1.0, 0.9), (0.8, 1.0, 0.6)), 0.6 / np.sqrt(0.8) * sigma),
     }
     for name, (values, own) in scales.items():
         lengths = np.linalg.norm(np.asarray(values) - np.asarray(data.mean(axis=0)), axis=1) / own
         assert (kstest(lengths, chi(3).cdf).pvalue > LEVEL) == (factor == 1.0), name
+    # Shares of epsilon add up, and lengths of the noise have a Gamma law.
+    values = descent("epsilon", (0.2, 1.0, 0.9), (0.8, 1.0, 0.6))
+    lengths = np.linalg.norm(np.asarray(values) - np.asarray(data.mean(axis=0)), axis=1) / (0.6 / 0.8 * sigma)
+    assert (kstest(lengths, gamma(3).cdf).pvalue > LEVEL) == (factor == 1.0)
+    settings = [own for budget in ("mu", "epsilon") for own in descents.schedules(budget).values()]
+    assert all(sum(share for share, _, _ in own) == pytest.approx(1.0) for own in settings)
 
 
 @pytest.mark.parametrize(("size", "radius"), [(2, 0.3), (2, 1.5), (3, 1.5), (2, 4.0)])
