@@ -17,7 +17,12 @@ from symmetric_spaces import ModelSpace
 from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Sphere
 from jaxgeodp.bounds import diameter
 from jaxgeodp.bounds.comparison import h_max, h_min, log_area, rauch
-from jaxgeodp.bounds.sensitivity import largest_support, mean_sensitivity, power_gradient_sensitivity
+from jaxgeodp.bounds.sensitivity import (
+    largest_support,
+    mean_sensitivity,
+    paper_gradient_sensitivity,
+    power_gradient_sensitivity,
+)
 
 MIXED = Product(Sphere(2), Hyperbolic(2))
 
@@ -194,3 +199,12 @@ def test_the_sagitta_covers_the_curve(ball_radius, reach, monkeypatch):
             cosine = math.sin(t) * rim * np.cos(angle) + math.cos(t) * math.cos(ball_radius)
             curves.append(np.arctan2(sine, cosine) / sine * (along + 1j * across))
         assert np.max(np.abs(curves[0] - 2.0 * curves[1] + curves[2])) / step**2 <= largest
+
+
+def test_the_sensitivities_of_the_paper_are_as_printed():
+    """Not proven on spheres, where it is taken at r: what others have published is compared with."""
+    r, n = 0.4, 50
+    sphere, factor = paper_gradient_sensitivity(ball_on(Sphere(2), r), n)
+    assert (sphere.value, factor) == (pytest.approx(2.0 * r * (2.0 - r / math.tan(r)) / n), 1.0)
+    shapes, factor = paper_gradient_sensitivity(ball_on(PlanarShapes(4), 0.2), n)
+    assert (shapes.value, factor) == (pytest.approx(2.0 * 0.2 * (2.0 - 0.8 / math.tan(0.8)) / n), 2.0)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import sys
 
 import dp_accounting
 import numpy as np
@@ -126,6 +127,13 @@ def test_the_guarantee_of_a_release_is_that_of_its_record():
     assert dataclasses.replace(
         release, record=release.record | {"guarantee": NotProven("1-DP").record("a chain")}
     ).guarantee == NotProven("1-DP")
+
+
+def test_what_needs_a_package_says_which(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    for call in (lambda: dp_event(PureDP(1.0)), lambda: loss_distribution(PureDP(1.0))):
+        with pytest.raises(ValueError, match=r"dp-accounting: pip install 'jaxgeodp\[accounting\]'"):
+            call()
 
 
 def test_groups_and_what_is_no_release_are_no_measurement():
