@@ -58,7 +58,7 @@ ERRORS = 5.0
 
 
 # A draw in fixed time takes thousands of proposals.
-FEWER = 5
+FEWER, FEWEST = 5, 1000
 # Auditors that are ours; all others are other people's.
 OWN_TOOLS = {"noise recorder", "noise recorder, flow", "jaxgeodp audit"}
 # What planted mechanisms have of the strength that they claim.
@@ -336,7 +336,7 @@ def outsiders(cell, samples, worst, without):
     found = {}
     for auditor in OF_DRAWS:
         if auditor.name in without:
-            found[auditor.name] = without[auditor.name]
+            found[auditor.name] = "–"
             continue
         try:
             chosen = [worst] if auditor.trains else samples
@@ -415,13 +415,13 @@ def _worst(found):
 def row(cell, draws, without):
     """Everything about one cell."""
     start = time.perf_counter()
-    draws = draws // FEWER if cell.way == "fixed time" else draws
+    draws = max(draws // FEWER, FEWEST) if cell.way == "fixed time" else draws
     samples = [sampled(cell, draws, *pair) for pair in cell.pairs.values()]
     worst = max(range(len(samples)), key=lambda j: _told_apart(samples[j]))
     used, flow, findings = noise_recorder(cell, samples)
     audited = ours(cell, draws, list(cell.pairs.values())[worst])
     found = outsiders(cell, samples, samples[worst], without)
-    theirs = without["dp-recorder"] if "dp-recorder" in without else their_recorder(cell)
+    theirs = "–" if "dp-recorder" in without else their_recorder(cell)
     keys = key_reuse(cell)
     verdicts = {
         "noise recorder": bool(findings) or (used is not None and used.broken),
@@ -505,6 +505,8 @@ def main(arguments=None) -> int:
         without["dp-recorder"] = why
     versions = {auditor.package: outside.version(auditor.package) for auditor in OF_DRAWS}
     versions |= {name: outside.version(name) for name in ("dp-recorder", "opendp", "dp-accounting", "tensorflow-cpu")}
+    absent = {auditor.package for auditor in OF_DRAWS if auditor.name in without} | (without.keys() & versions.keys())
+    versions = {name: own for name, own in versions.items() if name not in absent}
     print("packages  ", ", ".join(f"{name} {own}" for name, own in versions.items()))
     for name, why in without.items():
         print(f"missing    {name}: {why}")

@@ -31,7 +31,7 @@ from jaxgeodp import (
     riemannian_hessian,
 )
 from jaxgeodp.bounds.gaussian import Space, gaussian_scale, log_deltas
-from jaxgeodp.bounds.gibbs import gibbs_rate, hadamard_scale
+from jaxgeodp.bounds.gibbs import Barrier, gibbs_rate, hadamard_scale
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.samplers.rejection import make_proposal
@@ -769,3 +769,13 @@ def test_plans_know_it():
     )
     assert {plan.mechanism for plan in plans if not plan.refusal} == {"GibbsMechanism", "RiemannianGaussian"}
     assert all(0.01 < plan.error < 0.03 for plan in plans)
+
+
+def test_the_barrier_rises_by_what_the_bound_has_lost():
+    """w' = (m(start) - m(t)) tan(t) + wall (t - start) + ridge t beyond the start, and ridge t up to there."""
+    barrier = Barrier(0.3, 1.0, lambda t: 1.0 - t, 0.2, 0.1)
+    assert float(barrier.slope(jnp.asarray(0.2))) == pytest.approx(0.1 * 0.2)
+    assert float(barrier.slope(jnp.asarray(0.5))) == pytest.approx(0.2 * math.tan(0.5) + 0.2 * 0.2 + 0.1 * 0.5)
+    # Its Hessian: along the geodesic and across, at the farthest point.
+    least = 0.2 + (0.2 * (1.0 - 0.3 / 0.5) + 0.1) * 0.6 / math.tan(0.6)
+    assert float(barrier.bend(jnp.asarray(0.5), 0.6)) == pytest.approx(least)
