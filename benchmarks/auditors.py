@@ -506,6 +506,7 @@ def main(arguments=None) -> int:
     versions = {auditor.package: outside.version(auditor.package) for auditor in OF_DRAWS}
     versions |= {name: outside.version(name) for name in ("dp-recorder", "opendp", "dp-accounting", "tensorflow-cpu")}
     absent = {auditor.package for auditor in OF_DRAWS if auditor.name in without} | (without.keys() & versions.keys())
+    absent |= {name for name in ("opendp", "tensorflow-cpu") if outside.missing(name.removesuffix("-cpu"))}
     versions = {name: own for name, own in versions.items() if name not in absent}
     print("packages  ", ", ".join(f"{name} {own}" for name, own in versions.items()))
     for name, why in without.items():
