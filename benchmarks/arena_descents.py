@@ -20,8 +20,8 @@ _MOST_STEPS = 20
 def schedules(budget: str) -> dict[str, Schedule]:
     """What descent may choose from, by what is said of it.
 
-    Steps that are alike, as published; and two of length 1 of which the first, with less of the budget, finds where the
-    second may clip at less: what the rounds of CoinPress do for means of vectors (Biswas, Dong, Kamath & Ullman 2020).
+    Steps that are alike, as published; and two of length 1 of which the first, with half of the budget at most, finds
+    where the second may clip, as the rounds of CoinPress do for vectors (Biswas, Dong, Kamath & Ullman 2020).
     Shares of epsilon add up, and every step costs more.
     """
     steps = (2, 3, 5, 10, _MOST_STEPS) if budget == "mu" else (2, 3)
