@@ -1,6 +1,6 @@
 """The arena: private means and covariances by all who have a method, at equal guarantees; where we lose, it says so.
 
-    python benchmarks/arena.py               # the tables of docs/arena.md, minutes
+    python benchmarks/arena.py               # the tables of docs/arena.md, an hour of one core
     python benchmarks/arena.py --full        # also larger n, dimensions to 10, another budget: hours
     python benchmarks/arena.py --picture     # also docs/arena.png
     python benchmarks/arena.py --quick       # two cells without most of ours, to see that it runs
