@@ -66,7 +66,9 @@ def joint_log_density(release, records, values, most, count_scale=None):
     result = np.full((most, len(values)), -np.inf)
     for m in range(counting.least, most):
         scale_m = release.mechanism.law(m).scale
-        chosen = np.array([in_places(np.asarray(records, float)[:, None], m, order)[:, 0] for order in orders])
+        chosen = np.array(
+            [in_places(np.asarray(records, float)[:, None], order, np.arange(m))[:, 0] for order in orders]
+        )
         means = np.nan_to_num(chosen).mean(axis=1)  # a record of NaN counts as the centre
         density = np.mean(np.exp(-np.abs(values - means[:, None]) / scale_m) / (2 * scale_m), axis=0)
         with np.errstate(divide="ignore"):
@@ -132,9 +134,9 @@ def test_groups_charged_once_under_replace_one_are_found():
 def test_one_record_more_changes_one_place_at_most(n, at, places, random):
     at = min(at, n)
     records, priorities = np.arange(1.0, n + 1.0)[:, None], np.array([random.random() for _ in range(n)])
-    more = np.insert(records, at, 99.0, axis=0)
-    one = in_places(records, places, priorities)[:, 0]
-    other = in_places(more, places, np.insert(priorities, at, random.random()))[:, 0]
+    more, slots = np.insert(records, at, 99.0, axis=0), np.array(random.sample(range(places), places))
+    one = in_places(records, np.argsort(priorities), slots)[:, 0]
+    other = in_places(more, np.argsort(np.insert(priorities, at, random.random())), slots)[:, 0]
     assert len(one) == len(other) == places
     one, other = (sorted(np.nan_to_num(values).tolist()) for values in (one, other))
     gone, come = list(one), []
@@ -550,15 +552,16 @@ def seen(monkeypatch):
     """The scales that the count's noise is drawn with, and which records stand in places; the noise is 0."""
     from jaxgeodp.releases import add_remove
 
-    calls = {"scales": [], "placed": [], "priorities": [], "noise": 0}
+    calls = {"scales": [], "placed": [], "orders": [], "places": [], "noise": 0}
 
     def noise(draw, steps, scale):
         calls["scales"].append((draw.__name__, scale))
         return np.asarray(steps, float) + calls["noise"]
 
-    def placed(records, places, priorities):
-        calls["priorities"].append(np.array(priorities))
-        result = in_places(records, places, priorities)
+    def placed(records, order, places):
+        calls["orders"].append(order)
+        calls["places"].append(places)
+        result = in_places(records, order, places)
         calls["placed"].append(result)
         return result
 
@@ -573,7 +576,7 @@ def test_the_count_has_the_noise_that_is_paid_for(seen):
     assert seen["scales"] == [("discrete_laplace", 10), ("discrete_laplace", 20)]
 
 
-def test_priorities_are_new_and_know_nothing_of_the_records(seen):
+def test_orders_are_new_and_know_nothing_of_the_records(seen):
     data = np.sort(points(60), axis=0)
     for _ in range(40):
         MECHANISM.release(data, adjacency="add-remove")
@@ -581,9 +584,10 @@ def test_priorities_are_new_and_know_nothing_of_the_records(seen):
     assert kept.sum(axis=1).tolist() == [36] * 40
     # Each record is kept in .6 of all releases: neither the first ones of the file nor the smallest always.
     assert np.all((kept.mean(axis=0) > 0.15) & (kept.mean(axis=0) < 0.97))
-    assert all(len(np.unique(own)) == 60 for own in seen["priorities"])
-    ranks = np.array([np.argsort(np.argsort(own)) for own in seen["priorities"]])
-    assert np.all(np.abs(ranks.mean(axis=0) - 29.5) < 15), "no place of the file is preferred"
+    for orders, count in ((seen["orders"], 60), (seen["places"], 36)):
+        assert all(sorted(own) == list(range(count)) for own in orders)
+        ranks = np.argsort(orders, axis=1)
+        assert np.all(np.abs(ranks.mean(axis=0) - 0.5 * (count - 1)) < 0.26 * count), "no place is preferred"
 
 
 def test_records_of_different_numbers_make_the_same_record(seen):

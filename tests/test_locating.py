@@ -334,7 +334,7 @@ def test_calls_are_refused_in_words():
         (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(2), "too few"),
         (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(1), "n >= 2"),
         (lambda: LocatedMechanism(_Odd(), epsilon=1.0), "no way to find a centre"),
-        (lambda: LocatedMechanism(Sphere(2), epsilon=1.0).search().log_density(None, np.zeros((999, 3))), "not known"),
+        (lambda: LocatedMechanism(Sphere(2), epsilon=1.0).log_density(None, np.zeros((999, 3))), "not known"),
     ):
         with pytest.raises(ValueError, match=words):
             call()

@@ -106,7 +106,7 @@ class Choice:
         if self.statistic != "mean" or self.calibration != "tight" or self.delta != 0.0:
             raise InputError("--center auto --radius auto is for --statistic mean, --calibration tight and --delta 0.")
         name = "wrapped" if (self.mechanism, self.numerics, self.mu) == (AUTO, "grid", None) else self.mechanism
-        return LocatedMechanism(space, name, epsilon=self.epsilon, mu=self.mu, domain=domain).search()
+        return LocatedMechanism(space, name, epsilon=self.epsilon, mu=self.mu, domain=domain)
 
     def _named(self, name, ball):
         more = {"statistic": _STATISTICS[self.statistic]()} if len(MECHANISMS[name].statistics) > 1 else {}

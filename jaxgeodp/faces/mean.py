@@ -146,6 +146,7 @@ class _FaceLaw(Law):
     name: str
     flat: CurveLaw
     support = None
+    order_matters = False
 
     @functools.cached_property
     def terms(self):

@@ -172,6 +172,7 @@ class PointsLaw(Law):
     scale: float | np.ndarray
     terms: Terms
     support = None
+    order_matters = False
     grid = None
 
     def ready(self, shape):

@@ -198,6 +198,7 @@ class SurfaceLaw(Law):
     n: int
     scale: float
     support = None
+    order_matters = False
 
     @functools.cached_property
     def terms(self):

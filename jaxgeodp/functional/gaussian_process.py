@@ -262,6 +262,7 @@ class CurveLaw(Law):
     sensitivity: PerCurve
     scale: PerCurve
     support = None
+    order_matters = False
 
     @functools.cached_property
     def terms(self):

@@ -253,6 +253,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
     reaches: tuple[float, float]
     terms: Terms
     support = None
+    order_matters = False
 
     @property
     def grid(self):

@@ -63,11 +63,20 @@ class LocatedLaw(Law):
     support = None
 
     @property
+    def order_matters(self):
+        """Whether a centre is a draw about a tree mean, which depends on the order of the records."""
+        return self.schedule.draws > 0
+
+    @property
     def grid(self):
         """See `Law`; None if the last mechanism has none."""
         if self.last.laws[-1].grid is None:
             return None
-        return lambda shape: Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid(), self._centers(0)))
+
+        def ready(shape):
+            return Ready(self.terms, self.scale, grid.NOTE, self._draws(shape, OnGrid(), self._centers(0)), False)
+
+        return ready
 
     def ready(self, shape):
         """See `Law.ready`."""
@@ -220,6 +229,8 @@ def _simulated(simulation, key, records, num):
 def _one(simulation, key, records):
     schedule, n = simulation.schedule, records.shape[0]
     keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
+    if any(isinstance(stage, Drawn) for own in simulation.stages for stage in own):
+        records = jax.random.permutation(next(keys), records)  # as in a release: these depend on the order
 
     def radius_of(lengths, radii, left_out, scale, last):
         counts = jnp.sum(lengths[:, None] <= jnp.asarray(radii), axis=0)

@@ -17,9 +17,7 @@ from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, to_lists
 from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
-from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, PureDP, ZeroConcentratedDP
-from jaxgeodp.privacy.ledger import Ledger
-from jaxgeodp.privacy.release import Release
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 
@@ -32,13 +30,18 @@ _LARGEST_REACH = 15.0
 
 
 @final
-@dataclasses.dataclass(frozen=True, eq=False)
-class LocatedMechanism:
+@dataclasses.dataclass(frozen=True, eq=False, init=False)
+class LocatedMechanism(Mechanism):
     """A private Frechet mean for records of which neither a centre nor a radius is known.
 
     Rounds of a noisy radius and a noisy centre find a ball, a last radius says how large it is, and another mechanism
     releases the mean of the records, clipped to it. All of it is charged at once. The record holds every stage.
     Where records are in several places, `SearchInRounds` walks the same way.
+
+    As no stage before the last is mu-GDP, mu^2/2-zCDP is promised for ``mu``. With ``numerics="grid"`` all centres are
+    noisy means of integers, and data may be `RecordBlocks`; ``adjacency="add-remove"`` needs ``epsilon``. Refused are
+    ``delta``, ``persons`` and ``weights``, which need a public ball, and `prepare`, for which there is
+    `SearchInRounds`.
 
     Args:
         manifold: of the records: one whose curvature is nowhere positive, a compact one with extrinsic vectors, or a
@@ -46,10 +49,11 @@ class LocatedMechanism:
         mechanism: of the release, a name of `mechanisms.names.MECHANISMS`; "auto" is "laplace" for epsilon and
             "wrapped-gaussian" for mu.
         epsilon: the whole budget, pure; or
-        mu: that of Gaussian mechanisms. As no stage before the last is mu-GDP, mu^2/2-zCDP is promised.
+        mu: that of Gaussian mechanisms.
         domain: a radius about the origin within which records surely lie, where the manifold has no end; a record
             beyond counts as far away. By default 14 on SPD matrices and 10/sqrt|k| on hyperbolic spaces; on Euclidean
-            spaces it depends on units, and must be given.
+            spaces it depends on units, and must be given. It is the field `search_radius`.
+        search_radius: the same, by the name of the field.
         shares: of epsilon or mu^2: for all radii but the last, all centres, and the last radius; by default what is
             fine enough for n records, at most .08, .16 and .06, on compact manifolds 0, .12 and .06.
 
@@ -66,85 +70,33 @@ class LocatedMechanism:
     """
 
     manifold: Manifold
-    mechanism: str = "auto"
-    _: dataclasses.KW_ONLY
-    epsilon: float | None = None
-    mu: float | None = None
-    domain: float | None = None
-    shares: tuple[float, float, float] | None = None
-
-    def __post_init__(self):
-        self.search()  # checks
-
-    def search(self) -> "LocatedMean":
-        """The mechanism that walks the way of all releases."""
-        return LocatedMean(self.manifold, self.mechanism, self.epsilon, self.mu, self.domain, self.shares)
-
-    @property
-    def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """What all stages together promise, epsilon-DP or mu^2/2-zCDP."""
-        return self.search().guarantee
-
-    @property
-    def reach(self) -> float:
-        """Radius of the domain about the origin; infinite where the manifold is compact."""
-        domains = [own for own in self.search()._domains if own > 0]
-        return math.hypot(*domains) if domains else math.inf
-
-    def law(self, n: int) -> LocatedLaw:
-        """All that is public about a release of n records.
-
-        Args:
-            n: number of records.
-
-        Raises:
-            ValueError: n is so small that no ball would be found; says how many records would do.
-        """
-        return self.search().law(n)
-
-    def release(
-        self,
-        data,
-        ledger: Ledger | None = None,
-        *,
-        numerics: str = "idealized",
-        adjacency: str = ADJACENCY,
-    ) -> Release:
-        """One private release; see `Mechanism.release`.
-
-        Args:
-            data: (n, \\*shape of a point); with ``numerics="grid"`` also `RecordBlocks`.
-            ledger: charged once for all stages, before anything is drawn.
-            numerics: "idealized", or "grid", for which all centres are noisy means of integers.
-            adjacency: "replace-one" or, with ``epsilon``, "add-remove".
-
-        Raises:
-            ValueError: see there, and `law`.
-        """
-        return self.search().release(data, ledger, numerics=numerics, adjacency=adjacency)
-
-    def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
-        """``num`` draws for research; see `Mechanism.simulate`."""
-        return self.search().simulate(key, data, num)
-
-
-@final
-@dataclasses.dataclass(frozen=True, eq=False)
-class LocatedMean(Mechanism):
-    """`LocatedMechanism`, as the walk of a release knows it.
-
-    Args:
-        manifold, mechanism, epsilon, mu, reach, shares: see there; ``reach`` is the domain.
-    """
-
-    manifold: Manifold
     mechanism: str
     epsilon: float | None
     mu: float | None
-    reach: float | None
+    search_radius: float | None
     shares: tuple[float, float, float] | None
 
-    def __post_init__(self):
+    def __init__(
+        self,
+        manifold: Manifold,
+        mechanism: str = "auto",
+        *,
+        epsilon: float | None = None,
+        mu: float | None = None,
+        domain: float | None = None,
+        search_radius: float | None = None,
+        shares: tuple[float, float, float] | None = None,
+    ):
+        """See the class."""
+        if domain is not None and search_radius is not None:
+            raise InputError(f"{_NAME}: domain and search_radius are one number; give one of them.")
+        reach = domain if search_radius is None else search_radius
+        given = manifold, mechanism, epsilon, mu, reach, shares
+        for field, value in zip(dataclasses.fields(self), given, strict=True):
+            object.__setattr__(self, field.name, value)
+        self._check()
+
+    def _check(self):
         name = _NAME
         if (self.epsilon is None) == (self.mu is None):
             raise InputError(f"{name}: needs epsilon or mu, and not both.")
@@ -154,16 +106,16 @@ class LocatedMean(Mechanism):
             raise InputError(f"{name}: {self._parameter} must be between 1e-30 and 1e30, got {strength:g}.")
         parts = parts_of(self.manifold)
         opened = [part for part in parts if part.open]
-        if self.reach is not None:
-            positive_number(name, "domain", self.reach)
+        if self.search_radius is not None:
+            positive_number(name, "domain", self.search_radius)
             growth = self.manifold.coordinate_growth
             most = _LARGEST_REACH / growth if growth > 0 else _LARGEST
-            if not 1.0 / _LARGEST <= self.reach <= most:
+            if not 1.0 / _LARGEST <= self.search_radius <= most:
                 raise InputError(
                     f"{name}: domain must be between 1e-30 and {most:.3g} on {self.manifold}, beyond which "
-                    f"coordinates are not right, got {self.reach:g}."
+                    f"coordinates are not right, got {self.search_radius:g}."
                 )
-            object.__setattr__(self, "reach", float(self.reach))
+            object.__setattr__(self, "search_radius", float(self.search_radius))
             if not opened:
                 raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
         elif any(part.manifold.usual_reach is None for part in opened):
@@ -184,22 +136,32 @@ class LocatedMean(Mechanism):
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """See `LocatedMechanism`."""
+        """What all stages together promise, epsilon-DP or mu^2/2-zCDP."""
         promise = self._promise
         return promise if isinstance(promise, PureDP) else promise.to_zcdp()
 
     @property
     def domain(self) -> "AnyPoints":
         """All of the manifold."""
-        return AnyPoints(self.manifold, self._domains)
+        return AnyPoints(self.manifold, self.domains)
 
-    def law(self, n, shape=()):
-        """See `Mechanism.law`."""
+    @property
+    def reach(self) -> float:
+        """Radius of the domain about the origin; infinite where the manifold is compact."""
+        opened = [own for own in self.domains if own > 0]
+        return math.hypot(*opened) if opened else math.inf
+
+    def law(self, n, shape=()) -> LocatedLaw:
+        """See `Mechanism.law`.
+
+        Raises:
+            ValueError: n is so small that no ball would be found; says how many records would do.
+        """
         n = record_count(n)
         parts = parts_of(self.manifold)
         # What is released on a grid is for the machine: then no centre may be a draw in floating point.
         drawn = "grid" not in MECHANISMS[self.chosen].ways
-        plan = schedule(self.manifold, parts, self._domains, n, self._promise, self.shares, drawn)
+        plan = schedule(self.manifold, parts, self.domains, n, self._promise, self.shares, drawn)
         centers = tuple(
             drawn_center(part, plan.drawn, plan.radii(place), n) if plan.draws > 0 and part.open else None
             for place, part in enumerate(parts)
@@ -208,7 +170,7 @@ class LocatedMean(Mechanism):
         def make(ball):
             return mechanism_named(self.chosen, ball, plan.rest)
 
-        last = last_laws(self.manifold, self._domains, n, make)
+        last = last_laws(self.manifold, self.domains, n, make)
         own = last.laws[-1].terms
         drawn_timing = next((stage.laws[0].terms.timing for stage in centers if stage is not None), own.timing)
         terms = Terms(
@@ -243,9 +205,9 @@ class LocatedMean(Mechanism):
         return DEFAULTS[self._parameter] if self.mechanism == "auto" else self.mechanism
 
     @property
-    def _domains(self):
+    def domains(self) -> tuple[float, ...]:
         """Radius of each part; a given one is that of all parts without end together."""
-        given = self.reach
+        given = self.search_radius
         return tuple(
             0.0 if not part.open else (given or part.manifold.usual_reach or math.nan)
             for part in parts_of(self.manifold)

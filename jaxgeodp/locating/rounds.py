@@ -121,7 +121,7 @@ class SearchInRounds:
 
     def _mechanisms(self, law: LocatedLaw) -> Generator[StageMechanism | LastStage | None, Release, None]:
         """Those of all stages, of which each is sent its release; then None."""
-        search, plan, manifold = self.mechanism.search(), law.schedule, law.manifold
+        search, plan, manifold = self.mechanism, law.schedule, law.manifold
         costs, rest = _budget(law, search.guarantee)
         pure = isinstance(search.guarantee, PureDP)
         self._set(guarantees=(*costs, PureDP(rest) if pure else GaussianDP(rest).to_zcdp()))

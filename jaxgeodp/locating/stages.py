@@ -338,6 +338,7 @@ class StageLaw(Law):
     terms: Terms
     scale: int
     support = None
+    order_matters = False
 
     @property
     def grid(self):

@@ -26,3 +26,12 @@ def system_key() -> jax.Array:
 def random_words(count: int) -> np.ndarray:
     """Independent uniform integers of 64 bits from the operating system, (count,)."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+
+def random_order(count: int) -> np.ndarray:
+    """Places 0 to ``count`` - 1 in a uniformly random order, exactly: drawn anew where two words are equal."""
+    while True:
+        words = random_words(count)
+        order = np.argsort(words)
+        if not np.any(words[order[1:]] == words[order[:-1]]):
+            return order

@@ -17,13 +17,13 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import add, float_above, float_below, square, written
-from jaxgeodp.privacy.entropy import random_words
+from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Lawful, Wanted, drafted
 from jaxgeodp.releases.ways import FixedTime
-from jaxgeodp.releases.weights import takes_weights
+from jaxgeodp.releases.weights import takes_weights, weighs
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 # Of epsilon, or of mu^2, for the count.
@@ -102,15 +102,18 @@ class HiddenCount:
             try:
                 rows = self._rows(places)
                 draft_of = drafted(self.mechanism, places, self.record, self.wanted, rows)
-                own = filled_up(in_places(records, places, random_words(len(records))), rows)
+                own = filled_up(self._placed(records, places), rows)
             except Exception:  # more places than double precision or the memory can do with
                 places, draft_of = self.counting.least, self.smallest
-                own = in_places(records, places, random_words(len(records)))
+                own = self._placed(records, places)
             drawn = draft_of(lambda: own)
             value, told = drawn.draw()
             return value, self._said(told, noisy, more or {})
 
         return dataclasses.replace(self._said(self.smallest(read), 0, more or {}), draw=draw)
+
+    def _placed(self, records, places):
+        return in_places(records, random_order(len(records)), random_order(places))
 
     def _rows(self, places):
         """How many records a program is compiled for: one of few numbers, as counts with noise are all different.
@@ -118,6 +121,8 @@ class HiddenCount:
         None where what is beyond the places would count.
         """
         if not takes_weights(self.mechanism, self.wanted.way) or isinstance(self.wanted.way, FixedTime):
+            return None
+        if not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
             return None
         steps = math.ceil(math.log(max(places / _FEWEST_ROWS, 1.0), _STEP))
         return max(places, math.ceil(_FEWEST_ROWS * _STEP**steps))
@@ -145,19 +150,21 @@ class HiddenCount:
         )
 
 
-def in_places(records: np.ndarray, places: int, priorities: np.ndarray) -> np.ndarray:
-    """As many records as there are places: those of least priority, in their order, and records of NaN if they are few.
+def in_places(records: np.ndarray, order: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Put records into places; records that are too many are left out, places that are left get NaN.
 
-    A record of NaN counts as the public centre. One record more changes one place at most, but for the order.
+    Both orders are random, secret and independent of each other and of the records: which records are kept, and which
+    place each of them gets, empty ones included. Then one record more changes one place, whatever a law does with the
+    order of the places (docs/mathematics.md, Theorem O). A record of NaN counts as the public centre.
 
     Args:
         records: (n, \\*shape).
-        places: their number.
-        priorities: (n,), independent of the records.
+        order: (n,), of which the first are kept.
+        places: (m,), those of the records that are kept, and then those that are left.
     """
-    kept = np.sort(np.argsort(priorities, kind="stable")[:places])
-    result = np.full((places, *records.shape[1:]), np.nan, records.dtype)
-    result[: len(kept)] = records[kept]
+    kept = order[: len(places)]
+    result = np.full((len(places), *records.shape[1:]), np.nan, records.dtype)
+    result[places[: len(kept)]] = records[kept]
     return result
 
 

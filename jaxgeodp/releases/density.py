@@ -56,6 +56,8 @@ class PublicBounds(NamedTuple):
 class Target(abc.ABC):
     """What a density falls with. A subclass is a frozen (hashable) dataclass: programs are compiled for it.
 
+    psi is a function of the records as a set, with their weights: their order must not matter.
+
     Attributes:
         statistic: how raw data are clipped, and what is measured.
         radial: whether psi is a function of the distance from `center` alone, so that a sampler in polar coordinates
@@ -131,6 +133,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
     terms: Terms
     weights: Any = None
     grid = None
+    order_matters = False  # of a target, see there
 
     def check(self):
         """See `PointLaw.check`; a sampler in polar coordinates can do what a release refuses."""

@@ -14,6 +14,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
@@ -75,6 +76,15 @@ def raw_records(mechanism: Lawful, data) -> Any:
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
+def in_random_order(records: Any) -> Any:
+    """Records in a uniformly random order from the system's entropy, which no record tells.
+
+    A law that depends on the order of n records is then the same for every order in which they come, and one that
+    differs for neighbours in one place only does so for neighbours as sets (docs/mathematics.md, Theorem O).
+    """
+    return records[random_order(len(records))]
+
+
 def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
     """The same for records that are read in blocks: they are read once, to see whether they can be.
 
@@ -132,7 +142,7 @@ def drafted(
 
     def draft_of(read):
         def draw():
-            drawn = ready.draw(read())
+            drawn = ready.draw(in_random_order(read()) if ready.order_matters else read())
             if isinstance(drawn, Told):
                 told = dataclasses.replace(draft, entries=draft.entries | drawn.entries, expected=None)
                 return wanted.finish(np.asarray(drawn.value)), told

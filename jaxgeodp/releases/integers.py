@@ -44,7 +44,7 @@ class Noisy(NamedTuple):
 
 
 class Integers(abc.ABC):
-    """How a law is released in integers; see `Law.grid`."""
+    """How a law is released in integers, which do not depend on the order of the records; see `Law.grid`."""
 
     @abc.abstractmethod
     def sums(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
@@ -62,4 +62,4 @@ class Integers(abc.ABC):
     def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
         """The release for records of this shape, (n, \\*shape of one)."""
         noisy, sums = self.noisy(shape.shape[1:]), self.sums(shape)
-        return Ready(noisy.terms, noisy.scale, noisy.note, lambda records: noisy.value(sums(records)))
+        return Ready(noisy.terms, noisy.scale, noisy.note, lambda records: noisy.value(sums(records)), False)

@@ -54,6 +54,7 @@ class Ready(NamedTuple):
     scale: Any
     note: str  #: on numerics, for the record
     draw: Callable[[Any], Any]  #: one value for private records, or `Told`; compiled
+    order_matters: bool  #: whether the draw depends on the order of the records, which then must be random
 
 
 class Told(NamedTuple):
@@ -79,12 +80,16 @@ class Law(abc.ABC):
         scale: of the noise; `dataclasses.replace` gives the same law with another.
         support: the ball outside which nothing is released, or None.
         grid: how it is released in integers: of the shape of records a `Ready`; None where it is not.
+        order_matters: False if a draw of `ready` depends on the records as a set (with their weights) only. True, as
+            of laws that do not say: records are then drawn from in a secret random order, and cannot be weighted
+            (docs/mathematics.md, Theorem O).
     """
 
     terms: Any
     scale: Any
     support: Any
     grid: Any
+    order_matters: Any = True
 
     @abc.abstractmethod
     def ready(self, shape: jax.ShapeDtypeStruct) -> Callable[[Any], Any]:

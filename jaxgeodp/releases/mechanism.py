@@ -225,8 +225,8 @@ def summed(mechanism: Mechanism) -> Sums:
     if mechanism.sums is None:
         raise InputError(
             f"{type(mechanism).__name__}: what it releases is no sum of integers over the records, so that blocks "
-            "cannot be prepared; use TangentLaplace, where space is flat WrappedGaussian or WrappedLaplace, or release "
-            "RecordBlocks with LocatedMechanism."
+            "cannot be prepared; use TangentLaplace, where space is flat WrappedGaussian or WrappedLaplace, or of a "
+            "LocatedMechanism SearchInRounds, or release RecordBlocks with it."
         )
     return mechanism.sums
 

@@ -29,7 +29,10 @@ TIMING = "the number of steps does not depend on the data"
 
 
 class Summary(abc.ABC):
-    """A vector of data and the way back to values. A subclass is a frozen (hashable) dataclass."""
+    """A vector of data and the way back to values. A subclass is a frozen (hashable) dataclass.
+
+    The vector is a function of the records as a set, with their weights: their order must not matter.
+    """
 
     @abc.abstractmethod
     def clipped(self, ball: GeodesicBall, data) -> jax.Array:
@@ -85,6 +88,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
     on_grid: Callable[["VectorLaw"], Callable[[jax.ShapeDtypeStruct], Ready]] | None = None
     weights: Any = None
     support = None
+    order_matters = False  # of a summary, see there
 
     @property
     def grid(self):

@@ -36,8 +36,14 @@ class Weights:
         return {"weights": {"largest": self.largest, "sensitivity_of": self.count}}
 
     def of(self, law: Law) -> Law:
-        """The law, with these weights."""
-        assert isinstance(law, PointLaw) and dataclasses.is_dataclass(law)
+        """The law, with these weights.
+
+        Raises:
+            ValueError: it is not one of points, or depends on the order of records.
+        """
+        if not weighs(law):
+            raise InputError(f"{law.terms.mechanism}: weights are for laws of points whose order does not matter.")
+        assert dataclasses.is_dataclass(law)
         return dataclasses.replace(law, weights=self.values)
 
 
@@ -57,9 +63,14 @@ def public_weights(mechanism: Any, way: Way, weights: Any, n: int) -> Weights:
 
 
 def takes_weights(mechanism: Any, way: Way) -> bool:
-    """Whether `public_weights` refuses no mechanism and no way."""
+    """Whether `public_weights` refuses no mechanism and no way; see `weighs`, too."""
     is_mean = isinstance(getattr(mechanism, "statistic", FrechetMean()), FrechetMean)
     return is_mean and hasattr(mechanism, "ball") and not isinstance(way, OnGrid)
+
+
+def weighs(law: Law) -> bool:
+    """Whether a law can have weights: it is one of points, and does not depend on the order of records."""
+    return isinstance(law, PointLaw) and dataclasses.is_dataclass(law) and not law.order_matters
 
 
 def padded_weights(n: int, rows: int) -> Weights:

@@ -110,7 +110,7 @@ def mechanism_for(
     if radius is None:
         if center is not None:
             raise InputError(f"{owner}: a center needs a radius; leave both out to find a ball privately.")
-        return LocatedMechanism(manifold, mechanism, epsilon=epsilon, mu=mu).search()
+        return LocatedMechanism(manifold, mechanism, epsilon=epsilon, mu=mu)
     ball = GeodesicBall(manifold, manifold.origin if center is None else center, radius)
     ((parameter, strength),) = given.items()
     if mechanism in MECHANISMS and MECHANISMS[mechanism].parameter != parameter:

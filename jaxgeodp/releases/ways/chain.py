@@ -50,7 +50,7 @@ class ByChain(Way):
             law.terms, guarantee=_NotProvenChain(_LABEL), sampler=sampler, promises=None, timing=_TIMING
         )
         note = idealized(terms.timing)
-        return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records))
+        return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records), law.order_matters)
 
 
 class _NotProvenChain(NotProven):

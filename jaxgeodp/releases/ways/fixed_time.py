@@ -69,7 +69,7 @@ class FixedTime(Way):
             },
         )
         note = idealized("; ".join(filter(None, ["the number of proposals does not depend on the data", supposed])))
-        return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records))
+        return Ready(terms, law.scale, note, lambda records: program(law, system_key(), records), law.order_matters)
 
 
 def _promised(terms, delta):

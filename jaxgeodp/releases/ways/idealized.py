@@ -14,4 +14,4 @@ class Idealized(Way):
     def ready(self, law, shape):
         """See `Way.ready`."""
         terms = law.terms
-        return Ready(terms, law.scale, idealized(terms.timing), law.ready(shape))
+        return Ready(terms, law.scale, idealized(terms.timing), law.ready(shape), law.order_matters)

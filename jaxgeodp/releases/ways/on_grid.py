@@ -15,7 +15,10 @@ class OnGrid(Way):
 
     def ready(self, law, shape):
         """See `Way.ready`."""
-        return _grid(law)(shape)
+        ready = _grid(law)(shape)
+        if ready.order_matters:
+            raise InputError(f"{law.terms.mechanism}: integers that depend on the order of records are not released.")
+        return ready
 
 
 @final
@@ -26,7 +29,7 @@ class FromSums(Way):
     def ready(self, law, shape):
         """See `Way.ready`."""
         noisy = _grid(law).noisy(shape.shape[1:])
-        return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value)
+        return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value, False)
 
 
 def _grid(law):

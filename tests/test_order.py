@@ -1,0 +1,198 @@
+"""Laws that depend on the order of the records are drawn from in a secret random order (Theorems O and O2)."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from jaxgeodp import Euclidean, GeodesicBall, Hyperbolic, LocatedMechanism, Sphere
+from jaxgeodp.checks import InputError
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.inference.spread import SpreadMechanism
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
+from jaxgeodp.privacy import entropy
+from jaxgeodp.releases import add_remove, drafts
+from jaxgeodp.releases.add_remove import in_places
+from jaxgeodp.releases.groups import release_groups
+
+PLANE, CAP = Hyperbolic(2), GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.3)
+
+
+# Orders ---------------------------------------------------------------------------------------------------
+
+
+def test_orders_are_uniform_where_words_are_few(monkeypatch):
+    """Words of three values: nearly all draws have two equal ones, of which a plain sort would prefer the first."""
+    stream = np.random.default_rng(0)
+    monkeypatch.setattr(entropy, "random_words", lambda count: stream.integers(0, 3, count).astype(np.uint64))
+    found = Counter(tuple(entropy.random_order(3).tolist()) for _ in range(1200))
+    plain = Counter(tuple(np.argsort(stream.integers(0, 3, 3), kind="stable").tolist()) for _ in range(1200))
+
+    def chi_squared(counts):
+        return sum((counts[order] - 200) ** 2 / 200 for order in itertools.permutations(range(3)))
+
+    assert chi_squared(found) < 30.9 < chi_squared(plain), "planted: ties as they come"
+
+
+def test_an_order_has_each_place_once():
+    for count in (0, 1, 2, 1000):
+        assert sorted(entropy.random_order(count).tolist()) == list(range(count))
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 2), (2, 3), (3, 3)])
+def test_places_are_filled_alike_whatever_the_order_of_the_file(n, m):
+    """By all orders and places: each list has the same probability as each other one of the same records."""
+    records = np.arange(1.0, n + 1.0)[:, None]
+
+    def law(places):
+        pairs = itertools.product(itertools.permutations(range(n)), places)
+        lists = [in_places(records, np.array(order), np.array(own))[:, 0] for order, own in pairs]
+        return Counter(tuple(np.nan_to_num(own).tolist()) for own in lists)
+
+    assert len(set(law(list(itertools.permutations(range(m)))).values())) == 1
+    assert n >= m or len(law([tuple(range(m))])) < len(law(list(itertools.permutations(range(m)))))
+
+
+# A search -------------------------------------------------------------------------------------------------
+
+
+def _corners(n):
+    """Three far corners, of which one has half of the records: their tree mean depends on the order."""
+    directions = 2.0 * np.pi * np.arange(3) / 3.0
+    tangents = 9.0 * np.stack([np.zeros(3), np.cos(directions), np.sin(directions)], axis=1)
+    corners = np.stack([PLANE.exp(PLANE.origin, own) for own in tangents])
+    return corners[np.tile([0, 1, 2, 2], n // 4 + 1)[:n]]
+
+
+def _first_centers(data, times, monkeypatch, adjacency):
+    """The place of the first centre, along the axis of the first corner; counts have no noise."""
+    monkeypatch.setattr(add_remove, "with_noise", lambda draw, steps, scale: np.array([1000.0 + 60.0]))
+    monkeypatch.setattr(add_remove, "_BEYOND", 0.5)
+    mechanism = LocatedMechanism(PLANE, epsilon=4.0)
+    releases = [mechanism.release(data, adjacency=adjacency) for _ in range(times)]
+    return np.array([np.asarray(own.record["stages"][1]["center"])[1] for own in releases])
+
+
+def _told_apart(one, other):
+    """The largest share of draws that some threshold puts on the right side, of both laws together."""
+    cuts = np.concatenate([one, other])[:, None]
+    shares = np.mean(one <= cuts, axis=1) + np.mean(other > cuts, axis=1)
+    return 0.5 * max(np.max(shares), np.max(2.0 - shares))
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_the_first_centre_does_not_tell_how_a_file_is_sorted(adjacency, monkeypatch):
+    """A record more in front, or a sorted file in which one value has changed, moves all others by a place."""
+    data = _corners(1024)
+    moved = np.roll(data, 1, axis=0)
+    one, other = (_first_centers(own, 10, monkeypatch, adjacency) for own in (data, moved))
+    assert _told_apart(one, other) < 0.95
+    for place in (add_remove, drafts):
+        monkeypatch.setattr(place, "random_order", np.arange)
+    one, other = (_first_centers(own, 5, monkeypatch, adjacency) for own in (data, moved))
+    assert _told_apart(one, other) == 1.0, "planted: records stay in their order"
+
+
+# All mechanisms -------------------------------------------------------------------------------------------
+
+
+def _mechanisms():
+    line = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
+    for name, entry in MECHANISMS.items():
+        for ball in (CAP, line):
+            if entry.suits(ball.manifold):
+                yield name, mechanism_named(name, ball, 2.0)
+                break
+    yield "located epsilon", LocatedMechanism(Sphere(2), epsilon=4.0)
+    yield "located mu", LocatedMechanism(PLANE, mu=4.0)
+    yield "covariance", SpreadMechanism(CAP, CAP.center, epsilon=2.0)
+    yield "curves", FunctionalGaussianMechanism(PeriodicKernel(0.2), 0.01, 1.0, 2.0)
+
+
+CASES = dict(_mechanisms())
+assert {"laplace", "kng", "gibbs", "tangent", "wrapped-gaussian"} <= set(CASES)
+
+
+def _records(mechanism, n=240):
+    stream = np.random.default_rng(3)
+    if isinstance(mechanism, FunctionalGaussianMechanism):
+        return 0.1 * stream.normal(size=(n, 1, 32))
+    manifold = getattr(mechanism, "manifold", None) or mechanism.ball.manifold
+    if isinstance(manifold, Euclidean):
+        return 0.2 * stream.normal(size=(n, 2))
+    if isinstance(manifold, Hyperbolic):
+        return np.stack([manifold.exp(manifold.origin, np.array([0.0, *own])) for own in stream.normal(size=(n, 2))])
+    points = np.array([0.0, 0.0, 1.0]) + 0.1 * stream.normal(size=(n, 3))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def spied(monkeypatch):
+    """Entropy that is the same for each release, a count without noise, and how often records were put in order."""
+    calls = []
+
+    def order(count):
+        calls.append(count)
+        return np.random.default_rng(len(calls)).permutation(count)
+
+    def same_entropy():
+        calls.clear()
+        for name in ("os.urandom", "random._urandom"):
+            monkeypatch.setattr(name, np.random.default_rng(7).bytes)
+
+    for place in (add_remove, drafts):
+        monkeypatch.setattr(place, "random_order", order)
+    monkeypatch.setattr(add_remove, "with_noise", lambda draw, steps, scale: np.asarray(steps, float))
+    return calls, same_entropy
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_value_depends_on_a_set_or_records_are_put_in_order(name, spied):
+    mechanism, (calls, same_entropy) = CASES[name], spied
+    data = _records(mechanism)
+    values, orders = [], []
+    for own in (data, data[::-1].copy()):
+        same_entropy()
+        values.append(mechanism.release(own).value)
+        orders.append(list(calls))
+    law = mechanism.law(len(data), data.shape[1:])
+    if law.order_matters:
+        assert orders == [[len(data)]] * 2
+    else:
+        assert orders == [[], []]
+        np.testing.assert_allclose(values[0], values[1], atol=1e-6 * np.max(np.abs(values[0])))
+
+
+@pytest.mark.parametrize("name", ["laplace", "tangent", "located epsilon"])
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_where_the_count_is_private_records_and_places_are_put_in_order(name, persons, grouped, spied):
+    """Which record stands where is then as likely as anything else, whatever follows (see the tests of places)."""
+    mechanism, (calls, same_entropy) = CASES[name], spied
+    data, labels = _records(mechanism, 800), np.repeat(np.arange(400), 2)
+    more = {"persons": labels} if persons else {}
+    same_entropy()
+
+    def released():
+        if grouped:
+            return release_groups(mechanism, data, np.repeat(["a", "b"], 400), ["a", "b"], **more)
+        return {"": mechanism.release(data, adjacency="add-remove", **more)}
+
+    if persons and isinstance(mechanism, LocatedMechanism):
+        with pytest.raises(InputError, match="persons needs a public ball"):
+            released()
+        return
+    releases = released().values()
+    found = iter(calls)
+    for own in releases:
+        assert next(found) == own.record["count"]["value"]
+        assert next(found) == own.record["n"]
+    # What is drawn from depends on the order of what stands in places only where it says so.
+    assert len(list(found)) == 0
+
+
+def test_a_law_that_says_nothing_is_taken_to_depend_on_the_order():
+    from jaxgeodp.releases.law import Law
+
+    assert Law.order_matters is True
