@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.checks import InputError, many
+from jaxgeodp.checks import InputError, many, short
 from jaxgeodp.compiling import seen_anew
+
+# Numbers of records: floats hold all up to it.
+_MOST = 10**15
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
@@ -101,4 +104,6 @@ def record_count(n: int) -> int:
         raise InputError(f"a mechanism needs an integer n >= 2 of records, got {n!r}.") from None
     if count < 2:
         raise InputError(f"a mechanism needs n >= 2 records, got {n}.")
+    if count > _MOST:
+        raise InputError(f"a mechanism needs n of at most {_MOST:.0e} records, got {short(count)}.")
     return count

@@ -185,6 +185,9 @@ class _FaceSums(Sums):
     def largest(self):
         return self.flat.largest
 
+    def shape(self, record):
+        return self.flat.shape(_flat_shape(jax.ShapeDtypeStruct((0, *record), np.float64)).shape[1:])
+
     def program(self, shape):
         steps_of = self.flat.program(_flat_shape(shape))
         return lambda records: steps_of(_flattened(records))

@@ -265,6 +265,10 @@ class SurfaceSums(Sums):
         """See `Sums.largest`."""
         return grid.STEPS
 
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return (self.mechanism.directions.shape[1],)
+
     def program(self, shape):
         """See `Sums.program`."""
         mechanism = self.mechanism

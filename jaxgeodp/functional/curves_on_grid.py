@@ -35,6 +35,10 @@ class CurveSums(Sums):
         """See `Sums.largest`."""
         return grid.STEPS
 
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return record
+
     def program(self, shape):
         """See `Sums.program`; of shape (n, J, m)."""
         _, curves, samples = shape.shape

@@ -312,6 +312,10 @@ class MomentSums(Sums):
         """See `Moment.largest`."""
         return self.statistic.largest
 
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return (self.statistic.numbers(self.ball.manifold.dim),)
+
     def program(self, shape):
         """See `Sums.program`."""
         about = jax.tree.map(jnp.asarray, self.about)

@@ -28,6 +28,7 @@ from jaxgeodp.privacy import grid
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
+from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above_simulated
 
@@ -118,7 +119,8 @@ class LocatedLaw(Law):
         finders = [_finders(name, shape, own) for own in centers_of]
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
-        last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
+        ready = last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
+        check_numbers(ready, largest.ball if isinstance(last_way, Idealized) else None)
 
         def told(question, records):
             if isinstance(question, Radius):

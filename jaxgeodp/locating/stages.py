@@ -127,6 +127,10 @@ class RadiusStage(Stage):
         about = {"center": to_lists(own.center), "radii": own.radii, "threshold": own.threshold}
         return about | ({} if math.isinf(own.last) else {"at_most": 2.0 * own.last})
 
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return (len(self.question.radii),)
+
     def program(self, shape):
         """See `Sums.program`."""
         own = self.question
@@ -191,6 +195,10 @@ class CenterStage(Stage):
     def asked(self):
         """See `Stage`."""
         return {"center": to_lists(self.center), "radius": self.radius} if self.summed.part.open else {}
+
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return (self.summed.part.vector_length,)
 
     def program(self, shape):
         """See `Sums.program`."""

@@ -230,6 +230,10 @@ class VectorSums(Sums):
         """See `Sums.largest`."""
         return grid.STEPS
 
+    def shape(self, record):
+        """See `Sums.shape`."""
+        return (self.ball.manifold.dim,)
+
     def program(self, shape):
         """See `Sums.program`."""
         vectors_of = compiled_in_blocks(self.owner, _coordinates, self.ball, shape)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.decimals import float_above, written
 from jaxgeodp.privacy.entropy import random_words
 from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
@@ -22,6 +23,8 @@ from jaxgeodp.samplers.discrete_vectors import MAX_SCALE, draws
 STEPS = 2**28
 #: From so many numbers on, noise is drawn by the array: fewer are drawn faster than its tables are made.
 MANY = 64
+# Least privacy parameter, and the inverse of the largest.
+_WEAKEST = 1e-30
 # A vector of this length, in units of the radius, is surely inside, whatever a floating-point sum of squares has lost.
 _SURE = 1.0 - 1e-9
 #: What a release record says.
@@ -91,12 +94,22 @@ def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> Gr
     The sum of the coordinates' changes is at most sqrt(dim) times the Euclidean sensitivity.
     """
     change = math.isqrt(dim * sensitivity**2)
+    _check_strength("epsilon", epsilon)
     return GridNoise(sensitivity, math.ceil(change / Fraction(written(epsilon))), step)
 
 
 def gaussian_noise(sensitivity: int, step: float, mu: float) -> GridNoise:
     """Discrete Gaussian noise: mu^2/2-zCDP (Canonne, Kamath & Steinke 2020, Theorem 14)."""
+    _check_strength("mu", mu)
     return GridNoise(sensitivity, math.ceil(sensitivity / Fraction(written(mu))), step)
+
+
+def _check_strength(name, strength):
+    """Refuse noise whose sums with integers no float holds, or of which nothing would be left."""
+    if not _WEAKEST <= strength <= 1.0 / _WEAKEST:
+        raise InputError(
+            f"{name} of noise of integers must be from {_WEAKEST:g} to {1.0 / _WEAKEST:g}, got {strength:g}."
+        )
 
 
 def zcdp(noises) -> ZeroConcentratedDP:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import pathlib
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -252,12 +253,19 @@ def make_releases(
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency, state)
     releases = []
     for draft in drafts:
-        value, drawn = draft.draw()
+        value, drawn = _quietly(draft.draw)
         value = np.where(np.all(np.isfinite(value)), value, np.asarray(draft.fallback, value.dtype))
         releases.append(Release(value, drawn.record(value, created), drawn.expected))
     if ledger is not None and entry is not None:
         ledger.settle(entry, digest_of([release.record for release in releases]))
     return releases
+
+
+def _quietly(draw):
+    """What is drawn after the charge: a warning would tell of the records."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return draw()
 
 
 def _are_words(values) -> bool:

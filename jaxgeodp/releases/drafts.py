@@ -18,8 +18,9 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
-from jaxgeodp.releases.law import Law, Told
-from jaxgeodp.releases.ways import Way
+from jaxgeodp.releases.law import Law, PointLaw, Told
+from jaxgeodp.releases.limits import check_numbers
+from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 from jaxgeodp.releases.weights import Weights, padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
@@ -115,10 +116,16 @@ def drafted(
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
     weights = wanted.weights
     number = n if weights is None else weights.count
-    law = mechanism.law(number, shape)
+    try:
+        law = mechanism.law(number, shape)
+    except OverflowError:
+        raise InputError(f"{name}: its numbers are beyond double precision; choose other parameters.") from None
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
     ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
+    check_numbers(
+        ready, law.ball if isinstance(law, PointLaw) and not isinstance(wanted.way, OnGrid | FromSums) else None
+    )
     terms = ready.terms
     entries = {
         "mechanism": terms.mechanism,

@@ -26,6 +26,10 @@ class Sums(abc.ABC):
         """No integer of a record is larger in absolute value."""
 
     @abc.abstractmethod
+    def shape(self, record: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the integers, for records of this shape."""
+
+    @abc.abstractmethod
     def program(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
         """What makes the integers of private records of this shape, (n, \\*shape of one), n at least 0; compiled.
 

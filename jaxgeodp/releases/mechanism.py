@@ -16,6 +16,7 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels
 from jaxgeodp.domains.persons import person_places
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, Guarantee, NotProven
 from jaxgeodp.privacy.ledger import Ledger
@@ -241,11 +242,21 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
             raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
         person = {} if state.unit == "record" else {"unit": "person"}
         whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a {state.unit})"
-        if max(map(abs, map(int, state.sums.ravel())), default=0) > state.n * sums.largest:
-            raise InputError(f"{name}: no {state.n} records have the sums of this state, which must be damaged.")
+        record_count(state.n)  # of a file there may be any number
+        _check_sums(name, mechanism, sums, state)
         record = jax.ShapeDtypeStruct(state.record, np.float64)
         wanted = Wanted(FromSums(), whose, more=(more or {}) | person)
         return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
+
+
+def _check_sums(name, mechanism, sums, state):
+    """Refuse what no records of the mechanism have, by shape and size, before anything is charged."""
+    raw_records(mechanism, np.zeros((1, *state.record)))
+    expected = sums.shape(state.record)
+    if state.sums.shape != expected or not all(isinstance(number, int | np.integer) for number in state.sums.ravel()):
+        raise InputError(f"{name}: a state needs whole numbers of shape {expected}, got {state.sums.shape}.")
+    if max(map(abs, map(int, state.sums.ravel())), default=0) > state.n * sums.largest:
+        raise InputError(f"{name}: no {state.n} records have the sums of this state, which must be damaged.")
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:

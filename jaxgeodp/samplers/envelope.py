@@ -87,12 +87,16 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
         knots = jnp.concatenate([knots[:1], small, knots[1:]])
     lower, upper = knots[:-1], knots[1:]
     finite_upper = jnp.where(jnp.isfinite(upper), upper, 2.0 * lower)
-    middle = 0.5 * (lower + finite_upper)
     degree = manifold.dim - 1
     volume, volume_slope = manifold.volume_envelope(lower, upper)
     growth_lower, growth_slope = lines(lower, finite_upper)
-    heights = degree * (jnp.log(middle) + (lower - middle) / middle) + volume - growth_lower / scale
-    slopes = degree / middle + volume_slope - growth_slope / scale
+    # Where log t^{d-1} is touched. Intervals of the tail may be thousands of times as long as the bulk: where the law
+    # falls from the beginning on, a tangent there is the nearest, and one in the middle would hold more than the bulk.
+    beginning = jnp.maximum(lower, finite_upper * jnp.finfo(dtype).tiny)
+    falls = (lower >= bulk) & (degree / beginning + volume_slope - growth_slope / scale < 0.0)
+    touched = jnp.where(falls, beginning, 0.5 * (lower + finite_upper))
+    heights = degree * (jnp.log(touched) + (lower - touched) / touched) + volume - growth_lower / scale
+    slopes = degree / touched + volume_slope - growth_slope / scale
     masses = _integral(heights - jnp.max(heights), slopes, upper - lower)
     cumulative = jnp.concatenate([jnp.zeros_like(masses[:1]), jnp.cumsum(masses)])
     return RadialEnvelope(knots, heights, slopes, masses, cumulative)
