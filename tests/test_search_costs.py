@@ -40,8 +40,8 @@ from jaxgeodp.releases.vector import VectorLaw
 
 # By which the integer vector of one record moves their sum, in Euclidean length: a diameter of their ball.
 MOVED = 2 * grid.STEPS
-# Of the whole, what stages must spend at least: scales are integers (measured: all but 6e-9 is spent), and what is drawn
-# in floating point is supposed to be rounded (measured: .9971 of the whole, with 90,000 records).
+# Of the whole, what stages must spend at least: scales are integers (measured: all but 6e-9 is spent), and what is
+# drawn in floating point is supposed to be rounded (measured: .9971 of the whole, with 90,000 records).
 LEAST_IN_INTEGERS, LEAST = 1 - Fraction(1, 10**7), Fraction(996, 1000)
 # Of scales in floating point: a quotient and a product.
 ROUNDED = Fraction(1, 2**51)
