@@ -55,6 +55,14 @@ def short(value) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
+def printable(text) -> str:
+    """Return text as one line that is seen as it is: characters that are not printed are written as their codes.
+
+    Those of control could steer a terminal, and others turn the order of letters around. Files may hold any of them.
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
 def _as_float(value) -> float:
     """NaN for what is not one finite number."""
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or _is_numeric_scalar(value)):

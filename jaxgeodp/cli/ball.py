@@ -10,7 +10,7 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.layout import ARRAY, COLUMNS, DEGREES, DELIMITER, HEADER, MANIFOLD, SIZE, TRIANGLE, Layout
 from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
 from jaxgeodp.cli.reading import check_manifold_name, read_records
@@ -60,7 +60,7 @@ def ball(
         mark = "  <- suggested" if radius == found.ball.radius else ""
         say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
     say(
-        f"Wrote {shown(out)} and {shown(picture)}: a ball on {space} of radius {found.ball.radius:.4g} around the "
+        f"Wrote {out} and {picture}: a ball on {space} of radius {found.ball.radius:.4g} around the "
         f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
         f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )

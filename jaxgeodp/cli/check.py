@@ -8,7 +8,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -77,5 +77,5 @@ def check(
         else:
             write_atomically(picture, drawn, private=True, replace=overwrite)
     for line in text.splitlines():
-        say(shown(line))
-    say(f"PRIVATE: this was printed for you and written to {shown(report)}, which only you may read.")
+        say(line)
+    say(f"PRIVATE: this was printed for you and written to {report}, which only you may read.")

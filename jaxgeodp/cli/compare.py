@@ -6,7 +6,7 @@ from typing import Annotated
 import jax
 import typer
 
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 
 _FOLDER = "What 'jaxgeodp describe' wrote of"
 
@@ -23,7 +23,7 @@ def compare(
             one, other = (Description.load(folder) for folder in (first, second))
             found = two_sample_test(one, other)
     sizes = " and ".join(str(own.mean.record["n"]) for own in (one, other))
-    say(f"Groups:    {shown(first)} and {shown(second)}, of {sizes} records on {one.manifold}")
+    say(f"Groups:    {first} and {second}, of {sizes} records on {one.manifold}")
     say(f"Distance:  {found.distance:.4g} between the released means")
     say(
         f"By chance: more than {found.critical:.4g} apart with probability 0.05, if the populations have one mean "

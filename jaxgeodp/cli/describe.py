@@ -9,7 +9,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.description_report import summary_and_page
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -82,5 +82,5 @@ def describe(
         created = description.mean.record["created"]
         write_atomically(out / "report.html", page, replace=True, changed=created)
     for name, words in rows.items():
-        say(f"{name}: {shown(words)}")
-    say(f"Wrote {', '.join(_FILES)} to {shown(out)}.")
+        say(f"{name}: {words}")
+    say(f"Wrote {', '.join(_FILES)} to {out}.")

@@ -4,7 +4,7 @@ import pathlib
 import time
 
 from jaxgeodp.cli.face_pictures import draw_errors, draw_faces, draw_lines, draw_points
-from jaxgeodp.cli.frame import OUTPUT, say, shown
+from jaxgeodp.cli.frame import OUTPUT, say
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.experiments.face_study import face_study, points_alone, points_together, squared_error
 from jaxgeodp.faces.design import design_faces
@@ -56,4 +56,4 @@ def run_demo(out: pathlib.Path) -> None:
     for name, errors in rows.items():
         OUTPUT.print(f"  {name:<44}" + "".join(f"{1e4 * error:9.3f}" for error in errors), highlight=False)
     seconds = time.perf_counter() - start
-    say(f"Wrote {shown(out)} in {seconds:.0f} s; look at faces.png.")
+    say(f"Wrote {out} in {seconds:.0f} s; look at faces.png.")

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.face_pictures import draw_errors, draw_faces
-from jaxgeodp.cli.frame import OUTPUT, record_room, say, shown
+from jaxgeodp.cli.frame import OUTPUT, record_room, say
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import reference_folder, synthetic_reference
@@ -108,7 +108,7 @@ def process_folder(call: FolderCall) -> None:
                 call.scan,
                 triangles,
             )
-        report = shown(private / "report.csv")
+        report = private / "report.csv"
         if write is None:
             say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
             return
@@ -123,7 +123,7 @@ def process_folder(call: FolderCall) -> None:
         with contextlib.suppress(OSError):
             for path in (out / _RECORD, out):
                 state_change(path, now())
-    say(f"Wrote {shown(out)}. What each mesh needed is in {report}: private.")
+    say(f"Wrote {out}. What each mesh needed is in {report}: private.")
 
 
 def _place(call, out, public):

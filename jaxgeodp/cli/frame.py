@@ -12,14 +12,13 @@ import warnings
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, printable
 from jaxgeodp.privacy.clock import work_begins
 
-# Without emoji: ":name:" in the name of a file is no picture.
-MESSAGES = Console(stderr=True, emoji=False)
-OUTPUT = Console(emoji=False)
+# Without emoji and markup: ":name:" in the name of a file is no picture, and "[bold]" in a record is no style.
+MESSAGES = Console(stderr=True, emoji=False, markup=False)
+OUTPUT = Console(emoji=False, markup=False)
 _SUFFIXES_OF_LEDGERS = ("-wal", "-shm", "-journal")
 
 
@@ -43,7 +42,7 @@ def one_sentence_errors():
 
 
 def _fail(message: str, code: int) -> None:
-    MESSAGES.print(f"Error: {shown(' '.join(message.split()))}", soft_wrap=True, highlight=False)
+    MESSAGES.print(f"Error: {printable(' '.join(message.split()))}", soft_wrap=True, highlight=False)
     raise typer.Exit(code)
 
 
@@ -64,14 +63,9 @@ def robust_output():
         raise SystemExit(1) from None
 
 
-def shown(text) -> str:
-    """Text for a console, whatever it is: no markup, and control characters, which could steer a terminal, escaped."""
-    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)))
-
-
 def say(text) -> None:
-    """Print a line as it is, however long."""
-    OUTPUT.print(text, soft_wrap=True, highlight=False)
+    """Print a line as it is, however long: no markup, and characters that could steer a terminal as their codes."""
+    OUTPUT.print(printable(text), soft_wrap=True, highlight=False)
 
 
 def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path], option: str = "--out") -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say, shown
+from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.ledger import Ledger, add_budget, contents
@@ -62,7 +62,7 @@ def init(
         else:
             raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
         ledger = add_budget(path, budget, dataset)
-    _say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
+    say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
 
 
 @ledger_app.command()
@@ -77,7 +77,7 @@ def show(path: _PATH) -> None:
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for cells in rows:
-        _say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
 @ledger_app.command()
@@ -95,7 +95,7 @@ def export(
         write_atomically(
             out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), replace=overwrite
         )
-    _say(f"Wrote {out}: {len(rows)} releases.")
+    say(f"Wrote {out}: {len(rows)} releases.")
 
 
 def _table(rows):
@@ -132,7 +132,3 @@ def _words(guarantee):
 
 def _numbers(parameters):
     return ", ".join(f"{name} = {number!r}" for name, number in parameters.items())
-
-
-def _say(text):
-    say(shown(text))

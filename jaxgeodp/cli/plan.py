@@ -8,7 +8,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of, read_ball
 from jaxgeodp.cli.completion import manifolds
-from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -96,7 +96,7 @@ def plan(
         say(line.rstrip())
     for row in plans:
         if row.refusal:
-            say(f"{row.mechanism}: {shown(row.refusal)}")
+            say(f"{row.mechanism}: {row.refusal}")
     # In the order of their errors; the Gaussian mechanisms promise something else.
     pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
     if pure:
@@ -116,7 +116,7 @@ def plan(
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
     if plot is not None:
-        say(f"Wrote {shown(plot)}: the same errors for other radii, n and budgets.")
+        say(f"Wrote {plot}: the same errors for other radii, n and budgets.")
 
 
 def _public_ball(space, radius, file):

@@ -1,7 +1,7 @@
 """``jaxgeodp plan --center auto --radius auto``: what a search for the ball costs, before any data are touched."""
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, say, shown
+from jaxgeodp.cli.frame import OUTPUT, say
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
@@ -32,7 +32,7 @@ def plan_located(space: Manifold, n: int, epsilon: float, mu: float | None, doma
     for name, law in found.items():
         _tell(law, name, strengths[name])
     for name, refusal in refusals.items():
-        say(f"{name} = {strengths[name]:g}: {shown(str(refusal))}")
+        say(f"{name} = {strengths[name]:g}: {refusal}")
 
 
 def _tell(law, name, strength):

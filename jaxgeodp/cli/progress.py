@@ -15,13 +15,14 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from jaxgeodp.cli.frame import OUTPUT, shown
+from jaxgeodp.checks import printable
+from jaxgeodp.cli.frame import OUTPUT
 
 
 @contextlib.contextmanager
 def progress_bar(what, total):
     """A bar on the terminal; yields what tells it the number done, and of how many where ``total`` was None."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (_words(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal
     ) as bar:
@@ -32,16 +33,21 @@ def progress_bar(what, total):
 @contextlib.contextmanager
 def replicates_bar():
     """A bar with rate and remaining time; a function ``(label, done, total)`` moves it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
+    columns = (_words(), BarColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal) as bar:
         task = bar.add_task("compiling", total=None)
-        yield lambda label, done, total: bar.update(task, description=shown(label), completed=done, total=total)
+        yield lambda label, done, total: bar.update(task, description=printable(label), completed=done, total=total)
 
 
 def peak_memory() -> str:
     """Of this process, in words."""
     unit = 2**30 if sys.platform == "darwin" else 2**20
     return f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit:.2f} GiB"
+
+
+def _words():
+    """What is done, without markup."""
+    return TextColumn("{task.description}", markup=False)
 
 
 class _Rate(ProgressColumn):

@@ -21,7 +21,6 @@ from jaxgeodp.cli.frame import (
     quiet_libraries,
     record_room,
     say,
-    shown,
 )
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.layout import (
@@ -250,7 +249,7 @@ def _tell(path, record, choice, space, statistic):
     guarantee = record["guarantee"]
     also = f", ({guarantee['epsilon']:g}, {guarantee['delta']:g})-DP" if guarantee["kind"] == "approx" else ""
     say(
-        f"Wrote {shown(path)}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
+        f"Wrote {path}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
     )
     if "stages" in record:

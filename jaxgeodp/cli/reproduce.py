@@ -5,10 +5,11 @@ import time
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import papers
-from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 
 
 def reproduce(
@@ -31,12 +32,12 @@ def reproduce(
             if paper not in PAPERS:
                 raise InputError(f"the paper must be one of {', '.join(PAPERS)}, got '{paper}'.")
             folder.mkdir(parents=True, exist_ok=True)
-            run = Run(quick, seed, lambda text: status.update(shown(text)))
+            run = Run(quick, seed, lambda text: status.update(Text(text)))
             start = time.perf_counter()
             PAPERS[paper](run)
             seconds = time.perf_counter() - start
             run.write(folder, paper, seconds)
     for claim in run.claims:
         line = f"{claim.id:5}  {claim.setting:8}  {claim.verdict:18}  {claim.claim}: {claim.found}"
-        say(shown(line))
-    say(f"Wrote {shown(folder)} in {seconds:.0f} s.")
+        say(line)
+    say(f"Wrote {folder} in {seconds:.0f} s.")

@@ -8,9 +8,12 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.description_report import summary_and_page
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy.release import Release, record_digest
+
+# What comes of reading a document that has other entries.
+_ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
 def show(
@@ -33,15 +36,15 @@ def show(
             page = None if html is None else _page(found.record, digest)
         except InputError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+        except _ANOTHER:
             raise InputError(f"{record}: is no whole release record.") from None
         if html is not None and page is not None:
             check_writable(html, overwrite, [record])
             write_atomically(html, page, replace=overwrite)
     for line in lines:
-        say(shown(line))
+        say(line)
     if html is not None:
-        say(f"Wrote {shown(html)}.")
+        say(f"Wrote {html}.")
 
 
 def _show_description(folder, html, overwrite):
@@ -52,13 +55,18 @@ def _show_description(folder, html, overwrite):
         check_writable(html, overwrite, sorted(folder.glob("*.json")))
     with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
         found = Description.load(folder)
-        rows, page = summary_and_page(found)
-    if html is not None:
-        write_atomically(html, page, replace=overwrite, changed=found.mean.record["created"])
+        try:
+            rows, page = summary_and_page(found)
+            if html is not None:
+                write_atomically(html, page, replace=overwrite, changed=found.mean.record["created"])
+        except InputError:
+            raise
+        except _ANOTHER:
+            raise InputError(f"{folder}: is no whole description.") from None
     for name, words in rows.items():
-        say(f"{name}: {shown(words)}")
+        say(f"{name}: {words}")
     if html is not None:
-        say(f"Wrote {shown(html)}.")
+        say(f"Wrote {html}.")
 
 
 def _words(record):

@@ -13,7 +13,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say
 from jaxgeodp.cli.layout import (
     ARRAY,
     COLUMNS,
@@ -64,7 +64,7 @@ def key(
             check_writable(path, False, [])
         own.save(paths[0])
         own.public.save(paths[1])
-    say(f"Wrote {shown(paths[0])}, which is secret, and {shown(paths[1])}, which all other sites need.")
+    say(f"Wrote {paths[0]}, which is secret, and {paths[1]}, which all other sites need.")
 
 
 @site_app.command()
@@ -134,7 +134,7 @@ def prepare(
                 result = masked(state, use_up(key_file), everyone, about)
                 write(result.to_json())
     say(
-        f"Wrote {shown(out)}: the masked sums of {result.site}, one of {len(result.sites)} sites, for "
+        f"Wrote {out}: the masked sums of {result.site}, one of {len(result.sites)} sites, for "
         f"{type(chosen).__name__} on {space}, {choice.parameter} = {choice.strength!r}. Session "
         f"{_spelled(result.session)}: all sites must see the same. The key is used up. The file is for who combines, "
         "and nobody else."
@@ -166,7 +166,7 @@ def combine(
                 result = finished(mechanism, together, book, more)
                 write(result.to_json())
     say(
-        f"Wrote {shown(out)}: {result.record['mechanism']} on {mechanism.ball.manifold}, n = {result.record['n']} at "
+        f"Wrote {out}: {result.record['mechanism']} on {mechanism.ball.manifold}, n = {result.record['n']} at "
         f"{len(found)} sites, scale {result.record['scale']:.4g}. Session {_spelled(found[0].session)}."
     )
 

@@ -8,7 +8,7 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
 
 
@@ -39,7 +39,7 @@ def sweep(
             alone = jax.process_index() == 0
         if alone:
             _print_summary(results.summary)
-            say(f"Wrote {shown(out)}; {peak_memory()}")
+            say(f"Wrote {out}; {peak_memory()}")
 
 
 def _print_summary(rows) -> None:
@@ -55,7 +55,7 @@ def _print_summary(rows) -> None:
     widths = [max(len(row[j]) for row in cells if len(row[4]) < 20) for j in range(4)]
     for row in cells:
         line = "  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[4]])
-        say(shown(line.rstrip()))
+        say(line.rstrip())
     say("+-: two standard errors of a mean over the replicates.")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say, shown
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
 
 _MOST = 10**8
@@ -41,7 +41,7 @@ def synthesize(
     promise = found.guarantee
     kind = next(name for name in ("epsilon", "rho") if name in promise)
     say(
-        f"Wrote {shown(out)}: {n} synthetic records on {found.manifold}, drawn from the law that fits {shown(folder)}; "
+        f"Wrote {out}: {n} synthetic records on {found.manifold}, drawn from the law that fits {folder}; "
         f"they have its promise, {promise['kind']}, {kind} = {promise[kind]:g}."
     )
 
