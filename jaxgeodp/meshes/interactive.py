@@ -1,5 +1,7 @@
 """Surfaces to be turned by hand, by plotly: ``pip install 'jaxgeodp[interactive]'``."""
 
+import html
+
 import numpy as np
 
 from jaxgeodp.checks import InputError
@@ -13,7 +15,7 @@ def interactive_surfaces(surfaces, titles=None, color=_SKIN):
 
     Args:
         surfaces: pairs of vertices (V, 3) and triangles (F, 3), such as `surface_from_curves` gives.
-        titles: one per surface.
+        titles: one per surface, shown as they are: plotly takes no tags from them.
         color: of all of them.
 
     Returns:
@@ -38,7 +40,8 @@ def interactive_surfaces(surfaces, titles=None, color=_SKIN):
             "interactive_surfaces: plotly is not installed; pip install 'jaxgeodp[interactive]', or use draw_surfaces."
         ) from None
     count = len(surfaces)
-    figure = make_subplots(1, count, specs=[[{"type": "scene"}] * count], subplot_titles=titles)
+    words = None if titles is None else [html.escape(str(title), quote=False) for title in titles]
+    figure = make_subplots(1, count, specs=[[{"type": "scene"}] * count], subplot_titles=words)
     for column, (vertices, faces) in enumerate(surfaces, 1):
         corners = dict(zip("ijk", faces.T, strict=True))
         x, y, z = vertices.T

@@ -1,8 +1,7 @@
 """One HTML page about a mean with its spread: the mean, its region, and where most of the spread lies."""
 
-import html
-
-from jaxgeodp.pictures.drawn import encoded_picture
+from jaxgeodp.pictures.drawn import picture_of
+from jaxgeodp.pictures.elements import element, image, page
 from jaxgeodp.pictures.page import STYLE, table
 
 
@@ -20,18 +19,17 @@ def page_of_description(
     Returns:
         HTML that needs no other file and loads nothing.
     """
-    name = html.escape(mean["manifold"]["name"])
     parts = [
-        f"<h2>{html.escape(title)}</h2><p>{''.join(_image(record, 'point') for record in records)}</p>"
+        (element("h2", title), element("p", *(image(picture_of(record), "point") for record in records)))
         for title, records in geodesics
     ]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private mean and its spread</title>'
-        f"<style>{STYLE} p img{{max-width:32%}}</style><h1>A private mean on {name}, and its spread</h1>"
-        f"{_image(mean, 'the released mean')}<h2>In numbers</h2>{table(rows)}{''.join(parts)}"
-        f"{f'<h2>How it was made</h2>{table(made)}' if made else ''}</html>\n"
+    return page(
+        "A private mean and its spread",
+        element("h1", f"A private mean on {mean['manifold']['name']}, and its spread"),
+        image(picture_of(mean), "the released mean"),
+        element("h2", "In numbers"),
+        table(rows),
+        *(part for both in parts for part in both),
+        *((element("h2", "How it was made"), table(made)) if made else ()),
+        style=STYLE + " p img{max-width:32%}",
     )
-
-
-def _image(record, words):
-    return f'<img alt="{words}" src="data:image/png;base64,{encoded_picture(record)}">'

@@ -1,11 +1,11 @@
 """The picture of a released value, drawn with Matplotlib."""
 
-import base64
 import io
 import math
 
 import numpy as np
 
+from jaxgeodp.checks import printable
 from jaxgeodp.pictures.lines import caption_of, is_moment, lines_of
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
@@ -31,11 +31,6 @@ def picture_of(record: dict) -> bytes:
     return file.getvalue()
 
 
-def encoded_picture(record: dict) -> str:
-    """`picture_of` in base 64, for a page."""
-    return base64.b64encode(picture_of(record)).decode()
-
-
 def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
@@ -55,13 +50,13 @@ def draw_record(record: dict, figure) -> None:
     if lines is not None:
         axes = figure.add_subplot(projection="3d")
         _draw_lines(axes, lines)
-        axes.set_title(caption_of(record), fontsize=9)
+        _write_above(axes, caption_of(record))
     elif name == "PlanarShapes" and value.ndim == 2:
         centre = "centre that was found" if "stages" in record else "public centre"
         caption = record.get("caption", f"black: released; grey: {centre}")
         _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
     elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
-        _draw_numbers(figure, value, record.get("limit")).set_title(record.get("caption", ""), fontsize=9)
+        _write_above(_draw_numbers(figure, value, record.get("limit")), record.get("caption", ""))
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _draw_moment(figure, value, record["statistic"])
     elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
@@ -82,6 +77,12 @@ def draw_record(record: dict, figure) -> None:
             axis.get_major_locator().set_params(integer=True, min_n_ticks=1)
 
 
+def _write_above(axes, words):
+    """A title as it is read: words of a record are no formula for Matplotlib, and none for TeX."""
+    lines = "\n".join(map(printable, str(words).split("\n")))
+    axes.set_title(lines, fontsize=9, parse_math=False, usetex=False)
+
+
 def _draw_numbers(figure, matrix, limit=None):
     axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
     names = [str(k) for k in range(1, len(matrix) + 1)]
@@ -94,7 +95,7 @@ def _draw_moment(figure, matrix, statistic):
     largest = float(np.abs(matrix).max()) or 1.0
     power = min(math.floor(math.log10(largest)) + 1, 0)
     unit = f" / 1e{power}" if power else ""
-    _draw_numbers(figure, matrix / 10.0**power).set_title(f"{statistic}{unit}, in the frame of the record", fontsize=9)
+    _write_above(_draw_numbers(figure, matrix / 10.0**power), f"{statistic}{unit}, in the frame of the record")
 
 
 def _draw_landmarks(axes, value, center, caption):
@@ -111,7 +112,7 @@ def _draw_landmarks(axes, value, center, caption):
         axes.plot(np.real(around), np.imag(around), "o-", color=color, markersize=4, linewidth=1.0)
     for number, point in enumerate(released, 1):
         axes.annotate(str(number), (point.real, point.imag), xytext=(4, 4), textcoords="offset points", fontsize=8)
-    axes.set_title(caption, fontsize=9)
+    _write_above(axes, caption)
     axes.set_aspect("equal")
     axes.axis("off")
 
@@ -119,7 +120,7 @@ def _draw_landmarks(axes, value, center, caption):
 def _draw_configuration(axes, value, template):
     for points, color in ((template, "0.75"), (value, "black")):
         axes.plot(*points.T, "o", color=color, markersize=4)
-    axes.set_title("black: released; grey: public template", fontsize=9)
+    _write_above(axes, "black: released; grey: public template")
     axes.set_aspect("equal")
     axes.axis("off")
 

@@ -1,15 +1,17 @@
 """One HTML page about a release, complete in itself: the picture, what was promised, what it cost, how to verify it."""
 
-import html
 import json
+from typing import LiteralString
 
 import numpy as np
 
-from jaxgeodp.pictures.drawn import encoded_picture
+from jaxgeodp.pictures.drawn import picture_of
+from jaxgeodp.pictures.elements import Element, element, image, page
 from jaxgeodp.pictures.lines import caption_of, lines_of
 
 #: Of pages.
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
+STYLE: LiteralString = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.6rem}table{border-collapse:collapse;width:100%}
 td{padding:.25rem .6rem .25rem 0;vertical-align:top;border-bottom:1px solid #e4e4e4}
 td:first-child{color:#666;width:11rem}
@@ -17,8 +19,10 @@ canvas{width:100%;max-width:30rem;touch-action:none;cursor:grab;display:block}im
 pre{background:#f6f6f6;padding:.8rem;overflow:auto;font-size:.8rem;max-height:24rem}"""
 # What a stage of a search is released by.
 _SEARCH = "SearchInRounds"
-# Turns the lines with the mouse or a finger; orthographic, what is behind is paler.
-_TURN = """const L=LINES,c=document.getElementById("space"),g=c.getContext("2d");let a=.6,b=.35,d=null;
+# Turns the lines with the mouse or a finger; orthographic, what is behind is paler. The lines are data of the canvas,
+# and so the script is the same on all pages.
+_TURN: LiteralString = """
+const c=document.getElementById("space"),L=JSON.parse(c.dataset.lines),g=c.getContext("2d");let a=.6,b=.35,d=null;
 const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1;
 function draw(){const w=c.width,s=.46*w/R;g.clearRect(0,0,w,w);const ca=Math.cos(a),sa=Math.sin(a),cb=Math.cos(b),
 sb=Math.sin(b);for(const l of L){g.strokeStyle=l.c;g.lineWidth=2*l.w;
@@ -52,9 +56,9 @@ def page_of(record: dict, digest: str) -> str:
     name = record["manifold"]["name"]
     lines = lines_of(record)
     if lines is None:
-        shown = f'<img alt="the released value" src="data:image/png;base64,{encoded_picture(record)}">'
+        shown, script = [image(picture_of(record), "the released value")], ""
     else:
-        shown = f'<canvas id="space" width="960" height="960"></canvas><p>{_legend(record)}</p>{_script(lines)}'
+        shown, script = [_canvas(lines), element("p", f"Turn it by hand; {caption_of(record)}.")], _TURN
     unit = "person" if record.get("unit") == "person" else "record"
     places = f" places for {unit}s" if "count" in record else f" {unit}s"
     promise = _promise(record["guarantee"], _change(record, unit))
@@ -82,23 +86,20 @@ def page_of(record: dict, digest: str) -> str:
         "Made with": _words(record["library"]),
         "Created": record["created"],
     }
-    # Of a search, the mechanism about the ball and its parameter; of a private count, the parameter.
-    left = record.get("last") or record.get("count", {}).get("left")
-    parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
-    verify = (
-        "The record below is all that was published. "
-        f"{digest_words(record, f'<code>{digest}</code>')} compare it with what <code>jaxgeodp ledger export</code> "
-        f"writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
-        "mechanism in Python and compare <code>mechanism.scale(n)</code> (of a second moment in integers "
-        "<code>mechanism.law(n).grid.noisy(()).scale</code>); <code>jaxgeodp audit</code> tries to refute "
-        "the promise."
-    )
-    text = html.escape(json.dumps(record, indent=2))
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A private {html.escape(name)} value</title>'
-        f"<style>{STYLE}</style><h1>{html.escape(_title(record))}</h1>{shown}"
-        f"<h2>What was promised</h2>{table(rows)}<h2>How it was made</h2>{table(made)}"
-        f"<h2>How to verify it</h2><p>{verify}</p><h2>The record</h2><pre>{text}</pre></html>\n"
+    return page(
+        f"A private {name} value",
+        element("h1", _title(record)),
+        *shown,
+        element("h2", "What was promised"),
+        table(rows),
+        element("h2", "How it was made"),
+        table(made),
+        element("h2", "How to verify it"),
+        _verification(record, digest),
+        element("h2", "The record"),
+        element("pre", json.dumps(record, indent=2)),
+        style=STYLE,
+        script=script,
     )
 
 
@@ -114,14 +115,38 @@ def _title(record) -> str:
     return f"A private value on {name}"
 
 
-def digest_words(record: dict, digest: str) -> str:
+def _verification(record, digest):
+    """How to verify what a record says."""
+    # Of a search, the mechanism about the ball and its parameter; of a private count, the parameter.
+    left = record.get("last") or record.get("count", {}).get("left")
+    parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
+    return element(
+        "p",
+        "The record below is all that was published. ",
+        *_digest_words(record, element("code", digest)),
+        " compare it with what ",
+        element("code", "jaxgeodp ledger export"),
+        f" writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
+        "mechanism in Python and compare ",
+        element("code", "mechanism.scale(n)"),
+        " (of a second moment in integers ",
+        element("code", "mechanism.law(n).grid.noisy(()).scale"),
+        "); ",
+        element("code", "jaxgeodp audit"),
+        " tries to refute the promise.",
+    )
+
+
+def _digest_words(record, digest: Element) -> tuple[Element | str, ...]:
     """How the digest of a record relates to a ledger."""
     if "group" not in record:
-        return f"The ledger that was charged, if there was one, has its digest, {digest}:"
+        return "The ledger that was charged, if there was one, has its digest, ", digest, ":"
     groups = ", ".join(map(str, record["group"]["of"]))
     return (
-        f"Its digest is {digest}. The ledger that was charged, if there was one, has the SHA-256 of the digests of all "
-        f"groups, written one after the other in the order {groups}:"
+        "Its digest is ",
+        digest,
+        ". The ledger that was charged, if there was one, has the SHA-256 of the digests of all groups, written one "
+        f"after the other in the order {groups}:",
     )
 
 
@@ -143,19 +168,20 @@ def _promise(guarantee, change):
     )
 
 
-def _legend(record):
-    return html.escape(f"Turn it by hand; {caption_of(record)}.")
+def _canvas(lines):
+    """What the script draws on; a line without a place, such as a rim about no direction, is left out."""
+    parts = [
+        {"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width}
+        for line in lines
+        if np.all(np.isfinite(line.points))
+    ]
+    return element("canvas", id="space", width="960", height="960", data_lines=json.dumps(parts))
 
 
-def _script(lines):
-    parts = [{"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width} for line in lines]
-    return f"<script>{_TURN.replace('LINES', json.dumps(parts))}</script>"
-
-
-def table(rows: dict[str, str]) -> str:
-    """Rows of names and words, but empty ones."""
-    cells = [f"<tr><td>{name}<td>{html.escape(str(text))}" for name, text in rows.items() if text not in ("", None)]
-    return f"<table>{''.join(cells)}</table>"
+def table(rows: dict[str, str]) -> Element:
+    """Return rows of names and words, but for empty ones."""
+    cells = [(name, str(text)) for name, text in rows.items() if text not in ("", None)]
+    return element("table", *(element("tr", element("td", name), element("td", text)) for name, text in cells))
 
 
 def _words(value):
