@@ -38,7 +38,7 @@ MADE_OF = {
 }
 
 
-class NotOffered(Exception):
+class NotOfferedError(Exception):
     """No call takes both."""
 
 
@@ -54,7 +54,7 @@ OPTIONS = list(dict.fromkeys(name for name, _ in TABLE))
 
 def _given(function, keywords):
     if not keywords.keys() <= inspect.signature(function).parameters.keys():
-        raise NotOffered
+        raise NotOfferedError
     return keywords
 
 
@@ -84,7 +84,7 @@ def _released(options, ledger) -> list[Release]:
     """What the options make together; the calls have the place of each other, in the order of `CALLS`."""
     called = [name for name in CALLS if name in options]
     if len(called) == 2 and frozenset(called) not in MADE_OF:
-        raise NotOffered
+        raise NotOfferedError
     call = "sklearn" if "sklearn" in called else "rounds" if "rounds" in called else (called or [None])[0]
     keywords = {key: value for option in options for key, value in KEYWORDS.get(option, {}).items()}
     mechanism = _mechanism(options)
@@ -138,7 +138,7 @@ def test_a_pair_does_what_the_table_says(one, other, tmp_path):
     says = TABLE[one, other]
     try:
         releases = _released(options, ledger)
-    except NotOffered:
+    except NotOfferedError:
         assert says == "–"
     except InputError as refusal:
         assert says == "refused", refusal
