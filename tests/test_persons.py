@@ -138,6 +138,9 @@ def test_records_are_summarised_after_the_charge_and_what_is_refused_is_refused_
         np.where(LABELS == 2, np.nan, LABELS),
         [[None, np.nan, np.float64("nan")][j % 3] if k == 2 else k for j, k in enumerate(LABELS)],
         np.ma.MaskedArray(LABELS * 1.0, mask=LABELS == 2),
+        jnp.asarray(LABELS),
+        [np.array(k) for k in LABELS],
+        [np.ma.masked if k == 2 else k for k in LABELS],
         [10**5000 + int(k) for k in LABELS],
         ["x" * 10**6 if k == 2 else str(k) for k in LABELS],
         [b"\xff" * int(k) for k in LABELS],
@@ -147,6 +150,7 @@ def test_records_are_summarised_after_the_charge_and_what_is_refused_is_refused_
     ],
     ids=[
         *("integers", "floats", "words", "objects", "with None", "with NaN", "missing in several ways", "masked"),
+        *("of JAX", "arrays of one", "a masked one among them"),
         *("huge", "a long one", "bytes", "a list among them", "identifiers", "pairs"),
     ],
 )

@@ -3,12 +3,13 @@
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from jaxgeodp.checks import InputError
 
 #: One for each record, numbers or words.
-Labels = Sequence[Any] | np.ndarray
+Labels = Sequence[Any] | np.ndarray | jax.Array
 
 
 def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashable]:
@@ -29,6 +30,8 @@ def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashab
         hidden = np.ma.getmaskarray(labels)
         labels = np.array(labels, object)
         labels[hidden] = None
+    if isinstance(labels, jax.Array):  # at once: one by one would take a transfer each
+        labels = np.asarray(labels)
     shape = getattr(labels, "shape", (len(labels),) if isinstance(labels, Sequence) else ())
     if shape != (n,):
         raise InputError(f"{owner}: {what} must hold one label for each record.")
@@ -38,6 +41,8 @@ def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashab
 def label_key(label) -> Hashable:
     """What equal labels share; all that are missing share None. To hash and to compare it never fails."""
     try:
+        if getattr(label, "shape", None) == () and not isinstance(label, np.generic):
+            label = None if np.ma.is_masked(label) else label.item()  # an array of one number, which has no hash
         if label is None or type(label).__name__ in ("NAType", "NaTType") or not label == label:
             return None
         number = hash(label)
