@@ -237,8 +237,9 @@ class Ledger:
         asked, room = describe_amounts(kind, cost, up=True), describe_amounts(kind, left, up=False)
         reason = "" if type(guarantee) is kind else f" (as {guarantee})"
         raise InputError(
-            f"{self.path}: data set '{self.dataset}' has {room} left of its budget {self.budget}, but this release "
-            f"asks for {asked}{reason}; ask for at most what is left, or release nothing more."
+            f"{self.path}: the ledger's budget is exhausted for this release: data set '{self.dataset}' has {room} "
+            f"left of its budget {self.budget}, but this release asks for {asked}{reason}; ask for at most what is "
+            "left, or release nothing more."
         )
 
 
