@@ -1,5 +1,9 @@
 """Private estimators: scikit-learn's own suite, its habits, pyriemann's; what they spend, and what they refuse."""
 
+import contextlib
+import warnings
+from unittest import mock
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,9 +12,9 @@ from pyriemann.geometry.mean import gmean
 from sklearn import set_config
 from sklearn.base import clone
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +22,14 @@ from strategies import exhaustive
 
 import jaxgeodp as jgd
 from jaxgeodp.privacy import GaussianDP, Ledger
-from jaxgeodp.sklearn import PrivateCovarianceMean, PrivateFrechetMean, PrivateNearestMean, PrivateTangentSpace
+from jaxgeodp.sklearn import (
+    PrivateCovarianceMean,
+    PrivateFrechetMean,
+    PrivateNearestMean,
+    PrivateTangentSpace,
+    RepeatedFitWarning,
+)
+from jaxgeodp.sklearn.repeated_fits import WARNED
 
 # So little noise that equal data give equal results, as the suite asks.
 QUIET = {"mu": 1e12, "radius": 10.0}
@@ -336,3 +347,190 @@ def test_calls_are_refused_in_words(model, words):
     matrices, labels = signals(50, 2)
     with pytest.raises(ValueError, match=words):
         model.fit(matrices, labels)
+
+
+LARGE = 2**53 + 1  # the least whole number that is no float64
+
+
+def pairs(n=60):
+    """Points of a plane, in two classes: (n, 2), and 0 or 1."""
+    labels = np.arange(n) % 2
+    return labels[:, None] + 0.1 * np.random.default_rng(0).normal(size=(n, 2)), labels
+
+
+def plane(**parameters):
+    return PrivateNearestMean("euclidean", **{"mu": 50.0, "center": [0.5, 0.5], "radius": 2.0} | parameters)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        [LARGE, 0.5],
+        [LARGE - 1, LARGE, 0.5],
+        np.array([LARGE, 0.5], object),
+        [np.int64(LARGE), np.float64(0.5)],
+        [2**63 + 1, -1],
+        ["a", "b\0"],
+        ["a", "a\0"],
+    ],
+    ids=repr,
+)
+def test_classes_that_no_array_holds_are_refused(classes, tmp_path):
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(100.0))
+    table, places = pairs()
+    with pytest.raises(ValueError, match="PrivateNearestMean: no array holds all of these classes exactly"):
+        plane(classes=classes, ledger=ledger).fit(table, [classes[place] for place in places])
+    assert ledger.account().releases == 0
+
+
+@pytest.mark.parametrize(
+    "classes", ["ab", 5, [1j, 1], [None, 1], [(1,), (2,)], [b"a", b"b"], [1.0, float("nan")]], ids=repr
+)
+def test_what_is_no_list_of_words_or_numbers_is_refused(classes):
+    table, labels = pairs()
+    with pytest.raises(ValueError, match="PrivateNearestMean: classes must be a list of words, or of numbers"):
+        plane(classes=classes).fit(table, labels)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        [LARGE - 1, LARGE],
+        np.array([LARGE - 1, LARGE]),
+        [0, 0.5],
+        [np.float32(0.1), 0.5],
+        [False, True],
+        ["left", "right"],
+        np.array(["left", "right"]),
+        [2**64, 2**64 + 1],
+    ],
+    ids=repr,
+)
+def test_labels_are_kept_and_compared_exactly(classes):
+    """Each record is counted in its class, and each class is found again: in predictions and in records."""
+    table, places = pairs()
+    names = [own.item() if isinstance(own, np.generic) else own for own in classes]
+    labels = [names[place] for place in places]
+    model = plane(classes=classes).fit(table, labels)
+    assert model.classes_.tolist() == names and min(model.counts_) > 20
+    assert set(model.predict(table).tolist()) == set(names)
+    assert [own.record["group"]["name"] for own in model.releases_] == names
+
+
+@pytest.mark.parametrize("labels", [[LARGE, 2.0], ["a", 1], ["a", "a\0"]], ids=repr)
+def test_labels_that_occur_are_not_changed_into_others(labels):
+    table, _ = pairs()
+    with pytest.raises(ValueError, match="no array holds all labels of y exactly"):
+        plane().fit(table, labels * 30)
+
+
+@pytest.mark.parametrize(
+    "kind", [jnp.asarray, lambda own: list(jnp.asarray(own)), lambda own: list(map(np.array, own))]
+)
+def test_labels_in_arrays_of_jax_are_labels(kind):
+    """They have no hash: each was taken for a missing label."""
+    table, labels = pairs()
+    assert min(plane(classes=[0, 1]).fit(table, kind(labels)).counts_) > 20
+
+
+def test_a_masked_label_is_a_missing_one_in_a_column_too():
+    table, labels = pairs()
+    hidden = np.ma.masked_array(labels[:, None], mask=labels[:, None] == 1)
+    first, second = plane(classes=[0, 1]).fit(table, hidden).counts_
+    assert second < 10 < 20 < first
+
+
+@pytest.fixture
+def new_process():
+    """As if nothing had been fitted before."""
+    with mock.patch.dict(WARNED, clear=True):
+        yield
+
+
+@contextlib.contextmanager
+def repeated():
+    """Collect what is said of repeated fits."""
+    found = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield found
+    found += [str(own.message) for own in caught if issubclass(own.category, RepeatedFitWarning)]
+
+
+def mean(**parameters):
+    return PrivateFrechetMean("euclidean", **{"mu": 1.0, "center": [0.5, 0.5], "radius": 2.0} | parameters)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        lambda model, table: cross_validate(model, table, cv=3, scoring=lambda *_: 0.0),
+        lambda model, table: GridSearchCV(model, {"mu": [1.0, 2.0]}, cv=2, scoring=lambda *_: 0.0).fit(table),
+        lambda model, table: [clone(model).fit(table) for _ in range(3)],
+        lambda model, table: [model.fit(table) for _ in range(3)],
+        lambda model, table: (model.fit(table), PrivateTangentSpace(**model.get_params()).fit(table), model.fit(table)),
+    ],
+    ids=["cross_validate", "GridSearchCV", "clone", "fit", "another estimator"],
+)
+def test_a_second_fit_without_a_ledger_is_warned_of_once(again, new_process):
+    with repeated() as found:
+        again(mean(), pairs()[0])
+    assert len(found) == 1 and "second fit without a ledger" in found[0]
+
+
+def test_a_first_fit_is_not_warned_of_nor_are_those_with_a_ledger(new_process, tmp_path):
+    table, _ = pairs()
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(5.0))
+    with repeated() as found:
+        with pytest.raises(ValueError, match="adjacency must be"):
+            mean(adjacency="any").fit(table)
+        mean().fit(table)
+        for _ in range(3):
+            mean(ledger=ledger).fit(table)
+    assert not found
+
+
+def test_the_warning_knows_nothing_of_the_data(new_process):
+    """Whether two data sets share a record is private: other records, the same ones and none are warned of alike."""
+    table, _ = pairs()
+    said = []
+    for second in (table, table + 1.0, np.full_like(table, np.nan)):
+        WARNED.clear()
+        with repeated() as found:
+            mean().fit(table)
+            mean().fit(second)
+        said.append(found)
+    assert said[0] and said[0] == said[1] == said[2]
+
+
+@pytest.mark.parametrize("model", [plane(classes=[0, 1]), mean(adjacency="add-remove")], ids=["labels", "add-remove"])
+def test_folds_that_may_depend_on_records_are_warned_of_despite_a_ledger(model, new_process, tmp_path):
+    table, labels = pairs()
+    model.set_params(ledger=Ledger(tmp_path / "budget.db", GaussianDP(1000.0)))
+    with repeated() as found:
+        cross_validate(model, table, labels, cv=3, scoring=lambda *_: 0.0)
+    assert len(found) == 1 and "stratified" in found[0] and "KFold(5)" in found[0]
+
+
+def test_a_warning_that_is_an_error_refuses_before_the_charge(new_process, tmp_path):
+    table, labels = pairs()
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(1000.0))
+    model = plane(classes=[0, 1], ledger=ledger).fit(table, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RepeatedFitWarning)
+        for _ in range(2):
+            with pytest.raises(RepeatedFitWarning):
+                model.fit(table, labels)
+    assert ledger.account().releases == 1
+
+
+def test_a_ledger_that_is_exhausted_says_so_in_a_cross_validation(tmp_path):
+    table, _ = pairs()
+    ledger = Ledger(tmp_path / "budget.db", GaussianDP(1.5))
+    model, folds = mean(ledger=ledger), {"cv": KFold(3), "scoring": lambda *_: 0.0}
+    with pytest.warns(FitFailedWarning, match="the ledger's budget is exhausted for this release: data set 'default'"):
+        scores = cross_validate(model, table, **folds)["test_score"]
+    assert np.isnan(scores).tolist() == [False, False, True] and ledger.account().releases == 2
+    with pytest.raises(ValueError, match=r"(?s)All the 3 fits failed.*the ledger's budget is exhausted"):
+        cross_validate(model, table, **folds)
+    assert ledger.account().releases == 2

@@ -15,6 +15,7 @@ from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.mechanism import release_in
 from jaxgeodp.releases.ways import Idealized
 from jaxgeodp.sklearn.records import least_records, mechanism_for, points_of, tagged
+from jaxgeodp.sklearn.repeated_fits import counted_fit
 
 # Of the mean of the eigenvalues: what a matrix of less than full rank is made regular by.
 _SHRINKAGE = 0.01
@@ -25,8 +26,9 @@ class PrivateFrechetMean(BaseEstimator):
     """The private Frechet mean of records on a manifold.
 
     Each `fit` is a release and spends the budget anew: so do `clone` with `fit`, and every fold of a cross-validation.
-    Give a ledger wherever that may happen: it adds up, and refuses what does not fit. Steps before it in a pipeline
-    must treat each record by itself: what looks at several (scaling, PCA, CSP, whitening) is not private.
+    Give a ledger wherever that may happen: it adds up, and refuses what does not fit; without one the second fit of a
+    process is warned of (`RepeatedFitWarning`). Steps before it in a pipeline must treat each record by itself: what
+    looks at several (scaling, PCA, CSP, whitening) is not private.
 
     Args:
         manifold: of the records, or its name ("spd", "sphere", "shapes", ...), whose size the data's shape tells.
@@ -166,7 +168,7 @@ class PrivateCovarianceMean(BaseEstimator):
         """The private mean, as pyriemann calls a metric for means: ``MDM(metric={"mean": model.mean_of, ...})``.
 
         Such a classifier takes one mean for each class: their sizes and the labels are public then, and each call
-        spends the budget. `PrivateNearestMean` hides labels, too.
+        spends the budget, so that it counts as a fit for `RepeatedFitWarning`. `PrivateNearestMean` hides labels, too.
 
         Args:
             X: (n, k, k).
@@ -214,16 +216,17 @@ def _released(estimator, manifold, points, persons, weights=None, more=None) -> 
         estimator.radius,
         estimator.mechanism,
     )
-    return release_in(
-        own,
-        Idealized(),
-        points,
-        estimator.ledger,
-        persons=persons,
-        adjacency=estimator.adjacency,
-        weights=weights,
-        more=more,
-    )
+    with counted_fit(estimator.ledger, estimator.adjacency):
+        return release_in(
+            own,
+            Idealized(),
+            points,
+            estimator.ledger,
+            persons=persons,
+            adjacency=estimator.adjacency,
+            weights=weights,
+            more=more,
+        )
 
 
 def _keep(estimator, manifold, release):

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels
@@ -18,7 +17,9 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.privacy.guarantee import ADD_REMOVE
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.sklearn.class_labels import listed_classes, occurring_labels
 from jaxgeodp.sklearn.records import mechanism_for, points_of, tagged
+from jaxgeodp.sklearn.repeated_fits import counted_fit
 
 _SUPPOSED = "supposed: which labels occur is public"
 
@@ -30,13 +31,15 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
     One budget pays for the mean and the count of every class: a record has one label and touches one class
     (`jaxgeodp.releases.release_groups`). Labels are as private as records. What is protected is one record, an epoch;
     with ``persons`` in `fit` all that one person contributes, to all classes. Steps before it in a pipeline must treat
-    each record by itself.
+    each record by itself. So must the choice of folds: scikit-learn's default for classifiers looks at labels
+    (`RepeatedFitWarning`).
 
     Args:
         manifold, epsilon, mu, mechanism, ledger: see `PrivateFrechetMean`.
         center, radius: of the public ball; the radius is needed.
         classes: the public list of labels, words or numbers as in y (meta-estimators that encode labels, as
-            `VotingClassifier`, need ``range(k)``). Without it those that occur are taken for public, and the
+            `VotingClassifier`, need ``range(k)``), compared exactly. Labels that no NumPy array holds exactly, such as
+            2^53 + 1 beside 0.5, are refused. Without ``classes`` those that occur are taken for public, and the
             records say so: where a class may exist because of one person, list them.
         adjacency: "add-remove" hides whether a record is there at all; "replace-one" hides which one it is, for which
             it may change its class, so that each class has half of epsilon, or mu/sqrt(2).
@@ -109,17 +112,18 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         own = mechanism_for(name, manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism)
         classes, labels, more = self._labels(name, y, len(points))
         groups = classes.tolist()
-        found = release_groups(
-            own,
-            points,
-            labels,
-            groups,
-            self.ledger,
-            adjacency=self.adjacency,
-            persons=persons,
-            groups_per_person=self.classes_per_person,
-            more=more,
-        )
+        with counted_fit(self.ledger, self.adjacency, labels_are_private=True):
+            found = release_groups(
+                own,
+                points,
+                labels,
+                groups,
+                self.ledger,
+                adjacency=self.adjacency,
+                persons=persons,
+                groups_per_person=self.classes_per_person,
+                more=more,
+            )
         self.manifold_, self.classes_ = manifold, classes
         self.releases_ = [found[group] for group in groups]
         self.means_ = np.stack([np.asarray(own.value) for own in self.releases_])
@@ -154,18 +158,12 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         if y is None:
             raise InputError(f"{name}: requires y to be passed, but the target y is None.")
         if self.classes is None:
-            y = column_or_1d(y, warn=True)
-            check_classification_targets(y)
-            if len(y) != n:
-                raise InputError(f"{name}: y must hold one label for each record.")
+            y = occurring_labels(name, y, n)
             return np.unique(y), y, {"classes": _SUPPOSED}
-        classes: list[Any] = list(self.classes)
-        words = [isinstance(label, str) for label in classes]
-        if not classes or any(words) != all(words) or len(set(classes)) < len(classes):
-            raise InputError(f"{name}: classes must be a list of words, or of numbers, each once.")
         one_column = getattr(y, "ndim", 1) == 2 and y.shape[1] == 1
-        labels = np.asarray(y)[:, 0] if one_column else y if hasattr(y, "shape") else list(y)
-        return np.array(sorted(classes)), labels, None
+        # As any array: a masked label is a missing one.
+        labels: Any = np.asanyarray(y)[:, 0] if one_column else y if hasattr(y, "shape") else list(y)
+        return listed_classes(name, self.classes), labels, None
 
     def __sklearn_is_fitted__(self):
         """Whether means were released."""
