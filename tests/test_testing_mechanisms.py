@@ -293,6 +293,16 @@ class DensityOfRawRecords(LineMean):
         return -jnp.abs(x - jnp.mean(jnp.nan_to_num(data), axis=0))[0] / self.scale(len(data))
 
 
+class WeighsTheLast(LineMean):
+    """The last record counts twice, and there is noise enough for that: the law of a list, not of a set."""
+
+    def mean(self, data):
+        return mean_of(self.ball, jnp.concatenate([data, data[-1:]]))
+
+    def sensitivity(self, n):
+        return 2.0 * super().sensitivity(n)
+
+
 class DrawsOfRawRecords(Opaque):
     def simulate(self, key, data, num):
         mean = jnp.mean(jnp.nan_to_num(data), axis=0)
@@ -394,6 +404,7 @@ MUTANTS = {
     DensityWithoutSupport: {"support_of_the_density"},
     NoFiniteDensity: {"support_of_the_density", "privacy_loss"},
     DensityOfRawRecords: {"clipped_records"},
+    WeighsTheLast: {"order_of_records"},
     DrawsOfRawRecords: {"clipped_records"},
     RaisesOnNaN: {"two_outcomes"},
     WarnsOfLargeRecords: {"two_outcomes"},

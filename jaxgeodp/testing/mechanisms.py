@@ -152,6 +152,20 @@ def clipped_records(mechanism):
             assert same, f"a record {name} counts otherwise than the one that it is clipped to"
 
 
+def order_of_records(mechanism):
+    """The density, or else the draws of a key, is the same for the same records in another order."""
+    with jax.enable_x64(True):
+        n = enough(mechanism)
+        data = ordinary_records(statistic_of(mechanism), mechanism.ball, n)
+        density = _log_density(mechanism, n)
+        if density is None:
+            values = [mechanism.simulate(jax.random.key(5), jnp.asarray(own), _DRAWS) for own in (data, data[::-1])]
+        else:
+            points = ordinary_records(None, mechanism.ball, 16)
+            values = [density(points, jnp.asarray(own)) for own in (data, data[::-1])]
+        assert np.allclose(*values, rtol=1e-5, atol=1e-5), "the law depends on the order of the records"
+
+
 def draws_follow_the_density(mechanism):
     """The draws of simulate have the density that log_density says, up to its normalising constant.
 
@@ -375,6 +389,7 @@ MECHANISM_LAWS: dict[str, Callable] = {
         reproducible_draws,
         support_of_the_density,
         clipped_records,
+        order_of_records,
         draws_follow_the_density,
         privacy_loss,
     )
