@@ -10,7 +10,7 @@ import errno
 import os
 import pathlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from jaxgeodp.checks import InputError
 
@@ -89,6 +89,49 @@ def reserved(
                 raise OSError(error.errno, f"{reason}; what should be there is in {kept}", str(path)) from None
 
         yield write
+
+
+@contextlib.contextmanager
+def all_reserved(
+    sizes: Mapping[pathlib.Path, int], *, replace: bool = True, changed: str | None = None
+) -> Iterator[dict[pathlib.Path, Callable[[str | bytes], None]]]:
+    """`reserved` for several files of one work: there is room for all of them, or an error and none.
+
+    It yields what writes each file, by its path.
+
+    Args:
+        sizes: bytes that each file does not exceed.
+        replace, changed: see `write_atomically`.
+
+    Raises:
+        OSError: see `reserved`.
+    """
+    with contextlib.ExitStack() as room:
+        yield {
+            path: room.enter_context(reserved(path, size, replace=replace, changed=changed))
+            for path, size in sizes.items()
+        }
+
+
+@contextlib.contextmanager
+def folder_for(path: pathlib.Path, changed: str) -> Iterator[None]:
+    """Make a folder if there is none, whose last change is stated as ``changed`` at the end.
+
+    What was made is removed if nothing is in it then.
+
+    Raises:
+        OSError: the system refuses.
+    """
+    made = [own for own in (path, *path.parents) if not own.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # not empty
+            for own in made:
+                own.rmdir()
+        with contextlib.suppress(OSError):  # that of somebody else, or removed
+            state_change(path, changed)
 
 
 def state_change(path, time: str) -> None:

@@ -16,15 +16,17 @@ import numpy as np
 import pytest
 import trimesh
 import worker_jobs
+from disks import Disk
 from meshes import design_once, work_here
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app, face_folder
+from jaxgeodp.cli.room import PICTURE_ROOM
 from jaxgeodp.faces import folder as folder_module
 from jaxgeodp.faces.landmarks import Landmarks, read_landmarks
 from jaxgeodp.meshes import boundary_newton
-from jaxgeodp.privacy import GaussianDP, clock
+from jaxgeodp.privacy import GaussianDP, Ledger, clock
 from jaxgeodp.privacy.ledger import add_budget
 from jaxgeodp.surfaces import (
     FaceTemplate,
@@ -506,6 +508,25 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
     assert code == 1 and "No space left on device" in text
     assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
     assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["expected.png", "template.png"]
+
+
+def test_a_face_has_room_for_its_picture_before_its_charge(meshes, public, tmp_path, monkeypatch, here):
+    """Somebody else takes what is left of the disk, as soon as the release is charged."""
+    ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
+    disk, charge = Disk(monkeypatch, 2**30), Ledger.charge
+
+    def charged(*arguments, **options):
+        entry = charge(*arguments, **options)
+        disk.left = 0
+        return entry
+
+    monkeypatch.setattr(Ledger, "charge", charged)
+    options = ["--norm-bound", 1e-4, "--force", "--out", tmp_path / "out", "--ledger", ledger.path]
+    code, text = call(meshes, public, *options, "--dataset", "faces")
+    assert code == 0 and ledger.account().releases == 1, text
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["expected.png", "face.png", "release.json", "template.png"]
+    assert (tmp_path / "out" / "face.png").stat().st_size < PICTURE_ROOM
 
 
 def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypatch):

@@ -24,9 +24,13 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import check_manifold_name, read_records
-from jaxgeodp.files import write_atomically
+from jaxgeodp.cli.room import description_room
+from jaxgeodp.files import all_reserved, folder_for
+from jaxgeodp.manifolds import Euclidean
+from jaxgeodp.privacy.clock import now
 
-_FILES = ("mean.json", "variance.json", "covariance.json", "description.json", "report.html")
+_REPORT = "report.html"
+_FILES = tuple(description_room(Euclidean(1)))
 
 
 def describe(
@@ -66,21 +70,26 @@ def describe(
             for name in _FILES:
                 check_writable(out / name, overwrite, inputs)
         else:
-            check_writable(out, overwrite, inputs)  # made after the releases, as a folder
+            check_writable(out, overwrite, inputs)  # made as a folder
         book = opened_ledger(ledger, dataset)
         from jaxgeodp.inference import describe as describe_records
 
-        with OUTPUT.status("Compiling and releasing ..."), quiet_libraries(), jax.enable_x64(True):
-            space, records = read_records(data, manifold, layout, None)
-            where = None if center == "auto" else public.ball(space, layout)
-            description = describe_records(
-                records, space, epsilon=epsilon, mu=mu, ball=where, domain=domain, ledger=book
-            )
-            description.save(out, overwrite=True)
-        with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
-            rows, page = summary_and_page(description)
-        created = description.mean.record["created"]
-        write_atomically(out / "report.html", page, replace=True, changed=created)
+        with quiet_libraries(), jax.enable_x64(True):
+            with OUTPUT.status("Reading ..."):
+                space, records = read_records(data, manifold, layout, None)
+                where = None if center == "auto" else public.ball(space, layout)
+            sizes = {out / name: size for name, size in description_room(space).items()}
+            # Before the charge: a part that cannot be written would be lost.
+            with folder_for(out, now()), all_reserved(sizes, replace=overwrite, changed=now()) as write:
+                with OUTPUT.status("Compiling and releasing ..."):
+                    description = describe_records(
+                        records, space, epsilon=epsilon, mu=mu, ball=where, domain=domain, ledger=book
+                    )
+                    for name, text in description.files.items():
+                        write[out / name](text)
+                with OUTPUT.status("Simulating releases for the region ..."):
+                    rows, page = summary_and_page(description)
+                    write[out / _REPORT](page)
     for name, words in rows.items():
         say(f"{name}: {words}")
     say(f"Wrote {', '.join(_FILES)} to {out}.")

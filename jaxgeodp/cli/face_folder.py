@@ -14,16 +14,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.cli.face_pictures import draw_errors, draw_faces
+from jaxgeodp.cli.face_pictures import draw_errors, draw_faces, picture_of_faces
 from jaxgeodp.cli.frame import OUTPUT, record_room, say
 from jaxgeodp.cli.progress import progress_bar
+from jaxgeodp.cli.room import PICTURE_ROOM
 from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.faces.surface_design import SPECTRUM_COUNTS, design_surfaces
 from jaxgeodp.faces.surface_mean import check_scale
-from jaxgeodp.files import reserved, state_change
+from jaxgeodp.files import all_reserved, state_change, write_atomically
 from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.clock import now
@@ -36,7 +37,7 @@ _MU = 3.0
 # A release that is expected to err by more than this part of what the public centre does is not worth its budget.
 _MOST_ERROR = 0.95
 _RIDGE = 0.1
-_RECORD = "release.json"
+_RECORD, _PICTURE = "release.json", "face.png"
 # What a release of a face may be of, and their values alike: curves of points.
 _MECHANISMS = ("SurfaceMeanMechanism", "FaceMeanMechanism")
 _UNIT = "one mesh file; for a person with k files, mu is k times as large"
@@ -91,7 +92,7 @@ def process_folder(call: FolderCall) -> None:
         draw_faces(out / "template.png", faces, public)
         draw_errors(out / "expected.png", design, len(files), public)
     described = _described(call, public)
-    with _place(call, out, public) as write:
+    with _unchanged(call, out), _place(call, out, public) as write:
         with keeping_none(), progress_bar("faces", len(files)) as advance:
             faces = process_faces(
                 files,
@@ -114,26 +115,36 @@ def process_folder(call: FolderCall) -> None:
             return
         with OUTPUT.status("Compiling and releasing ..."):
             release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
-            write(release.to_json())
-    try:
+            write[out / _RECORD](release.to_json())
         with OUTPUT.status("Drawing the face ..."):
-            draw_release(out / _RECORD, out, public)
-    finally:
-        # The record has been read, and files have been put into the folder. One of somebody else keeps its time.
-        with contextlib.suppress(OSError):
-            for path in (out / _RECORD, out):
-                state_change(path, now())
+            write[out / _PICTURE](_picture(out / _RECORD, public))
     say(f"Wrote {out}. What each mesh needed is in {report}: private.")
 
 
+@contextlib.contextmanager
+def _unchanged(call, out):
+    """At the end record and folder state when the work began: the one is read again, into the other files are put.
+
+    One of somebody else keeps its time.
+    """
+    try:
+        yield
+    finally:
+        if not call.prepare:
+            for path in (out / _RECORD, out):
+                with contextlib.suppress(OSError):
+                    state_change(path, now())
+
+
 def _place(call, out, public):
-    """Room on the disk for the record, before the work: a value that cannot be written would be lost when charged.
+    """Room on the disk for record and picture, before the work: what cannot be written would be lost when charged.
 
     None where nothing is released.
     """
     if call.prepare:
         return contextlib.nullcontext()
-    return reserved(out / _RECORD, record_room(public.curves.size), replace=False, changed=now())
+    sizes = {out / _RECORD: record_room(public.curves.size), out / _PICTURE: PICTURE_ROOM}
+    return all_reserved(sizes, replace=False, changed=now())
 
 
 def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> None:
@@ -142,6 +153,13 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
     Raises:
         ValueError: it is no record of a face, or cannot be drawn; the record stays as it is.
     """
+    picture = _picture(path, template)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / _PICTURE, picture, changed=now())
+
+
+def _picture(path, template=None) -> bytes:
+    """See `draw_release`."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         value = np.array(record["value"], dtype=float)
@@ -152,9 +170,8 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
         raise InputError(f"there is no file {path}; name the release.json of a face.") from None
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        draw_faces(folder / "face.png", [(title, value)], template)
+        return picture_of_faces([(title, value)], template)
     except Exception:
         raise InputError(
             f"{path} is complete, but its picture could not be drawn; try 'jaxgeodp face {path}' again."

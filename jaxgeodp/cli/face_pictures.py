@@ -14,9 +14,17 @@ from jaxgeodp.privacy.clock import now
 
 
 def draw_faces(path, faces, template=None):
+    """Draw `picture_of_faces` as a file."""
+    write_atomically(path, picture_of_faces(faces, template), changed=now())
+
+
+def picture_of_faces(faces, template=None) -> bytes:
     """Faces from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`.
 
     One or two lie above each other, more stand side by side.
+
+    Returns:
+        A PNG.
     """
     across = len(faces) <= 2
     rows, columns = (len(faces), len(VIEWS)) if across else (len(VIEWS), len(faces))
@@ -25,7 +33,7 @@ def draw_faces(path, faces, template=None):
     for views, (title, curves) in zip(axes if across else axes.T, faces, strict=True):
         _draw(views, curves, template)
         views[0].set_title(title, fontsize=10)
-    _save(figure, path)
+    return _png(figure)
 
 
 def draw_errors(path, design, n, template=None):
@@ -72,6 +80,10 @@ def _draw(axes, curves, template, **style):
 
 
 def _save(figure, path):
+    write_atomically(path, _png(figure), changed=now())
+
+
+def _png(figure) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=110, metadata={"Software": None})
-    write_atomically(path, picture.getvalue(), changed=now())
+    return picture.getvalue()

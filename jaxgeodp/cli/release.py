@@ -1,7 +1,5 @@
 """``jaxgeodp release``: a data file in, a private mean or median and its record out."""
 
-import contextlib
-import math
 import pathlib
 from typing import Annotated
 
@@ -47,8 +45,9 @@ from jaxgeodp.cli.reading import (
     read_records,
     read_weights,
 )
+from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of
 from jaxgeodp.domains.persons import person_places
-from jaxgeodp.files import reserved, write_atomically
+from jaxgeodp.files import all_reserved
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
@@ -172,7 +171,9 @@ def release(
                 least = 1 if parted.hides_number else 2
                 space, records = read_records(data, manifold, layout, prepare, least=least)
                 persons = read_persons(data, layout, len(records))
-            numbers = math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
+            files = parted.files(out)
+            sizes = dict.fromkeys(files.values(), record_room(numbers_of(space)))
+            sizes |= {} if plot is None else {plot: PICTURE_ROOM}
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
             # As many equal weights have the sensitivity of these.
@@ -187,12 +188,8 @@ def release(
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:
                 more |= stated_error(chosen, equal, way)
-            with contextlib.ExitStack() as room:
-                # Room on the disk before the charge: a value that cannot be written would be lost.
-                write = {
-                    name: room.enter_context(reserved(path, record_room(numbers), replace=overwrite, changed=now()))
-                    for name, path in parted.files(out).items()
-                }
+            # Before the charge: a value that cannot be written would be lost.
+            with all_reserved(sizes, replace=overwrite, changed=now()) as write:
                 if parted.names:
                     words = parted.labels(data, layout, len(records))
                     done = release_groups(
@@ -225,14 +222,13 @@ def release(
                     )
                     done = {"": result}
                 for name, result in done.items():
-                    write[name](result.to_json())
-        if plot is not None:
-            from jaxgeodp.pictures import picture_of  # Matplotlib
+                    write[files[name]](result.to_json())
+                if plot is not None:
+                    from jaxgeodp.pictures import picture_of  # Matplotlib
 
-            record = done[""].record
-            write_atomically(plot, picture_of(record), replace=overwrite, changed=record["created"])
+                    write[plot](picture_of(done[""].record))
     for name, result in done.items():
-        _tell(parted.files(out)[name], result.record, choice, space, statistic)
+        _tell(files[name], result.record, choice, space, statistic)
 
 
 def _tell(path, record, choice, space, statistic):

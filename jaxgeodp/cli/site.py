@@ -1,7 +1,5 @@
 """``jaxgeodp site``: a release of records at several sites, none of which shows its sums."""
 
-import contextlib
-import math
 import os
 import pathlib
 from typing import Annotated
@@ -29,8 +27,9 @@ from jaxgeodp.cli.layout import (
 )
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.reading import check_manifold_name, files_of, is_pattern, read_parts, read_persons, read_records
+from jaxgeodp.cli.room import numbers_of
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.files import reserved
+from jaxgeodp.files import all_reserved, reserved
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
@@ -159,12 +158,11 @@ def combine(
         book = opened_ledger(ledger, dataset)
         with OUTPUT.status("Compiling and sampling ..."), quiet_libraries(), jax.enable_x64(True):
             mechanism = _mechanism(found[0])
-            numbers = 2 * math.prod(mechanism.ball.manifold.shape)
             more = {"sites": len(found), "session": found[0].session}
-            with contextlib.ExitStack() as room:
-                write = room.enter_context(reserved(out, record_room(numbers), replace=overwrite, changed=now()))
+            sizes = {out: record_room(numbers_of(mechanism.ball.manifold))}
+            with all_reserved(sizes, replace=overwrite, changed=now()) as write:
                 result = finished(mechanism, together, book, more)
-                write(result.to_json())
+                write[out](result.to_json())
     say(
         f"Wrote {out}: {result.record['mechanism']} on {mechanism.ball.manifold}, n = {result.record['n']} at "
         f"{len(found)} sites, scale {result.record['scale']:.4g}. Session {_spelled(found[0].session)}."

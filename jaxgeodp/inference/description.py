@@ -13,7 +13,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, number_between, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
-from jaxgeodp.files import write_atomically
+from jaxgeodp.files import all_reserved, folder_for
+from jaxgeodp.inference.against_center import AgainstCenter, against_center, ball_of_record, expected_square
 from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.matrix_noise import is_smaller
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
@@ -26,7 +27,6 @@ from jaxgeodp.inference.stored import LEAST, check_stored
 from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
 from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
@@ -88,7 +88,12 @@ class Description:
         if not self.has_spread:
             raise InputError("describe: the spread of these records could not be computed; nothing follows from it.")
         fitted = population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
-        return unclipped(fitted, _found_ball(self.manifold, self.mean.record["ball"]))
+        return unclipped(fitted, ball_of_record(self.manifold, self.mean.record["ball"]))
+
+    @functools.cached_property
+    def against_center(self) -> AgainstCenter:
+        """Whether the released mean lies outside the ball, and whether the ball's centre is expected to be nearer."""
+        return against_center(self.manifold, self.mean, self.public["parameter"])
 
     @functools.cached_property
     def region(self) -> ConfidenceBall:
@@ -100,10 +105,16 @@ class Description:
         """How the mean was released, for a parametric bootstrap."""
         parameter, strength = self.public["parameter"], self.public["strengths"]["mean"]
         if self.public["located"]:
-            found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength}).search()
+            found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength})
             return Procedure(found, int(self.mean.record["n"]))
-        where = _found_ball(self.manifold, self.mean.record["ball"])
+        where = ball_of_record(self.manifold, self.mean.record["ball"])
         return Procedure(mechanism_named(DEFAULTS[parameter], where, strength), int(self.mean.record["n"]))
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The text of each file that `save` writes, by name."""
+        parts = {f"{name}.json": release.to_json() for name, release in self.releases.items()}
+        return parts | {_FILE: json.dumps(self.public, indent=2) + "\n"}
 
     def save(self, folder, overwrite: bool = False) -> None:
         """Write mean.json, variance.json, covariance.json and description.json, from which `load` makes it again.
@@ -113,17 +124,17 @@ class Description:
             overwrite: whether existing files are replaced.
 
         Raises:
-            OSError: a file exists and ``overwrite`` is false, or cannot be written.
+            OSError: a file exists and ``overwrite`` is false, or there is no room for all of them; nothing has changed
+                then.
         """
-        folder = pathlib.Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
-        names = [*(f"{name}.json" for name in _PARTS), _FILE]
-        if not overwrite and (taken := [name for name in names if (folder / name).exists()]):
-            raise FileExistsError(f"{folder / taken[0]} exists; say overwrite=True.")
-        for name in _PARTS:
-            getattr(self, name).save(folder / f"{name}.json")
-        created = self.mean.record["created"]
-        write_atomically(folder / _FILE, json.dumps(self.public, indent=2) + "\n", replace=True, changed=created)
+        folder, created = pathlib.Path(folder), self.mean.record["created"]
+        texts = {folder / name: text for name, text in self.files.items()}
+        if not overwrite and (taken := [path for path in texts if path.exists()]):
+            raise FileExistsError(f"{taken[0]} exists; say overwrite=True.")
+        sizes = {path: len(text.encode()) for path, text in texts.items()}
+        with folder_for(folder, created), all_reserved(sizes, replace=overwrite, changed=created) as write:
+            for path, text in texts.items():
+                write[path](text)
 
     @classmethod
     def load(cls, folder) -> "Description":
@@ -150,11 +161,10 @@ class Description:
         return dataclasses.replace(found, mean=Release(mean.value, mean.record, expected))
 
     def _mean_noise(self) -> float:
-        """Expected squared distance of the released mean from the mean of the clipped records, nearly."""
-        scale, dim = self.mean.record["scale"], self.manifold.dim
-        if scale is None or self.variance.record["about"] != self.mean.record["value"]:
+        """What the noise of the mean adds to the variance."""
+        if self.variance.record["about"] != self.mean.record["value"]:
             return 0.0  # not about the mean: the region is rather too wide than too narrow
-        return scale**2 * dim * (1.0 if self.public["parameter"] == "mu" else dim + 1.0)
+        return expected_square(self.mean, self.manifold.dim, self.public["parameter"])
 
 
 def describe(
@@ -172,6 +182,10 @@ def describe(
     The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
     one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
     are released; a spread that double precision cannot hold is released as 0, and its record says so.
+
+    What is told of spread is never more than records in the ball can have: r^2 for a ball of radius r, for which a
+    released variance may be any number. Bounds and intervals hold as often as without this cap, and regions, in 300
+    data sets a cell, in .957 to .970 of them in place of .957 to .973 (docs/inference.md).
 
     With ``mu`` all noise is that of integers. With ``epsilon`` that of the mean, and from 2 to 12 dimensions that of
     the covariance (docs/mathematics.md, Theorem X), consists of real numbers: the promise supposes exact arithmetic.
@@ -250,7 +264,7 @@ def _error_of(description: Description) -> ExpectedError:
 def _first(manifold, ball, domain, parameter, strength) -> Any:
     if ball is not None:
         return mechanism_named(DEFAULTS[parameter], ball, strength)
-    return LocatedMechanism(manifold, domain=domain, **{parameter: strength}).search()
+    return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
 
 
 def _wanted(mechanism):
@@ -289,7 +303,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
         return value, told
 
     def about_the_mean(mechanism):
-        where = ball if ball is not None else _found_ball(manifold, drawn["ball"])
+        where = ball if ball is not None else ball_of_record(manifold, drawn["ball"])
         about = np.asarray(_nearest(where, jnp.asarray(drawn["mean"])))
         return dataclasses.replace(mechanism, ball=where, about=about)
 
@@ -298,14 +312,6 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
 
     own = [following(one, records, functools.partial(about_the_mean, one), known, _way_of(one)) for one in later]
     return [dataclasses.replace(mean, draw=draw_mean), *own]
-
-
-def _found_ball(manifold, entry) -> GeodesicBall:
-    return GeodesicBall(manifold, _center_of(manifold, entry["center"]), entry["radius"])
-
-
-def _center_of(manifold, lists):
-    return from_lists(lists, "complex128" if manifold.dtype_kind == "complex" else "float64")
 
 
 @jax.jit
