@@ -36,11 +36,12 @@ def _summary(description):
         "Records": f"{description.mean.record['n']}, on {description.manifold}",
         "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all together",
     }
+    rows |= {"Mean": words} if (words := _against_center(description)) else {}
     if not description.has_spread:
         return rows | {"Spread": "could not be computed about the mean that was released; there is no region"}, None
     region, own = description.region, principal_geodesics(description)
     population = description.population
-    most = f"{float(np.sqrt(population.most_variance)):.4g}"
+    most = _most(population)
     rows |= {
         "Region": f"the mean of the population is within {region.radius:.4g} of the released mean, at level "
         f"{region.level:g} (a parametric bootstrap; of the population clipped to the ball)",
@@ -49,15 +50,44 @@ def _summary(description):
         else f"root mean square distance {float(np.sqrt(population.variance)):.4g} of the records, clipped to the "
         f"ball, and at most about {most}{_beyond(population)}",
         "Principal geodesics": "their noise hides them"
-        if population.hidden or not population.kept
-        else "; ".join(
-            f"{share:.0%} of the variance, standard deviation {np.sqrt(variance):.4g} "
-            f"({np.sqrt(low):.4g} to {np.sqrt(high):.4g})"
-            for share, variance, (low, high) in list(zip(own.shares, own.variances, own.intervals, strict=True))[:_TOLD]
-        )
+        if _hides_all(population, own)
+        else "; ".join(_told(own, place) for place in range(min(_TOLD, len(own.variances))))
         + f" (of records clipped to the ball; intervals for all of them together, at level {own.level:g})",
     }
     return rows, own
+
+
+def _against_center(description) -> str:
+    """What there is to say of a mean that may be worth less than the centre of its ball."""
+    outside, center_is_nearer = description.against_center
+    center = "centre of the ball that was found" if description.public["located"] else "public centre"
+    if not (outside or center_is_nearer):
+        return ""
+    if not center_is_nearer:
+        return "outside the ball, in which the mean of the records, clipped to it, lies: noise has moved it there"
+    nearer = f"the {center} is expected to be nearer to the mean of the records, clipped to the ball"
+    return f"outside the ball: {nearer}" if outside else f"{nearer}, as noise alone may have moved this one so far"
+
+
+def _most(population) -> str:
+    """What a root mean square distance hardly exceeds, and whether nothing but the ball says so."""
+    words = f"{float(np.sqrt(population.most_variance)):.4g}"
+    return f"{words}, the radius of the ball" if population.most_variance >= population.bound else words
+
+
+def _hides_all(population, own) -> bool:
+    return population.hidden or not population.kept or bool(np.all(own.hidden))
+
+
+def _told(own, place) -> str:
+    """A principal geodesic in words: of one that noise hides, what its standard deviation hardly exceeds."""
+    low, high = np.sqrt(own.intervals[place])
+    if own.hidden[place]:
+        return f"number {place + 1} is hidden by noise, standard deviation of at most {high:.4g}"
+    return (
+        f"{own.shares[place]:.0%} of the variance, standard deviation {np.sqrt(own.variances[place]):.4g} "
+        f"({low:.4g} to {high:.4g})"
+    )
 
 
 def _as_mu(promise) -> str:
@@ -84,7 +114,9 @@ def _page(description, rows, own):
     if own is None:
         return page_of_description(mean, rows, [], made)
     radius, drawn = description.region.radius, []
-    if description.population.kept and not description.population.hidden:
+    if _hides_all(description.population, own):
+        drawn.append(("No principal geodesic is drawn, as noise hides them", []))
+    else:
         length = radius / float(np.sqrt(own.variances[0]))
         times = max(1, round(_SEEN / length))  # a small region shows nothing
         title = "How far the mean may be off: to the rim of its region, both ways along principal geodesic 1"
@@ -92,8 +124,11 @@ def _page(description, rows, own):
         across = [f"{words}, {times} times as far" if times > 1 and "rim" in words else words for words in _ACROSS]
         drawn.append((title, _beside(mean, own.along(0, [-times * length, 0.0, times * length]), across)))
         for place in range(min(_SHOWN, len(own.variances))):
-            title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
-            drawn.append((title, _beside(mean, own.along(place, [-2.0, 0.0, 2.0]), _DEVIATIONS)))
+            if own.hidden[place]:
+                drawn.append((f"Principal geodesic {place + 1} is not drawn, as noise hides it", []))
+            else:
+                title = f"Along principal geodesic {place + 1}: -2, 0 and +2 standard deviations"
+                drawn.append((title, _beside(mean, own.along(place, [-2.0, 0.0, 2.0]), _DEVIATIONS)))
     return page_of_description(mean | {"region": radius}, rows, drawn, made)
 
 
