@@ -36,7 +36,7 @@ from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.manifolds.described import to_lists
 
 # Draws by which the mean of a clipped population is known.
-_TARGET = 2**20
+TARGET = 2**20
 
 
 class Law(NamedTuple):
@@ -93,8 +93,11 @@ def parts_of(budget, shares):
     return [strength * (share / 100.0) ** power for share in shares]
 
 
-def released(manifold, ball, budget, n, shares, key, data):
-    """The population that a reader of one simulated description of data fits, and the procedure of its mean."""
+def released(manifold, ball, budget, n, shares, key, data, reach=None):
+    """The population that a reader of one simulated description of data fits, and the procedure of its mean.
+
+    Spread is capped at what records within ``reach`` of the centre can have, by default the radius of the ball.
+    """
     of_mean, of_variance, of_matrix = jax.random.split(key, 3)
     parameter, strengths = budget[0], parts_of(budget, shares)
     mechanism = first_of(ball, parameter, strengths[0])
@@ -111,7 +114,8 @@ def released(manifold, ball, budget, n, shares, key, data):
             law = law.grid.continuous()
         kind = {"kind": "zcdp" if parameter == "mu" else "pure"}
         record = {"about": to_lists(about), "scale": float(np.ravel(law.scale)[0]), "guarantee": kind, "n": n}
-        record |= {"frame": law.terms.more["frame"], "sampler": law.terms.sampler}
+        within = ball.radius if reach is None else reach
+        record |= {"frame": law.terms.more["frame"], "sampler": law.terms.sampler, "ball": {"radius": within}}
         parts.append(types.SimpleNamespace(value=np.asarray(law.simulate(own, data, 1)[0]), record=record))
     dim = manifold.dim
     noise = float(of_points.scale) ** 2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
@@ -122,7 +126,7 @@ def released(manifold, ball, budget, n, shares, key, data):
 
 def target_of(ball, truth):
     """The mean of the population, clipped to the ball: of a million draws."""
-    return jgd.frechet_mean(ball.manifold, ball.clip(sample(ball.manifold, *truth, jax.random.key(0), _TARGET)))
+    return jgd.frechet_mean(ball.manifold, ball.clip(sample(ball.manifold, *truth, jax.random.key(0), TARGET)))
 
 
 sample = jax.jit(
