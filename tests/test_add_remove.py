@@ -626,6 +626,12 @@ def test_a_budget_whose_count_needs_the_memory_of_a_machine_is_refused(tmp_path)
     assert ledger.account().releases == 0
 
 
+@pytest.mark.parametrize("groups", [5, "ab", b"ab", {}, [], None, np.eye(2), (name for name in "ab"), np.array(1.0)])
+def test_groups_that_are_no_list_of_names_are_refused(groups):
+    with pytest.raises(ValueError, match="groups must be the public names"):
+        release_groups(MECHANISM, points(6), ["a"] * 6, groups)
+
+
 def test_labels_that_no_group_can_have_are_refused():
     for labels, groups in ((np.arange(6), ["1", "2"]), (np.array(["1"] * 6), [1, 2]), (np.array([b"a"] * 6), ["a"])):
         with pytest.raises(ValueError, match="make them alike"):

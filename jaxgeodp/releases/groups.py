@@ -159,7 +159,8 @@ def _memberships(whose, places, most):
 
 def _numbered(owner, groups):
     """The place of each group."""
-    if isinstance(groups, str) or len(groups) == 0:
+    listed = groups.ndim == 1 if isinstance(groups, np.ndarray) else isinstance(groups, Sequence)
+    if not listed or isinstance(groups, str | bytes) or len(groups) == 0:
         raise InputError(f"{owner}: groups must be the public names of one group or more.")
     numbers = {}
     for group in groups:

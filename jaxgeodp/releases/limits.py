@@ -14,8 +14,8 @@ from jaxgeodp.releases.law import Ready
 
 # Squares of numbers in this range, and sums of as many of them as there may be, are neither subnormal nor infinite.
 _LEAST, _LARGEST = 1e-140, 1e140
-# Of a scale, in roundings of a number as large as the ball: noise keeps four digits of what a value is rounded to.
-_ROUNDINGS = 1e4
+# Of a scale, in roundings of a number as large as the ball: noise keeps two digits of what a value is rounded to.
+_ROUNDINGS = 100.0
 
 
 def check_numbers(ready: Ready, ball: Any = None) -> None:
