@@ -133,8 +133,7 @@ class RadiusStage(Stage):
 
     def program(self, shape):
         """See `Sums.program`."""
-        own = self.question
-        counts = counts_of(_NAME, own.part, shape)
+        own, counts = self.question, counts_of(_NAME, self.question.part, shape)
         return lambda records: np.array(counts(own.center, records, own.radii), object)
 
     def answer(self, n):

@@ -26,7 +26,7 @@ from jaxgeodp.releases.add_remove import hidden_count
 from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
-from jaxgeodp.releases.states import State, digest_of_public, new_part
+from jaxgeodp.releases.states import State, check_sums, digest_of_public, new_part
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way, way_of
 from jaxgeodp.releases.weights import public_weights
 from jaxgeodp.traced_programs import keeping_none
@@ -243,20 +243,11 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
         person = {} if state.unit == "record" else {"unit": "person"}
         whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a {state.unit})"
         record_count(state.n)  # of a file there may be any number
-        _check_sums(name, mechanism, sums, state)
+        raw_records(mechanism, np.zeros((1, *state.record)))
+        check_sums(name, state, sums.shape(state.record), sums.largest)
         record = jax.ShapeDtypeStruct(state.record, np.float64)
         wanted = Wanted(FromSums(), whose, more=(more or {}) | person)
         return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
-
-
-def _check_sums(name, mechanism, sums, state):
-    """Refuse what no records of the mechanism have, by shape and size, before anything is charged."""
-    raw_records(mechanism, np.zeros((1, *state.record)))
-    expected = sums.shape(state.record)
-    if state.sums.shape != expected or not all(isinstance(number, int | np.integer) for number in state.sums.ravel()):
-        raise InputError(f"{name}: a state needs whole numbers of shape {expected}, got {state.sums.shape}.")
-    if max(map(abs, map(int, state.sums.ravel())), default=0) > state.n * sums.largest:
-        raise InputError(f"{name}: no {state.n} records have the sums of this state, which must be damaged.")
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:

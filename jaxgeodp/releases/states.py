@@ -153,6 +153,24 @@ def merged(states: Any) -> State:
     return dataclasses.replace(first, n=sum(state.n for state in states), sums=sums, parts=parts)
 
 
+def check_sums(owner: str, state: State, shape: tuple[int, ...], largest: int) -> None:
+    """Refuse sums that no records have, by shape and size, before anything is charged.
+
+    Args:
+        owner: whom a refusal names.
+        state: see `State`.
+        shape, largest: of the integers of one record; see `releases.integers.Sums`.
+
+    Raises:
+        ValueError: another shape, numbers that are not whole, or larger ones than n records can have.
+    """
+    numbers = state.sums.ravel()
+    if state.sums.shape != shape or not all(isinstance(number, int | np.integer) for number in numbers):
+        raise InputError(f"{owner}: a state needs whole numbers of shape {shape}, got {state.sums.shape}.")
+    if max(map(abs, map(int, numbers)), default=0) > state.n * largest:
+        raise InputError(f"{owner}: no {state.n} records have the sums of this state, which must be damaged.")
+
+
 def new_part() -> str:
     """A name that nothing else has."""
     return secrets.token_hex(16)
