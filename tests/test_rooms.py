@@ -70,6 +70,21 @@ def test_meshes_know_no_faces_and_no_privacy():
     assert reached == {"checks", "meshes", "pytrees"}
 
 
+LEAVES = {"meshes", "faces", "functional", "surfaces"}
+
+
+def callers_of_leaves(arrows):
+    """Rooms that import a leaf, but for leaves themselves."""
+    return {room(name) for name, targets in arrows.items() if LEAVES & set(map(room, targets))} - LEAVES
+
+
+def test_leaves_could_be_lifted_out():
+    """Only commands and experiments import them."""
+    assert callers_of_leaves(ARROWS) == {"cli", "experiments"}
+    planted = ARROWS | {"jaxgeodp.inference.spread": {"jaxgeodp.functional.kernels"}}
+    assert callers_of_leaves(planted) == {"cli", "experiments", "inference"}
+
+
 def test_surfaces_are_a_table_of_contents():
     (name,) = [name for name in ARROWS if room(name) == "surfaces"]
     assert {room(target) for target in ARROWS[name]} == {"faces", "meshes"}
