@@ -148,7 +148,7 @@ def test_one_record_more_changes_one_place_at_most(n, at, places, random):
 def test_places_are_seldom_more_than_records():
     for scale in (1, 4, 10, 100):
         counting = hidden().counting
-        counting = Counting(scale, math.ceil(scale * math.log(10.0)), 2)
+        counting = Counting(scale, math.ceil(scale * math.log(10.0)), 2, 2**24)
         beyond = sum(math.exp(-abs(z) / scale) for z in range(counting.below + 1, 200 * scale))
         total = sum(math.exp(-abs(z) / scale) for z in range(-200 * scale, 200 * scale + 1))
         assert beyond / total < 0.05
@@ -183,7 +183,7 @@ def test_any_number_of_records_is_released():
         assert record["n"] >= 2 and record["guarantee"]["epsilon"] == 1.0
         assert record["guarantee"]["adjacency"] == "add-remove"
         count = record["count"]
-        assert record["n"] == max(int(count["places"][4:].split(",")[0]), count["value"] - 24)
+        assert record["n"] == max(count["least"], count["value"] - 24)
         assert record["sensitivity"]["value"] == pytest.approx(2.0 / record["n"])
         assert "Theorem O" in record["guarantee"]["theorem"]
 
@@ -617,6 +617,32 @@ def test_what_is_refused_after_the_charge_is_released_with_the_least(seen, monke
     for n in (40, 60, 95):
         record = MECHANISM.release(points(n), adjacency="add-remove").record
         assert record["n"] == (n - 24 if n - 24 <= 30 else record["count"]["least"])
+
+
+def test_a_law_that_is_refused_for_many_records_is_released_with_as_many_as_it_has():
+    """Noise for more is too small: there are at most so many places, by public numbers."""
+    cap = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.7)
+    mechanism = KNGMechanism(cap, 1e10)
+    data = np.tile(cap.center, (9000, 1))
+    with pytest.raises(ValueError, match="too small"):
+        mechanism.release(data)
+    record = mechanism.release(data, adjacency="add-remove").record
+    most = record["count"]["most"]
+    assert record["n"] == most and 50 < most < 9000
+    mechanism.release(data[: int(0.99 * most)])  # so many are not refused
+
+
+def test_a_call_that_no_number_of_records_mends_is_refused_at_once():
+    """Each number was compiled for before: minutes."""
+    compiled = []
+    mechanism = LaplaceMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1e16)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jaxgeodp.releases.density.compiled_ahead", lambda *given, **more: compiled.append(given))
+        with pytest.raises(ValueError, match="too small"):
+            mechanism.release(np.zeros((300, 2)), adjacency="add-remove")
+        with pytest.raises(ValueError, match="must not replace"):
+            release_groups(MECHANISM, points(6), ["a"] * 6, ["a"], more={"n": 1})
+    assert not compiled
 
 
 def test_a_budget_whose_count_needs_the_memory_of_a_machine_is_refused(tmp_path):

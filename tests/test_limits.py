@@ -1,18 +1,31 @@
 """Numbers that double precision cannot hold are refused before the charge, and nothing is told after it."""
 
 import dataclasses
+import math
 import warnings
 
 import jax
 import numpy as np
 import pytest
 
-from jaxgeodp import Euclidean, GeodesicBall, LaplaceMechanism, PlanarShapes, TangentLaplace, WrappedGaussian
+from jaxgeodp import (
+    Euclidean,
+    FrechetMedian,
+    GeodesicBall,
+    GibbsMechanism,
+    KNGMechanism,
+    LaplaceMechanism,
+    PlanarShapes,
+    PowerMean,
+    TangentLaplace,
+    WrappedGaussian,
+)
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import FrechetVariance, SpreadMechanism, TangentCovariance
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft, make_release
+from jaxgeodp.samplers.envelope import radial_envelope
 
 LINE = Euclidean(1)
 _LIMITS = "beyond double precision|noise of integers|too small|too large|between 1e-30|from 1e-30"
@@ -76,6 +89,46 @@ def test_a_scale_that_rounding_hides_is_refused(tmp_path):
         _refused(lambda own, mechanism=mechanism: mechanism.release(np.zeros((20, 2)), own), tmp_path, "too small")
 
 
+def test_moments_in_floating_point_must_be_seen_beside_the_rounding(tmp_path):
+    """At epsilon = 1e18 the exact moment was released each time."""
+    mechanism = SpreadMechanism(_ball(1.0, Euclidean(2)), np.zeros(2), TangentCovariance(), epsilon=1e18)
+    _refused(lambda own: mechanism.release(np.zeros((50, 2)), own), tmp_path, "too small")
+
+
+@pytest.mark.parametrize("radius", [1e-9, 1e-6, 1e9])
+def test_scales_in_other_units_than_the_radius_are_not_refused(radius):
+    """Of a Gibbs law the scale is a squared distance, of a median it has no unit."""
+    data = radius * np.linspace(-0.5, 0.5, 1000)[:, None]
+    assert abs(GibbsMechanism(_ball(radius), 1.0).release(data).value[0]) < 0.1 * radius
+    plane = _ball(radius, Euclidean(2))
+    points = radius * np.random.default_rng(0).uniform(-0.5, 0.5, (2100, 2))
+    assert np.max(np.abs(KNGMechanism(plane, 1.0, FrechetMedian()).release(points).value)) < 0.5 * radius
+
+
+@pytest.mark.parametrize("statistic", [FrechetMedian(), PowerMean(1.5)])
+def test_the_median_is_drawn_alike_at_every_radius(statistic, tmp_path):
+    """What is nearer than 64 roundings of 1 is at the centre, whatever the ball: at 1e-14 the law was uniform."""
+    points, spreads = np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2)), []
+    for radius in (1.0, 1e-9):
+        mechanism = KNGMechanism(_ball(radius, Euclidean(2)), 20.0, statistic)
+        draws = mechanism.simulate(jax.random.key(0), radius * points, 400)
+        spreads.append(np.mean(np.linalg.norm(draws - np.mean(draws, axis=0), axis=1)) / radius)
+    assert spreads[1] == pytest.approx(spreads[0], rel=0.2)
+    small = _ball(1e-14, Euclidean(2))
+    _refused(lambda own: KNGMechanism(small, 20.0, statistic).release(1e-14 * points, own), tmp_path, "choose units")
+
+
+@pytest.mark.parametrize("epsilon", [1e5, 3e5, 7e5, 1e6, 1.3e7])
+def test_no_privacy_parameter_makes_the_envelope_too_wide(epsilon):
+    """The mass of the envelope over that of the law, a Gamma law of 28 at this scale."""
+    space = PlanarShapes(16)
+    scale = 1.7e-3 / epsilon
+    with jax.enable_x64(True):
+        envelope = radial_envelope(space, 1.0, scale, space.diameter)
+        mass = np.log(np.sum(envelope.masses)) + np.max(envelope.heights)
+    assert 0.0 <= mass - (math.lgamma(28.0) + 28.0 * math.log(scale)) < 0.1
+
+
 @pytest.mark.parametrize("epsilon", [1e3, 1e6, 1e9])
 def test_small_scales_in_many_dimensions_are_drawn_at_once(epsilon):
     """The envelope's tail, thousands of times as long as the bulk, held more than the bulk: none in 10 minutes."""
@@ -120,9 +173,14 @@ def test_sums_of_another_shape_are_refused_before_the_charge(name, tmp_path):
     for words in (sums.astype(float), np.full(sums.shape, "1", object), np.full(sums.shape, None, object)):
         damaged = dataclasses.replace(state, sums=words)
         _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "whole numbers")
-    for n in (10**400, -3, 1):
+    for n in (10**400, 1):
         damaged = dataclasses.replace(state, n=n)
         _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "records")
+    wrong = ({"record": (3.0, 3)}, {"record": 2}, {"record": (10**13,)}, {"record": (-1,)}, {"record": (1,) * 70})
+    wrong += ({"sums": None}, {"sums": []}, {"parts": frozenset()}, {"parts": "abc"}, {"parts": frozenset([1])})
+    for change in (*wrong, {"unit": "cat"}, {"n": 3.0}, {"n": np.int64(30)}, {"mechanism": None}):
+        with pytest.raises(ValueError, match="State: "):
+            dataclasses.replace(state, **change)
     for record in ((), (2,), (*state.record, 1), (0,)):
         damaged = dataclasses.replace(state, record=record)
         _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "shape")

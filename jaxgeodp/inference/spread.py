@@ -256,6 +256,11 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
     order_matters = False
 
     @property
+    def size(self):
+        """The largest square."""
+        return self.reaches[1] ** 2
+
+    @property
     def grid(self):
         """See `Law`."""
         return MomentGrid(self)

@@ -119,8 +119,9 @@ class LocatedLaw(Law):
         finders = [_finders(name, shape, own) for own in centers_of]
         radii = self.last.radii
         largest = self.last.mechanism(GeodesicBall(manifold, manifold.origin, radii[-1]))
-        ready = last_way.ready(largest.law(self.n), shape)  # whatever can be refused is refused now
-        check_numbers(ready, largest.ball if isinstance(last_way, Idealized) else None)
+        law = largest.law(self.n)
+        ready = last_way.ready(law, shape)  # whatever can be refused is refused now
+        check_numbers(ready.terms, ready.scale, law.size if isinstance(last_way, Idealized) else None)
 
         def told(question, records):
             if isinstance(question, Radius):

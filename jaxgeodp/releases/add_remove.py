@@ -21,8 +21,9 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft
-from jaxgeodp.releases.drafts import Lawful, Wanted, drafted
-from jaxgeodp.releases.ways import FixedTime
+from jaxgeodp.releases.drafts import Lawful, Wanted, drafted, law_of
+from jaxgeodp.releases.limits import check_numbers
+from jaxgeodp.releases.ways import FixedTime, OnGrid
 from jaxgeodp.releases.weights import takes_weights, weighs
 from jaxgeodp.samplers.discrete import discrete_laplace
 
@@ -45,11 +46,13 @@ class Counting:
         scale: of the discrete Laplace noise on the number of records.
         below: how much is taken off, so that places are seldom more than records.
         least: number of places that there are at least.
+        most: number of places that there are at most: for more the release would be refused.
     """
 
     scale: int
     below: int
     least: int
+    most: int
 
     @property
     def guarantee(self) -> PureDP:
@@ -58,7 +61,7 @@ class Counting:
 
     def places(self, noisy: int) -> int:
         """How many, for a count with noise."""
-        return max(self.least, noisy - self.below)
+        return min(self.most, max(self.least, noisy - self.below))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,8 +135,9 @@ class HiddenCount:
         count = {
             "value": noisy,
             "scale": counting.scale,
-            "places": f"max({counting.least}, value - {counting.below})",
+            "places": f"min({counting.most}, max({counting.least}, value - {counting.below}))",
             "least": counting.least,
+            "most": counting.most,
             "sampler": "discrete Laplace noise, exact, in integers (Canonne, Kamath & Steinke 2020)",
             # As the adjacency says, of all counts that neighbours change.
             "guarantee": compose([counting.guarantee] * self.times).record("one record more changes the count by 1")
@@ -210,7 +214,7 @@ def hidden_count(
             "records, for which there may be no memory: raise the privacy parameter."
         )
     least, smallest = _smallest(inner, record, wanted)
-    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least)
+    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least, _most(inner, record, wanted, least))
     of_value = smallest(lambda: None).guarantee
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
@@ -248,13 +252,42 @@ def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarante
     return compose([count.to_gdp() if isinstance(value, GaussianDP) else count, value])
 
 
+def _check(mechanism, number, record, wanted):
+    """Refuse what a release of so many records would, as far as nothing is compiled for it."""
+    law = law_of(mechanism, number, record.shape)
+    if isinstance(wanted.way, OnGrid):
+        return
+    law.check_ready(jax.ShapeDtypeStruct((number, *record.shape), record.dtype))
+    check_numbers(law.terms, law.scale, law.size)
+
+
 def _smallest(mechanism, record, wanted):
     """A number of records for which nothing is refused, near the least one, and what makes drafts of so many."""
     number = 2
     while True:
         try:
+            _check(mechanism, number, record, wanted)
             return number, drafted(mechanism, number, record, wanted)
         except InputError:
             if number > _MOST:
                 raise
         number = math.ceil(_STEP * number)
+
+
+def _most(mechanism, record, wanted, least):
+    """The largest number of records for which nothing is refused: more of them can ask for noise that is too small."""
+
+    def holds(number):
+        try:
+            _check(mechanism, number, record, wanted)
+        except InputError:
+            return False
+        return True
+
+    refused = _MOST
+    if holds(refused):
+        return refused
+    while refused - least > max(1, least // 1000):
+        middle = (least + refused) // 2
+        least, refused = (middle, refused) if holds(middle) else (least, middle)
+    return least

@@ -56,7 +56,7 @@ class PublicBounds(NamedTuple):
 class Target(abc.ABC):
     """What a density falls with. A subclass is a frozen (hashable) dataclass: programs are compiled for it.
 
-    psi is a function of the records as a set, with their weights: their order must not matter.
+    psi is a function of the records as a set, with their weights, if the statistic is.
 
     Attributes:
         statistic: how raw data are clipped, and what is measured.
@@ -133,7 +133,16 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
     terms: Terms
     weights: Any = None
     grid = None
-    order_matters = False  # of a target, see there
+
+    @property
+    def order_matters(self):
+        """See `Statistic.order_matters`."""
+        return self.target.statistic.order_matters
+
+    @property
+    def size(self):
+        """The radius where the scale is a length; else `check_precision` knows better."""
+        return self.ball.radius if self.target.radial else None
 
     def check(self):
         """See `PointLaw.check`; a sampler in polar coordinates can do what a release refuses."""
@@ -143,12 +152,16 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
 
     def ready(self, shape):
         """See `Law.ready`."""
-        self.target.check(self)
-        self.check()
-        self.check_precision(shape)
+        self.check_ready(shape)
         block = min(self.target.proposals, self._block(self.target.proposals, shape))
         program = compiled_ahead(self.terms.mechanism, sample, self, public_key(), shape, num=1, block=block)
         return lambda records: first_complete(lambda: program(self, system_key(), records))
+
+    def check_ready(self, shape):
+        """See `Law.check_ready`."""
+        self.target.check(self)
+        self.check()
+        self.check_precision(shape)
 
     def simulate(self, key, records, num):
         """See `Law.simulate`."""

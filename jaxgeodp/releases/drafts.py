@@ -18,13 +18,20 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
-from jaxgeodp.releases.law import Law, PointLaw, Told
+from jaxgeodp.releases.law import Law, Told
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 from jaxgeodp.releases.weights import Weights, padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
+
+
+# Of every record, beside those of its domain.
+_ENTRIES = {
+    *("value", "guarantee", "mechanism", "statistic", "n", "sensitivity", "scale", "support", "sampler"),
+    *("numerics", "library", "created"),
+}
 
 
 class Lawful(Protocol):
@@ -83,7 +90,7 @@ def in_random_order(records: Any) -> Any:
     A law that depends on the order of n records is then the same for every order in which they come, and one that
     differs for neighbours in one place only does so for neighbours as sets (docs/mathematics.md, Theorem O).
     """
-    return records[random_order(len(records))]
+    return np.asarray(records)[random_order(len(records))]
 
 
 def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
@@ -95,6 +102,19 @@ def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
     one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
     data.check(type(mechanism).__name__)
     return data.mapped(lambda block: np.asarray(raw_records(mechanism, block)), one.shape[1:], one.dtype)
+
+
+def law_of(mechanism: Lawful, n: int, shape: tuple[int, ...]) -> Law:
+    """The law of n records.
+
+    Raises:
+        ValueError: see `Mechanism.law`; or its numbers are beyond double precision.
+    """
+    try:
+        return mechanism.law(n, shape)
+    except OverflowError:
+        name = type(mechanism).__name__
+        raise InputError(f"{name}: its numbers are beyond double precision; choose other parameters.") from None
 
 
 def drafted(
@@ -116,16 +136,14 @@ def drafted(
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
     weights = wanted.weights
     number = n if weights is None else weights.count
-    try:
-        law = mechanism.law(number, shape)
-    except OverflowError:
-        raise InputError(f"{name}: its numbers are beyond double precision; choose other parameters.") from None
+    law = law_of(mechanism, number, shape)
+    given = (law.terms.more or {}).keys() | ({} if weights is None else weights.described).keys() | wanted.more.keys()
+    if taken := given & (domain.described(shape).keys() | _ENTRIES):
+        raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
     ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
-    check_numbers(
-        ready, law.ball if isinstance(law, PointLaw) and not isinstance(wanted.way, OnGrid | FromSums) else None
-    )
+    check_numbers(ready.terms, ready.scale, None if isinstance(wanted.way, OnGrid | FromSums) else law.size)
     terms = ready.terms
     entries = {
         "mechanism": terms.mechanism,
@@ -142,9 +160,6 @@ def drafted(
         "sampler": terms.sampler,
     }
     more = (terms.more or {}) | ({} if weights is None else weights.described) | wanted.more
-    if taken := more.keys() & (entries.keys() | {"value", "guarantee", "numerics", "library", "created"}):
-        raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
-
     fallback = wanted.finish(np.asarray(domain.fallback(shape)))
 
     def draft_of(read):

@@ -82,7 +82,8 @@ class Law(abc.ABC):
         grid: how it is released in integers: of the shape of records a `Ready`; None where it is not.
         order_matters: False if a draw of `ready` depends on the records as a set (with their weights) only. True, as
             of laws that do not say: records are then drawn from in a secret random order, and cannot be weighted
-            (docs/mathematics.md, Theorem O).
+            (docs/mathematics.md, Theorem O2).
+        size: of the numbers that `ready` adds noise to, in the units of the scale; None where it is not in such units.
     """
 
     terms: Any
@@ -90,6 +91,14 @@ class Law(abc.ABC):
     support: Any
     grid: Any
     order_matters: Any = True
+    size: Any = None
+
+    def check_ready(self, shape: jax.ShapeDtypeStruct) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse what `ready` would for records of this shape, as far as nothing is compiled for it.
+
+        Raises:
+            ValueError: see `ready`.
+        """
 
     @abc.abstractmethod
     def ready(self, shape: jax.ShapeDtypeStruct) -> Callable[[Any], Any]:

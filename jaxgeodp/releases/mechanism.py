@@ -226,8 +226,8 @@ def summed(mechanism: Mechanism) -> Sums:
     if mechanism.sums is None:
         raise InputError(
             f"{type(mechanism).__name__}: what it releases is no sum of integers over the records, so that blocks "
-            "cannot be prepared; use TangentLaplace, where space is flat WrappedGaussian or WrappedLaplace, or of a "
-            "LocatedMechanism SearchInRounds, or release RecordBlocks with it."
+            "cannot be prepared; use TangentLaplace, or where space is flat WrappedGaussian or WrappedLaplace; a "
+            "LocatedMechanism with one of these searches in rounds (SearchInRounds), or releases RecordBlocks."
         )
     return mechanism.sums
 

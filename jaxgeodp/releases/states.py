@@ -25,6 +25,8 @@ _VERSION = 1
 UNITS = ("record", "person", "person at one site")
 # Of a file that is read.
 _MOST_BYTES = 2**28
+# Of one record: dimensions of its array, and numbers.
+_MOST_DIMENSIONS, _MOST_NUMBERS = 8, 2**26
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,6 +48,19 @@ class State:
     sums: np.ndarray = dataclasses.field(repr=False)
     parts: frozenset[str] = dataclasses.field(repr=False)
     unit: str = "record"
+
+    def __post_init__(self):
+        if not isinstance(self.sums, np.ndarray) or not isinstance(self.mechanism, str) or self.unit not in UNITS:
+            raise InputError("State: needs the words and the array of sums that prepare gives.")
+        dims: Any = self.record
+        whole = isinstance(dims, tuple) and all(type(m) is int and 0 <= m <= _MOST_NUMBERS for m in dims)
+        if not whole or len(dims) > _MOST_DIMENSIONS or math.prod(dims) > _MOST_NUMBERS:
+            raise InputError("State: record must be the shape of one record.")
+        if type(self.n) is not int or self.n < 0:
+            raise InputError("State: n must be a whole number of records, at least 0.")
+        parts = self.parts if isinstance(self.parts, frozenset) else ()
+        if not parts or not all(isinstance(part, str) and part for part in parts):
+            raise InputError("State: parts must be the names of the blocks that are in it.")
 
     @property
     def id(self) -> str:

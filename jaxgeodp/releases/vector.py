@@ -91,6 +91,11 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
     order_matters = False  # of a summary, see there
 
     @property
+    def size(self):
+        """The radius."""
+        return self.ball.radius
+
+    @property
     def grid(self):
         """See `Law`."""
         return None if self.on_grid is None or self.weights is not None else self.on_grid(self)

@@ -93,7 +93,7 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
     # Where log t^{d-1} is touched. Intervals of the tail may be thousands of times as long as the bulk: where the law
     # falls from the beginning on, a tangent there is the nearest, and one in the middle would hold more than the bulk.
     beginning = jnp.maximum(lower, finite_upper * jnp.finfo(dtype).tiny)
-    falls = (lower >= bulk) & (degree / beginning + volume_slope - growth_slope / scale < 0.0)
+    falls = (lower >= 0.999 * bulk) & (degree / beginning + volume_slope - growth_slope / scale < 0.0)
     touched = jnp.where(falls, beginning, 0.5 * (lower + finite_upper))
     heights = degree * (jnp.log(touched) + (lower - touched) / touched) + volume - growth_lower / scale
     slopes = degree / touched + volume_slope - growth_slope / scale

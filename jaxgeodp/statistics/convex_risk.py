@@ -66,6 +66,7 @@ class ConvexRisk(Statistic):
     convexity_bound: float
     smoothness: float
     shape: tuple[int, ...] | None = None
+    of_a_set = True
 
     def __post_init__(self):
         if not callable(self.function):
@@ -141,6 +142,7 @@ class _AtHome(Statistic):
 
     risk: ConvexRisk
     ball: GeodesicBall  # where the points come from
+    of_a_set = True
 
     def loss(self, manifold, x, datum) -> jax.Array:
         return self._of_one(manifold, x, datum)[0]

@@ -4,6 +4,7 @@ import dataclasses
 from typing import final
 
 import jax
+from jax.core import Tracer
 
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import RadialGrowth
@@ -19,6 +20,8 @@ from jaxgeodp.statistics.statistic import Equivariant
 _LARGEST_POWER = 16.0
 # For Gibbs mechanisms: of smaller powers the minimum takes too long to find.
 _LEAST_CONVEX = 1.5
+# Distances below 64 roundings of 1 count as 0, which is a hundred thousandth of this.
+_LEAST_RADIUS = 1e-9
 # Of proposals that are accepted.
 _LEAST_SHARE = 1e-4
 
@@ -27,6 +30,7 @@ class _PowerStatistic(Equivariant):
     """What power means and the median share; a subclass says the ``power``."""
 
     power: float
+    of_a_set = True
     supposes = False
 
     def loss(self, manifold: Manifold, x, datum):
@@ -75,7 +79,16 @@ class _PowerStatistic(Equivariant):
         return (self.power - 1.0) * h_max(s, curvature) * s ** (self.power - 2.0)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
-        """Theorem G."""
+        """Theorem G.
+
+        Raises:
+            ValueError: distances in so small a ball would count as 0.
+        """
+        if not isinstance(ball.radius, Tracer) and ball.radius < _LEAST_RADIUS:
+            raise InputError(
+                f"{type(self).__name__}: the radius {ball.radius:g} is too small, as distances below 1e-14 count as 0: "
+                f"choose units in which it is at least {_LEAST_RADIUS:g}."
+            )
         return power_gradient_sensitivity(ball, n, support_radius, self.power)
 
 

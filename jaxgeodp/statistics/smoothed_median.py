@@ -49,6 +49,7 @@ class SmoothedMedian(Equivariant):
     """
 
     width: float
+    of_a_set = True
     supposes = False
 
     def __post_init__(self):

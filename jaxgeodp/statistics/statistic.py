@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import math
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,12 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import mean_in_ball
 from jaxgeodp.statistics.one_record import check_sees_one_record, of_one_record
 from jaxgeodp.statistics.records import log_moments, points_and_weights
+
+# Methods that are given all records together.
+_OF_ALL = (
+    *("minimizer", "gradient", "value", "gradient_norm", "center", "start", "hessian_growth", "gradient_growth"),
+    *("clip", "clip_to_home", "at_home"),
+)
 
 
 class Statistic(abc.ABC):
@@ -46,6 +52,20 @@ class Statistic(abc.ABC):
                 raise TypeError(
                     f"{cls.__name__}: {base.__name__} is final: theorems are about its gradient. Derive from Statistic."
                 )
+
+    #: Whether methods of all records are known not to depend on their order; say it only with a proof.
+    of_a_set: ClassVar[bool] = False
+
+    @property
+    def order_matters(self) -> bool:
+        """Whether the order of the records may matter: a method of all of them is one's own, and no `of_a_set` is said.
+
+        The records are then drawn from in a secret random order (docs/mathematics.md, Theorem O2).
+        """
+        own = ((getattr(type(self), name), name) for name in _OF_ALL)
+        return not self.of_a_set and any(
+            method not in (getattr(Statistic, name), getattr(Equivariant, name)) for method, name in own
+        )
 
     @abc.abstractmethod
     def loss(self, manifold: Manifold, x, datum) -> jax.Array:
@@ -172,6 +192,10 @@ class _Carried(Statistic):
     inner: Statistic
     ball: GeodesicBall  # where the points come from
 
+    @property
+    def order_matters(self):
+        return self.inner.order_matters
+
     def loss(self, manifold, x, datum):
         return self.inner.loss(manifold, self.ball.from_home(x), datum)
 
@@ -226,6 +250,7 @@ class FrechetMean(Equivariant):
     `GeodesicBall`).
     """
 
+    of_a_set = True
     supposes = False
 
     def loss(self, manifold: Manifold, x, datum):
@@ -325,6 +350,7 @@ class EmpiricalRisk(Statistic):
     function: Any
     gradient_bound: float
     shape: tuple[int, ...] | None = None
+    of_a_set = True
 
     def __post_init__(self):
         if not (callable(self.function) and 0 < self.gradient_bound < math.inf):
