@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp import SPD, Euclidean, GeodesicBall, Hyperbolic, PlanarShapes, Rotations, Sphere
 from jaxgeodp.cli import app
+from jaxgeodp.cli.compare import of_other_balls
 from jaxgeodp.inference import (
     Description,
     FrechetVariance,
@@ -661,3 +662,11 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     ):
         refused = run(*own, *wrong)
         assert refused.exit_code == 2 and words in " ".join(refused.output.split()), refused.output
+
+
+def test_groups_that_were_clipped_to_other_balls_are_compared_with_a_caution():
+    """The same 200 records, described with a small ball and a large one, have means that differ significantly."""
+    small, large = ({"ball": {"center": [0.0, 0.0, 1.0], "radius": radius}} for radius in (0.048, 0.6))
+    assert of_other_balls(small, dict(small)) is None
+    caution = of_other_balls(small, large)
+    assert caution is not None and "radii 0.048 and 0.6" in caution and "one public ball" in caution

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgeodp import (
+    SPD,
     Euclidean,
     FrechetMean,
     FrechetMedian,
@@ -26,6 +27,7 @@ from jaxgeodp.privacy import entropy
 from jaxgeodp.releases import add_remove, drafts
 from jaxgeodp.releases.add_remove import in_places
 from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.sklearn import PrivateFrechetMean
 
 PLANE, CAP = Hyperbolic(2), GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.3)
 
@@ -235,3 +237,13 @@ def test_a_law_that_says_nothing_is_taken_to_depend_on_the_order():
     from jaxgeodp.releases.law import Law
 
     assert Law.order_matters is True
+
+
+def test_the_estimator_that_finds_its_ball_puts_records_in_order(spied):
+    """`PrivateFrechetMean` without a radius, where the number of records is private, on matrices."""
+    calls, same_entropy = spied
+    matrices = np.exp(0.2 * np.random.default_rng(0).normal(size=(900, 1, 1))) * np.eye(2)
+    same_entropy()
+    fitted = PrivateFrechetMean(SPD(2), epsilon=8.0, adjacency="add-remove").fit(matrices)
+    places = fitted.release_.record["n"]
+    assert calls == [900, places, places]

@@ -29,4 +29,21 @@ def compare(
         f"By chance: more than {found.critical:.4g} apart with probability 0.05, if the populations have one mean "
         "(of the populations clipped to their balls)"
     )
+    if caution := of_other_balls(one.mean.record, other.mean.record):
+        say(caution)
     say(f"p-value:   {found.p_value:.4g} (a parametric bootstrap of both releases; supposed are normal laws)")
+
+
+def of_other_balls(one: dict, other: dict) -> str | None:
+    """Return a caution where two records of means have other balls; None where they have one.
+
+    Args:
+        one, other: records of released means.
+    """
+    if one["ball"] == other["ball"]:
+        return None
+    radii = " and ".join(f"{own['ball']['radius']:.4g}" for own in (one, other))
+    return (
+        f"Balls:     they differ (radii {radii}): if one of them cuts off more records, the means differ even for the "
+        "same people; describe both with one public ball to compare people"
+    )
