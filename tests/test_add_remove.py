@@ -616,6 +616,10 @@ def test_what_is_refused_after_the_charge_is_released_with_the_least(seen, monke
     monkeypatch.setattr(TangentLaplace, "law", refusing)
     for n in (40, 60, 95):
         record = MECHANISM.release(points(n), adjacency="add-remove").record
+        assert record["n"] == min(n - 24, 30) and record["count"]["most"] == 30
+    monkeypatch.setattr("jaxgeodp.releases.add_remove._most", lambda *given: 2**24)  # nobody knew
+    for n in (40, 60, 95):
+        record = MECHANISM.release(points(n), adjacency="add-remove").record
         assert record["n"] == (n - 24 if n - 24 <= 30 else record["count"]["least"])
 
 

@@ -49,6 +49,9 @@ def test_nuts_draws_from_the_law(space, monkeypatch):
     law = ManifoldLaplace(space, mean, 0.8)
     lengths = jax.vmap(lambda x: space.dist(mean, x))
     exact = np.asarray(lengths(law.sample(jax.random.key(1), (20_000,))))
+    kept = exact[np.isfinite(exact)]  # one in 20,000 has a condition above 1e16 at this scale
+    assert len(kept) >= 19_995
+    exact = kept
     assert stats.ks_2samp(np.asarray(lengths(nuts(law))), exact).pvalue > 1e-6
     monkeypatch.setattr(TangentCoordinates, "log_abs_det_jacobian", lambda self, x, y, intermediates=None: 0.0)
     assert stats.ks_2samp(np.asarray(lengths(nuts(law))), exact).pvalue < 1e-6

@@ -280,7 +280,7 @@ def _most(mechanism, record, wanted, least):
     def holds(number):
         try:
             _check(mechanism, number, record, wanted)
-        except InputError:
+        except Exception:  # of a mechanism of one's own, too: nothing has been charged
             return False
         return True
 

@@ -136,9 +136,9 @@ def drafted(
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
     weights = wanted.weights
     number = n if weights is None else weights.count
-    law = law_of(mechanism, number, shape)
+    law, described = law_of(mechanism, number, shape), domain.described(shape)
     given = (law.terms.more or {}).keys() | ({} if weights is None else weights.described).keys() | wanted.more.keys()
-    if taken := given & (domain.described(shape).keys() | _ENTRIES):
+    if taken := given & (described.keys() | _ENTRIES):
         raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
@@ -148,7 +148,7 @@ def drafted(
     entries = {
         "mechanism": terms.mechanism,
         "statistic": terms.statistic,
-        **domain.described(shape),
+        **described,
         "n": n,
         "sensitivity": {
             "value": plain_number(terms.sensitivity),
