@@ -199,7 +199,7 @@ class PrincipalGeodesics:
 
     @property
     def hidden(self) -> np.ndarray:
-        """Which of them noise hides, (dim,): their intervals reach 0, and their directions may be noise alone."""
+        """Which of them noise hides, as their intervals reach 0 and their directions may be noise alone, (dim,)."""
         return self.intervals[:, 0] <= 0.0
 
     @property
