@@ -35,7 +35,7 @@ def _ball(radius, manifold=LINE):
     return GeodesicBall(manifold, np.zeros(manifold.dim), radius)
 
 
-def _refused(call, tmp_path, match):
+def _assert_refused(call, tmp_path, match):
     ledger = Ledger(tmp_path / "budget.db", PureDP(1e9), dataset="data")
     with pytest.raises(ValueError, match=match) as refusal:
         call(ledger)
@@ -55,10 +55,10 @@ def test_moments_whose_squares_are_lost_are_refused(radius, statistic, rim, tmp_
     data = np.full((200, 1), radius) * (np.arange(200) < rim)[:, None]
     ways = ["grid", *(["idealized"] if isinstance(statistic, TangentCovariance) else [])]
     for numerics in ways:
-        _refused(
+        _assert_refused(
             lambda own, way=numerics: mechanism.release(data, own, numerics=way), tmp_path, "beyond double precision"
         )
-    _refused(lambda own: mechanism.finish(mechanism.prepare(data), own), tmp_path, "beyond double precision")
+    _assert_refused(lambda own: mechanism.finish(mechanism.prepare(data), own), tmp_path, "beyond double precision")
 
 
 @pytest.mark.parametrize("name", [name for name, entry in MECHANISMS.items() if entry.suits(LINE)])
@@ -67,7 +67,7 @@ def test_every_mechanism_is_checked_in_one_place(name, radius, tmp_path):
     def call(ledger):
         mechanism_named(name, _ball(radius), 1.0).release(np.zeros((20, 1)), ledger)
 
-    _refused(call, tmp_path, _LIMITS)
+    _assert_refused(call, tmp_path, _LIMITS)
 
 
 @pytest.mark.parametrize("strength", [1e-300, 1e-40, 1e40, 1e300])
@@ -79,20 +79,22 @@ def test_noise_of_integers_that_no_float_holds_is_refused(strength, tmp_path):
         lambda: TangentLaplace(_ball(1.0), strength),
         lambda: WrappedGaussian(_ball(1.0), strength),
     ):
-        _refused(lambda own, make=make: make().release(data, own, numerics="grid"), tmp_path, _LIMITS)
+        _assert_refused(lambda own, make=make: make().release(data, own, numerics="grid"), tmp_path, _LIMITS)
 
 
 def test_a_scale_that_rounding_hides_is_refused(tmp_path):
     """At epsilon = 1e15 a value would be the mean of the records, rounded."""
     for name in ("laplace", "kng", "tangent", "wrapped"):
         mechanism = mechanism_named(name, _ball(1.0, Euclidean(2)), 1e15)
-        _refused(lambda own, mechanism=mechanism: mechanism.release(np.zeros((20, 2)), own), tmp_path, "too small")
+        _assert_refused(
+            lambda own, mechanism=mechanism: mechanism.release(np.zeros((20, 2)), own), tmp_path, "too small"
+        )
 
 
 def test_moments_in_floating_point_must_be_seen_beside_the_rounding(tmp_path):
     """At epsilon = 1e18 the exact moment was released each time."""
     mechanism = SpreadMechanism(_ball(1.0, Euclidean(2)), np.zeros(2), TangentCovariance(), epsilon=1e18)
-    _refused(lambda own: mechanism.release(np.zeros((50, 2)), own), tmp_path, "too small")
+    _assert_refused(lambda own: mechanism.release(np.zeros((50, 2)), own), tmp_path, "too small")
 
 
 @pytest.mark.parametrize("radius", [1e-9, 1e-6, 1e9])
@@ -115,7 +117,9 @@ def test_the_median_is_drawn_alike_at_every_radius(statistic, tmp_path):
         spreads.append(np.mean(np.linalg.norm(draws - np.mean(draws, axis=0), axis=1)) / radius)
     assert spreads[1] == pytest.approx(spreads[0], rel=0.2)
     small = _ball(1e-14, Euclidean(2))
-    _refused(lambda own: KNGMechanism(small, 20.0, statistic).release(1e-14 * points, own), tmp_path, "choose units")
+    _assert_refused(
+        lambda own: KNGMechanism(small, 20.0, statistic).release(1e-14 * points, own), tmp_path, "choose units"
+    )
 
 
 @pytest.mark.parametrize("epsilon", [1e5, 3e5, 7e5, 1e6, 1.3e7])
@@ -169,13 +173,13 @@ def test_sums_of_another_shape_are_refused_before_the_charge(name, tmp_path):
         if own.shape == sums.shape:
             continue
         damaged = dataclasses.replace(state, sums=own.astype(object))
-        _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "shape")
+        _assert_refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "shape")
     for words in (sums.astype(float), np.full(sums.shape, "1", object), np.full(sums.shape, None, object)):
         damaged = dataclasses.replace(state, sums=words)
-        _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "whole numbers")
+        _assert_refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "whole numbers")
     for n in (10**400, 1):
         damaged = dataclasses.replace(state, n=n)
-        _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "records")
+        _assert_refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "records")
     wrong = ({"record": (3.0, 3)}, {"record": 2}, {"record": (10**13,)}, {"record": (-1,)}, {"record": (1,) * 70})
     wrong += ({"sums": None}, {"sums": []}, {"parts": frozenset()}, {"parts": "abc"}, {"parts": frozenset([1])})
     for change in (*wrong, {"unit": "cat"}, {"n": 3.0}, {"n": np.int64(30)}, {"mechanism": None}):
@@ -183,7 +187,7 @@ def test_sums_of_another_shape_are_refused_before_the_charge(name, tmp_path):
             dataclasses.replace(state, **change)
     for record in ((), (2,), (*state.record, 1), (0,)):
         damaged = dataclasses.replace(state, record=record)
-        _refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "shape")
+        _assert_refused(lambda ledger, damaged=damaged: mechanism.finish(damaged, ledger), tmp_path, "shape")
 
 
 def test_a_right_state_is_released(tmp_path):
