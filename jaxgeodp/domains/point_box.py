@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
@@ -25,8 +26,8 @@ class PointBox(Domain):
     template: np.ndarray
     bounds: dict
 
+    @override
     def records(self, owner, data):
-        """See `Domain.records`."""
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         if data.ndim != 3 or data.shape[1:] != self.template.shape or not is_numeric(data.dtype, "fiu"):
             raise InputError(

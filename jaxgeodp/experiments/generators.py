@@ -11,6 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -56,8 +57,8 @@ class PolarData(Generator):
         ball: the public ball, on any manifold.
     """
 
+    @override
     def records(self, key, count):
-        """See `Generator.records`."""
         manifold, center = self.ball.manifold, self._point()
         direction_key, length_key = jax.random.split(key)
         dtype = real_dtype(center)
@@ -87,8 +88,8 @@ class WishartData(Generator):
         if self.ball.manifold != SPD(self.ball.manifold.shape[0]):
             raise InputError(f"wishart data are matrices: they need an SPD manifold, got {self.ball.manifold}.")
 
+    @override
     def records(self, key, count):
-        """See `Generator.records`."""
         size, dtype = self.ball.manifold.shape[0], self._point().dtype
 
         def attempt(state):
@@ -128,8 +129,8 @@ class OutlineData(Generator):
         """The shape without variation, of a manifold that has `landmarks`: a public centre."""
         return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
 
+    @override
     def records(self, key, count):
-        """See `Generator.records`."""
         manifold, center = self.ball.manifold, self._point()
         (landmarks,) = manifold.shape
         shape_key, angle_key = jax.random.split(key)
@@ -197,8 +198,8 @@ class ResampledData(Generator):
         with jax.enable_x64(True):
             object.__setattr__(self, "points", jax.jit(self.ball.clip)(self.points))
 
+    @override
     def records(self, key, count):
-        """See `Generator.records`."""
         return self.points[jax.random.randint(key, (count,), 0, self.points.shape[0])]
 
 

@@ -8,6 +8,7 @@ from typing import final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
@@ -104,12 +105,12 @@ class FaceMeanMechanism(Mechanism):
         return _FaceDomain(self.template.shape, self._curves.domain)
 
     @property
+    @override
     def sums(self):
-        """See `Mechanism.sums`."""
         return _FaceSums(self._curves.sums)
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         count, samples, _ = self.template.shape
         return _FaceLaw(type(self).__name__, self._curves.law(n, (3 * count, samples)))
 

@@ -9,6 +9,7 @@ from typing import final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.compiling import compiled_ahead
@@ -81,8 +82,8 @@ class PointwiseGaussian(Mechanism):
         """Records (n, N, 3); deviations are clipped, a point that is not finite counts as the template's."""
         return PointBox(self.template, {"half_range": np.asarray(self.half_range).tolist()})
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition"
         return _law(self, n, theorem, "2 half_range/n", _clipped_to_ranges, self.half_range)
 
@@ -138,8 +139,8 @@ class JointGaussian(Mechanism):
         """Records (n, N, 3); a face with a point that is not finite counts as the template."""
         return PointBox(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
         return _law(self, n, theorem, "2 norm_bound sqrt(N)/n", _pulled_to_norm, self.norm_bound)
 
@@ -175,8 +176,8 @@ class PointsLaw(Law):
     order_matters = False
     grid = None
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         name, bound, scale = self.terms.mechanism, self.bound, self.scale
         if not (_LEAST_SCALE < np.min(scale) and max(np.max(scale), np.max(bound)) < _LARGEST):
             raise InputError(
@@ -187,12 +188,12 @@ class PointsLaw(Law):
         program = compiled_ahead(name, _draw, self.bounded, public_key(), shape, *public, 1)
         return lambda records: np.asarray(program(system_key(), records, *public))[0]
 
+    @override
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
         return _draw(self.bounded, key, records, *self._public(records.dtype), num)
 
+    @override
     def log_density(self, x, records):
-        """See `Law.log_density`."""
         template, bound, scale = self._public(records.dtype)
         mean = jnp.mean(self.bounded(records - template, bound), axis=0)
         return -0.5 * jnp.sum(((x - template - mean) / scale) ** 2)

@@ -8,6 +8,7 @@ from typing import final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, many, positive_integer, positive_number
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
@@ -132,12 +133,12 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
         return SurfaceDomain(self.center, self.norm_bound)
 
     @property
+    @override
     def sums(self) -> "SurfaceSums":
-        """See `Mechanism.sums`."""
         return SurfaceSums(self)
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         return SurfaceLaw(self, record_count(n), self.scale(n))
 
 
@@ -201,8 +202,8 @@ class SurfaceLaw(Law):
     order_matters = False
 
     @functools.cached_property
+    @override
     def terms(self):
-        """See `Terms`."""
         mechanism = self.surfaces
         public = hashlib.sha256()
         for array in (mechanism.basis.functions, mechanism.basis.weights, mechanism.directions):
@@ -227,20 +228,20 @@ class SurfaceLaw(Law):
         )
 
     @property
+    @override
     def grid(self):
-        """See `Law`."""
         check_scale(self.scale)
         return SurfaceGrid(self)
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         check_scale(self.scale)
         width, name = jnp.asarray(self.scale), type(self.surfaces).__name__
         program = compiled_ahead(name, _simulate, self.surfaces, public_key(), shape, width, num=1)
         return lambda records: np.asarray(program(self.surfaces, system_key(), records, width))[0]
 
+    @override
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
         positive_integer(type(self.surfaces).__name__, "num", num, 1)
         return _simulate(self.surfaces, key, records, jnp.asarray(self.scale, records.dtype), num=num)
 
@@ -261,16 +262,16 @@ class SurfaceSums(Sums):
     mechanism: SurfaceMeanMechanism
 
     @property
+    @override
     def largest(self):
-        """See `Sums.largest`."""
         return grid.STEPS
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return (self.mechanism.directions.shape[1],)
 
+    @override
     def program(self, shape):
-        """See `Sums.program`."""
         mechanism = self.mechanism
         coordinates_of = compiled_in_blocks(type(mechanism).__name__, _bounded, mechanism, shape)
         return lambda data: grid.sum_on_grid(coordinates_of(mechanism, data), mechanism.norm_bound)
@@ -286,8 +287,8 @@ class SurfaceGrid(Integers):
 
     law: SurfaceLaw
 
+    @override
     def sums(self, shape):
-        """See `Integers.sums`."""
         return SurfaceSums(self.law.surfaces).program(shape)
 
     def noisy(self, shape):

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
@@ -31,12 +32,12 @@ class CurveSums(Sums):
     mechanism: Any
 
     @property
+    @override
     def largest(self):
-        """See `Sums.largest`."""
         return grid.STEPS
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return record
 
     def program(self, shape):
@@ -59,8 +60,8 @@ class CurveGrid(Integers):
     mechanism: Any
     terms: Terms
 
+    @override
     def sums(self, shape):
-        """See `Integers.sums`."""
         return CurveSums(self.mechanism).program(shape)
 
     def noisy(self, shape):

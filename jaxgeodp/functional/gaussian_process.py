@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import compiled_ahead
@@ -207,8 +208,8 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
     # Data meet the mechanism -------------------------------------------------------------------------
 
     @property
+    @override
     def sums(self) -> CurveSums:
-        """See `Mechanism.sums`."""
         return CurveSums(self)
 
     @property
@@ -265,8 +266,8 @@ class CurveLaw(Law):
     order_matters = False
 
     @functools.cached_property
+    @override
     def terms(self):
-        """See `Terms`."""
         mechanism, count = self.curves, self.shape[0]
         kernel = {"name": type(mechanism.kernel).__name__}
         kernel |= {
@@ -289,27 +290,27 @@ class CurveLaw(Law):
         )
 
     @property
+    @override
     def grid(self):
-        """See `CurveGrid`."""
         _check_scale(self.scale)
         if not np.array_equal(self.scale, _number(self.sensitivity / self.curves.mu)):
             raise InputError("FunctionalGaussianMechanism: numerics='grid' needs the scale of its theorem.")
         return CurveGrid(self.curves, self.terms)
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         _check_scale(self.scale)
         width = jnp.asarray(self.scale)
         program = compiled_ahead(type(self.curves).__name__, _simulate, self.curves, public_key(), shape, width, num=1)
         return lambda records: np.asarray(program(self.curves, system_key(), records, width))[0]
 
+    @override
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
         positive_integer(type(self.curves).__name__, "num", num, 1)
         return _simulate(self.curves, key, records, jnp.asarray(self.scale, records.dtype), num)
 
+    @override
     def log_density(self, x, records):
-        """See `Law.log_density`."""
         spectrum = self.curves.kernel.spectrum(records.shape[2])
         energies = spectrum.energies(x - _center(self.curves, records))
         return -0.5 * jnp.sum(jnp.sum(energies / spectrum.eigenvalues, axis=-1) / jnp.asarray(self.scale) ** 2)

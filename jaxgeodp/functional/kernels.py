@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_integer, positive_number
 from jaxgeodp.functional.spectra import DenseSpectrum, FourierSpectrum, Spectrum, one_program
@@ -155,16 +156,16 @@ class _Periodic(Kernel):
     """
 
     @property
+    @override
     def extent(self) -> float:
-        """See `Kernel.extent`."""
         return 2.0 * math.pi
 
     def nodes(self, m):
         """See `Kernel.nodes`: angles."""
         return 2.0 * math.pi * np.arange(m) / m
 
+    @override
     def weights(self, m):
-        """See `Kernel.weights`."""
         return np.full(m, 1.0 / m)
 
     def _first_row(self, m) -> jax.Array:
@@ -172,18 +173,18 @@ class _Periodic(Kernel):
         return self._profiles(jnp.asarray(2.0 * math.pi / m * np.minimum(place, m - place)))
 
     @one_program
+    @override
     def covariance(self, m):
-        """See `Kernel.covariance`."""
         return self._first_row(m)[..., _steps_between(m) % m]
 
     @one_program
+    @override
     def spectrum(self, m):
-        """See `Kernel.spectrum`."""
         return FourierSpectrum(jnp.maximum(jnp.fft.rfft(self._first_row(m)).real / m, FLOOR), m)
 
     @one_program
+    @override
     def smooth(self, curves, penalty):
-        """See `Kernel.smooth`."""
         spectrum = self.spectrum(curves.shape[-1])
         values = spectrum.eigenvalues
         return spectrum.apply(values / (values + jnp.asarray(penalty)[..., None]), curves)
@@ -219,8 +220,8 @@ class PeriodicKernel(_Periodic):
             )
         object.__setattr__(self, "smoothness", float(self.smoothness))
 
+    @override
     def profile(self, distance: jax.Array) -> jax.Array:
-        """See `Kernel.profile`."""
         # The power has no derivative at 0.
         away = distance > 0
         safe = jnp.where(away, distance, 1.0)
@@ -250,8 +251,8 @@ class PeriodicMatern(_Periodic):
             raise InputError(f"PeriodicMatern: order must be 0.5, 1.5 or 2.5, got {self.order!r}.")
         object.__setattr__(self, "order", float(self.order))
 
+    @override
     def profile(self, distance: jax.Array) -> jax.Array:
-        """See `Kernel.profile`."""
         rate = jnp.asarray(math.sqrt(2.0 * self.order) / self.length_scale, distance.dtype)
         return _wound(self.order, rate, distance) / _wound(self.order, rate, jnp.zeros((), distance.dtype))
 
@@ -287,8 +288,8 @@ class PeriodicRBF(_Periodic):
         ValueError: a parameter is out of range.
     """
 
+    @override
     def profile(self, distance: jax.Array) -> jax.Array:
-        """See `Kernel.profile`."""
         return jnp.exp(-2.0 * (jnp.sin(distance / 2.0) / self.length_scale) ** 2)
 
 
@@ -319,22 +320,22 @@ class IntervalKernel(Kernel):
         object.__setattr__(self, "order", float(self.order))
 
     @property
+    @override
     def extent(self) -> float:
-        """See `Kernel.extent`."""
         return 1.0
 
+    @override
     def nodes(self, m):
-        """See `Kernel.nodes`."""
         return np.linspace(0.0, 1.0, m)
 
+    @override
     def weights(self, m):
-        """See `Kernel.weights`."""
         weights = np.full(m, 1.0 / (m - 1))
         weights[[0, -1]] /= 2.0
         return weights
 
+    @override
     def profile(self, distance: jax.Array) -> jax.Array:
-        """See `Kernel.profile`."""
         if math.isinf(self.order):
             return jnp.exp(-0.5 * (distance / self.length_scale) ** 2)
         x = math.sqrt(2.0 * self.order) * distance / self.length_scale
@@ -342,8 +343,8 @@ class IntervalKernel(Kernel):
         return polynomial * jnp.exp(-x)
 
     @one_program
+    @override
     def covariance(self, m):
-        """See `Kernel.covariance`."""
         return self._profiles(jnp.abs(_steps_between(m)) / (m - 1.0))
 
     def _operator(self, m):
@@ -352,14 +353,14 @@ class IntervalKernel(Kernel):
         return self.covariance(m) * (roots[:, None] * roots[None, :])
 
     @one_program
+    @override
     def spectrum(self, m):
-        """See `Kernel.spectrum`."""
         values, vectors = jnp.linalg.eigh(self._operator(m))
         return DenseSpectrum(jnp.maximum(values, FLOOR), vectors, jnp.sqrt(jnp.asarray(self.weights(m))))
 
     @one_program
+    @override
     def smooth(self, curves, penalty):
-        """See `Kernel.smooth`."""
         # By a linear system: eigenvectors of nearly equal eigenvalues have no useful derivative.
         m = curves.shape[-1]
         roots = jnp.sqrt(jnp.asarray(self.weights(m)))

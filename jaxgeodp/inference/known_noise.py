@@ -7,6 +7,7 @@ from typing import final
 
 import jax
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.inference.matrix_noise import has_hull_noise
 from jaxgeodp.samplers.spectral import hull_mean_square, hull_noise
@@ -40,12 +41,12 @@ class EntryNoise(KnownNoise):
     deviation: float
     laplace: bool = False
 
+    @override
     def mean_square(self, dim):
-        """See `KnownNoise.mean_square`."""
         return self.deviation**2 * (dim + _OFF**2 * dim * (dim - 1))
 
+    @override
     def matrices(self, num, dim):
-        """See `KnownNoise.matrices`."""
         rng, shape = np.random.default_rng(0), (num, dim, dim)
         noise = rng.laplace(scale=math.sqrt(0.5), size=shape) if self.laplace else rng.standard_normal(shape)
         off = _OFF * np.triu(noise, 1)
@@ -63,12 +64,12 @@ class MatrixNoise(KnownNoise):
 
     scale: float
 
+    @override
     def mean_square(self, dim):
-        """See `KnownNoise.mean_square`."""
         return self.scale**2 * hull_mean_square(dim)
 
+    @override
     def matrices(self, num, dim):
-        """See `KnownNoise.matrices`."""
         with jax.enable_x64(True):
             return self.scale * np.asarray(hull_noise(jax.random.key(0), num, dim))
 

@@ -6,6 +6,7 @@ from typing import final
 
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Noise
@@ -43,8 +44,8 @@ class HullNoise(Noise):
         rows = _rows(dim)
         return hull_noise(key, num, rows, dtype)[:, *np.triu_indices(rows)]
 
+    @override
     def log_density(self, z):
-        """See `Noise.log_density`."""
         rows = _rows(z.shape[0])
         upper = jnp.zeros((rows, rows), z.dtype).at[np.triu_indices(rows)].set(z)
         return -hull_norm(upper + jnp.triu(upper, 1).T)

@@ -12,6 +12,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.privacy import grid
 from jaxgeodp.samplers.spectral_table import LARGEST
@@ -101,8 +102,8 @@ class FrechetVariance(Moment):
         """One."""
         return 1
 
+    @override
     def of_vectors(self, vectors):
-        """See `Moment.of_vectors`."""
         return jnp.mean(jnp.sum(vectors**2, axis=-1))[None]
 
     def steps(self, parts, nearest, farthest):
@@ -119,8 +120,8 @@ class FrechetVariance(Moment):
         """b^2 - a^2, in steps."""
         return _SQUARES - self._least(nearest, farthest)
 
+    @override
     def units(self, dim, farthest):
-        """See `Moment.units`."""
         return np.array([farthest**2 / _SQUARES])
 
     def to_value(self, numbers, dim):
@@ -131,8 +132,8 @@ class FrechetVariance(Moment):
         """It."""
         return jnp.reshape(value, (1,))
 
+    @override
     def formula(self, dim):
-        """See `Moment.formula`."""
         return "(b^2 - a^2)/n, of distances from a to b"
 
     @staticmethod
@@ -159,8 +160,8 @@ class TangentCovariance(Moment):
         """Those on and above the diagonal."""
         return dim * (dim + 1) // 2
 
+    @override
     def of_vectors(self, vectors):
-        """See `Moment.of_vectors`."""
         return self.to_numbers(vectors.T @ vectors / vectors.shape[0])
 
     def steps(self, parts, nearest, farthest):
@@ -183,8 +184,8 @@ class TangentCovariance(Moment):
         """b^2, as vv' has no larger trace; None in more dimensions than noise is known for."""
         return farthest**2 if dim <= LARGEST else None
 
+    @override
     def units(self, dim, farthest):
-        """See `Moment.units`."""
         rows, columns = np.triu_indices(dim)
         return (farthest / _LENGTHS) ** 2 / np.where(rows == columns, _DIAGONAL, _OFF)
 
@@ -198,8 +199,8 @@ class TangentCovariance(Moment):
         """What is on and above the diagonal."""
         return value[np.triu_indices(value.shape[0])]
 
+    @override
     def formula(self, dim):
-        """See `Moment.formula`."""
         return "b^2/n, of distances up to b" if dim == 1 else "sqrt(2) b^2/n in Frobenius norm, of distances up to b"
 
 

@@ -9,6 +9,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -66,8 +67,8 @@ class AtPoint(Place):
     point: Any
     frame: Any
 
+    @override
     def checked(self, ball):
-        """See `Place.checked`."""
         point = GeodesicBall(ball.manifold, self.point, ball.radius).center
         place = AtPoint(point, _frame_of(ball.manifold, point, self.frame))
         if not place._away(ball) <= ball.radius * (1.0 + 5e-7):
@@ -131,8 +132,8 @@ class AlongGeodesic(Place):
     frame: Any
     reach: Any
 
+    @override
     def checked(self, ball):
-        """See `Place.checked`."""
         middle = GeodesicBall(ball.manifold, self.middle, ball.radius).center
         velocity = np.asarray(self.velocity, middle.dtype)
         if velocity.shape != middle.shape or not np.all(np.isfinite(velocity)):

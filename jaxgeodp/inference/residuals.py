@@ -9,6 +9,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.inference.known_noise import EntryNoise
 from jaxgeodp.inference.moments import Moment
@@ -49,8 +50,8 @@ class Residuals(Moment):
         """s and the residual."""
         return dim + 1
 
+    @override
     def of_vectors(self, vectors):
-        """See `Moment.of_vectors`."""
         return jnp.mean(self._features(vectors, jnp), axis=0)
 
     def _features(self, vectors, xp) -> Any:
@@ -73,8 +74,8 @@ class Residuals(Moment):
         """sqrt(8) in steps, and half a step for each number that is rounded, of either record."""
         return math.isqrt(8 * grid.STEPS**2) + 1 + math.isqrt(self.numbers(dim)) + 2
 
+    @override
     def units(self, dim, farthest):
-        """See `Moment.units`."""
         return np.full(self.numbers(dim), 1.0 / grid.STEPS)
 
     def to_value(self, numbers, dim):
@@ -85,8 +86,8 @@ class Residuals(Moment):
         """They."""
         return jnp.asarray(value)
 
+    @override
     def formula(self, dim):
-        """See `Moment.formula`."""
         return "sqrt(8)/n"
 
 
@@ -105,8 +106,8 @@ class ResidualMoments(Residuals):
         """See `_largest_change`; and one step for each number, for rounding."""
         return math.ceil(grid.STEPS * _largest_change(dim)) + self.numbers(dim) + 2
 
+    @override
     def squares(self, w, xp):
-        """See `Residuals.squares`."""
         return _SQUARES * xp.sum(w**2, axis=1, keepdims=True)
 
     def second_moment(self, numbers, dim):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
@@ -112,12 +113,12 @@ class SpreadMechanism(Mechanism):
         return SpreadDomain(self.about.domain(self.ball), self.statistic)
 
     @property
+    @override
     def sums(self) -> "MomentSums":
-        """See `Mechanism.sums`."""
         return MomentSums(self.statistic, self.ball, self.about)
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         n, dim = record_count(n), self.ball.manifold.dim
         nearest, farthest = self.reaches
         sensitivity, strength = self.statistic.sensitivity(dim, nearest, farthest), self._strength
@@ -206,16 +207,16 @@ class SpreadDomain(Domain):
     points: PointsInBall
     statistic: Moment
 
+    @override
     def records(self, owner, data):
-        """See `Domain.records`."""
         return self.points.records(owner, data)
 
+    @override
     def of_persons(self, owner, shape, count):
-        """See `PointsInBall.of_persons`."""
         return self.points.of_persons(owner, shape, count)
 
+    @override
     def described(self, shape):
-        """See `PointsInBall.described`."""
         return self.points.described(shape)
 
     def fallback(self, shape):
@@ -261,8 +262,8 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return self.reaches[1] ** 2
 
     @property
+    @override
     def grid(self):
-        """See `Law`."""
         return MomentGrid(self)
 
     def ready(self, shape):
@@ -313,16 +314,16 @@ class MomentSums(Sums):
     about: Any
 
     @property
+    @override
     def largest(self) -> int:
-        """See `Moment.largest`."""
         return self.statistic.largest
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return (self.statistic.numbers(self.ball.manifold.dim),)
 
+    @override
     def program(self, shape):
-        """See `Sums.program`."""
         about = jax.tree.map(jnp.asarray, self.about)
         vectors = compiled_in_blocks("SpreadMechanism", _vectors, self.ball, about, shape)
         reaches = self.about.reaches(self.ball)
@@ -342,12 +343,12 @@ class MomentGrid(Integers):
         kind = law.noise if isinstance(law.noise, Normal) else Coordinates()
         return dataclasses.replace(law, noise=kind, scale=noise.scale * units / terms.n, terms=terms)
 
+    @override
     def sums(self, shape):
-        """See `Integers.sums`."""
         return MomentSums(self.law.statistic, self.law.ball, self.law.about).program(shape)
 
+    @override
     def noisy(self, shape):
-        """See `Integers.noisy`."""
         law, (noise, terms) = self.law, self.law.integers
         units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
         discrete = _drawn(None if isinstance(law.noise, Normal) else terms.strength)

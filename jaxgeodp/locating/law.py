@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -79,8 +80,8 @@ class LocatedLaw(Law):
 
         return ready
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         return self._draws(shape, Idealized(), self._centers(self.schedule.draws))
 
     def log_density(self, x, records):

@@ -6,6 +6,7 @@ from typing import final
 
 import jax
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.domains.domain import Domain
@@ -236,8 +237,8 @@ class AnyPoints(Domain):
     manifold: Manifold
     reaches: tuple[float, ...]
 
+    @override
     def records(self, owner, data):
-        """See `Domain.records`."""
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         data = self.manifold.as_points(data)
         return records_of_shape(owner, data, self.manifold.shape, self.manifold.dtype_kind, f"on {self.manifold}")

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
@@ -90,18 +91,18 @@ class RadiusStage(Stage):
     formula = "1, of each count, all in one direction"
 
     @property
+    @override
     def guarantee(self):
-        """See `Stage`."""
         return (above_threshold.pure if self.pure else above_threshold.zcdp)(self.scale)
 
     @property
+    @override
     def scale(self):
-        """See `Stage`."""
         return self.question.scale
 
     @property
+    @override
     def sampler(self):
-        """See `Stage`."""
         name = "the first of noisy counts above a noisy threshold, discrete_laplace (Canonne, Kamath & Steinke 2020)"
         return {"name": name, "exactness": "exact, in integers"}
 
@@ -111,33 +112,33 @@ class RadiusStage(Stage):
         return self.question.radii[-1]
 
     @property
+    @override
     def largest(self):
-        """See `Sums`."""
         return 1
 
     @property
+    @override
     def sensitivity(self):
-        """See `Stage`."""
         return 1
 
     @property
+    @override
     def asked(self):
-        """See `Stage`."""
         own = self.question
         about = {"center": to_lists(own.center), "radii": own.radii, "threshold": own.threshold}
         return about | ({} if math.isinf(own.last) else {"at_most": 2.0 * own.last})
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return (len(self.question.radii),)
 
+    @override
     def program(self, shape):
-        """See `Sums.program`."""
         own, counts = self.question, counts_of(_NAME, self.question.part, shape)
         return lambda records: np.array(counts(own.center, records, own.radii), object)
 
+    @override
     def answer(self, n):
-        """See `Stage`."""
         return lambda counts: self.question.answer(counts)
 
 
@@ -159,19 +160,19 @@ class CenterStage(Stage):
     formula = "2 R, the diameter of the ball of integers"
 
     @property
+    @override
     def guarantee(self):
-        """See `Stage`."""
         cost = float_above(Fraction(center_cost(self.summed.part, self.summed.noise)))
         return ZeroConcentratedDP(cost) if self.summed.noise.gaussian else PureDP(cost)
 
     @property
+    @override
     def scale(self):
-        """See `Stage`."""
         return self.summed.noise.scale
 
     @property
+    @override
     def sampler(self):
-        """See `Stage`."""
         draw = discrete_gaussian if self.summed.noise.gaussian else discrete_laplace
         return grid.sampler(draw, [self.summed.part.vector_length], [self.scale])
 
@@ -181,31 +182,31 @@ class CenterStage(Stage):
         return np.asarray(origin_of(self.summed.part))
 
     @property
+    @override
     def largest(self):
-        """See `Sums`."""
         return grid.STEPS
 
     @property
+    @override
     def sensitivity(self):
-        """See `Stage`."""
         return 2 * grid.STEPS
 
     @property
+    @override
     def asked(self):
-        """See `Stage`."""
         return {"center": to_lists(self.center), "radius": self.radius} if self.summed.part.open else {}
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return (self.summed.part.vector_length,)
 
+    @override
     def program(self, shape):
-        """See `Sums.program`."""
         sums = self.summed.sums(_NAME, shape)
         return lambda records: sums(self.center, self.radius, records)
 
+    @override
     def answer(self, n):
-        """See `Stage`."""
         noisy = self.summed.noisy(_NAME, n)
         return lambda steps: noisy(self.center, self.radius, steps).center
 
@@ -233,13 +234,13 @@ class StageMechanism(Mechanism):
         return StageDomain(self.points, self.stage.fallback)
 
     @property
+    @override
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """See `Stage.guarantee`."""
         return self.stage.guarantee
 
     @property
+    @override
     def sums(self) -> Stage:
-        """See `Mechanism.sums`."""
         return self.stage
 
     def law(self, n, shape=()):
@@ -291,12 +292,12 @@ class LastStage(Mechanism):
         return self.mechanism.guarantee
 
     @property
+    @override
     def sums(self) -> Sums:
-        """See `Mechanism.sums`."""
         return summed(self.mechanism)
 
+    @override
     def law(self, n, shape=()):
-        """See `StageMechanism.law`."""
         _check_number(n, self.n)
         law: Any = self.mechanism.law(n, shape)
         more = (law.terms.more or {}) | {"search": {"stage": self.number, "digest": digest_of_public(self)}}
@@ -320,16 +321,16 @@ class StageDomain(Domain):
     points: Domain
     value: Any
 
+    @override
     def records(self, owner, data):
-        """See `Domain.records`."""
         return self.points.records(owner, data)
 
     def of_persons(self, owner, shape, count):
         """Nothing: the stages of one search count the same units."""
         raise InputError(f"{_NAME}: persons needs a public ball; or let each record be one person's mean.")
 
+    @override
     def described(self, shape):
-        """See `Domain.described`."""
         return self.points.described(shape)
 
     def fallback(self, shape):
@@ -348,8 +349,8 @@ class StageLaw(Law):
     order_matters = False
 
     @property
+    @override
     def grid(self):
-        """See `Law`."""
         return StageGrid(self.stage, self.terms)
 
     def ready(self, shape):
@@ -384,12 +385,12 @@ class StageGrid(Integers):
     stage: Stage
     terms: Terms
 
+    @override
     def sums(self, shape):
-        """See `Integers.sums`."""
         return self.stage.program(shape)
 
+    @override
     def noisy(self, shape):
-        """See `Integers.noisy`."""
         answer = self.stage.answer(self.terms.n)
         return Noisy(self.terms, self.stage.scale, grid.NOTE, lambda sums: np.asarray(answer(sums)))
 

@@ -13,6 +13,7 @@ from typing import final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spectral as spectral
@@ -125,8 +126,8 @@ class _FlatMatrices(Manifold, abc.ABC):
         return self.from_flat(self.to_flat(point) + self.to_flat(center))
 
     @operation
+    @override
     def project(self, x) -> jax.Array:
-        """See `SPD.project`."""
         return SPD(self.size).project(x)
 
     @operation
@@ -135,8 +136,8 @@ class _FlatMatrices(Manifold, abc.ABC):
         return 0.5 * (v + v.T)
 
     @operation
+    @override
     def admissible(self, x) -> jax.Array:
-        """See `SPD.admissible`."""
         return SPD(self.size).admissible(x)
 
     def free_coordinates(self, x):

@@ -120,7 +120,6 @@ class PlanarShapes(Manifold):
 
     @operation
     def _projected(self, xy):
-        """See `from_landmarks`."""
         configurations = self.as_points(xy)
         if configurations is xy:
             raise InputError(

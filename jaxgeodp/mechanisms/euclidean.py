@@ -5,6 +5,7 @@ from typing import final
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -59,8 +60,8 @@ class EuclideanLaplace(BallMechanism):
         """epsilon-DP."""
         return Norm().guarantee(self.epsilon)
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         n = record_count(n)
         formula = "2 r_E/n, r_E the radius of an ambient ball (section 9)"
         sensitivity = Sensitivity(2.0 * self._ambient_radius() / n, formula)
@@ -78,8 +79,8 @@ class AmbientVector(Summary):
 
     project: bool
 
+    @override
     def clipped(self, ball, data):
-        """See `Summary.clipped`."""
         return ball.clip(data)
 
     def carried(self, ball, data):
@@ -88,14 +89,14 @@ class AmbientVector(Summary):
             return at_home(ball, data)
         return ball, ball.clip(data), lambda x: x, lambda value: value
 
+    @override
     def to_value(self, ball, vector):
-        """See `Summary.to_value`."""
         # The centre after the noise: at its size, if it is large, rounding would tell records apart that noise hides.
         value = jnp.asarray(ball.center, vector.dtype) + ball.manifold.from_ambient(vector)
         return ball.manifold.project(value) if self.project else value
 
+    @override
     def to_vector(self, ball, x):
-        """See `Summary.to_vector`."""
         if self.project and not _is_flat(ball.manifold):
             raise InputError("EuclideanLaplace: a projected value has no simple density.")
         return from_center(ball, x), 0.0
@@ -117,8 +118,8 @@ class AmbientMean(AmbientVector):
         """None."""
         return None
 
+    @override
     def location(self, ball, points, center):
-        """See `Summary.location`."""
         points, weights = points_and_weights(points)
         shifted = points - jnp.asarray(ball.center, points.dtype)
         return ball.manifold.to_ambient(average(WeightedRecords(shifted, weights)))

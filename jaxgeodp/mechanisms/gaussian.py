@@ -6,6 +6,7 @@ from typing import final
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.bounds.gaussian import Space, gaussian_scale
 from jaxgeodp.bounds.gibbs import hadamard_scale
@@ -119,20 +120,20 @@ class HalfSquaredDistance(Target):
     radial = True
     proposals = 8
 
+    @override
     def at_home(self, ball):
-        """See `Target.at_home`."""
         return HalfSquaredDistance(self.statistic.at_home(ball))
 
     def center(self, ball, points):
         """The mean."""
         return self.statistic.center(ball, points)
 
+    @override
     def potential(self, ball, x, center, points):
-        """See `Target.potential`."""
         return 0.5 * ball.manifold.squared_dist(center, x)
 
+    @override
     def growth(self, ball, center, points, scale, support):
-        """See `HalfSquare`."""
         return HalfSquare(_bulk(ball.manifold, jnp.asarray(scale, real_dtype(center))))
 
     def public_bounds(self, ball, support):

@@ -5,6 +5,7 @@ import math
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.bounds.comparison import h_max
@@ -116,8 +117,8 @@ class GibbsMechanism(BallMechanism):
         """mu-GDP."""
         return GaussianDP(self.mu)
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         n, ball = record_count(n), self.ball
         end, start, rate, sensitivity, ridge = self._chosen(n)
         if not math.isfinite(rate):

@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds import largest_support
 from jaxgeodp.bounds.comparison import h_max, h_min
@@ -85,8 +86,8 @@ class KNGMechanism(CalibratedMechanism):
                 f"below {limit:.6g}, got {self.support_radius!r}."
             )
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         n = record_count(n)
         sensitivity, scale, support, theorem = self._calibrated(n)
         terms = terms_of(self, n, sensitivity, theorem)
@@ -169,20 +170,20 @@ class GradientNorm(Target):
     radial = False
     proposals = 256
 
+    @override
     def at_home(self, ball):
-        """See `Target.at_home`."""
         return GradientNorm(self.statistic.at_home(ball))
 
+    @override
     def center(self, ball, points):
-        """See `Statistic.center`."""
         return self.statistic.center(ball, points)
 
+    @override
     def potential(self, ball, x, center, points):
-        """See `Target.potential`."""
         return self.statistic.gradient_norm(ball.manifold, x, points)
 
+    @override
     def growth(self, ball, center, points, scale, support):
-        """See `Statistic.gradient_growth`."""
         # Without a support the growth does not depend on the distance.
         farthest = math.inf if support is None else support.radius + ball.radius
         return self.statistic.gradient_growth(ball.manifold, center, points, farthest)

@@ -6,6 +6,7 @@ from typing import final
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -56,8 +57,8 @@ class LandmarkLaplace(BallMechanism):
         """epsilon-DP."""
         return Coordinates().guarantee(self.epsilon)
 
+    @override
     def law(self, n, shape=()) -> VectorLaw:
-        """See `Mechanism.law`."""
         n = record_count(n)
         k, r = self._landmarks(), self.ball.radius
         reach = 2.0 * math.sin(r / 2.0) if self.align else math.sqrt((k - 1) / k)
@@ -94,8 +95,8 @@ class LandmarkMean(Summary):
         """None."""
         return None
 
+    @override
     def location(self, ball, points, center):
-        """See `Summary.location`."""
         points, weights = points_and_weights(points)
         if self.align:
             center = jnp.asarray(ball.center, points.dtype)
@@ -103,13 +104,13 @@ class LandmarkMean(Summary):
         mean = average(WeightedRecords(points, weights))
         return jnp.concatenate([mean.real, mean.imag])
 
+    @override
     def to_value(self, ball, vector):
-        """See `Summary.to_value`."""
         k = ball.manifold.landmarks
         return jax.lax.complex(vector[:k], vector[k:])
 
+    @override
     def to_vector(self, ball, x):
-        """See `Summary.to_vector`."""
         return jnp.concatenate([x.real, x.imag]), 0.0
 
     def as_point(self, ball, value):

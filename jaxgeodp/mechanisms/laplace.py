@@ -4,6 +4,7 @@ import dataclasses
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.rounding import of_computed_mean
 from jaxgeodp.domains.records import record_count
@@ -39,8 +40,8 @@ class LaplaceMechanism(CalibratedMechanism):
         0.06
     """
 
+    @override
     def law(self, n, shape=()):
-        """See `Mechanism.law`."""
         n = record_count(n)
         papers = "theorem" if self.calibration == "paper" else self.calibration
         sensitivity = self.statistic.minimizer_sensitivity(self.ball, n, papers)
@@ -62,16 +63,16 @@ class Distance(Target):
     radial = True
     proposals = 256
 
+    @override
     def at_home(self, ball):
-        """See `Target.at_home`."""
         return Distance(self.statistic.at_home(ball))
 
     def center(self, ball, points):
         """The minimiser."""
         return self.statistic.minimizer(ball, points)
 
+    @override
     def potential(self, ball, x, center, points):
-        """See `Target.potential`."""
         return ball.manifold.dist(center, x)
 
     def growth(self, ball, center, points, scale, support):
@@ -86,6 +87,6 @@ class Distance(Target):
         """The scale."""
         return scale
 
+    @override
     def check(self, law):
-        """See `check_representable`."""
         check_representable(law)

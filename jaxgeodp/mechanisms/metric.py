@@ -5,6 +5,7 @@ import math
 from typing import final
 
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -121,8 +122,8 @@ class DistanceFromRecord(Target):
         """The record."""
         return points[0]
 
+    @override
     def potential(self, ball, x, center, points):
-        """See `Target.potential`."""
         return ball.manifold.dist(center, x)
 
     def growth(self, ball, center, points, scale, support):

@@ -6,6 +6,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.bounds.gibbs import Barrier, PotentialGrowth, pull_within
@@ -54,8 +55,8 @@ class Potential(Target):
     radial = False
     proposals = 16
 
+    @override
     def at_home(self, ball):
-        """See `Target.at_home`."""
         return dataclasses.replace(self, statistic=self.statistic.at_home(ball))
 
     def center(self, ball, points):
@@ -139,8 +140,8 @@ class Potential(Target):
         """psi at the centre."""
         return self.potential(ball, center, center, points)
 
+    @override
     def growth(self, ball, center, points, scale, support):
-        """See `PotentialGrowth`."""
         manifold, statistic = ball.manifold, self.statistic
         reach = math.inf if support is None else support.radius
         slope = statistic.gradient(manifold, center, points)
@@ -164,8 +165,8 @@ class Potential(Target):
         known = isinstance(self.statistic, FrechetMean) and highest <= 0.0 and math.isfinite(lowest)
         return known and self.start is None and n >= _FEW_RECORDS
 
+    @override
     def thinning(self, ball, center, points, scale, support):
-        """See `of_few_records`."""
         records, weights = points_and_weights(points)
         if not self.spares(ball, records.shape[0]):
             return None

@@ -8,6 +8,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -52,8 +53,8 @@ class TangentLaplace(BallMechanism):
         return Norm().guarantee(self.epsilon)
 
     @property
+    @override
     def sums(self) -> "VectorSums":
-        """See `Mechanism.sums`."""
         return VectorSums(self.ball, type(self).__name__)
 
     def law(self, n, shape=()):
@@ -68,21 +69,21 @@ class TangentLaplace(BallMechanism):
 class TangentSummary(Summary):
     """Coordinates in an orthonormal frame of the tangent space at the public centre."""
 
+    @override
     def clipped(self, ball, data):
-        """See `Summary.clipped`."""
         return ball.clip(data)
 
+    @override
     def carried(self, ball, data):
-        """See `Summary.carried`."""
         return at_home(ball, data)
 
+    @override
     def to_value(self, ball, vector):
-        """See `Summary.to_value`."""
         manifold, center, frame = framed(ball, vector.dtype)
         return manifold.project(manifold.exp(center, manifold.combine(vector, frame)))
 
+    @override
     def to_vector(self, ball, x):
-        """See `Summary.to_vector`."""
         manifold, center, frame = framed(ball, real_dtype(x))
         if math.isfinite(manifold.injectivity_radius):
             raise InputError(
@@ -104,8 +105,8 @@ class MeanOfLogarithms(TangentSummary):
         """None."""
         return None
 
+    @override
     def location(self, ball, points, center):
-        """See `Summary.location`."""
         points, weights = points_and_weights(points)
         manifold, center, frame = framed(ball, real_dtype(points))
         return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
@@ -161,8 +162,8 @@ class TangentGrid(Integers):
         noise, _ = self.noise.on_grid(law.ball.manifold.dim, steps.sensitivity, steps.step, law.terms.strength)
         return dataclasses.replace(law, noise=self.noise.continuous, scale=noise.scale * steps.step)
 
+    @override
     def sums(self, shape):
-        """See `Integers.sums`."""
         return self.steps.program(shape)
 
     def noisy(self, shape):
@@ -226,16 +227,16 @@ class VectorSums(Sums):
     owner: str
 
     @property
+    @override
     def largest(self):
-        """See `Sums.largest`."""
         return grid.STEPS
 
+    @override
     def shape(self, record):
-        """See `Sums.shape`."""
         return (self.ball.manifold.dim,)
 
+    @override
     def program(self, shape):
-        """See `Sums.program`."""
         vectors_of = compiled_in_blocks(self.owner, _coordinates, self.ball, shape)
         return lambda points: grid.sum_on_grid(vectors_of(self.ball, points), self.ball.radius)
 

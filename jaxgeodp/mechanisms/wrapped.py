@@ -6,6 +6,7 @@ from typing import final
 
 import jax
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import rauch
 from jaxgeodp.bounds.rounding import SUPPOSED, of_computed_mean
@@ -98,8 +99,8 @@ class LogarithmOfMean(TangentSummary):
         """The mean."""
         return mean_in_ball(ball, points)
 
+    @override
     def location(self, ball, points, center):
-        """See `Summary.location`."""
         manifold, origin, frame = framed(ball, real_dtype(center))
         return manifold.coordinates(origin, manifold.log(origin, center), frame)
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import called, compiled_ahead, options_for
@@ -135,8 +136,8 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
     grid = None
 
     @property
+    @override
     def order_matters(self):
-        """See `Statistic.order_matters`."""
         return self.target.statistic.order_matters
 
     @property
@@ -150,21 +151,21 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
             self.target.check(self)
         check_facts(self.ball.manifold, self.support)  # in the program the radius is traced
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         self.check_ready(shape)
         block = min(self.target.proposals, self._block(self.target.proposals, shape))
         program = compiled_ahead(self.terms.mechanism, sample, self, public_key(), shape, num=1, block=block)
         return lambda records: first_complete(lambda: program(self, system_key(), records))
 
+    @override
     def check_ready(self, shape):
-        """See `Law.check_ready`."""
         self.target.check(self)
         self.check()
         self.check_precision(shape)
 
+    @override
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
         return self.simulated(key, records, num).points
 
     def simulated(self, key, records, num: int, block: int | None = None) -> Draws:
@@ -184,16 +185,16 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         spares = self.target.spares(self.ball, records.shape[0])
         return default_block(num, 1 if spares else math.prod(records.shape))
 
+    @override
     def log_density(self, x, records):
-        """See `Law.log_density`."""
         return _log_density(self, x, records)
 
+    @override
     def clipped(self, data):
-        """See `PointLaw.clipped`."""
         return self.target.statistic.clip(self.ball, data)
 
+    @override
     def at_home(self, data):
-        """See `PointLaw.at_home`."""
         law = dataclasses.replace(
             self,
             target=self.target.at_home(self.ball),
@@ -223,8 +224,8 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
         value: jax.Array = -self.potential(x, center, points) / self.target.temperature(self.scale)
         return value if self.support is None else jnp.where(self.support.contains(x), value, -jnp.inf)
 
+    @override
     def draws(self, key, points, center, num, block):
-        """See `PointLaw.draws`."""
         temperature = self.target.temperature(jnp.asarray(self.scale, real_dtype(center)))
 
         growth = self.growth(center, points)

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP
@@ -85,8 +86,8 @@ class Norm(RotationInvariant):
         lengths = jnp.sum(jax.random.exponential(length_key, (num, dim), dtype), axis=1)
         return normal / jnp.linalg.norm(normal, axis=1, keepdims=True) * lengths[:, None]
 
+    @override
     def log_density(self, z):
-        """See `Noise.log_density`."""
         return -jnp.linalg.norm(z)
 
     def reach(self, dim):
@@ -123,12 +124,12 @@ class Normal(RotationInvariant):
         """mu-GDP."""
         return GaussianDP(strength)
 
+    @override
     def draw(self, key, num, dim, dtype):
-        """See `Noise.draw`."""
         return jax.random.normal(jax.random.split(key)[0], (num, dim), dtype)
 
+    @override
     def log_density(self, z):
-        """See `Noise.log_density`."""
         return -0.5 * jnp.sum(z**2)
 
     def reach(self, dim):
@@ -166,10 +167,10 @@ class Coordinates(Noise):
         """epsilon-DP."""
         return PureDP(strength)
 
+    @override
     def draw(self, key, num, dim, dtype):
-        """See `Noise.draw`."""
         return jax.random.laplace(jax.random.split(key)[0], (num, dim), dtype)
 
+    @override
     def log_density(self, z):
-        """See `Noise.log_density`."""
         return -jnp.sum(jnp.abs(z))

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -96,15 +97,15 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
         return self.ball.radius
 
     @property
+    @override
     def grid(self):
-        """See `Law`."""
         return None if self.on_grid is None or self.weights is not None else self.on_grid(self)
 
     def check(self):
         """Nothing to refuse."""
 
+    @override
     def ready(self, shape):
-        """See `Law.ready`."""
         program = compiled_ahead(self.terms.mechanism, _simulate, self, public_key(), shape, num=1)
         value, center = program.out_info.shape[1:], np.shape(self.ball.center)
         if value != center:
@@ -114,8 +115,8 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
             )
         return lambda records: np.asarray(program(self, system_key(), records))[0]
 
+    @override
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
         return called(_simulate, self, key, records, options=options_for(records, num), num=num)
 
     def log_density(self, x, records):
@@ -130,25 +131,25 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
         vector, log_volume = self.summary.to_vector(ball, there(x))
         return self.noise.log_density((vector - law.location(points, law.center(points))) / self.scale) - log_volume
 
+    @override
     def clipped(self, data):
-        """See `PointLaw.clipped`."""
         return self.summary.clipped(self.ball, data)
 
+    @override
     def at_home(self, data):
-        """See `PointLaw.at_home`."""
         ball, points, _, back = self.summary.carried(self.ball, data)
         return Home(dataclasses.replace(self, ball=ball), with_weights(points, self.weights), back)
 
+    @override
     def center(self, points):
-        """See `Summary.center`."""
         return self.summary.center(self.ball, points)
 
     def location(self, points, center) -> jax.Array:
         """See `Summary.location`."""
         return self.summary.location(self.ball, points, center)
 
+    @override
     def draws(self, key, points, center, num, block):
-        """See `PointLaw.draws`."""
         location = self.location(points, center)
         location = jnp.where(jnp.isfinite(location), location, 0.0)  # before the noise, whose law must be that around 0
         noise = self.noise.draw(key, num, location.shape[0], location.dtype)
@@ -156,8 +157,8 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
         values = jax.vmap(lambda z: self.summary.to_value(self.ball, location + scale * z))(noise)
         return Draws(values, jnp.ones(()), jnp.int32(num), jnp.asarray(True))
 
+    @override
     def as_point(self, value):
-        """See `Summary.as_point`."""
         return self.summary.as_point(self.ball, value)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from numpyro.infer.mcmc import MCMCKernel
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold
@@ -64,8 +65,8 @@ class GeodesicMetropolis(MCMCKernel):
         """The field of a state that is the sample."""
         return "z"
 
+    @override
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs):
-        """See `numpyro.infer.mcmc.MCMCKernel.init`."""
         if init_params is None:
             raise InputError("GeodesicMetropolis: MCMC.run needs init_params, a point of the manifold for each chain.")
         self._num_warmup = num_warmup
@@ -78,12 +79,12 @@ class GeodesicMetropolis(MCMCKernel):
             points = jnp.broadcast_to(points, (rng_key.shape[0], *points.shape))
         return jax.vmap(begin)(rng_key, points)
 
+    @override
     def postprocess_fn(self, model_args, model_kwargs):
-        """See `numpyro.infer.mcmc.MCMCKernel.postprocess_fn`."""
         return lambda x: self._named(x)
 
+    @override
     def sample(self, state, model_args, model_kwargs):
-        """See `numpyro.infer.mcmc.MCMCKernel.sample`."""
         potential = self._potential(model_args, model_kwargs or {})
 
         def move(chain):

@@ -5,6 +5,7 @@ from typing import Any, Self, final
 import numpy as np
 from jax.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels
@@ -106,8 +107,8 @@ class PrivateFrechetMean(BaseEstimator):
         """Whether a mean was released."""
         return hasattr(self, "mean_")
 
+    @override
     def __sklearn_tags__(self):
-        """See `tagged`."""
         return tagged(super().__sklearn_tags__())
 
 
@@ -199,8 +200,8 @@ class PrivateCovarianceMean(BaseEstimator):
         """Whether a mean was released."""
         return hasattr(self, "mean_")
 
+    @override
     def __sklearn_tags__(self):
-        """See `tagged`."""
         tags = tagged(super().__sklearn_tags__())
         tags.input_tags.two_d_array = False
         return tags

@@ -10,6 +10,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.labels import Labels
@@ -169,8 +170,8 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         """Whether means were released."""
         return hasattr(self, "means_")
 
+    @override
     def __sklearn_tags__(self):
-        """See `tagged`."""
         return tagged(super().__sklearn_tags__())
 
 

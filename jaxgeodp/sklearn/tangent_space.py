@@ -9,6 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from typing_extensions import override
 
 from jaxgeodp.domains.labels import Labels
 from jaxgeodp.manifolds import Manifold
@@ -100,8 +101,8 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Whether a mean was released."""
         return hasattr(self, "frame_")
 
+    @override
     def __sklearn_tags__(self):
-        """See `tagged`."""
         return tagged(super().__sklearn_tags__())
 
 

@@ -5,6 +5,7 @@ from typing import final
 
 import jax
 from jax.core import Tracer
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import h_max
 from jaxgeodp.bounds.growth import RadialGrowth
@@ -45,8 +46,8 @@ class _PowerStatistic(Equivariant):
         """The power mean after a public number of steps."""
         return power_mean_in_ball(ball, data, self.power)
 
+    @override
     def gradient_growth(self, manifold, center, data, farthest):
-        """See `jaxgeodp.bounds.power_growth`."""
         pull = manifold.norm(center, self.gradient(manifold, center, data))
         return power_growth(manifold, center, pull, data, farthest, self.power)
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.bounds.growth import GradientGrowth, RadialGrowth, gradient_growth
@@ -281,8 +282,8 @@ class FrechetMean(Equivariant):
         """|grad F(x)|, with little memory beside the data."""
         return manifold.norm(x, log_moments(manifold, x, data)[0])
 
+    @override
     def gradient_growth(self, manifold: Manifold, center, data, farthest):
-        """See `jaxgeodp.bounds.growth`."""
         return gradient_growth(manifold, center, *points_and_weights(data), farthest)
 
     def value(self, manifold: Manifold, x, data) -> jax.Array:
@@ -301,8 +302,8 @@ class FrechetMean(Equivariant):
         """Of records at the rim of the ball."""
         return max(ball.radius - reach, 0.0)
 
+    @override
     def hessian_growth(self, manifold: Manifold, center, data, farthest, pull):
-        """See `jaxgeodp.bounds.growth`."""
         growth = gradient_growth(manifold, center, *points_and_weights(data), farthest, pull)
         return growth if isinstance(growth, GradientGrowth) else None
 

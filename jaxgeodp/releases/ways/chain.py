@@ -5,6 +5,7 @@ import functools
 
 import jax
 import jax.numpy as jnp
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import compiled_ahead
@@ -36,8 +37,8 @@ class ByChain(Way):
     def __post_init__(self):
         positive_integer("release_by_chain", "num_burnin", self.num_burnin, 1)
 
+    @override
     def ready(self, law, shape):
-        """See `Way.ready`."""
         name = law.terms.mechanism
         if not isinstance(law, DensityLaw):
             raise InputError(f"release_by_chain: needs a mechanism with a density, got {name}.")

@@ -12,6 +12,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import log_area
 from jaxgeodp.checks import InputError
@@ -40,8 +41,8 @@ class FixedTime(Way):
 
     delta: float
 
+    @override
     def ready(self, law, shape):
-        """See `Way.ready`."""
         terms = law.terms
         if not isinstance(law, DensityLaw) or law.target.public_bounds(law.ball, law.support) is None:
             raise InputError(

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from typing_extensions import override
+
 from jaxgeodp.privacy.release import idealized
 from jaxgeodp.releases.law import Ready
 from jaxgeodp.releases.ways.way import Way
@@ -11,7 +13,7 @@ from jaxgeodp.releases.ways.way import Way
 class Idealized(Way):
     """The law itself, in floating point."""
 
+    @override
     def ready(self, law, shape):
-        """See `Way.ready`."""
         terms = law.terms
         return Ready(terms, law.scale, idealized(terms.timing), law.ready(shape), law.order_matters)

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import final
 
+from typing_extensions import override
+
 from jaxgeodp.checks import InputError
 from jaxgeodp.releases.law import Ready
 from jaxgeodp.releases.ways.way import Way
@@ -13,8 +15,8 @@ from jaxgeodp.releases.ways.way import Way
 class OnGrid(Way):
     """What `Law.grid` says."""
 
+    @override
     def ready(self, law, shape):
-        """See `Way.ready`."""
         ready = _grid(law)(shape)
         if ready.order_matters:
             raise InputError(f"{law.terms.mechanism}: integers that depend on the order of records are not released.")
@@ -26,8 +28,8 @@ class OnGrid(Way):
 class FromSums(Way):
     """The same, of integers that were added up elsewhere; what is private is they, not the records."""
 
+    @override
     def ready(self, law, shape):
-        """See `Way.ready`."""
         noisy = _grid(law).noisy(shape.shape[1:])
         return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value, False)
 
