@@ -183,7 +183,7 @@ def test_reference_meshes_of_a_folder_and_one_that_is_none(tmp_path):
         (lambda: JointGaussian(np.zeros((4, 3)), 0.0, 1.0), "norm_bound must be"),
         (lambda: JointGaussian(np.zeros((4, 3)), 1.0, -1.0), "mu must be"),
         (lambda: JointGaussian(np.zeros((4, 3)), 1.0, 1.0).release(np.zeros((5, 3, 3))), "shape (n, 4, 3)"),
-        (lambda: JointGaussian(np.zeros((4, 3)), 1e308, 1.0).release(np.zeros((5, 4, 3))), "cannot be drawn"),
+        (lambda: JointGaussian(np.zeros((4, 3)), 1e308, 1.0).release(np.zeros((5, 4, 3))), "beyond double precision"),
     ],
 )
 def test_wrong_calls_are_told_in_one_sentence(make, message):

@@ -241,7 +241,7 @@ def test_pointwise_noise_is_gaussian_with_the_stated_scale(template):
         (lambda t: PointwiseGaussian(t.curves[0], 0.0, 1.0), "above 0"),
         (lambda t: PointwiseGaussian(t.curves[0], 0.1, 1.0).release(np.zeros((4, 5, 3))), "shape (n, 32, 3)"),
         (lambda t: PointwiseGaussian(t.curves[0], 1e308, 1.0).release(np.zeros((4, 32, 3))), "double precision"),
-        (lambda t: PointwiseGaussian(t.curves[0], 1e-12, 1.0).release(np.zeros((4, 32, 3))), "double precision"),
+        (lambda t: PointwiseGaussian(t.curves[0], 1e-150, 1.0).release(np.zeros((4, 32, 3))), "double precision"),
         (lambda t: mesh_files("nowhere"), "is no folder"),
     ],
 )

@@ -30,7 +30,6 @@ from jaxgeodp import (
 )
 from jaxgeodp.compiling import like
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.functional.curves_on_grid import CurveSums, _with_noise
 from jaxgeodp.mechanisms import wrapped
 from jaxgeodp.privacy import grid
 from jaxgeodp.surfaces import FaceMeanMechanism
@@ -203,7 +202,7 @@ def test_releases_of_many_dimensions_keep_the_data():
 
 def curve_integers(data, radii):
     data = jnp.asarray(data)
-    return CurveSums(CURVES).program(like(data))(data)
+    return CURVES.sums.program(like(data))(data)
 
 
 @settings(max_examples=30, deadline=None)
@@ -312,8 +311,13 @@ def test_curves_with_one_scale_get_their_noise_together(monkeypatch):
         return steps.astype(float) + scale
 
     monkeypatch.setattr(grid, "with_noise", with_noise)
-    noises = [grid.GridNoise(1, scale, step) for scale, step in ((100, 1.0), (200, 0.5), (100, 2.0))]
-    total = np.arange(6).reshape(3, 2).astype(object)
-    found = _with_noise(total, noises)
-    np.testing.assert_array_equal(found, [[100.0, 101.0], [101.0, 101.5], [208.0, 210.0]])
-    assert asked == [(2, 100), (1, 200)]
+    mechanism = dataclasses.replace(CURVES, mu=np.array([1.0, 0.5, 1.0]), norm_bound=1.0, penalty=0.01)
+    with jax.enable_x64(True):
+        law = mechanism.law(5, (3, 16))
+        noisy = law.grid.noisy((3, 16))
+        total = np.arange(48).reshape(3, 16).astype(object)
+        found = np.asarray(law.encoding.vector(noisy.value(total)))
+    few, many = (scale for _, scale in asked)
+    assert [rows for rows, _ in asked] == [2, 1] and abs(many - 2 * few) <= 1
+    step = np.asarray(noisy.scale)[0] / few
+    np.testing.assert_allclose(found, step * (total.astype(float) + np.array([[few], [many], [few]])), rtol=1e-9)

@@ -73,6 +73,9 @@ RELEASES = {
     "curves on the grid": (lambda: CURVES, {"numerics": "grid"}),
     "points": (lambda: PointwiseGaussian(np.zeros((2, 3)), 0.5, 1.0), {}),
     "points together": (lambda: JointGaussian(np.zeros((2, 3)), 0.5, 1.0), {}),
+    "points on the grid": (lambda: PointwiseGaussian(np.zeros((2, 3)), 0.5, 1.0), {"numerics": "grid"}),
+    "points together on the grid": (lambda: JointGaussian(np.zeros((2, 3)), 0.5, 1.0), {"numerics": "grid"}),
+    "face on the grid": (lambda: FaceMeanMechanism(np.zeros((2, 16, 3)), 1.0), {"numerics": "grid"}),
     "face": (lambda: FaceMeanMechanism(np.zeros((2, 16, 3)), 1.0), {}),
     "surface": (surface_mechanism, {}),
     "surface on the grid": (surface_mechanism, {"numerics": "grid"}),
@@ -212,7 +215,7 @@ def released(name, monkeypatch):
         return [_plain(own.record) for own in (found if isinstance(found, list) else [found])]
     make, way = (RELEASES | LONG)[name]
     mechanism = make()
-    monkeypatch.setattr(entropy.os, "urandom", lambda count: bytes(range(count)))
+    monkeypatch.setattr(entropy.os, "urandom", lambda count: bytes(byte % 256 for byte in range(count)))
     monkeypatch.setattr(grid.secrets, "randbelow", random.Random(0).randrange)
     if "chain" in way:
         return _plain(release_by_chain(mechanism, data_for(mechanism), num_burnin=way["chain"]).record)

@@ -535,7 +535,7 @@ def changed(**changes):
         (lambda: MECHANISM.release(np.zeros((4, 2, 15, 3))), r"shape \(n, 2, 16, 3\)"),
         (lambda: MECHANISM.release(np.zeros((4, 2, 16, 3), complex)), "must be real"),
         (lambda: MECHANISM.release(np.zeros((1, 2, 16, 3))), "n >= 2"),
-        (lambda: surface_mechanism(1e110).release(np.zeros((4, 2, 16, 3))), "cannot be drawn"),
+        (lambda: surface_mechanism(1e150).release(np.zeros((4, 2, 16, 3))), "beyond double precision"),
         (lambda: SurfaceBasis(np.ones((4, 2)), np.full(4, 0.25)), "not orthonormal"),
         (lambda: SurfaceBasis(np.ones((4, 1)), np.full(3, 1 / 3)), "a weight above 0"),
         (lambda: SurfaceBasis(np.ones(4), np.full(4, 0.25)), "2 dimensions"),

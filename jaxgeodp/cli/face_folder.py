@@ -23,12 +23,12 @@ from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.faces.surface_design import SPECTRUM_COUNTS, design_surfaces
-from jaxgeodp.faces.surface_mean import check_scale
 from jaxgeodp.files import all_reserved, state_change, write_atomically
 from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.ledger import Ledger
+from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.traced_programs import keeping_none
 
@@ -80,7 +80,8 @@ def process_folder(call: FolderCall) -> None:
         triangles = file_triangles(call.template)
         design = _design(call, public, triangles, len(files), mu)
     # Before the work, and before anything is written: what a release would refuse.
-    check_scale(design.mechanism.scale(len(files)))
+    law = design.mechanism.law(len(files))
+    check_numbers(law.terms, law.scale, law.size)
     _check_error(design, len(files), call.force or call.prepare)
     if not call.prepare and call.ledger is not None:
         call.ledger.check(_guarantee(design, call.numerics))

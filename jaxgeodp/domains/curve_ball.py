@@ -3,11 +3,11 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.near_template import real_numbers
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.manifolds.described import plain_number, to_lists
@@ -40,8 +40,7 @@ class CurveBall(Domain):
             raise InputError(
                 f"{owner}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
             )
-        data = jnp.asarray(data)
-        return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))
+        return real_numbers(data)
 
     def of_persons(self, owner, shape, count):
         """The mean curves; see `averages`."""

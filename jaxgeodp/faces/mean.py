@@ -1,27 +1,22 @@
 """The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import final
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
-from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.persons import averages_ahead
+from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
-from jaxgeodp.functional.curves_on_grid import CurveSums
-from jaxgeodp.functional.gaussian_process import CurveLaw
+from jaxgeodp.functional.gaussian_process import CurveEncoding
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
+from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.releases.integers import Integers, Sums
-from jaxgeodp.releases.law import Law
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.encoding import EncodedSums, Encoding
 from jaxgeodp.releases.mechanism import Mechanism
 
 #: One number for a whole face, one for each coordinate, (3,), or for each coordinate of each curve or point, (J, 3).
@@ -100,127 +95,74 @@ class FaceMeanMechanism(Mechanism):
         return _face(self._curves.mean(flat_curves(self.domain.records(type(self).__name__, data))))
 
     @property
-    def domain(self):
+    def domain(self) -> NearTemplate:
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
-        return _FaceDomain(self.template.shape, self._curves.domain)
+        curves, samples = self._flat_shape
+        manifold = {"name": "L2", "curves": curves, "samples": samples}
+        bounds = {"radius": plain_number(self._curves.norm_bound), "note": "each curve in the discrete L2 norm"}
+        return NearTemplate(self.template.astype(float), manifold, bounds)
+
+    @property
+    def encoding(self) -> "OfFaces":
+        """How faces are vectors."""
+        return OfFaces(self._curves.encoding)
 
     @property
     @override
-    def sums(self):
-        return _FaceSums(self._curves.sums)
+    def sums(self) -> EncodedSums:
+        return EncodedSums(type(self).__name__, self.encoding)
+
+    @property
+    def _flat_shape(self):
+        count, samples, _ = self.template.shape
+        return 3 * count, samples
 
     @override
     def law(self, n, shape=()):
-        count, samples, _ = self.template.shape
-        return _FaceLaw(type(self).__name__, self._curves.law(n, (3 * count, samples)))
+        law, name = self._curves.law(n, self._flat_shape), type(self).__name__
+
+        def told():
+            layout = "value and centre[curve, sample, coordinate]; all other lists run over coordinates, then curves"
+            return dataclasses.replace(law.told(), mechanism=name, more={"layout": layout})
+
+        return dataclasses.replace(law, encoding=self.encoding, record=self.template.shape, told=told)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _FaceDomain(Domain):
-    """Curves in the order of faces."""
+class OfFaces(Encoding, Pytree):
+    """The curves of a face, (J, m, 3), as 3 J curves.
 
-    shape: tuple[int, ...]
-    flat: Domain
+    Attributes:
+        curves: their encoding.
+    """
 
-    def records(self, owner, data):
-        data = data if isinstance(data, jax.Array) else host_array(owner, data)
-        if data.ndim != 4 or data.shape[1:] != self.shape:
-            expected = ", ".join(map(str, self.shape))
-            raise InputError(f"{owner}: data must have shape (n, {expected}), got {data.shape}.")
-        return _face(self.flat.records(owner, flat_curves(data)))
+    curves: CurveEncoding
+    part = CurveEncoding.part
 
-    def of_persons(self, owner, shape, count):
-        """The mean curves; see `averages`."""
-        return averages_ahead(owner, shape, self.fallback(self.shape), count)
+    @override
+    def bounded(self, data):
+        return self.curves.bounded(flat_curves(data))
 
-    def described(self, shape):
-        return self.flat.described((3 * shape[0], shape[1]))
+    @override
+    def white(self, deviations):
+        return self.curves.white(deviations)
 
-    def fallback(self, shape):
-        return np.ascontiguousarray(_face(self.flat.fallback((3 * shape[0], shape[1]))))
+    @override
+    def value(self, vectors):
+        return _face(self.curves.value(vectors))
 
+    @override
+    def vector(self, x):
+        return self.curves.vector(flat_curves(x))
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _FaceLaw(Law):
-    """The law of curves, in the order of faces."""
-
-    name: str
-    flat: CurveLaw
-    support = None
-    order_matters = False
-
-    @functools.cached_property
-    def terms(self):
-        return self.named(self.flat.terms)
-
-    @property
-    def scale(self):
-        return self.flat.scale
-
-    @property
-    def grid(self):
-        return _FaceGrid(self)
-
-    def named(self, terms):
-        layout = "value[curve, sample, coordinate]; all other lists run over coordinates, then curves"
-        return dataclasses.replace(terms, mechanism=self.name, more={"layout": layout})
-
-    def ready(self, shape):
-        draw = _arranged(self.flat.ready(_flat_shape(shape)))
-        return lambda records: draw(_flattened(records))
-
-    def simulate(self, key, records, num):
-        return _face(self.flat.simulate(key, flat_curves(records), num))
-
-    def log_density(self, x, records):
-        return self.flat.log_density(flat_curves(jnp.asarray(x)), flat_curves(records))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _FaceSums(Sums):
-    """Of curves, in the order of faces."""
-
-    flat: Sums
-
-    @property
-    def largest(self):
-        return self.flat.largest
-
+    @override
     def shape(self, record):
-        return self.flat.shape(_flat_shape(jax.ShapeDtypeStruct((0, *record), np.float64)).shape[1:])
+        count, samples, _ = record
+        return 3 * count, samples
 
-    def program(self, shape):
-        steps_of = self.flat.program(_flat_shape(shape))
-        return lambda records: steps_of(_flattened(records))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _FaceGrid(Integers):
-    law: _FaceLaw
-
-    def sums(self, shape):
-        return _FaceSums(CurveSums(self.law.flat.curves)).program(shape)
-
-    def noisy(self, shape):
-        noisy = self.law.flat.grid.noisy((3 * shape[0], shape[1]))
-        return noisy._replace(terms=self.law.named(noisy.terms), value=_arranged(noisy.value))
-
-
-def _flattened(records):
-    if isinstance(records, RecordBlocks):
-        _, count, samples, _ = records.shape
-        return records.mapped(_flattened, (3 * count, samples), records.dtype)
-    return flat_curves(np.asarray(records))
-
-
-def _arranged(value):
-    """Curves in the order of faces, in NumPy: after a charge nothing is compiled."""
-    return lambda given: np.ascontiguousarray(_face(np.asarray(value(given))))
-
-
-def _flat_shape(shape):
-    n, count, samples, _ = shape.shape
-    return jax.ShapeDtypeStruct((n, 3 * count, samples), shape.dtype)
+    @override
+    def bounds(self, record):
+        return self.curves.bounds(self.shape(record))
 
 
 def flat_curves(curves):

@@ -1,29 +1,23 @@
 """The mean of registered points with noise on every coordinate: the baselines of radial curves."""
 
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.compiling import compiled_ahead
-from jaxgeodp.domains.point_box import PointBox
+from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.mean import PerCoordinate
-from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding
+from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.vector import TIMING
-
-# Below, rounding of the mean is not small beside the noise; above, sums overflow.
-_LEAST_SCALE, _LARGEST = 1e-9, 1e100
 
 
 @final
@@ -78,14 +72,24 @@ class PointwiseGaussian(Mechanism):
         return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
 
     @property
-    def domain(self) -> PointBox:
+    def domain(self) -> NearTemplate:
         """Records (n, N, 3); deviations are clipped, a point that is not finite counts as the template's."""
-        return PointBox(self.template, {"half_range": np.asarray(self.half_range).tolist()})
+        return _domain(self.template, {"half_range": np.asarray(self.half_range).tolist()})
+
+    @property
+    def encoding(self) -> "EachCoordinate":
+        """How points are vectors."""
+        return EachCoordinate(self.template, self.half_range)
+
+    @property
+    @override
+    def sums(self) -> EncodedSums:
+        return EncodedSums(type(self).__name__, self.encoding)
 
     @override
     def law(self, n, shape=()):
         theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition"
-        return _law(self, n, theorem, "2 half_range/n", _clipped_to_ranges, self.half_range)
+        return _law(self, n, self.mu / math.sqrt(self.template.size), theorem, "2 half_range/n")
 
 
 @final
@@ -135,14 +139,28 @@ class JointGaussian(Mechanism):
         return self.sensitivity(n) / self.mu
 
     @property
-    def domain(self) -> PointBox:
+    def domain(self) -> NearTemplate:
         """Records (n, N, 3); a face with a point that is not finite counts as the template."""
-        return PointBox(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})
+        return _domain(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})
+
+    @property
+    def encoding(self) -> "AllCoordinates":
+        """How points are vectors."""
+        return AllCoordinates(self.template, self.norm_bound)
+
+    @property
+    @override
+    def sums(self) -> EncodedSums:
+        return EncodedSums(type(self).__name__, self.encoding)
 
     @override
     def law(self, n, shape=()):
         theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
-        return _law(self, n, theorem, "2 norm_bound sqrt(N)/n", _pulled_to_norm, self.norm_bound)
+        return _law(self, n, self.mu, theorem, "2 norm_bound sqrt(N)/n")
+
+
+def _domain(template, bounds):
+    return NearTemplate(template, {"name": "points", "count": len(template)}, bounds)
 
 
 def _check_template_and_mu(mechanism):
@@ -158,51 +176,94 @@ def _check_template_and_mu(mechanism):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class PointsLaw(Law):
-    """Normal noise on every coordinate of the mean of bounded deviations.
+class EachCoordinate(Encoding, Pytree):
+    """3 N numbers, each within a range of its own.
 
     Attributes:
-        bounded: ``(deviations, bound) -> deviations``, each record's on its own.
-        template, bound: public.
-        scale: of each coordinate, or of all.
+        template, half_range: see `PointwiseGaussian`.
     """
 
-    bounded: Callable
     template: np.ndarray
-    bound: PerCoordinate | jax.Array
-    scale: float | np.ndarray
-    terms: Terms
-    support = None
-    order_matters = False
-    grid = None
+    half_range: Any
 
     @override
-    def ready(self, shape):
-        name, bound, scale = self.terms.mechanism, self.bound, self.scale
-        if not (_LEAST_SCALE < np.min(scale) and max(np.max(scale), np.max(bound)) < _LARGEST):
-            raise InputError(
-                f"{name}: bounds up to {np.max(bound):g} and scales from {np.min(scale):g} cannot be drawn in double "
-                "precision; choose other parameters."
-            )
-        public = self._public(shape.dtype)
-        program = compiled_ahead(name, _draw, self.bounded, public_key(), shape, *public, 1)
-        return lambda records: np.asarray(program(system_key(), records, *public))[0]
+    def bounded(self, data):
+        deviations, half_range = data - jnp.asarray(self.template, data.dtype), jnp.asarray(self.half_range, data.dtype)
+        return jnp.where(jnp.isfinite(deviations), jnp.clip(deviations, -half_range, half_range), 0.0)
 
     @override
-    def simulate(self, key, records, num):
-        return _draw(self.bounded, key, records, *self._public(records.dtype), num)
+    def white(self, deviations):
+        return deviations.reshape(*deviations.shape[:-2], -1, 1)
 
     @override
-    def log_density(self, x, records):
-        template, bound, scale = self._public(records.dtype)
-        mean = jnp.mean(self.bounded(records - template, bound), axis=0)
-        return -0.5 * jnp.sum(((x - template - mean) / scale) ** 2)
+    def value(self, vectors):
+        return _near(self.template, vectors, 2)
 
-    def _public(self, dtype):
-        return tuple(jnp.asarray(x, dtype) for x in (self.template, self.bound, self.scale))
+    @override
+    def vector(self, x):
+        return self.white(x - jnp.asarray(self.template, x.dtype))
+
+    @override
+    def shape(self, record):
+        return (math.prod(record), 1)
+
+    @override
+    def bounds(self, record):
+        return self.each(self.half_range)
+
+    @override
+    def each(self, scale):
+        return np.broadcast_to(scale, self.template.shape).reshape(-1)
 
 
-def _law(mechanism, n, theorem, formula, bounded, bound):
+@dataclasses.dataclass(frozen=True, eq=False)
+class AllCoordinates(Encoding, Pytree):
+    """One vector of 3 N numbers.
+
+    Attributes:
+        template, norm_bound: see `JointGaussian`.
+    """
+
+    template: np.ndarray
+    norm_bound: Any
+
+    @override
+    def bounded(self, data):
+        deviations = data - jnp.asarray(self.template, data.dtype)
+        squares = jnp.mean(jnp.sum(deviations**2, axis=-1), axis=-1)
+        usable = jnp.isfinite(squares)
+        norms = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
+        bound = jnp.asarray(self.norm_bound, data.dtype)
+        factors = jnp.where(norms > bound, bound / norms, 1.0)[:, None, None]
+        return jnp.where(usable[:, None, None], factors * deviations, 0.0)
+
+    @override
+    def white(self, deviations):
+        return deviations.reshape(*deviations.shape[:-2], -1)
+
+    @override
+    def value(self, vectors):
+        return _near(self.template, vectors, 1)
+
+    @override
+    def vector(self, x):
+        return self.white(x - jnp.asarray(self.template, x.dtype))
+
+    @override
+    def shape(self, record):
+        return (math.prod(record),)
+
+    @override
+    def bounds(self, record):
+        return self.norm_bound * math.sqrt(len(self.template))
+
+
+def _near(template, vectors, axes):
+    # The template last: at its size, if it is large, rounding would tell records apart that the noise hides.
+    return jnp.asarray(template, vectors.dtype) + vectors.reshape(*vectors.shape[:-axes], *template.shape)
+
+
+def _law(mechanism, n, mu, theorem, formula):
     with np.errstate(over="ignore"):  # refused when it is made ready
         sensitivity, scale = mechanism.sensitivity(n), mechanism.scale(n)
     terms = Terms(
@@ -217,23 +278,4 @@ def _law(mechanism, n, theorem, formula, bounded, bound):
         sampler={"name": "normal", "exactness": "exact up to floating point"},
         timing=TIMING,
     )
-    return PointsLaw(bounded, mechanism.template, bound, scale, terms)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 6))
-def _draw(bounded, key, data, template, bound, scale, num):
-    mean = jnp.mean(bounded(data - template, bound), axis=0)
-    # The template last: at its size, if it is large, rounding would tell records apart that the noise hides.
-    return template + (mean + scale * jax.random.normal(key, (num, *mean.shape), data.dtype))
-
-
-def _clipped_to_ranges(deviations: jax.Array, half_range: jax.Array) -> jax.Array:
-    return jnp.where(jnp.isfinite(deviations), jnp.clip(deviations, -half_range, half_range), 0.0)
-
-
-def _pulled_to_norm(deviations: jax.Array, bound: jax.Array) -> jax.Array:
-    squares = jnp.mean(jnp.sum(deviations**2, axis=-1), axis=-1)
-    usable = jnp.isfinite(squares)
-    norms = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
-    factors = jnp.where(norms > bound, bound / norms, 1.0)[:, None, None]
-    return jnp.where(usable[:, None, None], factors * deviations, 0.0)
+    return EncodedLaw(mechanism.encoding, mechanism.template.shape, n, mu, scale, lambda: terms)

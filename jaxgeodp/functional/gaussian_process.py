@@ -2,8 +2,7 @@
 
 import dataclasses
 import functools
-import math
-from typing import final
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
@@ -12,25 +11,19 @@ from jax.core import Tracer
 from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.curve_ball import CurveBall
 from jaxgeodp.domains.records import host_array, record_count
-from jaxgeodp.functional.curves_on_grid import CurveGrid, CurveSums
 from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.composition import compose
-from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding
+from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.vector import TIMING
 
-# Numbers that a block of draws holds.
-_BLOCK = 2**18
-# Below, rounding of the mean is not small beside the noise.
-_LEAST_SCALE = 1e-9
 _CALIBRATIONS = ("tight", "theorem")
 _THEOREMS = {
     "tight": "Gaussian process mechanism (Mirshani, Reimherr & Slavkovic 2019; Soto 2024, Theorem 4.3) with the "
@@ -150,7 +143,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         if self.calibration == "theorem":
             factor = self.penalty**-0.5
         elif samples is None:
-            factor = self._largest_gain()
+            factor = largest_gain(self.penalty)
         else:
             factor = self.gain(samples)
         return _number(2.0 * self.norm_bound / n * factor)
@@ -184,6 +177,107 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         Raises:
             ValueError: the kernel is not positive definite with k(t, t) = 1 on so many samples.
         """
+        return self.encoding.gain(samples)
+
+    # Data meet the mechanism -------------------------------------------------------------------------
+
+    @property
+    def encoding(self) -> "CurveEncoding":
+        """How curves are vectors."""
+        return CurveEncoding(self.kernel, self.penalty, self.norm_bound, self.template)
+
+    @property
+    @override
+    def sums(self) -> EncodedSums:
+        return EncodedSums(type(self).__name__, self.encoding)
+
+    @property
+    def domain(self) -> CurveBall:
+        """Records (n, J, m)."""
+        return CurveBall(self.template, self.norm_bound, self._known_curves)
+
+    def law(self, n, shape=()):
+        """See `Mechanism.law`; ``shape`` is (J, m).
+
+        Raises:
+            ValueError: m is too small for the kernel.
+        """
+        if not shape:
+            if self.template is None:
+                raise InputError("FunctionalGaussianMechanism: without a template, law needs the shape (J, m).")
+            shape = self.template.shape
+        n = record_count(n)
+        self.kernel.check_samples(shape[1])
+        sensitivity = self.sensitivity(n, shape[1])
+        told = functools.partial(_terms, self, n, shape[0], sensitivity)
+        return EncodedLaw(self.encoding, shape, n, self.mu, _number(sensitivity / self.mu), told)
+
+    def mean(self, data):
+        """The curves around which releases are drawn, (J, m): private.
+
+        Args:
+            data: curves (n, J, m).
+
+        Raises:
+            ValueError: the shape is wrong, or m is too small for the kernel.
+        """
+        data = self.domain.records(type(self).__name__, data)
+        self.kernel.check_samples(data.shape[2])
+        return _center(self.encoding, data)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CurveEncoding(Encoding, Pytree):
+    """Smooth curves in coordinates whose Euclidean norm is that of the kernel, so that the noise is white.
+
+    Each curve's vector is as long as the largest that smoothing makes of a curve within the norm bound.
+
+    Attributes:
+        kernel, penalty, norm_bound, template: see `FunctionalGaussianMechanism`.
+    """
+
+    kernel: Kernel
+    penalty: PerCurve
+    norm_bound: PerCurve
+    template: np.ndarray | None
+    part = "curve"
+
+    @override
+    def bounded(self, data):
+        weights = jnp.asarray(self.kernel.weights(data.shape[2]), data.dtype)
+        return clipped(data, self._template(data.dtype), jnp.asarray(self.norm_bound, data.dtype), weights)
+
+    @override
+    def white(self, deviations):
+        # The spectrum that the noise has: no direction may move that has none.
+        spectrum, roots = self._spectrum(deviations)
+        values = spectrum.eigenvalues
+        factors = jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None])
+        return spectrum.apply(factors, deviations) * roots
+
+    @override
+    def value(self, vectors):
+        spectrum, roots = self._spectrum(vectors)
+        # The template last: at its size rounding would tell records apart that the noise hides.
+        return spectrum.apply(jnp.sqrt(spectrum.eigenvalues), vectors / roots) + self._template(vectors.dtype)
+
+    @override
+    def vector(self, x):
+        spectrum, roots = self._spectrum(x)
+        return spectrum.apply(1.0 / jnp.sqrt(spectrum.eigenvalues), x - self._template(x.dtype)) * roots
+
+    @override
+    def shape(self, record):
+        return record
+
+    @override
+    def bounds(self, record):
+        curves, samples = record
+        with np.errstate(over="ignore"):  # refused when it is made ready
+            return np.broadcast_to(self.norm_bound * self.gain(samples), curves)
+
+    def gain(self, samples: int) -> Any:
+        """See `FunctionalGaussianMechanism.gain`."""
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
             values = self.kernel.spectrum(samples).eigenvalues
             return jnp.max(jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None]), axis=-1)
@@ -198,130 +292,42 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
                 "nothing can be promised; use another kernel."
             )
         largest = np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1)
-        return np.minimum(largest * (1.0 + 1e-12), self._largest_gain())
+        return np.minimum(largest * (1.0 + 1e-12), largest_gain(self.penalty))
 
-    def _largest_gain(self):
-        """The same for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
-        largest = np.minimum(1.0, self.penalty)
-        return np.sqrt(largest) / (largest + self.penalty) * (1.0 + 1e-9)  # the floor of the spectrum adds to 1
+    def _template(self, dtype) -> Any:
+        return 0.0 if self.template is None else jnp.asarray(self.template, dtype)
 
-    # Data meet the mechanism -------------------------------------------------------------------------
-
-    @property
-    @override
-    def sums(self) -> CurveSums:
-        return CurveSums(self)
-
-    @property
-    def domain(self) -> CurveBall:
-        """Records (n, J, m)."""
-        return CurveBall(self.template, self.norm_bound, self._known_curves)
-
-    def law(self, n, shape=()):
-        """See `Mechanism.law`; ``shape`` is (J, m).
-
-        Raises:
-            ValueError: m is too small for the kernel, or the noise is too small for double precision.
-        """
-        if not shape:
-            if self.template is None:
-                raise InputError("FunctionalGaussianMechanism: without a template, law needs the shape (J, m).")
-            shape = self.template.shape
-        n = record_count(n)
-        self.kernel.check_samples(shape[1])
-        sensitivity = self.sensitivity(n, shape[1])
-        return CurveLaw(self, n, shape, sensitivity, _number(sensitivity / self.mu))
-
-    def mean(self, data):
-        """The curves around which releases are drawn, (J, m): private.
-
-        Args:
-            data: curves (n, J, m).
-
-        Raises:
-            ValueError: the shape is wrong, or m is too small for the kernel.
-        """
-        data = self.domain.records(type(self).__name__, data)
-        self.kernel.check_samples(data.shape[2])
-        return _center(self, data)
+    def _spectrum(self, curves):
+        samples = curves.shape[-1]
+        return self.kernel.spectrum(samples), jnp.asarray(np.sqrt(self.kernel.weights(samples)), curves.dtype)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CurveLaw(Law):
-    """The smoothed mean plus the Gaussian process.
-
-    Attributes:
-        curves: the mechanism, with kernel, penalty, bounds and template; its numbers may be traced.
-        n: number of records.
-        shape: of one record, (J, m).
-        sensitivity, scale: numbers or (J,).
-    """
-
-    curves: FunctionalGaussianMechanism
-    n: int
-    shape: tuple[int, ...]
-    sensitivity: PerCurve
-    scale: PerCurve
-    support = None
-    order_matters = False
-
-    @functools.cached_property
-    @override
-    def terms(self):
-        mechanism, count = self.curves, self.shape[0]
-        kernel = {"name": type(mechanism.kernel).__name__}
-        kernel |= {
-            field.name: plain_number(getattr(mechanism.kernel, field.name))
-            for field in dataclasses.fields(mechanism.kernel)
-        }
-        return Terms(
-            mechanism=type(mechanism).__name__,
-            statistic={"name": "RKHSMean", "penalty": plain_number(mechanism.penalty), "kernel": kernel},
-            n=self.n,
-            strength=0.0,
-            guarantee=mechanism.guarantee_for(count),
-            sensitivity=self.sensitivity,
-            formula=_FORMULAS[mechanism.calibration],
-            theorem=_THEOREMS[mechanism.calibration],
-            sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
-            timing=TIMING,
-            calibration=mechanism.calibration,
-            promises={"mu_per_curve": np.broadcast_to(mechanism.mu, count).tolist()},
-        )
-
-    @property
-    @override
-    def grid(self):
-        _check_scale(self.scale)
-        if not np.array_equal(self.scale, _number(self.sensitivity / self.curves.mu)):
-            raise InputError("FunctionalGaussianMechanism: numerics='grid' needs the scale of its theorem.")
-        return CurveGrid(self.curves, self.terms)
-
-    @override
-    def ready(self, shape):
-        _check_scale(self.scale)
-        width = jnp.asarray(self.scale)
-        program = compiled_ahead(type(self.curves).__name__, _simulate, self.curves, public_key(), shape, width, num=1)
-        return lambda records: np.asarray(program(self.curves, system_key(), records, width))[0]
-
-    @override
-    def simulate(self, key, records, num):
-        positive_integer(type(self.curves).__name__, "num", num, 1)
-        return _simulate(self.curves, key, records, jnp.asarray(self.scale, records.dtype), num)
-
-    @override
-    def log_density(self, x, records):
-        spectrum = self.curves.kernel.spectrum(records.shape[2])
-        energies = spectrum.energies(x - _center(self.curves, records))
-        return -0.5 * jnp.sum(jnp.sum(energies / spectrum.eigenvalues, axis=-1) / jnp.asarray(self.scale) ** 2)
+def largest_gain(penalty) -> Any:
+    """`gain` for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
+    largest = np.minimum(1.0, penalty)
+    return np.sqrt(largest) / (largest + penalty) * (1.0 + 1e-9)  # the floor of the spectrum adds to 1
 
 
-def _check_scale(scale):
-    if not np.all(np.isfinite(scale) & (np.asarray(scale) > _LEAST_SCALE)):
-        raise InputError(
-            f"FunctionalGaussianMechanism: scales of {np.min(scale):g} to {np.max(scale):g} cannot be drawn in double "
-            "precision; choose other parameters."
-        )
+def _terms(mechanism, n, curves, sensitivity):
+    kernel = {"name": type(mechanism.kernel).__name__}
+    kernel |= {
+        field.name: plain_number(getattr(mechanism.kernel, field.name))
+        for field in dataclasses.fields(mechanism.kernel)
+    }
+    return Terms(
+        mechanism=type(mechanism).__name__,
+        statistic={"name": "RKHSMean", "penalty": plain_number(mechanism.penalty), "kernel": kernel},
+        n=n,
+        strength=0.0,
+        guarantee=mechanism.guarantee_for(curves),
+        sensitivity=sensitivity,
+        formula=_FORMULAS[mechanism.calibration],
+        theorem=_THEOREMS[mechanism.calibration],
+        sampler={"name": "Gaussian process by its spectrum", "exactness": "exact up to floating point"},
+        timing=TIMING,
+        calibration=mechanism.calibration,
+        promises={"mu_per_curve": np.broadcast_to(mechanism.mu, curves).tolist()},
+    )
 
 
 def _number(value):
@@ -329,44 +335,7 @@ def _number(value):
     return float(value) if np.ndim(value) == 0 and not isinstance(value, Tracer) else value
 
 
-def _template(mechanism, dtype):
-    return 0.0 if mechanism.template is None else jnp.asarray(mechanism.template, dtype)
-
-
 @jax.jit
-def _center(mechanism, data):
-    return (_template(mechanism, data.dtype) + _deviation(mechanism, data)).astype(data.dtype)
-
-
-def _deviation(mechanism, data):
-    """The smoothed mean deviation from the template."""
-    template = _template(mechanism, data.dtype)
-    weights = jnp.asarray(mechanism.kernel.weights(data.shape[2]), data.dtype)
-    mean = jnp.mean(clipped(data, template, jnp.asarray(mechanism.norm_bound, data.dtype), weights), axis=0)
-    # The spectrum that the noise has: no direction may move that has none.
-    spectrum = mechanism.kernel.spectrum(data.shape[2])
-    values = spectrum.eigenvalues
-    smooth = spectrum.apply(values / (values + jnp.asarray(mechanism.penalty)[..., None]), mean)
-    return smooth.astype(data.dtype)
-
-
-@functools.partial(jax.jit, static_argnames="num")
-def _simulate(mechanism, key, data, scale, num):
-    center, template = _deviation(mechanism, data), _template(mechanism, data.dtype)
-    curves, samples = center.shape
-    spectrum = mechanism.kernel.spectrum(samples)
-    roots = jnp.asarray(jnp.sqrt(spectrum.eigenvalues), data.dtype)
-    white = jnp.asarray(1.0 / np.sqrt(mechanism.kernel.weights(samples)), data.dtype) * scale[..., None]
-
-    block = min(num, max(1, _BLOCK // (curves * samples)))
-    count = math.ceil(num / block)
-
-    def draws(keys):
-        noise = jax.vmap(lambda key: jax.random.normal(key, center.shape, data.dtype))(keys)
-        # The template last: at its size rounding would tell records apart that the noise hides.
-        return template + (center + spectrum.apply(roots, white * noise).astype(data.dtype))
-
-    keys = jax.random.split(key, count * block)
-    if count == 1:
-        return draws(keys)
-    return jax.lax.map(draws, keys.reshape(count, block)).reshape(-1, *center.shape)[:num]
+def _center(encoding, data):
+    mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
+    return encoding.value(mean).astype(data.dtype)

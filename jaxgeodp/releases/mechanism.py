@@ -97,10 +97,10 @@ class Mechanism(abc.ABC):
                 below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP half of
                 delta is spent on that, and half is the delta of mu at that epsilon.
             numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid" for mechanisms in the
-                tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`) and for curves: the vector has
-                integer coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
-                (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
-                as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
+                tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`), and for curves, points, faces
+                and surfaces: the vector has integer coordinates on a public grid, the noise is exact discrete noise,
+                and the rest post-processing (docs/mathematics.md, Theorem N). Laplace noise then has independent
+                coordinates, up to sqrt(2) times as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
             persons: (n,), a label of the person for each record, numbers or words: what is protected then is all that
                 one person contributes. Each person's records become one, their Frechet mean, and the release is of
                 these N (docs/mathematics.md, section 14). N and the size of the data are public.

@@ -38,6 +38,6 @@ def _grid(law):
     if law.grid is None:
         raise InputError(
             f"{law.terms.mechanism}: numerics='grid' is for mechanisms in the tangent space (TangentLaplace, "
-            "WrappedLaplace, WrappedGaussian) and for curves."
+            "WrappedLaplace, WrappedGaussian) and for curves, points, faces and surfaces."
         )
     return law.grid

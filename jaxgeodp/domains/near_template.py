@@ -1,0 +1,58 @@
+"""Records that are arrays of numbers, near a public one."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from typing_extensions import override
+
+from jaxgeodp.checks import InputError, many
+from jaxgeodp.domains.domain import Domain
+from jaxgeodp.domains.persons import averages_ahead
+from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
+from jaxgeodp.manifolds.described import to_lists
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NearTemplate(Domain):
+    """Arrays of the shape of a template, whose deviations from it are bounded.
+
+    Args:
+        template: public.
+        manifold: the record's entry of this name.
+        bounds: what the record's entry "ball" says beside the template: how deviations are bounded.
+    """
+
+    template: np.ndarray
+    manifold: dict
+    bounds: dict
+
+    def records(self, owner, data):
+        """See `Domain.records`; real, in single precision or better."""
+        data = data if isinstance(data, jax.Array) else host_array(owner, data)
+        if data.shape[1:] != self.template.shape or not is_numeric(data.dtype, "fiu"):
+            expected = ", ".join(map(str, self.template.shape))
+            raise InputError(
+                f"{owner}: data must be real numbers of shape (n, {expected}), got {kind_of_data(data)} of shape "
+                f"{many(data.shape)}."
+            )
+        return real_numbers(data)
+
+    def of_persons(self, owner, shape, count):
+        """The means of their records; see `averages`."""
+        return averages_ahead(owner, shape, self.template, count)
+
+    @override
+    def described(self, shape):
+        return {"manifold": self.manifold, "ball": {"center": to_lists(self.template), **self.bounds}}
+
+    def fallback(self, shape):
+        """The template."""
+        return self.template
+
+
+def real_numbers(data) -> jax.Array:
+    """Numbers in single precision or better."""
+    data = jnp.asarray(data)
+    return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))

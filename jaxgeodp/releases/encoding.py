@@ -1,0 +1,246 @@
+"""Means of records that are written as vectors of bounded length: one law, of which families say only the encoding.
+
+Noise is normal, in floating point or in integers on a grid (docs/mathematics.md, Theorem N).
+"""
+
+import abc
+import collections
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from typing_extensions import override
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
+from jaxgeodp.privacy import grid
+from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.releases.integers import Integers, Noisy, Sums
+from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.samplers.discrete import discrete_gaussian
+
+# Numbers that a block of draws holds.
+_BLOCK = 2**18
+
+
+class Encoding(abc.ABC):
+    """How a record becomes a vector of bounded length, and a vector a value; public.
+
+    A vector is an array (m,), or (k, m): k vectors, each with its own bound, budget and scale. A subclass is a frozen
+    dataclass and a `Pytree`; programs serve all values of its leaves.
+
+    Attributes:
+        part: what each of k vectors is, for records; None where they are not told apart.
+    """
+
+    part: ClassVar[str | None] = None
+
+    @abc.abstractmethod
+    def bounded(self, data: jax.Array) -> jax.Array:
+        """What deviates from the public centre in raw records (n, \\*shape), within its bounds whatever a record is."""
+
+    @abc.abstractmethod
+    def value(self, vectors: jax.Array) -> jax.Array:
+        """What is released for vectors (\\*any, \\*shape of a vector)."""
+
+    @abc.abstractmethod
+    def vector(self, x: jax.Array) -> jax.Array:
+        """The vector of one value, not bounded."""
+
+    @abc.abstractmethod
+    def shape(self, record: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of a vector, for records of this shape."""
+
+    @abc.abstractmethod
+    def bounds(self, record: tuple[int, ...]) -> Any:
+        """Of the length of a vector, or of each of k: () or (k,)."""
+
+    def white(self, deviations: jax.Array) -> jax.Array:
+        """The vectors of what deviates (\\*any, \\*shape), by default the same; linear, so that it may be the mean."""
+        return deviations
+
+    def each(self, scale: Any) -> Any:
+        """A parameter that is one for all or one for each of k vectors, () or (k,); by default it is so already."""
+        return scale
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedLaw(Law):
+    """The mean vector plus normal noise, as a value.
+
+    Attributes:
+        encoding: see there; its numbers may be traced, as ``scale`` may.
+        record: shape of a record.
+        n: number of records.
+        mu: of each vector: () or (k,), as `Encoding.each` takes it.
+        scale: the same, of the noise; its theorem's is 2 bound/(n mu).
+        told: makes the terms.
+        on_grid: the theorem of the release in integers, for records.
+    """
+
+    encoding: Encoding
+    record: tuple[int, ...]
+    n: int
+    mu: Any
+    scale: Any
+    told: Callable[[], Terms]
+    on_grid: str = "docs/mathematics.md, Theorem N"
+    support = None
+    order_matters = False
+
+    @functools.cached_property
+    @override
+    def terms(self):
+        return self.told()
+
+    @property
+    @override
+    def size(self):
+        return float(np.max(self.encoding.bounds(self.record)))
+
+    @property
+    @override
+    def grid(self):
+        return EncodedGrid(self)
+
+    @override
+    def ready(self, shape):
+        encoding, name, width = self.encoding, self.terms.mechanism, jnp.asarray(self.encoding.each(self.scale))
+        program = compiled_ahead(name, _draws, encoding, public_key(), shape, width, num=1)
+        return lambda records: np.asarray(program(encoding, system_key(), records, width))[0]
+
+    @override
+    def simulate(self, key, records, num):
+        positive_integer("simulate", "num", num, 1)
+        return _draws(self.encoding, key, records, jnp.asarray(self.encoding.each(self.scale), records.dtype), num=num)
+
+    def log_density(self, x, records):
+        """See `Law.log_density`; on the values that vectors stand for."""
+        mean = self.encoding.white(jnp.mean(self.encoding.bounded(records), axis=0))
+        off = self.encoding.vector(jnp.asarray(x)) - mean
+        return -0.5 * jnp.sum((off / _to_each(jnp.asarray(self.encoding.each(self.scale)))) ** 2)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedSums(Sums):
+    """Of vectors, each in the ball of integers.
+
+    Attributes:
+        owner: whom a refusal names.
+        encoding: see there.
+    """
+
+    owner: str
+    encoding: Encoding
+
+    @property
+    @override
+    def largest(self):
+        return grid.STEPS
+
+    @override
+    def shape(self, record):
+        return self.encoding.shape(record)
+
+    @override
+    def program(self, shape):
+        encoding, bounds = self.encoding, self.encoding.bounds(shape.shape[1:])
+        vectors_of = compiled_in_blocks(self.owner, _vectors, encoding, shape)
+        return lambda data: grid.sum_on_grid(vectors_of(encoding, data), bounds)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class EncodedGrid(Integers):
+    """How an `EncodedLaw` is released in integers."""
+
+    law: EncodedLaw
+
+    @override
+    def sums(self, shape):
+        return EncodedSums(self.law.terms.mechanism, self.law.encoding).program(shape)
+
+    def noisy(self, shape):
+        """See `Integers.noisy`.
+
+        Raises:
+            ValueError: the scale is not that of the theorem.
+        """
+        law, encoding, name = self.law, self.law.encoding, self.law.terms.mechanism
+        bounds, strengths = encoding.bounds(shape), encoding.each(law.mu)
+        if not np.allclose(encoding.each(law.scale), 2.0 * bounds / law.n / strengths, rtol=1e-9, atol=0.0):
+            needed = "the scale of its theorem" if law.terms.calibration == "tight" else "calibration='tight'"
+            raise InputError(f"{name}: numerics='grid' needs {needed}.")
+        noises = [
+            grid.gaussian_noise(2 * grid.STEPS, bound / grid.STEPS / law.n, mu)
+            for bound, mu in zip(*(np.ravel(x).tolist() for x in np.broadcast_arrays(bounds, strengths)), strict=True)
+        ]
+        vector = encoding.shape(shape)
+        value_of = compiled_ahead(name, _value, encoding, jax.ShapeDtypeStruct((1, *vector), jnp.float64))
+        steps, length = np.array([noise.step for noise in noises]), math.prod(vector) // len(noises)
+        counts = collections.Counter(noise.scale for noise in noises)
+        promises = {f"rho_per_{encoding.part}": [grid.zcdp([noise]).rho for noise in noises]} if encoding.part else None
+        terms = dataclasses.replace(
+            law.terms,
+            guarantee=grid.zcdp(noises),
+            theorem=law.on_grid,
+            sensitivity=_like(law.scale, steps * [noise.sensitivity for noise in noises]),
+            formula=f"{law.terms.formula}: {2 * grid.STEPS} steps of the grid",
+            sampler=grid.sampler(discrete_gaussian, [count * length for count in counts.values()], counts),
+            promises=promises,
+        )
+
+        def value(total):
+            noisy = np.empty((len(noises), length))
+            rows = np.reshape(np.asarray(total, object), noisy.shape)
+            scales = np.array([noise.scale for noise in noises], object)
+            for scale in counts:  # vectors with one scale together
+                noisy[scales == scale] = grid.with_noise(discrete_gaussian, rows[scales == scale], scale)
+            return np.asarray(value_of(encoding, (steps[:, None] * noisy).reshape(1, *vector)))[0]
+
+        return Noisy(terms, _like(law.scale, steps * [noise.scale for noise in noises]), grid.NOTE, value)
+
+
+def _like(scale, numbers):
+    """In the form of the law's scale, where that has room for them."""
+    if np.ndim(scale) == 0 and len(set(numbers.tolist())) == 1:
+        return float(numbers[0])
+    return numbers.reshape(np.shape(scale)) if np.size(scale) == len(numbers) else numbers
+
+
+def _to_each(scale):
+    """One scale for all, or one for each of k vectors (..., k, m)."""
+    return scale[..., None] if scale.ndim else scale
+
+
+@functools.partial(jax.jit, static_argnames="num")
+def _draws(encoding, key, data, scale, num):
+    mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
+    width = _to_each(scale)
+
+    def of_keys(keys):
+        noise = jax.vmap(lambda own: jax.random.normal(own, mean.shape, data.dtype))(keys)
+        return encoding.value(mean + width * noise).astype(data.dtype)
+
+    # A key for each draw: it is the same in blocks of any size.
+    block = min(num, max(1, _BLOCK // mean.size))
+    count = math.ceil(num / block)
+    keys = jax.random.split(key, count * block)
+    if count == 1:
+        return of_keys(keys)
+    values = jax.lax.map(of_keys, keys.reshape(count, block))
+    return values.reshape(-1, *values.shape[2:])[:num]
+
+
+@jax.jit
+def _vectors(encoding, data):
+    return encoding.white(encoding.bounded(data))
+
+
+@jax.jit
+def _value(encoding, vectors):
+    return encoding.value(vectors)

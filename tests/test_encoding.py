@@ -1,0 +1,134 @@
+"""Laws of means of bounded vectors: what holds for every encoding (`jaxgeodp.releases.encoding`)."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxgeodp.functional import FunctionalGaussianMechanism, IntervalKernel, PeriodicKernel
+from jaxgeodp.privacy import grid
+from jaxgeodp.surfaces import (
+    FaceMeanMechanism,
+    JointGaussian,
+    PointwiseGaussian,
+    SurfaceBasis,
+    SurfaceMeanMechanism,
+)
+
+ALPHA = 1e-6
+ANGLES = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
+RING = np.stack([np.cos(ANGLES), np.sin(ANGLES), 0.2 * np.cos(2.0 * ANGLES)], axis=-1)
+
+
+def surfaces():
+    basis = SurfaceBasis.of_curves(np.stack([RING, 0.5 * RING]), 4)
+    directions = np.linalg.qr(np.random.default_rng(0).normal(size=(12, 5)))[0] * np.arange(1.0, 6.0)
+    return SurfaceMeanMechanism(np.stack([RING, 0.5 * RING]), basis, directions, 0.7, 1.2)
+
+
+MECHANISMS = {
+    "curves": FunctionalGaussianMechanism(PeriodicKernel([0.5, 0.9]), [0.01, 0.1], [1.0, 0.4], [0.6, 0.8], RING.T[:2]),
+    "open curves": FunctionalGaussianMechanism(IntervalKernel(0.3, 1.5), 0.05, 0.8, [0.7], np.zeros((1, 16))),
+    "face": FaceMeanMechanism(np.stack([RING, 0.5 * RING]), [0.5, 0.4, 0.3], (0.4, 0.5, 0.6)),
+    "points": PointwiseGaussian(RING, [0.3, 0.2, 0.1], 1.5),
+    "points together": JointGaussian(RING, 0.3, 1.5),
+    "surfaces": surfaces(),
+}
+every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=list(MECHANISMS))
+
+
+def records(mechanism, count=6, seed=1):
+    """Some within the bounds and some far out; then none at all, and numbers whose squares overflow."""
+    template = np.asarray(mechanism.domain.fallback(()))
+    rng = np.random.default_rng(seed)
+    data = template + rng.normal(size=(count, *template.shape)) * np.geomspace(0.01, 30.0, count).reshape(
+        -1, *(1,) * template.ndim
+    )
+    data[-2].flat[3] = np.nan
+    data[-1] = 1e200
+    return data
+
+
+def law_of(mechanism, n):
+    return mechanism.law(n, np.shape(mechanism.domain.fallback(())))
+
+
+@every_mechanism
+def test_no_record_has_a_longer_vector_than_the_bound(mechanism):
+    with jax.enable_x64(True):
+        encoding, data = mechanism.encoding, jnp.asarray(records(mechanism))
+        vectors = np.asarray(encoding.white(encoding.bounded(data)))
+    bounds = np.asarray(encoding.bounds(data.shape[1:]))
+    assert vectors.shape[1:] == encoding.shape(data.shape[1:]) and np.all(np.isfinite(vectors))
+    lengths = np.linalg.norm(vectors, axis=-1)
+    assert np.all(lengths <= bounds * (1.0 + 1e-12))
+    assert np.max(lengths / bounds) > 0.2  # and the bound is no wider than it must be
+
+
+@every_mechanism
+def test_a_vector_is_that_of_its_value(mechanism):
+    with jax.enable_x64(True):
+        encoding, record = mechanism.encoding, np.shape(mechanism.domain.fallback(()))
+        vectors = jnp.asarray(np.random.default_rng(2).normal(size=(3, *encoding.shape(record))))
+        values = encoding.value(vectors)
+        assert values.shape == (3, *record)
+        np.testing.assert_allclose(jax.vmap(encoding.vector)(values), vectors, atol=1e-8)
+
+
+@every_mechanism
+def test_the_scale_is_that_of_the_theorem(mechanism):
+    law = law_of(mechanism, 9)
+    bounds = np.asarray(law.encoding.bounds(law.record))
+    mu, scale = (np.asarray(law.encoding.each(number)) for number in (law.mu, law.scale))
+    np.testing.assert_allclose(scale, 2.0 * bounds / (9 * mu), rtol=1e-12)
+    spent = np.sum(np.broadcast_to(mu, bounds.shape) ** 2)
+    assert np.sqrt(spent) == pytest.approx(mechanism.guarantee.mu, rel=1e-12)
+
+
+@every_mechanism
+@pytest.mark.parametrize("planted", [1.0, 1.15])
+def test_draws_are_the_mean_and_white_noise(mechanism, planted):
+    with jax.enable_x64(True):
+        data = jnp.asarray(records(mechanism))
+        law = law_of(mechanism, len(data))
+        drawn = dataclasses.replace(law, scale=planted * np.asarray(law.scale))
+        values = drawn.simulate(jax.random.key(3), data, 3000)
+        encoding = law.encoding
+        mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
+        scale = np.asarray(encoding.each(law.scale))
+        noise = (jax.vmap(encoding.vector)(values) - mean) / (scale[..., None] if scale.ndim else scale)
+        number = stats.kstest(np.ravel(noise)[:40_000], "norm").pvalue
+        one, two = values[0], values[1]
+        difference = law.log_density(one, data) - law.log_density(two, data)
+    assert (number > ALPHA) == (planted == 1.0)
+    expected = -0.5 * (np.sum(np.asarray(noise[0]) ** 2) - np.sum(np.asarray(noise[1]) ** 2))
+    assert difference == pytest.approx(expected, rel=1e-6)
+
+
+@every_mechanism
+def test_integers_of_blocks_are_those_of_all_and_the_release_says_what_it_is(mechanism, monkeypatch):
+    data = records(mechanism)
+    parts = [mechanism.prepare(data[:2]), mechanism.prepare(data[2:3]), mechanism.prepare(data[3:])]
+    state, whole = parts[2] + parts[0] + parts[1], mechanism.prepare(data)
+    assert np.array_equal(state.sums, whole.sums) and state.sums.shape == mechanism.sums.shape(data.shape[1:])
+    monkeypatch.setattr(grid, "with_noise", lambda draw, steps, scale: np.asarray(steps, float))
+    release = mechanism.finish(state)
+    exact = mechanism.release(data, numerics="grid").value
+    assert np.array_equal(release.value, exact)
+    with jax.enable_x64(True):
+        encoding = mechanism.encoding
+        mean = np.asarray(encoding.value(encoding.white(jnp.mean(encoding.bounded(jnp.asarray(data)), axis=0))))
+    np.testing.assert_allclose(release.value, mean, atol=1e-6)
+    assert release.guarantee.rho == pytest.approx(0.5 * mechanism.guarantee.mu**2, rel=1e-6)
+    assert release.record["guarantee"]["theorem"].endswith(("Theorem N", "Theorems U and N"))
+
+
+@every_mechanism
+def test_another_scale_is_not_released_in_integers(mechanism):
+    law = law_of(mechanism, 5)
+    other = dataclasses.replace(law, scale=0.5 * np.asarray(law.scale))
+    with pytest.raises(ValueError, match="needs the scale of its theorem"), jax.enable_x64(True):
+        other.grid.noisy(law.record)
