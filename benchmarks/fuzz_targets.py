@@ -21,12 +21,13 @@ from typer.testing import CliRunner
 from jaxgeodp import Euclidean, GeodesicBall, Ledger, PureDP, Release, Sphere, TangentLaplace, WrappedGaussian
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
-from jaxgeodp.cli.ball_options import read_ball
-from jaxgeodp.cli.layout import Layout, chosen_columns
-from jaxgeodp.cli.reading import read_center, read_labels, read_records, read_template, read_weights
 from jaxgeodp.experiments.sweep import read_sweep
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.inference import Description, GeodesicFit, describe, geodesic_regression
+from jaxgeodp.io import read
+from jaxgeodp.io.balls import read_ball, read_center
+from jaxgeodp.io.layout import Layout, chosen_columns
+from jaxgeodp.io.tables import read_labels, read_template, read_weights
 from jaxgeodp.manifolds.names import manifold_named, manifold_of
 from jaxgeodp.meshes.files import read_mesh
 from jaxgeodp.privacy import dp_event, opendp_measurement
@@ -83,14 +84,12 @@ def command(*words) -> str:
 
 
 def _records(path):
-    layouts = Layout(), Layout(header=True), Layout(delimiter=";", columns="1-2"), Layout(degrees="lat,lon")
-    if path.suffix != ".csv":
-        layouts = Layout(), Layout(columns="1-2")
-    calls = [lambda kind=kind: read_records(path, kind, layouts[0]) for kind in _KINDS]
-    calls += [lambda layout=layout: read_records(path, "euclidean", layout) for layout in layouts[1:3]]
+    calls = [lambda kind=kind: read(path, kind) for kind in (*_KINDS, "sphere(1) * spd(2)")]
+    if path.suffix == ".csv":
+        calls += [lambda: read(path, "euclidean", header=True), lambda: read(path, "sphere", degrees="lat,lon")]
     calls += [
-        lambda: read_records(path, "sphere", layouts[-1]),
-        lambda: read_records(path, "sphere(1) * spd(2)", Layout()),
+        lambda: read(path, "euclidean", columns="1-2", delimiter=";"),
+        lambda: read(path, Sphere(2), columns="1-3"),
     ]
     labels = Layout(person="1", group="x")
     calls += [lambda: read_labels(path, labels, "person", 2), lambda: read_labels(path, labels, "group", 2)]

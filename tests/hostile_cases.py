@@ -22,8 +22,7 @@ from typer.testing import CliRunner
 from jaxgeodp import GeodesicBall, Sphere, TangentLaplace
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import read_records
+from jaxgeodp.io import read
 from jaxgeodp.meshes.files import read_mesh
 
 SECRET = 0.123456789
@@ -173,7 +172,7 @@ def reader_case(name, content, words="", file="data.npy", manifold="euclidean"):
         name,
         "reader",
         lambda folder: write(folder / file, content),
-        lambda folder: guarded(lambda: read_records(folder / file, manifold, Layout())[1]),
+        lambda folder: guarded(lambda: read(folder / file, manifold)),
         2 if words else 0,
         words,
     )

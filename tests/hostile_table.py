@@ -114,7 +114,7 @@ FILES = [
     reader_case("archive by bzip2", npz({"x.npy": saved(GOOD)}, zipfile.ZIP_BZIP2), UNREADABLE, "data.npz"),
     reader_case("archive without arrays", npz({}), "choose one of its arrays", "data.npz"),
     reader_case("archive of a thousand arrays", npz({f"x{j}.npy": b"" for j in range(1000)}),
-                "choose one of its arrays with --array: x0, x1,", "data.npz"),
+                "choose one of its arrays with array: x0, x1,", "data.npz"),
     reader_case("array, cut short", saved(GOOD)[:-1], UNREADABLE),
     reader_case("negative shape", npy("<f8", (-1, 2)), UNREADABLE),
     reader_case("shape beyond 64 bits", npy("<f8", (2**62, 8)), TOO_LARGE),

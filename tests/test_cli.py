@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from jaxgeodp import SPD, Hyperbolic, PlanarShapes, Rotations, Sphere
 from jaxgeodp.cli import app
+from jaxgeodp.io import read
 
 # A folder of openly licensed files, none of which is part of the project.
 PUBLIC_DATA = pathlib.Path(os.environ.get("JAXGEODP_PUBLIC_DATA", "no folder given"))
@@ -154,22 +155,15 @@ def test_the_median_is_released_by_kng_alone(tmp_path):
 
 
 def test_vech_rows_and_square_matrices_are_the_same_data(tmp_path):
-    from jaxgeodp.cli.layout import Layout
-    from jaxgeodp.cli.reading import read_records
-
     full = matrices(5)
     np.save(tmp_path / "full.npy", full)
     save_csv(tmp_path / "vech.csv", full[:, *np.tril_indices(3)])
-    manifold, records = read_records(tmp_path / "vech.csv", "spd", Layout())
-    assert manifold == SPD(3)
-    np.testing.assert_allclose(records, read_records(tmp_path / "full.npy", "spd", Layout())[1])
+    records = read(tmp_path / "vech.csv", "spd")
+    np.testing.assert_allclose(records, read(tmp_path / "full.npy", SPD(3)))
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
-    from jaxgeodp.cli.layout import Layout
-    from jaxgeodp.cli.reading import read_records
-
     path = tmp_path / "cells.csv"
     lines = [
         b"0,0,1",
@@ -188,9 +182,9 @@ def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
     expected[[1, 2, 7]] = [[0, np.nan, 1], [np.nan, 0, 1], [0, np.nan, 1]]
     for last in (b"", end):
         path.write_bytes(b"\xef\xbb\xbf" + end.join(lines) + last)
-        np.testing.assert_array_equal(read_records(path, "sphere", Layout())[1], expected)
+        np.testing.assert_array_equal(read(path, "sphere"), expected)
         # With a header the first line is no record, and alone gives the width.
-        np.testing.assert_array_equal(read_records(path, "sphere", Layout(header=True))[1], expected[1:])
+        np.testing.assert_array_equal(read(path, "sphere", header=True), expected[1:])
 
 
 @pytest.mark.parametrize("manifold", ["sphere", "shapes"])
@@ -250,12 +244,9 @@ def test_a_center_file_has_a_header_only_if_the_call_says_so(tmp_path):
 
 @pytest.mark.parametrize("kind", ["longdouble", "float16", ">f8", ">i4", "uint8", "bool"])
 def test_any_type_of_real_number_is_read(tmp_path, kind):
-    from jaxgeodp.cli.layout import Layout
-    from jaxgeodp.cli.reading import read_records
-
     rows = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 0]])
     np.save(tmp_path / "data.npy", rows.astype(kind))
-    _, records = read_records(tmp_path / "data.npy", "sphere", Layout())
+    records = read(tmp_path / "data.npy", "sphere")
     assert records.dtype == np.float64
     np.testing.assert_array_equal(records, rows)
 

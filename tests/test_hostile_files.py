@@ -14,10 +14,9 @@ from hostile_cases import GOOD, MIXED, TABLE, command, npy, npz, saved
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import jaxgeodp.io
 from jaxgeodp import Ledger, PureDP, Release
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import read_records
 from jaxgeodp.meshes.files import read_mesh
 from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.releases.states import State
@@ -91,7 +90,7 @@ def changed(draw, valid):
 def read(path):
     if path.suffix in (".obj", ".off", ".stl", ".ply"):
         return read_mesh(path)[0].vertices
-    return read_records(path, "euclidean", Layout())[1]
+    return jaxgeodp.io.read(path, "euclidean")
 
 
 def memory() -> int:
@@ -106,7 +105,7 @@ def test_a_column_that_contradicts_its_statistics_is_refused(tmp_path):
     for place in (place for place, byte in enumerate(valid) if byte == 12):
         path.write_bytes(valid[:place] + b"\x04" + valid[place + 1 :])
         try:
-            read_records(path, "euclidean", Layout(columns="x,y"))
+            jaxgeodp.io.read(path, "euclidean", columns="x,y")
         except InputError:
             refused += 1
     assert refused > 0

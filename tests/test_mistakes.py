@@ -13,9 +13,9 @@ from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import Ledger, PureDP, Sphere
-from jaxgeodp.cli import app, findings
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import read_records
+from jaxgeodp.cli import app
+from jaxgeodp.cli import check as command
+from jaxgeodp.io import findings, read
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -120,21 +120,15 @@ RIGHT = {
 def test_what_the_sentences_advise_reads_the_records(folder, way):
     text, options = RIGHT[way]
     (folder / "data.csv").write_text(text)
-    named = dict(zip(options[::2], options[1::2], strict=False)) if "--header" not in options else {}
-    if "--header" in options:
-        named = {"--columns": options[-1]}
-    layout = Layout(
-        header="--header" in options, columns=named.get("--columns"), delimiter=named.get("--delimiter", ",")
-    )
-    _, points = read_records(folder / "data.csv", "shapes", layout)
+    named = {options[-2].lstrip("-"): options[-1]}
+    points = read(folder / "data.csv", "shapes", header="--header" in options, **named)
     np.testing.assert_array_equal(points, WINGS[:, ::2] + 1j * WINGS[:, 1::2])
 
 
 def test_angles_become_directions(folder):
     (folder / "data.csv").write_text("lon,lat,depth\n10,50,3\n-80,-10,4\n0,95,5\n")
-    layout = Layout(header=True, columns="1-2", degrees="lon,lat")
-    manifold, points = read_records(folder / "data.csv", "sphere", layout)
-    assert manifold == Sphere(2) and np.isnan(points[2]).all()
+    points = read(folder / "data.csv", Sphere(2), header=True, columns="1-2", degrees="lon,lat")
+    assert np.isnan(points[2]).all()
     around, up = np.radians([10, -80]), np.radians([50, -10])
     expected = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
     np.testing.assert_allclose(points[:2], expected, atol=1e-15)
@@ -158,9 +152,9 @@ def test_the_centre_has_the_layout_of_the_records_or_is_a_point(folder):
 
 def test_upper_triangles_and_sizes(folder):
     np.save("rows.npy", UPPER)
-    _, points = read_records(folder / "rows.npy", "spd", Layout(triangle="upper", size=4, expect_n=N))
+    points = read(folder / "rows.npy", "spd", triangle="upper", size=4, expect_n=N)
     np.testing.assert_array_equal(points, MATRICES)
-    lower = read_records(folder / "rows.npy", "spd", Layout())[1]
+    lower = read(folder / "rows.npy", "spd")
     assert not np.array_equal(lower, MATRICES)
 
 
@@ -183,7 +177,7 @@ BLOCKS = [
 )
 def test_one_specimen_of_a_tps_file_changes_no_other(folder, other):
     (folder / "data.tps").write_text("\n".join([*BLOCKS[:3], other, *BLOCKS[4:]]))
-    _, points = read_records(folder / "data.tps", "shapes", Layout())
+    points = read(folder / "data.tps", "shapes")
     expected = WINGS[:, ::2] + 1j * WINGS[:, 1::2]
     assert np.isnan(points[3]).any()
     np.testing.assert_array_equal(np.delete(points, 3, axis=0), np.delete(expected, 3, axis=0))
@@ -198,7 +192,7 @@ def test_one_line_of_an_nts_file_changes_no_other(folder, mark, other):
         lines[3] = other
     labels = [" ".join(f"w{k}" for k in range(N))] if mark == "L" else []
     (folder / "data.nts").write_text("\n".join(['"wings', f"1 {N}{mark} 10 0 DIM=2", *labels, *lines]) + "\n")
-    _, points = read_records(folder / "data.nts", "shapes", Layout())
+    points = read(folder / "data.nts", "shapes")
     expected = (WINGS - 1.0)[:, ::2] + 1j * (WINGS - 1.0)[:, 1::2]
     assert len(points) == N and np.isnan(points[3]).all() == (other is not None)
     np.testing.assert_array_equal(np.delete(points, 3, axis=0), np.delete(expected, 3, axis=0))
@@ -209,7 +203,7 @@ def test_missing_landmarks_of_an_nts_file_are_those_that_it_says(folder, code, m
     table = WINGS + 10.0
     table[2, 4], table[5, 5] = -999, -1
     (folder / "data.nts").write_text(f"1 {N} 10 {code} DIM=2\n{rows(table, mark=' ')}")
-    _, points = read_records(folder / "data.nts", "shapes", Layout())
+    points = read(folder / "data.nts", "shapes")
     assert [bool(np.isnan(points[2, 2])), bool(np.isnan(points[5, 2]))] == [-999.0 in missing, -1.0 in missing]
 
 
@@ -224,7 +218,7 @@ def test_landmark_files_of_another_form_are_refused(folder):
     ):
         (folder / name).write_text(text)
         with pytest.raises(ValueError, match=words):
-            read_records(folder / name, "shapes", Layout())
+            read(folder / name, "shapes")
 
 
 # What only the records show --------------------------------------------------------------------------------
@@ -346,7 +340,7 @@ def test_check_ends_whatever_a_finder_does(folder, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(findings, "_of_copies", broken)
-    monkeypatch.setattr(findings, "_picture", broken_picture)
+    monkeypatch.setattr(command, "_picture", broken_picture)
     np.save("data.npy", MATRICES)
     result = run("check", "data.npy", *SPD)
     assert result.exit_code == 0 and result.stderr == "" and "look at them yourself" in said(result)

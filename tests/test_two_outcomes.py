@@ -420,7 +420,7 @@ def test_the_command_states_the_time_at_which_it_began(tmp_path, monkeypatch):
 
     command = sys.modules["jaxgeodp.cli.release"]
     watch = Watch(monkeypatch)
-    monkeypatch.setattr(command, "read_records", watch.advance(command.read_records))
+    monkeypatch.setattr(command.Source, "records", watch.advance(command.Source.records))
     np.save(tmp_path / "data.npy", np.zeros((N, 1)))
     own = f"--manifold euclidean --radius 1 --epsilon 1 --mechanism tangent --out {tmp_path}/release.json"
     result = CliRunner().invoke(app, ["release", f"{tmp_path}/data.npy", *own.split()])

@@ -10,31 +10,31 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.cli import file_options
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
-from jaxgeodp.cli.layout import ARRAY, COLUMNS, DEGREES, DELIMITER, HEADER, MANIFOLD, SIZE, TRIANGLE, Layout
-from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
-from jaxgeodp.cli.reading import check_manifold_name, read_records
 from jaxgeodp.files import write_atomically
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.described import describe, to_lists
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
 
 
 def ball(
     public: Annotated[pathlib.Path, typer.Argument(help="PUBLIC records, in the formats of 'jaxgeodp release'.")],
-    manifold: MANIFOLD,
+    manifold: file_options.MANIFOLD,
     n: Annotated[int, typer.Option("--n", help="Number of the private records that are to be released.")],
     out: Annotated[pathlib.Path, typer.Option(help="The file to write (JSON; a picture beside it).")],
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the release, or --mu.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of a release by a Gaussian mechanism.")] = None,
-    template: TEMPLATE = None,
-    missing: MISSING = "center",
-    array: ARRAY = None,
-    header: HEADER = False,
-    delimiter: DELIMITER = ",",
-    columns: COLUMNS = None,
-    size: SIZE = None,
-    triangle: TRIANGLE = None,
-    degrees: DEGREES = None,
+    template: file_options.TEMPLATE = None,
+    missing: file_options.MISSING = "center",
+    array: file_options.ARRAY = None,
+    header: file_options.HEADER = False,
+    delimiter: file_options.DELIMITER = ",",
+    columns: file_options.COLUMNS = None,
+    size: file_options.SIZE = None,
+    triangle: file_options.TRIANGLE = None,
+    degrees: file_options.DEGREES = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
     """Centre and radius from PUBLIC data: the radius whose expected error is least for n private records."""
@@ -47,13 +47,12 @@ def ball(
         positive_integer("ball", "n", n, 2)
         for path in (out, picture):
             check_writable(path, overwrite, [public, *([] if template is None else [template])])
-        check_manifold_name(manifold)
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees)
-        prepare = preparation(template, missing, manifold, layout)
+        source = Source.of(public, manifold, layout, template, missing)
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
-            space, records = read_records(public, manifold, layout, prepare)
+            space, records = source.array()
             found = suggest_ball(space, records, n, epsilon, mu)
-        write_atomically(out, _document(found, n, epsilon, mu, len(records), prepare), replace=overwrite)
+        write_atomically(out, _document(found, n, epsilon, mu, len(records), source), replace=overwrite)
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
     for radius, noise, bias, error in zip(found.radii, found.noise, found.bias, found.error, strict=True):
@@ -77,7 +76,7 @@ def ball(
     )
 
 
-def _document(found: Suggestion, n, epsilon, mu, count, prepare) -> str:
+def _document(found: Suggestion, n, epsilon, mu, count, source) -> str:
     document = {
         "manifold": describe(found.ball.manifold),
         "center": to_lists(found.ball.center),
@@ -91,7 +90,7 @@ def _document(found: Suggestion, n, epsilon, mu, count, prepare) -> str:
             "expected_error": [None if error == float("inf") else error for error in found.error.tolist()],
             "library": {"name": "jaxgeodp", "version": __version__},
         }
-        | ({} if prepare is None else prepare.described),
+        | source.described,
     }
     return json.dumps(document, indent=2) + "\n"
 

@@ -1,7 +1,6 @@
 """The public ball, as the options ``--center``, ``--radius`` and ``--ball`` name it."""
 
 import dataclasses
-import json
 import pathlib
 from typing import Annotated
 
@@ -9,11 +8,10 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import check_manifold_name, read_center
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.io.balls import read_ball, read_center
+from jaxgeodp.io.layout import Layout
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import describe, from_lists
 from jaxgeodp.manifolds.names import has_natural_origin
 
 CENTER = Annotated[
@@ -45,7 +43,6 @@ BALL = Annotated[
     pathlib.Path | None,
     typer.Option("--ball", help="The public ball in a file that 'jaxgeodp ball' wrote, in place of centre and radius."),
 ]
-_LONGEST = 2**26
 
 
 def radius_of(center: str | None, radius: str | None, ball: pathlib.Path | None, domain: float | None) -> float | None:
@@ -85,7 +82,6 @@ class BallOptions:
         Raises:
             ValueError: see above.
         """
-        check_manifold_name(manifold_name)
         if self.center == "auto":
             return
         if self.file is not None:
@@ -124,24 +120,11 @@ class BallOptions:
             return GeodesicBall(manifold, self.default, self.radius)
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
 
-
-def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
-    """The ball in a file of ``jaxgeodp ball``.
-
-    Raises:
-        ValueError: there is no such file, it holds no ball, or one of another manifold.
-    """
-    if not path.is_file():
-        raise InputError(f"--ball {path}: there is no such file.")
-    try:
-        with open(path, encoding="utf-8") as stream:
-            found = json.loads(stream.read(_LONGEST))
-        name, radius = found["manifold"], float(found["radius"])
-        center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
-    except Exception:
-        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
-    if name != json.loads(json.dumps(describe(manifold))):
-        raise InputError(f"--ball {path}: is a ball of another manifold than {manifold}.")
-    if np.shape(center) != manifold.shape:
-        raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")
-    return GeodesicBall(manifold, center, radius)
+    def if_any(
+        self, manifold_name: str, manifold: Manifold, layout: Layout
+    ) -> tuple[GeodesicBall, float | None] | None:
+        """The ball, of radius 1 where none is given, and the radius that is; None without a centre; see `ball`."""
+        if not self.has_center(manifold_name):
+            return None
+        ball = dataclasses.replace(self, radius=1.0 if self.radius is None else self.radius).ball(manifold, layout)
+        return ball, self.radius if self.file is None else ball.radius

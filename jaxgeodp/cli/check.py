@@ -1,35 +1,29 @@
 """``jaxgeodp check``: what a custodian should see of the records before a release; private, for nobody else's eyes."""
 
+import io
 import pathlib
 from typing import Annotated
 
-import jax
+import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
-from jaxgeodp.cli.layout import (
-    ARRAY,
-    COLUMNS,
-    DEGREES,
-    DELIMITER,
-    EXPECT_N,
-    HEADER,
-    MANIFOLD,
-    PERSON,
-    SIZE,
-    TRIANGLE,
-    Layout,
-)
-from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
 from jaxgeodp.files import write_atomically
-from jaxgeodp.traced_programs import keeping_none
+from jaxgeodp.io.findings import NOT_COMPUTED, findings
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
+
+_HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
+of the public ball may be chosen by it: they would tell of the records. Choose them from public data ('jaxgeodp ball').
+"""
 
 
 def check(
     data: Annotated[pathlib.Path, typer.Argument(help="Records, as for 'jaxgeodp release'.")],
-    manifold: MANIFOLD,
+    manifold: file_options.MANIFOLD,
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="The private report to write (text; a picture beside it); default: DATA-private.txt."),
@@ -37,40 +31,35 @@ def check(
     center: CENTER = None,
     radius: RADIUS = None,
     ball: BALL = None,
-    template: TEMPLATE = None,
-    missing: MISSING = "center",
-    array: ARRAY = None,
-    header: HEADER = False,
-    delimiter: DELIMITER = ",",
-    columns: COLUMNS = None,
-    size: SIZE = None,
-    triangle: TRIANGLE = None,
-    degrees: DEGREES = None,
-    expect_n: EXPECT_N = None,
-    person: PERSON = None,
+    template: file_options.TEMPLATE = None,
+    missing: file_options.MISSING = "center",
+    array: file_options.ARRAY = None,
+    header: file_options.HEADER = False,
+    delimiter: file_options.DELIMITER = ",",
+    columns: file_options.COLUMNS = None,
+    size: file_options.SIZE = None,
+    triangle: file_options.TRIANGLE = None,
+    degrees: file_options.DEGREES = None,
+    expect_n: file_options.EXPECT_N = None,
+    person: file_options.PERSON = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what is there under the name of --out.")
     ] = False,
 ) -> None:
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
     with one_sentence_errors():
-        # Only here: what it needs takes long to import.
-        from jaxgeodp.cli.findings import findings
-        from jaxgeodp.cli.reading import check_manifold_name
-
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
-        check_manifold_name(manifold)
-        prepare = preparation(template, missing, manifold, layout)
-        public = BallOptions(center, radius, ball, None if prepare is None else prepare.center)
+        source = Source.of(data, manifold, layout, template, missing)
+        public = BallOptions(center, radius, ball, source.center)
         report = data.with_name(f"{data.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         for path in (report, picture):
             check_writable(path, overwrite, [data, *public.files, *([] if template is None else [template])])
-        # How many records are points is private.
-        with OUTPUT.status("Looking at the records ..."), quiet_libraries(), jax.enable_x64(True), keeping_none():
-            text, drawn = findings(data, manifold, layout, public, prepare)
+        with OUTPUT.status("Looking at the records ..."), quiet_libraries():
+            told = findings(source, lambda space: public.if_any(manifold, space, layout))
+            text, drawn = _report(data, told)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:
             picture.unlink(missing_ok=True)  # of an earlier report, which --overwrite replaces
@@ -79,3 +68,48 @@ def check(
     for line in text.splitlines():
         say(line)
     say(f"PRIVATE: this was printed for you and written to {report}, which only you may read.")
+
+
+def _report(data, told) -> tuple[str, bytes | None]:
+    """The text, and a picture of the distances from the centre if there is one."""
+    lines = [_HEAD, f"{data.name}: {told.n} records on {told.manifold}."]
+    lines += [finding.text for finding in told.found] or ["Nothing looks wrong."]
+    try:
+        drawn = _picture(told)
+    except Exception:  # for no content of a file may it stop the report
+        drawn = None
+        lines.append(NOT_COMPUTED)
+    return "\n".join(lines) + "\n", drawn
+
+
+def _picture(told) -> bytes | None:
+    distances, radius = told.distances, told.radius
+    if distances is None or not np.isfinite(distances).any():
+        return None
+    from matplotlib.figure import Figure
+
+    distances = distances[np.isfinite(distances)]
+    figure = Figure(figsize=(6.0, 3.2), layout="constrained")
+    axes = figure.subplots()
+    # A record in other units would leave no room for all the rest.
+    end = 1.5 * max(float(np.quantile(distances, 0.95)), radius or 0.0)
+    shown, beyond = distances[distances <= end], int((distances > end).sum())
+    axes.hist(shown, bins=_bins(shown), color="0.6", edgecolor="white", linewidth=0.4)
+    if beyond:
+        words = f"{beyond} farther, up to {distances.max():.3g} →"
+        axes.text(0.99, 0.6, words, transform=axes.transAxes, ha="right", fontsize=8)
+    if radius is not None:
+        axes.axvline(radius, color="C3", label=f"radius {radius:g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel="distance from the public centre", ylabel="records", title="PRIVATE: not to be published")
+    axes.set_xlim(left=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()
+
+
+def _bins(distances) -> list[float]:
+    """Edges from 0 on; a hair more than the largest, so that equal ones have a bar."""
+    count = min(60, max(8, len(distances) // 5))
+    return np.linspace(0.0, max(1.001 * float(distances.max()), 1e-300), count + 1).tolist()

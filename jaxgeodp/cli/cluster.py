@@ -1,23 +1,22 @@
 """Files that the workers of a Dask cluster read, one state each."""
 
+import dataclasses
 import functools
 import pathlib
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import files_of, read_parts
+from jaxgeodp.io.records import Source
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.states import State
 
 
-def prepared_on(
-    address: str, mechanism: Mechanism, pattern: pathlib.Path, manifold_name: str, layout: Layout, prepare
-) -> State:
+def prepared_on(address: str, mechanism: Mechanism, source: Source) -> State:
     """The state of the records of all files of a pattern, each read and prepared by a worker.
 
     Args:
         address: of a scheduler, or "local" for processes on this machine.
-        mechanism, pattern, manifold_name, layout, prepare: see `read_parts`.
+        mechanism: whose sums they are.
+        source: several files.
 
     Raises:
         ValueError: Dask is not there, or no scheduler answers.
@@ -28,8 +27,8 @@ def prepared_on(
         raise InputError("--dask needs the package dask: pip install 'jaxgeodp[dask]'.") from None
     from jaxgeodp.engines import prepared_by_dask
 
-    paths = [str(path.resolve()) for path in files_of(pattern)]
-    read = functools.partial(_records_of, manifold_name=manifold_name, layout=layout, prepare=prepare)
+    paths = [str(path.resolve()) for path in source.files]
+    read = functools.partial(_records_of, source=source)
     try:
         if address == "local":  # nothing that others on this machine could talk to, or look at
             safe = {"security": Security.temporary(), "dashboard_address": None, "threads_per_worker": 1}
@@ -42,6 +41,6 @@ def prepared_on(
         return prepared_by_dask(mechanism, paths, read, client)
 
 
-def _records_of(path, manifold_name, layout, prepare):
+def _records_of(path, source):
     """On a worker: the records of a file, which may hold any number of them."""
-    return read_parts(pathlib.Path(path), manifold_name, layout, prepare, least=0)[1]
+    return dataclasses.replace(source, path=pathlib.Path(path)).blocks(least=0)[1]

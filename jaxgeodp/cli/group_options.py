@@ -10,8 +10,9 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import one_of
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import read_labels
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
+from jaxgeodp.io.tables import read_labels
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 
 GROUP = Annotated[
@@ -105,13 +106,13 @@ class GroupOptions:
         """The file of each group's record, whose name stands before the suffix; of all, without groups."""
         return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names} or {"": out}
 
-    def labels(self, data: pathlib.Path, layout: Layout, n: int) -> list[str | None]:
+    def labels(self, source: Source, n: int) -> list[str | None]:
         """The group of each of the n records of a file.
 
         Raises:
             ValueError: see `read_labels`.
         """
-        return [as_word(label) for label in read_labels(data, layout, "group", n)]
+        return [as_word(label) for label in read_labels(source.path, source.layout, "group", n)]
 
 
 def as_word(label) -> str | None:

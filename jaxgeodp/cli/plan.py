@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of, read_ball
+from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of
 from jaxgeodp.cli.completion import manifolds
 from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
+from jaxgeodp.io.balls import read_ball
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_curves, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS

@@ -7,6 +7,7 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
@@ -21,33 +22,13 @@ from jaxgeodp.cli.frame import (
     say,
 )
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GROUPS_PER_PERSON, GroupOptions
-from jaxgeodp.cli.layout import (
-    ARRAY,
-    COLUMNS,
-    DEGREES,
-    DELIMITER,
-    EXPECT_N,
-    HEADER,
-    MANIFOLD,
-    PERSON,
-    SIZE,
-    TRIANGLE,
-    Layout,
-)
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.preparing import MISSING, TEMPLATE, preparation
-from jaxgeodp.cli.reading import (
-    check_manifold_name,
-    files_of,
-    is_pattern,
-    read_parts,
-    read_persons,
-    read_records,
-    read_weights,
-)
 from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
+from jaxgeodp.io.tables import read_weights
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
@@ -64,7 +45,7 @@ def release(
             "which need not fit into memory."
         ),
     ],
-    manifold: MANIFOLD,
+    manifold: file_options.MANIFOLD,
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but the Gaussian ones.")
@@ -74,8 +55,8 @@ def release(
     radius: RADIUS_OR_AUTO = None,
     domain: DOMAIN = None,
     ball: BALL = None,
-    template: TEMPLATE = None,
-    missing: MISSING = "center",
+    template: file_options.TEMPLATE = None,
+    missing: file_options.MISSING = "center",
     statistic: Annotated[
         str, typer.Option(help="mean or, with kng, median.", autocompletion=one_of("mean", "median"))
     ] = "mean",
@@ -101,15 +82,15 @@ def release(
             autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
-    array: ARRAY = None,
-    header: HEADER = False,
-    delimiter: DELIMITER = ",",
-    columns: COLUMNS = None,
-    size: SIZE = None,
-    triangle: TRIANGLE = None,
-    degrees: DEGREES = None,
-    expect_n: EXPECT_N = None,
-    person: PERSON = None,
+    array: file_options.ARRAY = None,
+    header: file_options.HEADER = False,
+    delimiter: file_options.DELIMITER = ",",
+    columns: file_options.COLUMNS = None,
+    size: file_options.SIZE = None,
+    triangle: file_options.TRIANGLE = None,
+    degrees: file_options.DEGREES = None,
+    expect_n: file_options.EXPECT_N = None,
+    person: file_options.PERSON = None,
     group: GROUP = None,
     groups: GROUPS = None,
     groups_per_person: GROUPS_PER_PERSON = None,
@@ -135,19 +116,16 @@ def release(
         layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
         parted = GroupOptions(group, groups, adjacency, groups_per_person)
         parted.check(mechanism, layout)
-        check_manifold_name(manifold)
-        prepare = preparation(template, missing, manifold, layout)
-        public = BallOptions(
-            center, radius_of(center, radius, ball, domain), ball, None if prepare is None else prepare.center
-        )
+        source = Source.of(data, manifold, layout, template, missing)
+        public = BallOptions(center, radius_of(center, radius, ball, domain), ball, source.center)
         public.check(manifold)
-        if is_pattern(data) and numerics != "grid":
+        if source.several and numerics != "grid":
             raise InputError(f"{data}: several files are for --numerics grid, whose integers add up block by block.")
-        if is_pattern(data) and (parted.names or parted.hides_number or weights is not None):
+        if source.several and (parted.names or parted.hides_number or weights is not None):
             raise InputError(f"{data}: several files are not for --group, --adjacency add-remove or --weights.")
-        if dask is not None and (not is_pattern(data) or center == "auto"):
+        if dask is not None and (not source.several or center == "auto"):
             raise InputError("--dask is for several files, 'part-*.parquet', in a public ball.")
-        inputs = [*files_of(data), *public.files, *(path for path in (template, weights, ledger) if path is not None)]
+        inputs = [*source.files, *public.files, *(path for path in (template, weights, ledger) if path is not None)]
         for path in parted.files(out).values():
             check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
@@ -160,17 +138,13 @@ def release(
         heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.
         with OUTPUT.status("Compiling and sampling ...") as status, quiet_libraries(), jax.enable_x64(True):
-            if is_pattern(data):
 
-                def report(done, total):
-                    status.update(f"Read {done:,} of {total:,} records ...")
+            def report(done, total):
+                status.update(f"Read {done:,} of {total:,} records ...")
 
-                space, records = read_parts(data, manifold, layout, prepare, report)
-                persons = None
-            else:
-                least = 1 if parted.hides_number else 2
-                space, records = read_records(data, manifold, layout, prepare, least=least)
-                persons = read_persons(data, layout, len(records))
+            least = 1 if parted.hides_number else 2
+            space, records = source.records(least, report)
+            persons = source.persons(len(records))
             files = parted.files(out)
             sizes = dict.fromkeys(files.values(), record_room(numbers_of(space)))
             sizes |= {} if plot is None else {plot: PICTURE_ROOM}
@@ -184,14 +158,14 @@ def release(
                 chosen, why = choice.made(public.ball(space, layout), equal)
             if dask is not None:
                 check_finish(chosen, count, space.shape, book)  # before workers read anything
-            more = why | ({} if prepare is None else prepare.described)
+            more = why | source.described
             way = way_of(type(chosen).__name__, delta, numerics)
             if not parted.hides_number:
                 more |= stated_error(chosen, equal, way)
             # Before the charge: a value that cannot be written would be lost.
             with all_reserved(sizes, replace=overwrite, changed=now()) as write:
                 if parted.names:
-                    words = parted.labels(data, layout, len(records))
+                    words = parted.labels(source, len(records))
                     done = release_groups(
                         chosen,
                         records,
@@ -207,7 +181,7 @@ def release(
                     )
                 elif dask is not None:
                     status.update("Preparing on the workers ...")
-                    state = prepared_on(dask, chosen, data, manifold, layout, prepare)
+                    state = prepared_on(dask, chosen, source)
                     done = {"": finished(chosen, state, book, more)}
                 else:
                     result = release_in(

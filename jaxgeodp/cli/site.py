@@ -8,28 +8,17 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say
-from jaxgeodp.cli.layout import (
-    ARRAY,
-    COLUMNS,
-    DEGREES,
-    DELIMITER,
-    EXPECT_N,
-    HEADER,
-    MANIFOLD,
-    PERSON,
-    SIZE,
-    TRIANGLE,
-    Layout,
-)
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.reading import check_manifold_name, files_of, is_pattern, read_parts, read_persons, read_records
 from jaxgeodp.cli.room import numbers_of
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import all_reserved, reserved
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
@@ -69,7 +58,7 @@ def key(
 @site_app.command()
 def prepare(
     data: Annotated[pathlib.Path, typer.Argument(help="Records of this site, as of 'jaxgeodp release'.")],
-    manifold: MANIFOLD,
+    manifold: file_options.MANIFOLD,
     key_file: Annotated[pathlib.Path, typer.Option("--key", help="The secret key of this site; it is used up.")],
     sites: Annotated[str, typer.Option(help="The public keys of all sites, this one's too: files with commas.")],
     out: Annotated[pathlib.Path, typer.Option(help="The masked state to write, for who combines.")],
@@ -85,15 +74,15 @@ def prepare(
     center: CENTER = None,
     radius: Annotated[str | None, typer.Option(help="Radius of the public ball.")] = None,
     ball: BALL = None,
-    array: ARRAY = None,
-    header: HEADER = False,
-    delimiter: DELIMITER = ",",
-    columns: COLUMNS = None,
-    size: SIZE = None,
-    triangle: TRIANGLE = None,
-    degrees: DEGREES = None,
-    expect_n: EXPECT_N = None,
-    person: PERSON = None,
+    array: file_options.ARRAY = None,
+    header: file_options.HEADER = False,
+    delimiter: file_options.DELIMITER = ",",
+    columns: file_options.COLUMNS = None,
+    size: file_options.SIZE = None,
+    triangle: file_options.TRIANGLE = None,
+    degrees: file_options.DEGREES = None,
+    expect_n: file_options.EXPECT_N = None,
+    person: file_options.PERSON = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
 ) -> None:
     """Mask what the records of this site come to: nothing of it shows without all other sites."""
@@ -104,8 +93,8 @@ def prepare(
         choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
         if choice.mechanism == "auto":
             raise InputError("--mechanism must be tangent, wrapped or wrapped-gaussian, the same at all sites.")
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, None)
-        check_manifold_name(manifold)
+        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
+        source = Source(data, manifold, layout)
         if "auto" in (center, radius):
             raise InputError(
                 "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "
@@ -114,15 +103,11 @@ def prepare(
         public = BallOptions(center, radius_of(center, radius, ball, None), ball)
         public.check(manifold)
         others = [pathlib.Path(word.strip()) for word in sites.split(",") if word.strip()]
-        check_writable(out, overwrite, [*files_of(data), *public.files, key_file, *others])
+        check_writable(out, overwrite, [*source.files, *public.files, key_file, *others])
         everyone, own = [PublicSite.load(path) for path in others], SiteKey.load(key_file)
         with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
-            if is_pattern(data):
-                space, records = read_parts(data, manifold, layout, least=1)
-                persons = None
-            else:
-                space, records = read_records(data, manifold, layout, least=1)
-                persons = read_persons(data, layout, len(records))
+            space, records = source.records(least=1)
+            persons = source.persons(len(records))
             chosen, _ = choice.made(public.ball(space, layout), len(records))
             about = _described(choice, chosen)
             # What can be refused is refused while the key is still of use.

@@ -2,64 +2,12 @@
 
 import dataclasses
 import itertools
+import numbers
 import re
-from typing import Annotated
 
 import numpy as np
-import typer
 
-from jaxgeodp.checks import InputError
-from jaxgeodp.cli.completion import manifolds, one_of
-
-MANIFOLD = Annotated[
-    str,
-    typer.Option(
-        help="euclidean, sphere, hyperbolic, spd, rotations, shapes or grassmann; sizes are read off the file's "
-        "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'.",
-        autocompletion=manifolds,
-    ),
-]
-ARRAY = Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")]
-HEADER = Annotated[
-    bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
-]
-DELIMITER = Annotated[
-    str, typer.Option(help="What stands between the cells of .csv files: a character, 'tab' or 'space'.")
-]
-COLUMNS = Annotated[
-    str | None,
-    typer.Option(
-        help="The columns of a table that make a record, in this order: numbers from 1 and ranges, '3-18', or names, "
-        "'x1,y1,x2,y2'."
-    ),
-]
-SIZE = Annotated[
-    int | None,
-    typer.Option(help="The size that records must have: a dimension, matrix size or number of landmarks."),
-]
-TRIANGLE = Annotated[
-    str | None,
-    typer.Option(
-        help="Rows of symmetric matrices hold the lower triangle by rows, x11,x21,x22,... (default; DIPY), or the "
-        "upper, x11,x12,x13,x22,... (FSL): lower or upper.",
-        autocompletion=one_of("lower", "upper"),
-    ),
-]
-DEGREES = Annotated[
-    str | None,
-    typer.Option(
-        help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns.",
-        autocompletion=one_of("lat,lon", "lon,lat", "dec,inc", "inc,dec"),
-    ),
-]
-PERSON = Annotated[
-    str | None,
-    typer.Option(
-        help="The column (a number from 1, or a name) that says whose each record is: all that a person contributes is "
-        "protected, and each counts once. In a .npz file the name of an array of labels."
-    ),
-]
-EXPECT_N = Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")]
+from jaxgeodp.checks import InputError, short
 
 # Of tables with names: what is no coordinate, unless the call says so with --columns.
 _NO_COORDINATE = re.compile(
@@ -71,12 +19,14 @@ _NO_COORDINATE = re.compile(
 _ANGLE = re.compile(r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _ANGLES = {"lat": "lon", "lon": "lat", "dec": "inc", "inc": "dec"}
+_WHOLE = numbers.Integral, "a whole number"
+_KINDS = {"header": (bool, "True or False"), "size": _WHOLE, "expect_n": _WHOLE}  # all others are text
 _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What the options above say.
+    """What options of the command line, and keywords of `read`, say.
 
     Raises:
         ValueError: an option that no file could have.
@@ -94,6 +44,10 @@ class Layout:
     group: str | None = None
 
     def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value, (kind, words) = getattr(self, field.name), _KINDS.get(field.name, (str, "text"))
+            if not (isinstance(value, kind) or value is field.default is None):
+                raise InputError(f"--{field.name.replace('_', '-')} must be {words}, got {short(value)}.")
         delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '+-."\r\n\0':
             raise InputError("--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'.")

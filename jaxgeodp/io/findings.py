@@ -5,105 +5,140 @@ All of it is private. Nothing here may fail for any content of a file: what cann
 
 import collections
 import dataclasses
-import io
 import itertools
-import pathlib
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.ball_options import BallOptions
-from jaxgeodp.cli.csv_files import content_of, lines_of, number_in, usual_width
-from jaxgeodp.cli.layout import Layout, chosen_columns
-from jaxgeodp.cli.preparing import Preparation
-from jaxgeodp.cli.reading import kind_of, read_persons, read_records, read_table
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
+from jaxgeodp.io.csv_files import content_of, lines_of, number_in, usual_width
+from jaxgeodp.io.layout import Layout, chosen_columns
+from jaxgeodp.io.records import Source, in_python_words, python_words
+from jaxgeodp.io.tables import kind_of
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
+from jaxgeodp.traced_programs import keeping_none
 
+NOT_COMPUTED = "(Something about these records could not be computed; look at them yourself.)"
 _SHOWN = 12
-_NO_MORE = "(Something about these records could not be computed; look at them yourself.)"
 _SINGULAR = 1e-10
 _NEARLY = 1e-7
-_HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
-of the public ball may be chosen by it: they would tell of the records. Choose them from public data ('jaxgeodp ball').
-"""
 
 
-def findings(
-    path: pathlib.Path,
-    manifold_name: str,
-    layout: Layout,
-    public: BallOptions,
-    prepare: Preparation | None = None,
-) -> tuple[str, bytes | None]:
-    """The report as text, and a picture (PNG) of the distances from the centre if there is one.
+class Finding(NamedTuple):
+    """One thing that the custodian of records should know; private."""
+
+    about: str  #: "lines", "persons", "columns", "landmarks", "points", "records", "copies" or "distances"
+    text: str  #: what it is and what to do, in lines
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Findings:
+    """What the custodian of records should know before a release. All of it is private, for nobody else's eyes.
 
     Args:
-        path, manifold_name, layout: as for `reading.read_records`.
-        public: the ball; without a centre or a radius what needs them is left out.
-        prepare: how records are made ready; None to take them as they are.
+        manifold: on which the records are.
+        n: number of records in the file.
+        found: mistakes and facts, in the order in which they are best read.
+        usable: (n,), which records are points; others count as the centre of a ball.
+        distances: (n,), those from the centre, NaN of records that are no points; None where no centre is named.
+        radius: of the ball, if it is named.
+    """
+
+    manifold: Manifold
+    n: int
+    found: tuple[Finding, ...]
+    usable: np.ndarray
+    distances: np.ndarray | None
+    radius: float | None
+
+
+def check(
+    path: str | os.PathLike,
+    manifold: Manifold | str,
+    ball: GeodesicBall | None = None,
+    *,
+    template: str | os.PathLike | None = None,
+    missing: str = "center",
+    **options,
+) -> Findings:
+    """Look at private records for mistakes, as ``jaxgeodp check`` does, for their custodian alone.
+
+    Neither centre nor radius of the ball may be chosen by what it finds: they would tell of the records.
+
+    Args:
+        path, manifold, template, missing, options: see `read`.
+        ball: the public ball; without it distances are left out.
+
+    Raises:
+        ValueError: what `read` refuses, or a ball on another manifold.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import Sphere
+        >>> np.save("directions.npy", [[0.0, 0.0, 1.0], [0.0, 0.6, 0.8], [0.0, np.nan, 1.0]])
+        >>> findings = check("directions.npy", Sphere(2))
+        >>> findings.usable.tolist(), [finding.about for finding in findings.found]
+        ([True, True, False], ['points'])
+    """
+    with in_python_words():
+        source = Source.of(path, manifold, Layout(**options), template, missing)
+        told = findings(source, lambda space: None if ball is None else (ball, ball.radius))
+    return dataclasses.replace(told, found=tuple(one._replace(text=python_words(one.text)) for one in told.found))
+
+
+def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, float | None] | None]) -> Findings:
+    """Return what is found, with options in the command's words.
+
+    Args:
+        source: of one file.
+        ball_on: the ball on the manifold of the records, and its radius if that is public; None to leave it out.
 
     Raises:
         ValueError: what ``jaxgeodp release`` refuses of the file.
     """
-    space, records = read_records(path, manifold_name, layout, prepare)
+    path, layout, prepare = source.path, source.layout, source.prepare
+    space, records = source.array()
     if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
         raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
-    table = read_table(path, manifold_name, layout)
-    persons = read_persons(path, layout, len(records))
-    lines = [_HEAD, f"{path.name}: {len(records)} records on {space}."]
-    kind = kind_of(manifold_name)
-    with np.errstate(all="ignore"):
+    table, persons = source.table(), source.persons(len(records))
+    kind, found = kind_of(source.manifold), []
+    # How many records are points is private.
+    with np.errstate(all="ignore"), jax.enable_x64(True), keeping_none():
+        ball, radius = ball_on(space) or (None, None)
+        if ball is not None and ball.manifold != space:
+            raise InputError(f"{path}: holds records on {space}, but the ball is on {ball.manifold}.")
         if path.suffix.lower() == ".csv":
-            lines += _told(_of_the_file, path, layout)
+            found += _told("lines", _of_the_file, path, layout)
         if persons is not None:
-            lines += _told(_of_persons, *person_places("--person", persons, len(records)))
-        lines += _told(_of_columns, table, kind)
+            found += _told("persons", _of_persons, *person_places("--person", persons, len(records)))
+        found += _told("columns", _of_columns, table, kind)
         if prepare is not None and prepare.impute:
-            lines += _told(_of_landmarks, prepare.landmarks(table))
+            found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
-        lines += _told(_of_no_points, records, usable)
-        lines += _told(_OF_KIND.get(kind, _nothing), records, table, layout)
-        lines += _told(_of_copies, records)
-        ball = _ball(public, manifold_name, space, layout)
-        if ball is None or not usable.any():
-            return _text(lines), None
-        distances = _distances(ball, records[usable])
-        radius = None if public.file is None and public.radius is None else ball.radius
-        lines += _told(_of_distances, distances, radius, len(records))
-    try:
-        return _text(lines), _picture(distances, radius)
-    except Exception:
-        return _text([*lines, _NO_MORE]), None
+        found += _told("points", _of_no_points, records, usable)
+        found += _told("records", _OF_KIND.get(kind, _nothing), records, table, layout)
+        found += _told("copies", _of_copies, records)
+        distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
+        if distances is not None:
+            found += _told("distances", _of_distances, distances[np.isfinite(distances)], radius, len(records))
+    return Findings(space, len(records), tuple(found), usable, distances, radius)
 
 
-def _told(finder, *arguments) -> list[str]:
+def _told(about, finder, *arguments) -> list[Finding]:
     """What a finder says; for no content of a file may it stop the report."""
     said = []
     try:
-        said.extend(finder(*arguments))
+        said.extend(Finding(about, text) for text in finder(*arguments))
     except Exception:
-        said.append(_NO_MORE)
+        said.append(Finding(about, NOT_COMPUTED))
     return said
-
-
-def _text(lines):
-    if len(lines) == 2:
-        lines = [*lines, "Nothing looks wrong."]
-    return "\n".join(lines) + "\n"
-
-
-def _ball(public, manifold_name, space, layout) -> GeodesicBall | None:
-    """The ball, of radius 1 if none is given; None without a centre."""
-    if public.file is not None:
-        return public.ball(space, layout)
-    if not public.has_center(manifold_name):
-        return None
-    return dataclasses.replace(public, radius=public.radius or 1.0).ball(space, layout)
 
 
 def _of_the_file(path, layout) -> Iterator[str]:
@@ -137,8 +172,10 @@ def _of_the_file(path, layout) -> Iterator[str]:
         if comma > len(good) / 2:
             yield f"Column {column + 1} has commas in its cells: decimal commas? Write decimal points."
         elif odd:
-            yield f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre; "
-            yield "  if it is no coordinate, choose the others with --columns."
+            yield (
+                f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre;\n"
+                "  if it is no coordinate, choose the others with --columns."
+            )
 
 
 def _of_persons(places, count) -> Iterator[str]:
@@ -183,10 +220,10 @@ def _of_no_points(records, usable) -> Iterator[str]:
     missing = np.flatnonzero(~usable & np.isnan(flat).any(axis=1)) + 1
     infinite = np.flatnonzero(~usable & np.isinf(flat).any(axis=1) & ~np.isnan(flat).any(axis=1)) + 1
     rest = np.setdiff1d(numbers, np.concatenate([missing, infinite]))
-    yield f"{len(numbers)} of {len(records)} records are no points; each counts as the centre:"
-    for cause, found in (("missing or no numbers", missing), ("infinite", infinite), ("no point of it", rest)):
-        if len(found):
-            yield f"  {len(found)} {cause}: records {_numbers(found)}."
+    causes = ("missing or no numbers", missing), ("infinite", infinite), ("no point of it", rest)
+    lines = [f"  {len(found)} {cause}: records {_numbers(found)}." for cause, found in causes if len(found)]
+    first = f"{len(numbers)} of {len(records)} records are no points; each counts as the centre:"
+    yield "\n".join([first, *lines])
 
 
 def _of_matrices(records, table, layout) -> Iterator[str]:
@@ -215,13 +252,15 @@ def _of_matrices(records, table, layout) -> Iterator[str]:
     low = (ranks < size) & ~negative
     if low.any():
         common = np.bincount(ranks[low]).argmax()
-        yield f"{_matrices(low)} rank {common} of {size}, or less: rounding decides what becomes of that."
+        text = f"{_matrices(low)} rank {common} of {size}, or less: rounding decides what becomes of that.\n"
         ones = np.ones(size) / np.sqrt(size)
         if np.median(np.abs(finite[low] @ ones).max(axis=1) / sizes[low]) < 1e-6:
-            yield "  Their rows sum to zero: signals with an average reference? Take out a channel, or regularise all"
-            yield "  matrices by a public rule, such as adding a public multiple of the identity."
+            text += (
+                "  Their rows sum to zero: signals with an average reference? Take out a channel, or regularise all\n"
+            )
+            yield text + "  matrices by a public rule, such as adding a public multiple of the identity."
         else:
-            yield "  Regularise all matrices by a public rule, such as adding a public multiple of the identity."
+            yield text + "  Regularise all matrices by a public rule, such as adding a public multiple of the identity."
     elif (close := values[:, 0] < _NEARLY * values[:, -1]).any():
         yield f"{close.sum()} matrices are nearly singular (condition above {1 / _NEARLY:.0e})."
     if table.ndim == 2 and table.dtype.kind != "c" and size > 2:
@@ -229,9 +268,11 @@ def _of_matrices(records, table, layout) -> Iterator[str]:
         other = _eigenvalues(np.nan_to_num(symmetric_matrices(from_upper_triangles(table))[1], posinf=0.0, neginf=0.0))
         fits = int((other[:, 0] > 0).sum())
         if fits > own:
-            now = layout.triangle or "lower"
-            yield f"As the {now} triangle by rows {own} matrices are positive definite, as the other {fits}:"
-            yield f"  say --triangle {'lower' if now == 'upper' else 'upper'}."
+            now, better = ("upper", "lower") if layout.triangle == "upper" else ("lower", "upper")
+            yield (
+                f"As the {now} triangle by rows {own} matrices are positive definite, as the other {fits}:\n"
+                f"  say --triangle {better}."
+            )
 
 
 def _eigenvalues(matrices) -> np.ndarray:
@@ -268,15 +309,16 @@ def _matrices(which) -> str:
     return "1 matrix has" if which.sum() == 1 else f"{which.sum()} matrices have"
 
 
-def _distances(ball, records) -> np.ndarray:
-    """From the centre, of records that are points."""
+def _distances(ball, records, usable) -> np.ndarray:
+    """From the centre; NaN of records that are no points."""
 
     def distance(record):
         point = ball.manifold.project(record)
         return ball.manifold.dist(ball.manifold.home(jnp.asarray(ball.center, record.dtype)), ball.to_home(point))
 
-    found = np.asarray(jax.jit(jax.vmap(distance))(jnp.asarray(records)))
-    return found[np.isfinite(found)]
+    distances = np.full(len(records), np.nan)
+    distances[usable] = jax.jit(jax.vmap(distance))(jnp.asarray(records[usable]))
+    return distances
 
 
 def _of_distances(distances, radius, count) -> Iterator[str]:
@@ -286,45 +328,15 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
     if radius is None:
         return
     outside = int((distances > radius).sum())
-    yield f"{outside} of {count} records lie outside radius {radius:g} and are moved to its rim."
+    lines = [f"{outside} of {count} records lie outside radius {radius:g} and are moved to its rim."]
     if outside > 0.1 * len(distances):
-        yield "  So many move the mean towards the centre: what is public may have told too little of such data."
+        lines.append("So many move the mean towards the centre: what is public may have told too little of such data.")
     farthest = float(np.quantile(distances, 0.95))
     if radius > 3.0 * farthest > 0.0:
-        yield f"  The radius is {radius / farthest:.1f} times what 95 % of the records need, and so is the noise."
+        lines.append(f"The radius is {radius / farthest:.1f} times what 95 % of the records need, and so is the noise.")
     if outside == len(distances):
-        yield "  All of them: the centre is not near these data. Is it in their units, and a point of their kind?"
-
-
-def _picture(distances, radius) -> bytes | None:
-    if not len(distances):
-        return None
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.0, 3.2), layout="constrained")
-    axes = figure.subplots()
-    # A record in other units would leave no room for all the rest.
-    end = 1.5 * max(float(np.quantile(distances, 0.95)), radius or 0.0)
-    shown, beyond = distances[distances <= end], int((distances > end).sum())
-    axes.hist(shown, bins=_bins(shown), color="0.6", edgecolor="white", linewidth=0.4)
-    if beyond:
-        words = f"{beyond} farther, up to {distances.max():.3g} →"
-        axes.text(0.99, 0.6, words, transform=axes.transAxes, ha="right", fontsize=8)
-    if radius is not None:
-        axes.axvline(radius, color="C3", label=f"radius {radius:g}")
-        axes.legend(frameon=False)
-    axes.set(xlabel="distance from the public centre", ylabel="records", title="PRIVATE: not to be published")
-    axes.set_xlim(left=0.0)
-    axes.spines[["top", "right"]].set_visible(False)
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()
-
-
-def _bins(distances) -> list[float]:
-    """Edges from 0 on; a hair more than the largest, so that equal ones have a bar."""
-    count = min(60, max(8, len(distances) // 5))
-    return np.linspace(0.0, max(1.001 * float(distances.max()), 1e-300), count + 1).tolist()
+        lines.append("All of them: the centre is not near these data. Is it in their units, and a point of their kind?")
+    yield "\n  ".join(lines)
 
 
 def _quantiles(values) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgeodp.array_files import check_size
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.csv_files import content_of, number_in, physical_lines
+from jaxgeodp.io.csv_files import content_of, number_in, physical_lines
 
 _START = re.compile(r"\s*LP(3?)\s*=\s*(.*)", re.IGNORECASE)
 _COUNT = re.compile(r"\d{1,6}\s*")

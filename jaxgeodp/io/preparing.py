@@ -1,33 +1,16 @@
 """How records are made ready by public landmarks, as ``--template`` and ``--missing`` say, each record on its own."""
 
 import dataclasses
+import os
 import pathlib
-from typing import Annotated
 
 import numpy as np
-import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.completion import one_of
-from jaxgeodp.cli.layout import Layout
-from jaxgeodp.cli.reading import kind_of, read_template
 from jaxgeodp.domains.landmarks import align_landmarks, checked_template, impute_landmarks
-
-TEMPLATE = Annotated[
-    pathlib.Path | None,
-    typer.Option(
-        help="A file with PUBLIC landmarks (k,2) or (k,3), the centre unless --center or --ball names one. On "
-        "euclidean every record is first superimposed on them (Procrustes) and scaled to their centroid size."
-    ),
-]
-MISSING = Annotated[
-    str,
-    typer.Option(
-        help="A record that misses landmarks counts as the public center, or takes them from the --template, laid over "
-        "those that are there: center or template.",
-        autocompletion=one_of("center", "template"),
-    ),
-]
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.tables import kind_of, read_template
+from jaxgeodp.manifolds import Manifold
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +75,9 @@ class Preparation:
         return landmarks.reshape(len(landmarks), -1) if self.kind == "euclidean" else landmarks
 
 
-def preparation(template: pathlib.Path | None, missing: str, manifold_name: str, layout: Layout) -> Preparation | None:
+def preparation(
+    template: str | os.PathLike | None, missing: str, manifold: Manifold | str, layout: Layout
+) -> Preparation | None:
     """What the options say; None without a template.
 
     Raises:
@@ -104,10 +89,10 @@ def preparation(template: pathlib.Path | None, missing: str, manifold_name: str,
         if missing == "template":
             raise InputError("--missing template needs --template, a file with public landmarks.")
         return None
-    kind = kind_of(manifold_name)
+    kind = kind_of(manifold)
     if kind not in ("euclidean", "shapes"):
-        raise InputError(f"--template is for --manifold euclidean or shapes, got {manifold_name}.")
-    found = checked_template(f"--template {template}", read_template(template, layout))
+        raise InputError(f"--template is for --manifold euclidean or shapes, got {manifold}.")
+    found = checked_template(f"--template {template}", read_template(pathlib.Path(template), layout))
     if kind == "shapes" and found.shape[1] != 2:
         raise InputError(f"--template {template}: holds landmarks in space, which need --manifold euclidean.")
     return Preparation(kind, found, missing == "template")

@@ -1,0 +1,74 @@
+"""Public centres and balls in files."""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.tables import arranged, read_numbers
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.described import describe, from_lists
+from jaxgeodp.manifolds.names import points_on
+
+_LONGEST = 2**26
+
+
+def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
+    """The public centre: the manifold's origin, or one point from a file in the same formats."""
+    if center == "origin":
+        return manifold.origin
+    try:
+        numbers = read_numbers(pathlib.Path(center), layout)
+    except InputError:  # without the column of persons, which a centre need not have
+        layout = dataclasses.replace(layout, person=None, group=None)
+        numbers = read_numbers(pathlib.Path(center), layout)
+    point = _one_point(manifold, numbers, layout)
+    if point is None:
+        raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {numbers.table.shape}.")
+    projected = np.asarray(manifold.project(point))
+    if not np.all(np.isfinite(projected)):
+        raise InputError(f"--center {center}: is not a point of {manifold}.")
+    return projected
+
+
+def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
+    """The ball in a file of ``jaxgeodp ball``.
+
+    Raises:
+        ValueError: there is no such file, it holds no ball, or one of another manifold.
+    """
+    if not path.is_file():
+        raise InputError(f"--ball {path}: there is no such file.")
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.loads(stream.read(_LONGEST))
+        name, radius = found["manifold"], float(found["radius"])
+        center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
+    except Exception:
+        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
+    if name != json.loads(json.dumps(describe(manifold))):
+        raise InputError(f"--ball {path}: is a ball of another manifold than {manifold}.")
+    if np.shape(center) != manifold.shape:
+        raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")
+    return GeodesicBall(manifold, center, radius)
+
+
+def _one_point(manifold, numbers, layout):
+    """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
+    bare = dataclasses.replace(layout, columns=None, person=None, group=None)
+    names = numbers.names
+    for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
+        with contextlib.suppress(InputError):
+            table = arranged(dataclasses.replace(numbers, names=known), own)
+            if own.columns is not None and known is None and table.shape == numbers.table.shape:
+                continue  # only the columns of a record, in their order
+            for candidate in (table[None], table):
+                if candidate.ndim >= 2 and candidate.shape[0] == 1:
+                    with contextlib.suppress(InputError):
+                        return points_on(manifold, candidate)[0]
+    return None

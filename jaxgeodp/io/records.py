@@ -1,0 +1,262 @@
+"""Records in files, as points of a manifold.
+
+What is refused is the format alone, which is public; see `tables`. The functions behind `read` name options as the
+command line does, which calls them, too.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import glob
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from jaxgeodp.blocks import RecordBlocks
+from jaxgeodp.checks import InputError, many
+from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.parquet import claimed, parquet_blocks
+from jaxgeodp.io.preparing import Preparation, preparation
+from jaxgeodp.io.tables import (
+    Numbers,
+    about,
+    arranged,
+    check_manifold,
+    kind_of,
+    read_labels,
+    read_numbers,
+    readable,
+    wanted_columns,
+)
+from jaxgeodp.manifolds import Manifold
+from jaxgeodp.manifolds.names import points_on, records_in
+
+_KEYWORDS = (*(field.name for field in dataclasses.fields(Layout)), "manifold", "template", "missing")
+_OPTION = re.compile(rf"--({'|'.join(_KEYWORDS).replace('_', '-')})\b")
+
+
+def read(
+    path: str | os.PathLike,
+    manifold: Manifold | str,
+    *,
+    template: str | os.PathLike | None = None,
+    missing: str = "center",
+    **options,
+) -> np.ndarray | RecordBlocks:
+    """Read the records of a file as ``jaxgeodp release`` does: points of a manifold, as mechanisms take them.
+
+    What is public may be refused: how the file is laid out. What a record says never is. A cell that is no number is
+    NaN, a line of another width a record of NaN, and such a record counts as the centre of the ball in a release.
+
+    Args:
+        path: .npy, .npz, .csv, .parquet, .tps or .nts; or a pattern of Parquet files, ``"part-*.parquet"``, whose
+            records are read block by block, as often as a release with ``numerics="grid"`` needs them.
+        manifold: a `Manifold`, or its name on the command line: ``"spd"``, whose size the file says, ``"sphere(2)"``,
+            ``"sphere(2) * spd(3)"``.
+        template: a file with public landmarks (k, 2) or (k, 3). On Euclidean space every record is superimposed on
+            them and scaled to their centroid size.
+        missing: what a record counts as that misses landmarks: ``"center"``, or ``"template"`` to take them from the
+            template, laid over those that are there.
+        **options: those of the command line that say how the file is laid out, with the same words:
+            ``array``, the name of one in a .npz file; ``header=True``, the first line of a .csv file names columns;
+            ``delimiter``, a character, ``"tab"`` or ``"space"``; ``columns``, those that make a record, ``"3-18"`` or
+            ``"x1,y1,x2,y2"``; ``size``, which a name leaves out and records must have; ``triangle``, ``"lower"`` or
+            ``"upper"``, that rows of symmetric matrices hold; ``degrees``, two angles in the order of their columns,
+            ``"lat,lon"`` or ``"dec,inc"``; ``expect_n``, how many records there must be; ``person`` and ``group``,
+            columns of labels, which are no coordinates.
+
+    Returns:
+        (n, \\*shape), as float64 or complex128; `RecordBlocks` for a pattern.
+
+    Raises:
+        ValueError: unreadable file, unknown manifold, an option that does not fit, or a shape that is no record's.
+
+    Example:
+        >>> import pathlib
+        >>> _ = pathlib.Path("tensors.csv").write_text("id,xx,xy,yy\\n7,2.0,0.1,1.0\\n8,1.0,0.0,3.0\\n")
+        >>> read("tensors.csv", "spd", header=True, columns="xx,xy,yy").shape
+        (2, 2, 2)
+    """
+    with in_python_words():
+        return Source.of(path, manifold, Layout(**options), template, missing).records()[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Where records come from, and how they become points; all of it is public.
+
+    Args:
+        path: a file, or a pattern of Parquet files, which are taken in the order of their names.
+        manifold: itself, or a name of `manifolds.names.MANIFOLDS`, with sizes or without, or a product, whose records
+            are its flat rows; `manifolds.tables` says which shapes the others have.
+        layout: how the numbers of the files are records.
+        prepare: what these become, each on its own, before they are points.
+
+    Raises:
+        ValueError: unknown manifold.
+    """
+
+    path: pathlib.Path
+    manifold: Manifold | str
+    layout: Layout
+    prepare: Preparation | None = None
+
+    def __post_init__(self):
+        check_manifold(self.manifold)
+
+    @classmethod
+    def of(cls, path, manifold: Manifold | str, layout: Layout, template, missing: str) -> "Source":
+        """Return the source with what ``--template``, a path or None, and ``--missing`` say; see `preparation`."""
+        return cls(pathlib.Path(path), manifold, layout, preparation(template, missing, manifold, layout))
+
+    @property
+    def center(self) -> np.ndarray | None:
+        """The template as a record, if there is one."""
+        return None if self.prepare is None else self.prepare.center
+
+    @property
+    def described(self) -> dict:
+        """What a release record says of it."""
+        return {} if self.prepare is None else self.prepare.described
+
+    @property
+    def several(self) -> bool:
+        """Whether the path is a pattern, by ``*``, ``?`` or ``[``, where there is no file of that very name."""
+        path = self.path
+        return path.suffix.lower() == ".parquet" and any(sign in str(path) for sign in "*?[") and not path.exists()
+
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """The file, or those of the pattern."""
+        return sorted(map(pathlib.Path, glob.glob(str(self.path)))) if self.several else [self.path]
+
+    def table(self) -> np.ndarray:
+        """Return the numbers of the file as its layout arranges them: the columns that make a record.
+
+        Raises:
+            ValueError: see `array`; or an option that is for another manifold.
+        """
+        kind = kind_of(self.manifold)
+        if self.layout.triangle is not None and kind != "spd":
+            raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
+        if self.layout.angles is not None and kind != "sphere":
+            raise InputError(f"--degrees is for --manifold sphere, got {self.manifold}.")
+        return arranged(read_numbers(self.path, self.layout), self.layout)
+
+    def persons(self, n: int) -> np.ndarray | list | None:
+        """Return whose each of the n records is; None without ``--person``.
+
+        Raises:
+            ValueError: see `read_labels`.
+        """
+        return None if self.layout.person is None else read_labels(self.path, self.layout, "person", n)
+
+    def array(self, least: int = 2) -> tuple[Manifold, np.ndarray]:
+        """Return the manifold and the records (n, \\*shape) of one file, as float64 or complex128.
+
+        Raises:
+            ValueError: unreadable file, less records, or a shape that does not fit.
+        """
+        path, layout, table = self.path, self.layout, self.table()
+        said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold)
+        if path.suffix.lower() == ".csv" and table.shape[1:] == (1,) and not said:
+            raise InputError(
+                f"{path}: has one column: if its cells have another delimiter than '{layout.delimiter}', say it with "
+                "--delimiter; if a record is one number, say --size 1."
+            )
+        if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
+            raise InputError(
+                f"{path}: needs at least {least} records, one per row, but holds an array of shape {table.shape}."
+            )
+        if layout.expect_n not in (None, len(table)):
+            raise InputError(
+                f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a first line "
+                "of names (--header), blank lines at the end, or lines that are missing."
+            )
+        if kind_of(self.manifold) == "euclidean" and table.ndim == 3 and self.prepare is None:
+            raise InputError(
+                f"{path}: holds an array of shape {many(table.shape)}: landmarks need --template, on which they are "
+                "superimposed."
+            )
+        with about(path):
+            return self._points(table)
+
+    def records(
+        self, least: int = 2, report: Callable[[int, int], object] = lambda done, total: None
+    ) -> tuple[Manifold, np.ndarray | RecordBlocks]:
+        """Return the manifold and the records of one file, or those of several, which are read when needed.
+
+        Args:
+            least: how many records there must be.
+            report: of several files, told how many records of a pass are read, and of how many.
+
+        Raises:
+            ValueError: no such files, another type, files that differ in their columns; or see `array`.
+        """
+        return self.blocks(least, report) if self.several else self.array(least)
+
+    def blocks(
+        self, least: int = 2, report: Callable[[int, int], object] = lambda done, total: None
+    ) -> tuple[Manifold, RecordBlocks]:
+        """Return the manifold and the records of all files, read block by block when needed; see `records`."""
+        layout, paths = self.layout, self.files
+        if not paths:
+            raise InputError(f"{self.path}: there are no such files.")
+        if layout.person is not None or layout.group is not None:
+            raise InputError("--person and --group are for one file, not for several.")
+        parts = []
+        for path in paths:
+            if not path.is_file():
+                raise InputError(f"{path}: is no file.")
+            with readable(path):
+                parts.append((path, *claimed(path, functools.partial(wanted_columns, path, layout))))
+        names = parts[0][2]
+        for path, _, own in parts:
+            if own != names:
+                raise InputError(f"{path}: has other columns than {paths[0]}; choose some that all have by --columns.")
+        n = sum(rows for _, rows, _ in parts)
+        if n < least:
+            raise InputError(f"{self.path}: needs at least {least} records, one per row, but holds {n}.")
+        if layout.expect_n not in (None, n) and least > 0:
+            raise InputError(f"{self.path}: holds {n} records, not the {layout.expect_n} of --expect-n.")
+
+        def points_of(table):
+            return self._points(arranged(Numbers(paths[0], table, chosen=True), layout))
+
+        def blocks():
+            done = 0
+            for path, rows, own in parts:
+                with readable(path):
+                    for table in parquet_blocks(path, own, rows):
+                        yield np.asarray(points_of(table)[1])
+                        done += len(table)
+                        report(done, n)
+
+        with about(paths[0]):
+            space, one = points_of(np.zeros((1, len(names))))
+        return space, RecordBlocks(blocks, (n, *one.shape[1:]), one.dtype)
+
+    def _points(self, table):
+        table = table if self.prepare is None else self.prepare(table)
+        if isinstance(self.manifold, str):
+            return records_in(self.manifold, table, self.layout.size)
+        if self.layout.size is not None:
+            raise InputError(f"--size is for names of manifolds; {self.manifold} has its own.")
+        return self.manifold, points_on(self.manifold, table)
+
+
+def python_words(text: str) -> str:
+    """Return a sentence with the options in it as keywords: ``--expect-n`` as ``expect_n``."""
+    return _OPTION.sub(lambda found: found[1].replace("-", "_"), text)
+
+
+@contextlib.contextmanager
+def in_python_words() -> Iterator[None]:
+    """Refuse with `python_words`."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(python_words(str(error))) from None
