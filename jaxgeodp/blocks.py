@@ -99,12 +99,16 @@ class RecordBlocks:
             count += len(part)
         if count != len(self):
             raise InputError(f"{owner}: RecordBlocks reads {count} records, not the {len(self)} that its shape says.")
+        # An iterator that is used up would give no record after the charge.
+        if next(_reading(self.read), None) is None:
+            raise InputError(f"{owner}: RecordBlocks reads nothing a second time; let it begin anew each time.")
 
 
 def _reading(read) -> Iterator[Any]:
     try:
         for part in read():
-            yield part if hasattr(part, "shape") and part.shape else np.atleast_1d(np.asarray(part))
+            array = hasattr(part, "dtype") and part.shape  # a table of pandas has none, an array of Dask stays one
+            yield part if array else np.atleast_1d(np.asarray(part))
     except (InputError, OSError):
         raise
     except Exception as error:

@@ -508,6 +508,9 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
     assert code == 1 and "No space left on device" in text
     assert ledger.account().releases == 0 and not list((tmp_path / "meshes-private").glob("*.npz"))
     assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["expected.png", "template.png"]
+    monkeypatch.setattr(face_folder, "draw_faces", full)  # nothing at all can be written
+    code, text = call(meshes, public, *options[:-1], tmp_path / "other", "--ledger", ledger.path, "--dataset", "faces")
+    assert code == 1 and "No space left on device" in text and not (tmp_path / "other").exists()
 
 
 def test_a_face_has_room_for_its_picture_before_its_charge(meshes, public, tmp_path, monkeypatch, here):

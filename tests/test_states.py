@@ -7,6 +7,7 @@ import random
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -279,7 +280,7 @@ def test_a_pass_has_n_records_whatever_is_read(monkeypatch):
 def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
     mechanism, data = WrappedGaussian(CAP, 1.0), points(CAP)
     ledger = Ledger(tmp_path / "budget.db", ZeroConcentratedDP(3.0))
-    used_up = iter([data])
+    used_up, begun = iter([data]), iter([data])
     for read, words in (
         (lambda: [data, data], "reads 300 records, not the 150"),
         (lambda: [data[:-1]], "reads 149"),
@@ -287,16 +288,19 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         (lambda: [np.full((N, 3), "a")], "no array of numbers of shape"),
         (lambda: [data + 0.0j], "no array of numbers of shape"),
         (lambda: [1 / 0], "reading has ended with ZeroDivisionError"),
-        (lambda: used_up, None),
+        (lambda: used_up, "reads nothing a second time"),
         (lambda: used_up, "reads 0 records"),
+        (lambda: map(np.asarray, begun), "reads nothing a second time"),
     ):
         blocks = RecordBlocks(read, data.shape)
-        if words is None:
-            mechanism.release(blocks, ledger, numerics="grid")
-            continue
         with pytest.raises((ValueError, OSError), match=words):
             mechanism.release(blocks, ledger, numerics="grid")
+    assert ledger.account().releases == 0
+    table = pd.DataFrame(data)  # as readers of files give it, one by one
+    mechanism.release(RecordBlocks(lambda: [table[:100], table[100:]], data.shape), ledger, numerics="grid")
     assert ledger.account().releases == 1
+    with pytest.raises(ValueError, match="must hold one label for each record"):
+        mechanism.release(data, ledger, persons=RecordBlocks(lambda: [np.zeros(N)], (N,)))
     state = TangentLaplace(CAP, 1.0).prepare(data)
     for damage in (2**40, -(2**40) * (np.arange(state.sums.size) == 1).reshape(state.sums.shape)):
         with pytest.raises(ValueError, match="which must be damaged"):

@@ -23,7 +23,7 @@ from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.faces.surface_design import SPECTRUM_COUNTS, design_surfaces
-from jaxgeodp.files import all_reserved, state_change, write_atomically
+from jaxgeodp.files import all_reserved, folder_for, state_change, write_atomically
 from jaxgeodp.meshes.files import file_triangles
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.clock import now
@@ -86,55 +86,60 @@ def process_folder(call: FolderCall) -> None:
     if not call.prepare and call.ledger is not None:
         call.ledger.check(_guarantee(design, call.numerics))
     make_private(private)
-    if not call.prepare:
-        # Before the work: what cannot be written or drawn shows now.
-        out.mkdir(parents=True, exist_ok=True)
-        faces = [("template (public)", public.curves), ("centre (public), without a release", design.mechanism.center)]
-        draw_faces(out / "template.png", faces, public)
-        draw_errors(out / "expected.png", design, len(files), public)
     described = _described(call, public)
-    with _unchanged(call, out), _place(call, out, public) as write:
-        with keeping_none(), progress_bar("faces", len(files)) as advance:
-            faces = process_faces(
-                files,
-                nose,
-                up,
-                public,
-                _RIDGE if call.registration else None,
-                call.fill_holes,
-                private,
-                None,
-                advance,
-                own,
-                design.mechanism,
-                call.scan,
-                triangles,
-            )
-        report = private / "report.csv"
-        if write is None:
-            say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
-            return
-        with OUTPUT.status("Compiling and releasing ..."):
-            release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
-            write[out / _RECORD](release.to_json())
-        with OUTPUT.status("Drawing the face ..."):
-            write[out / _PICTURE](_picture(out / _RECORD, public))
+    with _folder(call, out):
+        if not call.prepare:
+            # Before the work: what cannot be written or drawn shows now.
+            faces = [
+                ("template (public)", public.curves),
+                ("centre (public), without a release", design.mechanism.center),
+            ]
+            draw_faces(out / "template.png", faces, public)
+            draw_errors(out / "expected.png", design, len(files), public)
+        with _place(call, out, public) as write:
+            with keeping_none(), progress_bar("faces", len(files)) as advance:
+                faces = process_faces(
+                    files,
+                    nose,
+                    up,
+                    public,
+                    _RIDGE if call.registration else None,
+                    call.fill_holes,
+                    private,
+                    None,
+                    advance,
+                    own,
+                    design.mechanism,
+                    call.scan,
+                    triangles,
+                )
+            report = private / "report.csv"
+            if write is None:
+                say(f"Nothing is released. Read {report} (private), mend meshes, then call again without --prepare.")
+                return
+            with OUTPUT.status("Compiling and releasing ..."):
+                release = design.release(faces.curves, call.ledger, numerics=call.numerics, more=described)
+                write[out / _RECORD](release.to_json())
+            with OUTPUT.status("Drawing the face ..."):
+                write[out / _PICTURE](_picture(out / _RECORD, public))
     say(f"Wrote {out}. What each mesh needed is in {report}: private.")
 
 
 @contextlib.contextmanager
-def _unchanged(call, out):
-    """At the end record and folder state when the work began: the one is read again, into the other files are put.
+def _folder(call, out):
+    """The folder of the release; it and the record state when the work began at the end.
 
-    One of somebody else keeps its time.
+    The record is read again, and into the folder the other files are put; one of somebody else keeps its time.
     """
-    try:
+    if call.prepare:
         yield
-    finally:
-        if not call.prepare:
-            for path in (out / _RECORD, out):
-                with contextlib.suppress(OSError):
-                    state_change(path, now())
+        return
+    with folder_for(out, now()):
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                state_change(out / _RECORD, now())
 
 
 def _place(call, out, public):

@@ -1,6 +1,6 @@
 """Labels of records, one each: whose a record is, or which group's."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -33,7 +33,7 @@ def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashab
     if isinstance(labels, jax.Array):  # at once: one by one would take a transfer each
         labels = np.asarray(labels)
     shape = getattr(labels, "shape", (len(labels),) if isinstance(labels, Sequence) else ())
-    if shape != (n,):
+    if shape != (n,) or not isinstance(labels, Iterable):
         raise InputError(f"{owner}: {what} must hold one label for each record.")
     return map(label_key, labels)
 
