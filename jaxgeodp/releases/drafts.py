@@ -12,7 +12,6 @@ import numpy as np
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
@@ -80,7 +79,8 @@ def raw_records(mechanism: Lawful, data) -> Any:
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are for release with numerics='grid', and for prepare.")
-    records = mechanism.domain.records(name, host_array(name, data))
+    own = np.asarray(data) if isinstance(data, jax.Array) else data
+    records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
