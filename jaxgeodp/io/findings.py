@@ -123,7 +123,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
             found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         found += _told("points", _of_no_points, records, usable)
-        found += _told("records", _OF_KIND.get(kind, _nothing), records, table, layout)
+        if kind in _OF_KIND:
+            found += _told("records", _OF_KIND[kind], records, table, layout)
         found += _told("copies", _of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
@@ -287,10 +288,6 @@ def _of_lengths(records, table, layout) -> Iterator[str]:
     lengths = lengths[np.isfinite(lengths)]
     if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
         yield f"Lengths of the vectors: {_quantiles(lengths)}; every record is scaled to length 1."
-
-
-def _nothing(records, table, layout) -> Iterator[str]:
-    return iter(())
 
 
 # By the names of `manifolds.names`.
