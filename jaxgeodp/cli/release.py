@@ -12,18 +12,10 @@ from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
 from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.file_options import reads
-from jaxgeodp.cli.frame import (
-    OUTPUT,
-    check_picture,
-    check_writable,
-    one_sentence_errors,
-    quiet_libraries,
-    record_room,
-    say,
-)
+from jaxgeodp.cli.frame import OUTPUT, check_picture, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of
+from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
 from jaxgeodp.io.records import Source

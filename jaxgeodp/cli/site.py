@@ -12,9 +12,9 @@ from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
 from jaxgeodp.cli.file_options import reads
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.room import numbers_of
+from jaxgeodp.cli.room import numbers_of, record_room
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import all_reserved, reserved
 from jaxgeodp.io.records import Source

@@ -104,11 +104,18 @@ class Source:
     template: pathlib.Path | None = None
 
     @classmethod
-    def of(cls, path, manifold: Manifold | str, layout: Layout, template, missing: str) -> "Source":
-        """Return the source with what ``--template``, a path or None, and ``--missing`` say; see `preparation`."""
+    def of(
+        cls,
+        path: str | os.PathLike,
+        manifold: Manifold | str,
+        layout: Layout,
+        template: str | os.PathLike | None,
+        missing: str,
+    ) -> "Source":
+        """Return the source with what ``--template`` and ``--missing`` say; see `preparation`."""
         check_manifold(manifold)
-        template = None if template is None else pathlib.Path(template)
-        return cls(pathlib.Path(path), manifold, layout, preparation(template, missing, manifold, layout), template)
+        public = None if template is None else pathlib.Path(template)
+        return cls(pathlib.Path(path), manifold, layout, preparation(public, missing, manifold, layout), public)
 
     @property
     def center(self) -> np.ndarray | None:
@@ -175,7 +182,9 @@ class Source:
         with about(path):
             return self._points(table)
 
-    def records(self, least: int = 2, report=None) -> tuple[Manifold, np.ndarray | RecordBlocks]:
+    def records(
+        self, least: int = 2, report: Callable[[int, int], object] | None = None
+    ) -> tuple[Manifold, np.ndarray | RecordBlocks]:
         """Return the manifold and the records of one file, or those of several; see `array` and `blocks`."""
         return self.blocks(least, report) if self.several else self.array(least)
 
