@@ -6,13 +6,21 @@ is follows from public numbers.
 
 import math
 
-from jaxgeodp.cli.frame import record_room
 from jaxgeodp.manifolds import Manifold
 
 #: Bytes that no picture exceeds: `pictures.picture_of` draws 750 x 630 pixels, of a face 990 x 363, of 4 bytes each.
 PICTURE_ROOM = 2**21
 # Pictures of the page of a description, each in base 64: the mean, and three along each of three lines.
 _PICTURES, _WORDS = 10, 2**18
+
+
+def record_room(numbers: int) -> int:
+    """Bytes that no release record exceeds whose value holds so many real numbers.
+
+    A number and its part of the brackets take at most 32; the centre, and whatever else has a number for each of the
+    value's, as much again; all the rest is a few kilobytes.
+    """
+    return 2**16 + 128 * numbers
 
 
 def numbers_of(space: Manifold) -> int:
