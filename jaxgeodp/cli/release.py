@@ -124,7 +124,7 @@ def release(
             space, records = source.records(least, report)
             persons = source.persons(len(records))
             files = parted.files(out)
-            sizes = dict.fromkeys(files.values(), record_room(numbers_of(space)))
+            sizes = dict.fromkeys(files.values(), record_room(numbers_of(space), parted.names))
             sizes |= {} if plot is None else {plot: PICTURE_ROOM}
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]

@@ -4,7 +4,9 @@ What has been charged and cannot be written is lost, so `files.all_reserved` tak
 is follows from public numbers.
 """
 
+import json
 import math
+from collections.abc import Iterable
 
 from jaxgeodp.manifolds import Manifold
 
@@ -14,13 +16,13 @@ PICTURE_ROOM = 2**21
 _PICTURES, _WORDS = 10, 2**18
 
 
-def record_room(numbers: int) -> int:
-    """Bytes that no release record exceeds whose value holds so many real numbers.
+def record_room(numbers: int, names: Iterable[str] = ()) -> int:
+    """Bytes that no release record exceeds whose value holds so many real numbers, of groups with these names.
 
     A number and its part of the brackets take at most 32; the centre, and whatever else has a number for each of the
     value's, as much again; all the rest is a few kilobytes.
     """
-    return 2**16 + 128 * numbers
+    return 2**16 + 128 * numbers + sum(len(json.dumps(name)) + 16 for name in names)
 
 
 def numbers_of(space: Manifold) -> int:
