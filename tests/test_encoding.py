@@ -12,8 +12,7 @@ from jaxgeodp import RecordBlocks
 from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.functional import FunctionalGaussianMechanism, IntervalKernel, PeriodicKernel
 from jaxgeodp.privacy import GaussianDP, Ledger, ZeroConcentratedDP, grid
-from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import EncodedSums, Encoding, encoded_law, shortened
+from jaxgeodp.releases.encoding import EncodedSums, Encoding, encoded_law
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.surfaces import (
@@ -23,6 +22,7 @@ from jaxgeodp.surfaces import (
     SurfaceBasis,
     SurfaceMeanMechanism,
 )
+from jaxgeodp.testing import check_encoding
 
 ALPHA = 1e-6
 ANGLES = np.linspace(0.0, 2.0 * np.pi, 16, endpoint=False)
@@ -36,21 +36,21 @@ def surfaces():
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InUnits(Encoding, Pytree):
+class InUnits(Encoding):
     """Numbers from a public centre, each in its own unit: one's own encoding is this long."""
 
     center: np.ndarray
     units: np.ndarray
     bound: float
 
-    def bounded(self, data):
-        return shortened((data - self.center) / self.units, self.bound)
+    def deviation(self, record):
+        return (record - self.center) / self.units
 
     def value(self, vectors):
         return self.center + self.units * vectors
 
     def vector(self, x):
-        return (x - self.center) / self.units
+        return self.deviation(x)
 
     def shape(self, record):
         return record
@@ -79,9 +79,7 @@ class MeanInUnits(Mechanism):
         return EncodedSums("MeanInUnits", self.encoding)
 
     def law(self, n, shape=()):
-        own = 2.0 * self.encoding.bound / n
-        record = self.encoding.center.shape
-        return encoded_law(self, self.encoding, record, n, own, own / self.mu, formula="2 bound/n")
+        return encoded_law(self, self.encoding, self.encoding.center.shape, n)
 
 
 MECHANISMS = {
@@ -113,25 +111,87 @@ def law_of(mechanism, n):
 
 
 @every_mechanism
-def test_no_record_has_a_longer_vector_than_the_bound(mechanism):
+def test_it_obeys_the_laws_of_encodings(mechanism):
+    record = np.shape(mechanism.domain.fallback(()))
+    check_encoding(mechanism.encoding, record)
     with jax.enable_x64(True):
         encoding, data = mechanism.encoding, jnp.asarray(records(mechanism))
-        vectors = np.asarray(encoding.white(encoding.bounded(data)))
-    bounds = np.asarray(encoding.bounds(data.shape[1:]))
-    assert vectors.shape[1:] == encoding.shape(data.shape[1:]) and np.all(np.isfinite(vectors))
-    lengths = np.linalg.norm(vectors, axis=-1)
-    assert np.all(lengths <= bounds * (1.0 + 1e-12))
-    assert np.max(lengths / bounds) > 0.2  # and the bound is no wider than it must be
+        lengths = np.linalg.norm(encoding.white(encoding.bounded(data)), axis=-1)
+    assert np.max(lengths / encoding.bounds(record)) > 0.2  # and the bound is no wider than it must be
 
 
-@every_mechanism
-def test_a_vector_is_that_of_its_value(mechanism):
-    with jax.enable_x64(True):
-        encoding, record = mechanism.encoding, np.shape(mechanism.domain.fallback(()))
-        vectors = jnp.asarray(np.random.default_rng(2).normal(size=(3, *encoding.shape(record))))
-        values = encoding.value(vectors)
-        assert values.shape == (3, *record)
-        np.testing.assert_allclose(jax.vmap(encoding.vector)(values), vectors, atol=1e-8)
+class Unbounded(InUnits):
+    def bounded(self, data):
+        return jax.vmap(self.deviation)(data)
+
+
+class OfAll(InUnits):
+    def bounded(self, data):
+        return super().bounded(data - jnp.nanmean(data[:5], axis=0))
+
+
+class Fewer(InUnits):
+    def bounded(self, data):
+        return super().bounded(data)[::2]
+
+
+class Bent(InUnits):
+    def white(self, deviations):
+        return deviations * jnp.abs(deviations) / self.bound
+
+
+class Nowhere(InUnits):
+    def value(self, vectors):
+        return super().value(vectors) + jnp.log(vectors)
+
+
+class Folded(InUnits):
+    def value(self, vectors):
+        return super().value(jnp.abs(vectors))
+
+
+@pytest.mark.parametrize(
+    ("planted", "words"),
+    [
+        (Unbounded, "is not finite"),
+        (OfAll, "depends on other records"),
+        (Fewer, "8 records have 4 deviations"),
+        (Bent, "white is not linear"),
+        (Nowhere, "of the vector 0 is not finite"),
+        (Folded, "not the inverse of value"),
+    ],
+)
+def test_planted_encodings_are_found(planted, words):
+    own = MECHANISMS["one's own"].encoding
+    with pytest.raises(AssertionError, match=words):
+        check_encoding(planted(own.center, own.units, own.bound), (3,))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Promising(MeanInUnits):
+    promised: float = 0.1
+    stated: float | None = None
+
+    @property
+    def guarantee(self):
+        return GaussianDP(self.promised)
+
+    def law(self, n, shape=()):
+        return encoded_law(self, self.encoding, self.encoding.center.shape, n, bound=self.stated)
+
+
+def test_a_law_promises_what_it_spends_about_the_bounds_that_it_has():
+    own, data = MECHANISMS["one's own"], np.zeros((5, 3))
+    for wrong, words in (
+        (Promising(own.encoding, 1.5), "spend more than its guarantee"),
+        (Promising(own.encoding, 1.5, 1.5, 0.01), "are not those of its encoding"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            wrong.release(data)
+    assert Promising(own.encoding, 1.5, 1.5, 2.0).release(data).guarantee == GaussianDP(1.5)
+    for n in (0, 1):
+        with pytest.raises(ValueError, match="n >= 2"):
+            own.release(data[:n])
 
 
 @every_mechanism

@@ -40,7 +40,7 @@ class NearTemplate(Domain):
         return real_numbers(data)
 
     def of_persons(self, owner, shape, count):
-        """The means of their records; see `averages`."""
+        """The mean of a person's records as they are, before anything bounds them."""
         return averages_ahead(owner, shape, self.template, count)
 
     @override

@@ -15,7 +15,6 @@ from jaxgeodp.functional.gaussian_process import CurveEncoding
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.encoding import EncodedSums, Encoding
 from jaxgeodp.releases.mechanism import Mechanism
 
@@ -129,7 +128,7 @@ class FaceMeanMechanism(Mechanism):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class OfFaces(Encoding, Pytree):
+class OfFaces(Encoding):
     """The curves of a face, (J, m, 3), as 3 J curves.
 
     Attributes:
@@ -138,6 +137,10 @@ class OfFaces(Encoding, Pytree):
 
     curves: CurveEncoding
     part = CurveEncoding.part
+
+    @override
+    def deviation(self, record):
+        return self.curves.deviation(flat_curves(record))
 
     @override
     def bounded(self, data):

@@ -13,8 +13,7 @@ from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.mean import PerCoordinate
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law, shortened
+from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law
 from jaxgeodp.releases.mechanism import Mechanism
 
 
@@ -86,19 +85,15 @@ class PointwiseGaussian(Mechanism):
 
     @override
     def law(self, n, shape=()):
-        mu, theorem = self.mu / math.sqrt(self.template.size), f"{GAUSSIAN} and composition"
-        with np.errstate(over="ignore"):  # refused when it is made ready
-            sensitivity, scale = self.sensitivity(n), self.scale(n)
         return encoded_law(
             self,
             self.encoding,
             self.template.shape,
-            record_count(n),
-            sensitivity,
-            scale,
-            mu,
+            n,
+            mu=self.mu / math.sqrt(self.template.size),
+            bound=np.asarray(self.half_range),
             formula="2 half_range/n",
-            theorem=theorem,
+            theorem=f"{GAUSSIAN} and composition",
         )
 
 
@@ -165,9 +160,7 @@ class JointGaussian(Mechanism):
 
     @override
     def law(self, n, shape=()):
-        n, formula = record_count(n), "2 norm_bound sqrt(N)/n"
-        record, own = self.template.shape, self.sensitivity(n)
-        return encoded_law(self, self.encoding, record, n, own, self.scale(n), formula=formula)
+        return encoded_law(self, self.encoding, self.template.shape, n, formula="2 norm_bound sqrt(N)/n")
 
 
 def _domain(template, bounds):
@@ -187,7 +180,7 @@ def _check_template_and_mu(mechanism):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class EachCoordinate(Encoding, Pytree):
+class EachCoordinate(Encoding):
     """3 N numbers, each within a range of its own.
 
     Attributes:
@@ -196,6 +189,10 @@ class EachCoordinate(Encoding, Pytree):
 
     template: np.ndarray
     half_range: Any
+
+    @override
+    def deviation(self, record):
+        return record - jnp.asarray(self.template, record.dtype)
 
     @override
     def bounded(self, data):
@@ -228,7 +225,7 @@ class EachCoordinate(Encoding, Pytree):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AllCoordinates(Encoding, Pytree):
+class AllCoordinates(Encoding):
     """One vector of 3 N numbers.
 
     Attributes:
@@ -239,9 +236,8 @@ class AllCoordinates(Encoding, Pytree):
     norm_bound: Any
 
     @override
-    def bounded(self, data):
-        deviations = (data - jnp.asarray(self.template, data.dtype)).reshape(len(data), -1)
-        return shortened(deviations, self.bounds(self.template.shape))
+    def deviation(self, record):
+        return (record - jnp.asarray(self.template, record.dtype)).reshape(-1)
 
     @override
     def value(self, vectors):
@@ -249,7 +245,7 @@ class AllCoordinates(Encoding, Pytree):
 
     @override
     def vector(self, x):
-        return (x - jnp.asarray(self.template, x.dtype)).reshape(-1)
+        return self.deviation(x)
 
     @override
     def shape(self, record):

@@ -14,7 +14,7 @@ from jaxgeodp.domains.records import host_array, is_numeric, record_count
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law, shortened
+from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law
 from jaxgeodp.releases.mechanism import Mechanism
 
 # Of the angles between directions.
@@ -138,9 +138,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
             self,
             self.encoding,
             self.center.shape,
-            record_count(n),
-            self.sensitivity(n),
-            self.scale(n),
+            n,
             formula="2 norm_bound/n",
             statistic="mean of bounded deviations in public directions",
             theorem=f"{GAUSSIAN}; docs/mathematics.md, Theorem U",
@@ -150,7 +148,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class InDirections(Encoding, Pytree):
+class InDirections(Encoding):
     """What deviates from a public surface, in public directions.
 
     Attributes:
@@ -162,9 +160,12 @@ class InDirections(Encoding, Pytree):
     directions: np.ndarray
     norm_bound: float
 
-    def bounded(self, data):
-        """See `Encoding.bounded`; a surface that has none, or whose squares overflow, counts as the centre."""
-        return shortened(self._coordinates(data), self.norm_bound)
+    @override
+    def deviation(self, record):
+        basis, directions = self.basis, jnp.asarray(self.directions, record.dtype)
+        deviations = (record - jnp.asarray(self.center, record.dtype)).reshape(-1, 3)
+        functions = jnp.asarray(basis.functions, record.dtype) * jnp.asarray(basis.weights, record.dtype)[:, None]
+        return (functions.T @ deviations).reshape(-1) @ (directions / jnp.sum(directions**2, axis=0))
 
     @override
     def value(self, vectors):
@@ -177,7 +178,7 @@ class InDirections(Encoding, Pytree):
 
     @override
     def vector(self, x):
-        return self._coordinates(x[None])[0]
+        return self.deviation(x)
 
     @override
     def shape(self, record):
@@ -186,14 +187,6 @@ class InDirections(Encoding, Pytree):
     @override
     def bounds(self, record):
         return self.norm_bound
-
-    def _coordinates(self, data):
-        """Coordinates (n, r) of surfaces (n, *points, 3)."""
-        basis, directions = self.basis, jnp.asarray(self.directions, data.dtype)
-        deviations = (data - jnp.asarray(self.center, data.dtype)).reshape(len(data), -1, 3)
-        functions = jnp.asarray(basis.functions, data.dtype) * jnp.asarray(basis.weights, data.dtype)[:, None]
-        vectors = jnp.einsum("ik,nic->nkc", functions, deviations).reshape(len(data), -1)
-        return vectors @ (directions / jnp.sum(directions**2, axis=0))
 
     def described(self) -> dict:
         """What a record says of the directions."""

@@ -227,7 +227,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CurveEncoding(Encoding, Pytree):
+class CurveEncoding(Encoding):
     """Smooth curves in coordinates whose Euclidean norm is that of the kernel, so that the noise is white.
 
     Each curve's vector is as long as the largest that smoothing makes of a curve within the norm bound.
@@ -241,6 +241,10 @@ class CurveEncoding(Encoding, Pytree):
     norm_bound: PerCurve
     template: np.ndarray | None
     part = "curve"
+
+    @override
+    def deviation(self, record):
+        return record - self._template(record.dtype)
 
     @override
     def bounded(self, data):

@@ -107,9 +107,9 @@ class Manifold(abc.ABC):
         """On a symmetric space, a bound of the trace norm of ``w -> R(w, v)v`` over unit vectors v.
 
         The largest Ricci curvature where the curvature has one sign. Infinite where the space is not known to be
-        symmetric: theorems about KNG's normalising constant, and Theorem Z, then do not apply.
+        symmetric: theorems about KNG's normalising constant, and Theorem Z, then do not apply. 0 where space is flat.
         """
-        return math.inf
+        return 0.0 if self.curvature_bounds == (0.0, 0.0) else math.inf
 
     @fact
     def ricci_bound(self) -> float:

@@ -18,8 +18,11 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
+from jaxgeodp.domains.records import record_count
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import public_key, system_key
+from jaxgeodp.privacy.guarantee import GaussianDP
+from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
 from jaxgeodp.releases.vector import TIMING
@@ -31,11 +34,12 @@ GAUSSIAN = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
 _BLOCK = 2**18
 
 
-class Encoding(abc.ABC):
+class Encoding(Pytree, abc.ABC):
     """How a record becomes a vector of bounded length, and a vector a value; public.
 
     A vector is an array (m,), or (k, m): k vectors, each with its own bound, budget and scale. A subclass is a frozen
-    dataclass and a `Pytree`; programs serve all values of its leaves.
+    dataclass of public numbers, all of which are leaves of a pytree: programs serve all their values.
+    `jaxgeodp.testing.check_encoding` tries what is said here.
 
     Attributes:
         part: what each of k vectors is, for records; None where they are not told apart.
@@ -44,16 +48,20 @@ class Encoding(abc.ABC):
     part: ClassVar[str | None] = None
 
     @abc.abstractmethod
-    def bounded(self, data: jax.Array) -> jax.Array:
-        """What deviates from the public centre in raw records (n, \\*shape), within its bounds whatever a record is."""
+    def deviation(self, record: jax.Array) -> jax.Array:
+        """What one raw record deviates from the public centre, of any length: no other record is seen."""
 
     @abc.abstractmethod
     def value(self, vectors: jax.Array) -> jax.Array:
-        """What is released for vectors (\\*any, \\*shape of a vector)."""
+        """What is released for vectors (\\*any, \\*shape of a vector); finite for all that are."""
 
     @abc.abstractmethod
     def vector(self, x: jax.Array) -> jax.Array:
-        """The vector of one value, not bounded."""
+        """The vector of one value; it is needed for `Law.log_density` alone, which supposes one vector for each value.
+
+        Raises:
+            ValueError: several vectors have one value, so that there is no simple density.
+        """
 
     @abc.abstractmethod
     def shape(self, record: tuple[int, ...]) -> tuple[int, ...]:
@@ -63,12 +71,19 @@ class Encoding(abc.ABC):
     def bounds(self, record: tuple[int, ...]) -> Any:
         """Of the length of a vector, or of each of k: () or (k,)."""
 
+    def bounded(self, data: jax.Array) -> jax.Array:
+        """The deviations of raw records (n, \\*shape), brought into the bounds, each by itself.
+
+        By default they are vectors, and shortened. What replaces it bounds those of any record.
+        """
+        return shortened(jax.vmap(self.deviation)(data), self.bounds(data.shape[1:]))
+
     def white(self, deviations: jax.Array) -> jax.Array:
         """The vectors of what deviates (\\*any, \\*shape), by default the same; linear, so that it may be the mean."""
         return deviations
 
     def each(self, scale: Any) -> Any:
-        """A parameter that is one for all or one for each of k vectors, () or (k,); by default it is so already."""
+        """A parameter as it is given, as one number for all of k vectors or one for each: () or (k,)."""
         return scale
 
 
@@ -134,38 +149,52 @@ def encoded_law(
     encoding: Encoding,
     record: tuple[int, ...],
     n: int,
-    sensitivity: Any,
-    scale: Any,
-    mu: Any = None,
     *,
-    formula: str,
+    mu: Any = None,
+    bound: Any = None,
+    formula: str = "2 bound/n",
     statistic: str = "mean",
     theorem: str = GAUSSIAN,
     on_grid: str = "docs/mathematics.md, Theorem N",
     more: Callable[[], dict] | None = None,
 ) -> EncodedLaw:
-    """The law of a mechanism with a ``mu``.
+    """The law of n records, with sensitivity 2 bound/n and scale 2 bound/(n mu).
 
     Args:
-        mechanism: whose name and guarantee the record has.
+        mechanism: whose name, ``mu`` and guarantee the record has.
         encoding: see there.
         record: shape of a record.
         n: number of records.
-        sensitivity: 2 bound/n, in the form in which the record states it.
-        scale: sensitivity/mu.
-        mu: of each vector; by default the mechanism's.
-        formula, statistic, theorem: see `Terms`.
+        mu: of each vector, in a form that `Encoding.each` takes; by default the mechanism's.
+        bound: the encoding's bounds in the form in which the record states them, if that is another.
+        formula: of the sensitivity, for the record.
+        statistic, theorem: see `Terms`.
         on_grid: see `EncodedLaw`.
         more: makes further entries of the record.
+
+    Raises:
+        ValueError: fewer than two records; when terms are told, bounds that are not the encoding's, or a guarantee
+            that is stronger than what the vectors spend together.
     """
+    n, bounds = record_count(n), encoding.bounds(record)
+    given, strength = bounds if bound is None else bound, mechanism.mu if mu is None else mu
+    with np.errstate(over="ignore"):  # refused when it is made ready
+        sensitivity = 2.0 * given / n
+        scale = sensitivity / strength
 
     def told():
+        name, guarantee = type(mechanism).__name__, mechanism.guarantee
+        each, one = np.broadcast_arrays(encoding.each(strength), bounds)
+        if not np.allclose(encoding.each(given), bounds, rtol=1e-9, atol=0.0):
+            raise InputError(f"{name}: the bounds that its record states are not those of its encoding.")
+        if not isinstance(guarantee, GaussianDP) or guarantee.mu < math.sqrt(np.sum(each**2)) * (1.0 - 1e-9):
+            raise InputError(f"{name}: its {one.size} vectors spend more than its guarantee {guarantee} says.")
         return Terms(
-            mechanism=type(mechanism).__name__,
+            mechanism=name,
             statistic=statistic,
             n=n,
             strength=mechanism.mu,
-            guarantee=mechanism.guarantee,
+            guarantee=guarantee,
             sensitivity=sensitivity,
             formula=formula,
             theorem=theorem,
@@ -174,7 +203,7 @@ def encoded_law(
             more=None if more is None else more(),
         )
 
-    return EncodedLaw(encoding, record, n, mechanism.mu if mu is None else mu, scale, told, on_grid)
+    return EncodedLaw(encoding, record, n, strength, scale, told, on_grid)
 
 
 def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
