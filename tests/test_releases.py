@@ -48,6 +48,7 @@ class OfLaplace(BallMechanism):
 
     guaranteed: object = PureDP(1.0)
     strength: float = 1.0
+    supports = frozenset({"delta"})
 
     @property
     def guarantee(self):
@@ -102,6 +103,7 @@ class Quieter(BallMechanism):
 
     claims: bool
     epsilon: float = 1.0
+    supports = frozenset({"grid"})
 
     @property
     def guarantee(self):

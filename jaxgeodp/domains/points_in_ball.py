@@ -4,8 +4,8 @@ import dataclasses
 
 import jax
 import numpy as np
+from typing_extensions import override
 
-from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -28,6 +28,11 @@ class PointsInBall(Domain):
     shape: tuple[int, ...]
     points: bool = True
 
+    @property
+    @override
+    def has_summaries(self) -> bool:
+        return self.points and self.shape == self.ball.manifold.shape
+
     def records(self, owner, data):
         """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
         manifold = self.ball.manifold
@@ -39,9 +44,7 @@ class PointsInBall(Domain):
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
     def of_persons(self, owner, shape, count):
-        """The Frechet means, for records that are points."""
-        if not self.points or self.shape != self.ball.manifold.shape:
-            raise InputError(f"{owner}: persons is for records that are points of {self.ball.manifold}.")
+        """The Frechet means."""
         program = compiled_ahead(owner, frechet_means, self.ball, shape, places_like(shape), count=count)
         return lambda records, places: program(self.ball, records, places)
 

@@ -117,6 +117,16 @@ class GibbsMechanism(BallMechanism):
         """mu-GDP."""
         return GaussianDP(self.mu)
 
+    @property
+    @override
+    def summarised(self):
+        return self.statistic
+
+    @property
+    @override
+    def supports(self):
+        return super().supports | ({"delta"} if isinstance(self.statistic, FrechetMean) else set())
+
     @override
     def law(self, n, shape=()):
         n, ball = record_count(n), self.ball

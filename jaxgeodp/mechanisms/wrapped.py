@@ -49,6 +49,11 @@ class WrappedLaplace(BallMechanism):
         return Norm().guarantee(self.epsilon)
 
     @property
+    @override
+    def supports(self):
+        return super().supports | {"grid"}
+
+    @property
     def sums(self) -> VectorSums | None:
         """See `Mechanism.sums`: where space is flat."""
         return _sums(self)
@@ -80,6 +85,11 @@ class WrappedGaussian(BallMechanism):
     def guarantee(self) -> GaussianDP:
         """mu-GDP."""
         return Normal().guarantee(self.mu)
+
+    @property
+    @override
+    def supports(self):
+        return super().supports | {"grid"}
 
     @property
     def sums(self) -> VectorSums | None:

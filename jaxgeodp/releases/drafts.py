@@ -15,7 +15,7 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.entropy import random_order
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
@@ -31,6 +31,24 @@ Finish = Callable[[np.ndarray], np.ndarray]
 _ENTRIES = {
     *("value", "guarantee", "mechanism", "statistic", "n", "sensitivity", "scale", "support", "sampler"),
     *("numerics", "library", "created"),
+}
+
+
+#: What refuses an option to a mechanism of which `Mechanism.supports` has not the word.
+OPTIONS = {
+    "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
+    "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean; for others no number of proposals is "
+    "known to suffice, or none is needed",
+    "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, WrappedLaplace, "
+    "WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs calibration='tight'",
+    "persons": "persons= is not for it: persons needs a public ball whose points are the records, or a public "
+    "template; or let each record be one person's mean",
+    "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
+    "add-remove": "adjacency='add-remove' is not for it: a private number of records needs epsilon-DP or mu-GDP by one "
+    "parameter; a search for a ball has it with epsilon",
+    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does, and "
+    "where space is flat WrappedGaussian and WrappedLaplace; a LocatedMechanism with one of these searches in rounds "
+    "(SearchInRounds)",
 }
 
 
@@ -69,6 +87,23 @@ class Wanted:
     finish: Finish = np.asarray
     more: dict = dataclasses.field(default_factory=dict)
     weights: Weights | None = None
+
+
+def check_options(mechanism: Any, option: str | None, persons=None, weights=None, adjacency: str = ADJACENCY) -> None:
+    """Refuse what a mechanism does not take, before anything is charged or a record is looked at.
+
+    Args:
+        mechanism: a `Mechanism`.
+        option: a word of `OPTIONS`, or None.
+        persons, weights, adjacency: of a call.
+
+    Raises:
+        ValueError: one of the words that these ask for is not in its `supports`.
+    """
+    given = {option: option, "persons": persons, "weights": weights, adjacency: adjacency != ADJACENCY or None}
+    for word in [word for word, own in given.items() if own is not None and word not in mechanism.supports]:
+        taken = ", ".join(own for own in OPTIONS if own in mechanism.supports) or "none of these options"
+        raise InputError(f"{type(mechanism).__name__}: {OPTIONS[word]}; it takes {taken}.")
 
 
 def raw_records(mechanism: Lawful, data) -> Any:
