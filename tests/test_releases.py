@@ -133,7 +133,7 @@ class TwoNumbers(MeanOfLogarithms):
     """Values of another shape than points."""
 
     def carried(self, ball, data):
-        return *at_home(ball, data)[:3], lambda value: value
+        return at_home(ball, data)._replace(back=lambda value: value)
 
     def to_value(self, ball, vector):
         return vector
