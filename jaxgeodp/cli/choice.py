@@ -133,13 +133,6 @@ class Choice:
             raise InputError(f"--mechanism {name} needs --{entry.parameter} and no other privacy parameter.")
         if self.calibration != "tight" and len(entry.calibrations) == 1:
             raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {name}.")
-        if self.delta != 0.0 and name not in names_with("delta"):
-            raise InputError(
-                f"--delta is for {' and '.join(names_with('delta'))}, got --mechanism {name}, whose time tells "
-                "nothing anyway."
-            )
-        if self.numerics == "grid" and name not in names_with("grid"):
-            raise InputError(f"--numerics grid is for {', '.join(names_with('grid'))}, got '{name}'.")
         if self.statistic not in entry.statistics:
             raise InputError(
                 f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."

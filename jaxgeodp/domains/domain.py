@@ -14,13 +14,9 @@ Summaries = Callable[[jax.Array, np.ndarray], jax.Array]
 
 
 class Domain(abc.ABC):
-    """The public set that a mechanism's records are brought into, each on its own.
+    """The public set that a mechanism's records are brought into, each on its own."""
 
-    Attributes:
-        has_summaries: whether `of_persons` is known, which it is not by default.
-    """
-
-    has_summaries: Any = False
+    has_summaries: Any = False  #: whether `of_persons` is known
 
     @abc.abstractmethod
     def records(self, owner: str, data) -> jax.Array:

@@ -44,11 +44,7 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
 
 
 def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int = 2) -> tuple[int, Callable]:
-    """How many persons there are, and what gives a record of each.
-
-    Raises:
-        ValueError: not one label a record, or fewer than ``least`` persons.
-    """
+    """How many persons there are, of whom fewer than ``least`` are refused, and what gives a record of each."""
     places, count = person_places(owner, persons, len(records))
     if count < least:
         raise InputError(f"{owner}: needs at least {least} persons, got {count}.")
@@ -59,11 +55,7 @@ def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int 
 
 
 def any_units(owner: str, domain: Domain, records: Any, persons: Labels | None) -> Callable[[], np.ndarray]:
-    """What gives them, however many there are.
-
-    Raises:
-        ValueError: not one label a record.
-    """
+    """What gives the records, or one of each person, however many there are."""
     records = np.asarray(records)
     if persons is None:
         return lambda: records

@@ -4,7 +4,6 @@ import dataclasses
 
 import jax
 import numpy as np
-from typing_extensions import override
 
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
@@ -21,17 +20,12 @@ class PointsInBall(Domain):
     Args:
         ball: public.
         shape: of one record; that of a point unless a statistic takes other data.
-        points: whether records are points, not other data that may have their shape.
+        has_summaries: whether records are points, not other data that may have their shape.
     """
 
     ball: GeodesicBall
     shape: tuple[int, ...]
-    points: bool = True
-
-    @property
-    @override
-    def has_summaries(self) -> bool:
-        return self.points and self.shape == self.ball.manifold.shape
+    has_summaries: bool = True
 
     def records(self, owner, data):
         """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""

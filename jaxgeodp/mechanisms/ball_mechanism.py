@@ -59,9 +59,10 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     @property
     def domain(self) -> PointsInBall:
         """What the statistic takes: points, (n, \\*shape of a point), or other data."""
-        statistic = self.summarised
-        own = statistic.shape if isinstance(statistic, ConvexRisk | EmpiricalRisk) else None  # of data that are none
-        return PointsInBall(self.ball, statistic.datum_shape(self.ball.manifold), points=own is None)
+        statistic, manifold = self.summarised, self.ball.manifold
+        shape = statistic.datum_shape(manifold)
+        others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
+        return PointsInBall(self.ball, shape, has_summaries=shape == manifold.shape and not others)
 
     def sensitivity(self, n: int) -> float:
         """The global sensitivity for n records (replace-one): how far another record moves what is hidden by noise.

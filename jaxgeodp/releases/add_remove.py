@@ -121,9 +121,8 @@ class HiddenCount:
 
         None where what is beyond the places would count.
         """
-        if "weights" not in self.mechanism.supports or isinstance(self.wanted.way, FixedTime | OnGrid):
-            return None
-        if not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
+        weighed = "weights" in self.mechanism.supports and not isinstance(self.wanted.way, FixedTime | OnGrid)
+        if not weighed or not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
             return None
         steps = math.ceil(math.log(max(places / _FEWEST_ROWS, 1.0), _STEP))
         return max(places, math.ceil(_FEWEST_ROWS * _STEP**steps))

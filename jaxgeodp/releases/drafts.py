@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +11,10 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.entropy import random_order
-from jaxgeodp.privacy.guarantee import ADJACENCY, Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
@@ -34,40 +33,19 @@ _ENTRIES = {
 }
 
 
-#: What refuses an option to a mechanism of which `Mechanism.supports` has not the word.
+#: The options that `Mechanism.supports` tells of, and what is said where they are refused.
 OPTIONS = {
     "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
-    "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean; for others no number of proposals is "
-    "known to suffice, or none is needed",
+    "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean",
     "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, WrappedLaplace, "
     "WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs calibration='tight'",
     "persons": "persons= is not for it: persons needs a public ball whose points are the records, or a public "
     "template; or let each record be one person's mean",
     "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
-    "add-remove": "adjacency='add-remove' is not for it: a private number of records needs epsilon-DP or mu-GDP by one "
-    "parameter; a search for a ball has it with epsilon",
-    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does, and "
-    "where space is flat WrappedGaussian and WrappedLaplace; a LocatedMechanism with one of these searches in rounds "
-    "(SearchInRounds)",
+    "add-remove": "adjacency='add-remove' is not for it: it needs epsilon-DP or mu-GDP by one parameter",
+    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does and, "
+    "where space is flat, WrappedGaussian; of a LocatedMechanism with one of these SearchInRounds prepares stages",
 }
-
-
-class Lawful(Protocol):
-    """What a draft needs of a mechanism; see `Mechanism`."""
-
-    @property
-    def domain(self) -> Domain:
-        """Where records lie."""
-        ...
-
-    @property
-    def guarantee(self) -> Guarantee | NotProven:
-        """What one release promises."""
-        ...
-
-    def law(self, n: int, shape: tuple[int, ...] = ()) -> Law:
-        """All that is public about a release of n records."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,15 +68,12 @@ class Wanted:
 
 
 def check_options(mechanism: Any, option: str | None, persons=None, weights=None, adjacency: str = ADJACENCY) -> None:
-    """Refuse what a mechanism does not take, before anything is charged or a record is looked at.
+    """Refuse what is not in a mechanism's `supports`: an option, and what a call asks for beside it.
 
-    Args:
-        mechanism: a `Mechanism`.
-        option: a word of `OPTIONS`, or None.
-        persons, weights, adjacency: of a call.
+    To be called before anything is charged or a record is looked at.
 
     Raises:
-        ValueError: one of the words that these ask for is not in its `supports`.
+        ValueError: with the one sentence of this option.
     """
     given = {option: option, "persons": persons, "weights": weights, adjacency: adjacency != ADJACENCY or None}
     for word in [word for word, own in given.items() if own is not None and word not in mechanism.supports]:
@@ -106,7 +81,7 @@ def check_options(mechanism: Any, option: str | None, persons=None, weights=None
         raise InputError(f"{type(mechanism).__name__}: {OPTIONS[word]}; it takes {taken}.")
 
 
-def raw_records(mechanism: Lawful, data) -> Any:
+def raw_records(mechanism: Any, data) -> Any:
     """The data as an array in double precision, of which only shape and type are looked at.
 
     Raises:
@@ -128,7 +103,7 @@ def in_random_order(records: Any) -> Any:
     return np.asarray(records)[random_order(len(records))]
 
 
-def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
+def raw_blocks(mechanism: Any, data: RecordBlocks) -> RecordBlocks:
     """The same for records that are read in blocks: they are read once, to see whether they can be.
 
     Raises:
@@ -139,7 +114,7 @@ def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
     return data.mapped(lambda block: np.asarray(raw_records(mechanism, block)), one.shape[1:], one.dtype)
 
 
-def law_of(mechanism: Lawful, n: int, shape: tuple[int, ...]) -> Law:
+def law_of(mechanism: Any, n: int, shape: tuple[int, ...]) -> Law:
     """The law of n records.
 
     Raises:
@@ -153,7 +128,7 @@ def law_of(mechanism: Lawful, n: int, shape: tuple[int, ...]) -> Law:
 
 
 def drafted(
-    mechanism: Lawful, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
+    mechanism: Any, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
 ) -> Callable[[Callable[[], Any]], Draft]:
     """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
 

@@ -110,21 +110,21 @@ class Mechanism(abc.ABC):
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
+        Which options a mechanism takes is in its `supports` (docs/options.md has a table).
+
         Args:
             data: (n, \\*shape of a record), n >= 2; see the class. A record outside the domain is brought into it, a
                 record that is none becomes the public centre; neither is reported. With ``numerics="grid"`` also
                 `RecordBlocks`, which are read block by block.
             ledger: charged before anything is drawn.
-            delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`, `GibbsMechanism`
-                of a Frechet mean, `MetricLaplace`), whose running time otherwise depends on the data: the number of
-                proposals is then fixed by public numbers and the guarantee is (epsilon, delta). With a probability
-                below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP half of
-                delta is spent on that, and half is the delta of mu at that epsilon.
-            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid" for mechanisms in the
-                tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`), and for curves, points, faces
-                and surfaces: the vector has integer coordinates on a public grid, the noise is exact discrete noise,
-                and the rest post-processing (docs/mathematics.md, Theorem N). Laplace noise then has independent
-                coordinates, up to sqrt(2) times as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
+            delta: 0, or in (0, 1) for mechanisms with a density, whose running time otherwise depends on the data: the
+                number of proposals is then fixed by public numbers and the guarantee is (epsilon, delta). With a
+                probability below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP
+                half of delta is spent on that, and half is the delta of mu at that epsilon.
+            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid": the vector has integer
+                coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
+                (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
+                as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
             persons: (n,), a label of the person for each record, numbers or words: what is protected then is all that
                 one person contributes. Each person's records become one, their Frechet mean, and the release is of
                 these N (docs/mathematics.md, section 14). N and the size of the data are public.
@@ -142,8 +142,8 @@ class Mechanism(abc.ABC):
             The value, a NumPy array in double precision, with its record.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
-                releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
+            ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), an option
+                that it does not support, too many proposals would be needed (with ``delta``, above
                 about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
         way = way_of(type(self).__name__, delta, numerics)
@@ -153,10 +153,9 @@ class Mechanism(abc.ABC):
     def prepare(self, block, *, persons: Labels | None = None) -> State:
         """What a block of the records comes to in integers, to be merged with others by ``+`` and given to `finish`.
 
-        For `TangentLaplace`, the wrapped mechanisms where space is flat, curves, faces and second moments: laws that
-        are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are and wherever
-        they are prepared, as all are computed in blocks of one shape by programs of one version on one kind of
-        machine; elsewhere last bits may differ, and what is promised holds all the same.
+        For laws that are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are
+        and wherever they are prepared, as all are computed in blocks of one shape by programs of one version on one
+        kind of machine; elsewhere last bits may differ, and what is promised holds all the same.
 
         Args:
             block: (m, \\*shape of a record), m at least 0; see `release`.
