@@ -94,9 +94,9 @@ def cells():
             yield _idealized(name, mechanism, pairs)
             if ball is HYPERBOLIC:
                 continue  # the other ways have been tried on the sphere
-            if "delta" in entry.ways:
+            if "delta" in mechanism.supports:
                 yield _in_fixed_time(name, mechanism, pairs)
-            if "grid" in entry.ways:
+            if "grid" in mechanism.supports:
                 yield _on_grid(name, mechanism, pairs)
     pairs = adversarial_neighbours(SPHERE, N)
     for name, mechanism in {

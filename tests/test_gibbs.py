@@ -651,7 +651,10 @@ def test_calls_are_refused_in_words():
         (lambda: GibbsMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.8), 1.0), "Assumption 1"),
         (lambda: SmoothedMedian(0.0), "width"),
         (lambda: ConvexRisk(steep, 1.0, -0.1, 1.0), "convexity_bound"),
-        (lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.2)).release(np.eye(3), delta=1e-6), "delta is for"),
+        (
+            lambda: GibbsMechanism(sphere, 1.0, SmoothedMedian(0.2)).release(np.eye(3), delta=1e-6),
+            "delta= is not",
+        ),
         (lambda: RiemannianGaussian(matrices, 0.02).law(10), "raise mu or n"),
         (lambda: GibbsMechanism(sphere, 1.0, support_radius="x"), "support_radius must be a number"),
         (lambda: GibbsMechanism(sphere, 1.0, statistic="mean"), "statistic must be a Statistic"),

@@ -48,6 +48,7 @@ class OfLaplace(BallMechanism):
 
     guaranteed: object = PureDP(1.0)
     strength: float = 1.0
+    supports = frozenset({"delta"})
 
     @property
     def guarantee(self):
@@ -102,6 +103,7 @@ class Quieter(BallMechanism):
 
     claims: bool
     epsilon: float = 1.0
+    supports = frozenset({"grid"})
 
     @property
     def guarantee(self):
@@ -131,7 +133,7 @@ class TwoNumbers(MeanOfLogarithms):
     """Values of another shape than points."""
 
     def carried(self, ball, data):
-        return *at_home(ball, data)[:3], lambda value: value
+        return at_home(ball, data)._replace(back=lambda value: value)
 
     def to_value(self, ball, vector):
         return vector

@@ -325,8 +325,16 @@ def test_a_refusal_comes_before_the_charge(tmp_path, name):
 @pytest.mark.parametrize(
     ("mechanism", "way", "message"),
     [
-        (LaplaceMechanism, {"numerics": "grid"}, "LaplaceMechanism: numerics='grid' is for mechanisms in the tangent"),
-        (TangentLaplace, {"delta": 1e-6}, "TangentLaplace: delta is for mechanisms with a density"),
+        (
+            LaplaceMechanism,
+            {"numerics": "grid"},
+            "LaplaceMechanism: numerics='grid' is not for it: ",
+        ),
+        (
+            TangentLaplace,
+            {"delta": 1e-6},
+            "TangentLaplace: delta= is not for it: it needs a proven",
+        ),
         (TangentLaplace, {"delta": 1e-6, "numerics": "grid"}, "two ways of releasing; choose one"),
         (KNGMechanism, {"delta": 2.0}, "delta must be below 1"),
         (KNGMechanism, {"numerics": "exact"}, "must be 'idealized' or 'grid'"),

@@ -26,8 +26,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.cli.app import app
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP
-from jaxgeodp.releases.ways import way_of
-from jaxgeodp.releases.weights import public_weights
+from jaxgeodp.releases.weights import checked_weights
 
 WEIGHTS = np.array([4.0, 1.0, 1.0, 2.0, 2.0])  # the largest share is .4: as of 2 records
 LINE = GeodesicBall(Euclidean(1), [0.0], 1.0)
@@ -35,7 +34,7 @@ CIRCLE = GeodesicBall(Sphere(1), Sphere(1).origin, 0.6)
 
 
 def weighted_law(mechanism, n=None):
-    own = public_weights(mechanism, way_of("x", 0.0, "idealized"), WEIGHTS, len(WEIGHTS))
+    own = checked_weights("x", WEIGHTS, len(WEIGHTS))
     return own.of(mechanism.law(own.count if n is None else n))
 
 
@@ -109,7 +108,7 @@ def test_draws_are_around_the_weighted_mean(mechanism):
         near = jax.vmap(lambda key: manifold.exp(ball.center, 0.1 * manifold.random_tangent(key, ball.center)))
         data = np.asarray(near(keys))
     weights = np.where(np.arange(60) < 30, 1.0, 5.0)
-    own = public_weights(mechanism, way_of("x", 0.0, "idealized"), weights, 60)
+    own = checked_weights("x", weights, 60)
     assert own.count == 36
     law = own.of(mechanism.law(10**7))  # hardly any noise
     with jax.enable_x64(True):
@@ -164,7 +163,7 @@ def test_the_record_says_the_largest_weight(tmp_path):
 def test_equal_weights_are_n_records():
     for n in (2, 3, 7, 10, 49, 1000, 10**6):
         for weight in (1.0, 0.1, 1e300, 1e-300):
-            own = public_weights(TangentLaplace(LINE, 1.0), way_of("x", 0.0, "idealized"), [weight] * n, n)
+            own = checked_weights("x", [weight] * n, n)
             assert own.count == n and own.largest == pytest.approx(1.0 / n, rel=1e-12)
 
 

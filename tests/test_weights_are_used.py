@@ -5,9 +5,7 @@ import pytest
 from strategies import exhaustive
 
 from jaxgeodp import Euclidean, GeodesicBall, PlanarShapes, Sphere
-from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
-from jaxgeodp.releases.ways import way_of
-from jaxgeodp.releases.weights import takes_weights
+from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named, names_with
 
 
 def few_of(cases, few):
@@ -27,7 +25,7 @@ PLACES, WEIGHTS, TIMES = np.array([-0.8, 0.3, 0.5, 0.6, 0.7]), np.array([4.0, 1.
 STRENGTH = {"epsilon": 1e3, "mu": 10.0}
 DELTA = {"delta": 1e-6}
 NAMES = list(MECHANISMS)
-IN_FIXED_TIME = [name for name in NAMES if "delta" in MECHANISMS[name].ways]
+IN_FIXED_TIME = names_with("delta")
 CASES = [
     *((name, {}) for name in NAMES),
     *few_of([(name, DELTA) for name in IN_FIXED_TIME], [("laplace", DELTA)]),
@@ -78,10 +76,7 @@ def test_places_that_are_none_do_not_count(name):
 def test_every_mechanism_of_every_name_is_tried():
     """With weights in each way that takes them: a new name joins by itself."""
     tried = {(own[0], bool(own[1])) for own in (getattr(case, "values", case) for case in CASES)}
-    for name, entry in MECHANISMS.items():
-        mechanism, _ = made(name)
-        for delta in (0.0, 1e-6):
-            there_is = delta == 0.0 or "delta" in entry.ways
-            assert ((name, delta > 0) in tried) == (
-                there_is and takes_weights(mechanism, way_of("x", delta, "idealized"))
-            )
+    for name in MECHANISMS:
+        supports = made(name)[0].supports
+        assert ((name, False) in tried) == ("weights" in supports)
+        assert ((name, True) in tried) == ({"weights", "delta"} <= supports)

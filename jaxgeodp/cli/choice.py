@@ -123,8 +123,8 @@ class Choice:
             if entry.parameter == self.parameter
             and self.statistic in entry.statistics
             and (self.calibration == "tight" or len(entry.calibrations) > 1)
-            and (self.delta == 0.0 or "delta" in entry.ways)
-            and (self.numerics != "grid" or "grid" in entry.ways)
+            and (self.delta == 0.0 or name in names_with("delta"))
+            and (self.numerics != "grid" or name in names_with("grid"))
         ]
 
     def _check_named(self, entry):
@@ -133,13 +133,6 @@ class Choice:
             raise InputError(f"--mechanism {name} needs --{entry.parameter} and no other privacy parameter.")
         if self.calibration != "tight" and len(entry.calibrations) == 1:
             raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {name}.")
-        if self.delta != 0.0 and "delta" not in entry.ways:
-            raise InputError(
-                f"--delta is for {' and '.join(names_with('delta'))}, got --mechanism {name}, whose time tells "
-                "nothing anyway."
-            )
-        if self.numerics == "grid" and "grid" not in entry.ways:
-            raise InputError(f"--numerics grid is for {', '.join(names_with('grid'))}, got '{name}'.")
         if self.statistic not in entry.statistics:
             raise InputError(
                 f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."

@@ -19,7 +19,7 @@ def summed_names(incomplete: str) -> list[str]:
     """Names of mechanisms that may release sums of integers, which begin so."""
     from jaxgeodp.mechanisms.names import names_with
 
-    return one_of(*names_with("grid"))(incomplete)
+    return one_of(*names_with("prepare"))(incomplete)
 
 
 def simulated_names(incomplete: str) -> list[str]:

@@ -22,7 +22,7 @@ from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.clock import now
-from jaxgeodp.releases.mechanism import finished, summed
+from jaxgeodp.releases.mechanism import finished
 
 site_app = typer.Typer(
     help="One release of records at several sites, none of which shows its sums; see docs/sites.md.",
@@ -149,7 +149,6 @@ def _spelled(session):
 
 def _described(choice, mechanism) -> dict:
     """How the mechanism is made again, from words and numbers."""
-    summed(mechanism)
     ball = {"center": to_lists(mechanism.ball.center), "radius": mechanism.ball.radius}
     return {
         "mechanism": choice.mechanism,

@@ -26,6 +26,7 @@ class CurveBall(Domain):
     template: np.ndarray | None
     norm_bound: float | np.ndarray | jax.Array
     curves: int | None
+    has_summaries = True
 
     def records(self, owner, data):
         """See `Domain.records`; real, in single precision or better."""

@@ -2,9 +2,12 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
+
+from jaxgeodp.checks import InputError
 
 #: Of the records (n, \\*shape) and the person of each, from 0, (n,): one record a person (count, \\*shape).
 Summaries = Callable[[jax.Array, np.ndarray], jax.Array]
@@ -12,6 +15,8 @@ Summaries = Callable[[jax.Array, np.ndarray], jax.Array]
 
 class Domain(abc.ABC):
     """The public set that a mechanism's records are brought into, each on its own."""
+
+    has_summaries: Any = False  #: whether `of_persons` is known
 
     @abc.abstractmethod
     def records(self, owner: str, data) -> jax.Array:
@@ -25,7 +30,6 @@ class Domain(abc.ABC):
             ValueError: another shape or kind of data.
         """
 
-    @abc.abstractmethod
     def of_persons(self, owner: str, shape: jax.ShapeDtypeStruct, count: int) -> Summaries:
         """What makes one record a person, each of that person's records alone; it fails for no records.
 
@@ -39,6 +43,7 @@ class Domain(abc.ABC):
         Raises:
             ValueError: no such summary is known for these records.
         """
+        raise InputError(f"{owner}: no summary of one person's records is known.")
 
     @abc.abstractmethod
     def described(self, shape: tuple[int, ...]) -> dict[str, dict]:

@@ -27,6 +27,7 @@ class NearTemplate(Domain):
     template: np.ndarray
     manifold: dict
     bounds: dict
+    has_summaries = True
 
     def records(self, owner, data):
         """See `Domain.records`; real, in single precision or better."""

@@ -6,15 +6,19 @@ theorem for neighbours in one record is one for neighbours in one person (docs/m
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxgeodp.compiling import compiled_ahead
+from jaxgeodp.checks import InputError
+from jaxgeodp.compiling import compiled_ahead, like
+from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels, label_keys
+from jaxgeodp.traced_programs import keeping_none
 
 # Steps of steepest descent, for all persons at once: a public number.
 _STEPS = 100
@@ -37,6 +41,30 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
     keys = label_keys(owner, "persons", persons, n)
     places = np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int64, n)
     return places, len(numbers)
+
+
+def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int = 2) -> tuple[int, Callable]:
+    """How many persons there are, of whom fewer than ``least`` are refused, and what gives a record of each."""
+    places, count = person_places(owner, persons, len(records))
+    if count < least:
+        raise InputError(f"{owner}: needs at least {least} persons, got {count}.")
+    if count == 0:
+        return 0, lambda: records
+    summaries = domain.of_persons(owner, like(records), count)
+    return count, lambda: summaries(records, places)
+
+
+def any_units(owner: str, domain: Domain, records: Any, persons: Labels | None) -> Callable[[], np.ndarray]:
+    """What gives the records, or one of each person, however many there are."""
+    records = np.asarray(records)
+    if persons is None:
+        return lambda: records
+    places, count = person_places(owner, persons, len(records))
+    # One more, of nobody, as there may be none.
+    padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
+    with keeping_none():  # both numbers are private
+        summaries: Callable = domain.of_persons(owner, like(padded), count + 1)
+    return lambda: np.asarray(summaries(padded, np.append(places, count)))[:-1]
 
 
 @functools.partial(jax.jit, static_argnames="count")

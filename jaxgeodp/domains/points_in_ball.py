@@ -5,7 +5,6 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -21,12 +20,12 @@ class PointsInBall(Domain):
     Args:
         ball: public.
         shape: of one record; that of a point unless a statistic takes other data.
-        points: whether records are points, not other data that may have their shape.
+        has_summaries: whether records are points, not other data that may have their shape.
     """
 
     ball: GeodesicBall
     shape: tuple[int, ...]
-    points: bool = True
+    has_summaries: bool = True
 
     def records(self, owner, data):
         """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
@@ -39,9 +38,7 @@ class PointsInBall(Domain):
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
     def of_persons(self, owner, shape, count):
-        """The Frechet means, for records that are points."""
-        if not self.points or self.shape != self.ball.manifold.shape:
-            raise InputError(f"{owner}: persons is for records that are points of {self.ball.manifold}.")
+        """The Frechet means."""
         program = compiled_ahead(owner, frechet_means, self.ball, shape, places_like(shape), count=count)
         return lambda records, places: program(self.ball, records, places)
 

@@ -78,9 +78,8 @@ def run_replicates(
     """
     positive_integer("run_replicates", "n", n, 2)
     positive_integer("run_replicates", "replicates", replicates, 1)
-    statistic = getattr(mechanism, "statistic", None)
-    if statistic is not None and not isinstance(statistic, FrechetMean):
-        raise InputError(f"run_replicates: needs the Frechet mean, got {statistic.description}.")
+    if not isinstance(mechanism.summarised, FrechetMean | None):
+        raise InputError(f"run_replicates: needs the Frechet mean, got {mechanism.summarised.description}.")
     size = padded_size(n)
     mesh = Mesh(np.array(jax.devices()), ("replicates",))
     share = math.ceil(replicates / mesh.size)

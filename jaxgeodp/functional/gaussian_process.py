@@ -188,8 +188,13 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     @property
     @override
-    def sums(self) -> EncodedSums:
-        return EncodedSums(type(self).__name__, self.encoding)
+    def budget(self):
+        return super().budget if self._known_curves == 1 else None  # else each curve has one
+
+    @property
+    def sums(self) -> EncodedSums | None:
+        """See `Mechanism.sums`: for the sensitivity of Theorem M."""
+        return EncodedSums(type(self).__name__, self.encoding) if self.calibration == "tight" else None
 
     @property
     def domain(self) -> CurveBall:

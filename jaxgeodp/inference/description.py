@@ -28,7 +28,7 @@ from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
-from jaxgeodp.privacy.guarantee import ADJACENCY
+from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
 from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
@@ -269,8 +269,7 @@ def _first(manifold, ball, domain, parameter, strength) -> Any:
 
 def _wanted(mechanism):
     """On a grid where the noise is Gaussian."""
-    gaussian = getattr(mechanism, "mu", None) is not None
-    return Wanted(OnGrid() if gaussian else Idealized(), ADJACENCY)
+    return Wanted(OnGrid() if isinstance(mechanism.budget, GaussianDP) else Idealized(), ADJACENCY)
 
 
 def _way_of(mechanism: SpreadMechanism):

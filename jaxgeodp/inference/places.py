@@ -148,7 +148,7 @@ class AlongGeodesic(Place):
 
     def domain(self, ball):
         """A time and the numbers of a point."""
-        return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), points=False)
+        return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), has_summaries=False)
 
     def vectors(self, ball, records):
         """s and the coordinates of the residual, (n, 1 + d)."""

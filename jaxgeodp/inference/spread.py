@@ -207,6 +207,11 @@ class SpreadDomain(Domain):
     points: PointsInBall
     statistic: Moment
 
+    @property
+    @override
+    def has_summaries(self) -> bool:
+        return self.points.has_summaries
+
     @override
     def records(self, owner, data):
         return self.points.records(owner, data)

@@ -1,6 +1,7 @@
 """A mechanism that finds its own ball, with a part of its budget (docs/mathematics.md, section 16)."""
 
 import dataclasses
+import functools
 import math
 from typing import final
 
@@ -17,7 +18,7 @@ from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, to_lists
-from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
+from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named, supported_on
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
@@ -99,12 +100,12 @@ class LocatedMechanism(Mechanism):
 
     def _check(self):
         name = _NAME
-        if (self.epsilon is None) == (self.mu is None):
+        if (budget := self.budget) is None:
             raise InputError(f"{name}: needs epsilon or mu, and not both.")
-        object.__setattr__(self, self._parameter, getattr(self._promise, self._parameter))
-        strength = getattr(self._promise, self._parameter)
+        ((parameter, strength),) = dataclasses.asdict(budget).items()
+        object.__setattr__(self, parameter, strength)
         if not 1.0 / _LARGEST <= strength <= _LARGEST:
-            raise InputError(f"{name}: {self._parameter} must be between 1e-30 and 1e30, got {strength:g}.")
+            raise InputError(f"{name}: {parameter} must be between 1e-30 and 1e30, got {strength:g}.")
         parts = parts_of(self.manifold)
         opened = [part for part in parts if part.open]
         if self.search_radius is not None:
@@ -128,9 +129,9 @@ class LocatedMechanism(Mechanism):
             known = ", ".join(("auto", *MECHANISMS))
             raise InputError(f"{name}: mechanism must be one of {known}, got {self.mechanism!r}.")
         entry = MECHANISMS[self.chosen]
-        if entry.parameter != self._parameter or not entry.on_manifold or not entry.suits(self.manifold):
+        if entry.parameter != parameter or not entry.on_manifold or not entry.suits(self.manifold):
             raise InputError(
-                f"{name}: mechanism {self.chosen!r} does not release points of {self.manifold} for {self._parameter}."
+                f"{name}: mechanism {self.chosen!r} does not release points of {self.manifold} for {parameter}."
             )
         if self.shares is not None:
             _check_shares(name, self.shares, bool(opened))
@@ -152,6 +153,15 @@ class LocatedMechanism(Mechanism):
         opened = [own for own in self.domains if own > 0]
         return math.hypot(*opened) if opened else math.inf
 
+    @property
+    @override
+    def supports(self):
+        return super().supports | self._on_grid
+
+    @functools.cached_property
+    def _on_grid(self):
+        return supported_on(self.manifold, self.chosen) & {"grid"}
+
     def law(self, n, shape=()) -> LocatedLaw:
         """See `Mechanism.law`.
 
@@ -161,7 +171,7 @@ class LocatedMechanism(Mechanism):
         n = record_count(n)
         parts = parts_of(self.manifold)
         # What is released on a grid is for the machine: then no centre may be a draw in floating point.
-        drawn = "grid" not in MECHANISMS[self.chosen].ways
+        drawn = not self._on_grid
         plan = schedule(self.manifold, parts, self.domains, n, self._promise, self.shares, drawn)
         centers = tuple(
             drawn_center(part, plan.drawn, plan.radii(place), n) if plan.draws > 0 and part.open else None
@@ -190,20 +200,15 @@ class LocatedMechanism(Mechanism):
         return LocatedLaw(self.manifold, plan, centers, last, n, terms, last.laws[-1].scale)
 
     @property
-    def _parameter(self):
-        return "epsilon" if self.mu is None else "mu"
-
-    @property
-    def _promise(self):
-        if self.mu is not None:
-            return GaussianDP(self.mu)
-        assert self.epsilon is not None  # one of them is given
-        return PureDP(self.epsilon)
+    def _promise(self) -> PureDP | GaussianDP:
+        budget = self.budget
+        assert budget is not None  # one is given
+        return budget
 
     @property
     def chosen(self) -> str:
         """Name of the mechanism of the release."""
-        return DEFAULTS[self._parameter] if self.mechanism == "auto" else self.mechanism
+        return DEFAULTS["epsilon" if self.mu is None else "mu"] if self.mechanism == "auto" else self.mechanism
 
     @property
     def domains(self) -> tuple[float, ...]:
@@ -242,10 +247,6 @@ class AnyPoints(Domain):
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         data = self.manifold.as_points(data)
         return records_of_shape(owner, data, self.manifold.shape, self.manifold.dtype_kind, f"on {self.manifold}")
-
-    def of_persons(self, owner, shape, count):
-        """Nothing: one person's records may have several means, or one that a public number of steps does not find."""
-        raise InputError(f"{owner}: persons needs a public ball; or let each record be one person's mean.")
 
     def described(self, shape):
         """Manifold, and the domain in place of a ball."""

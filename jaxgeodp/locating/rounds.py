@@ -28,6 +28,7 @@ from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Release
+from jaxgeodp.releases.drafts import check_options
 from jaxgeodp.releases.mechanism import check_finish
 
 _NAME = "SearchInRounds"
@@ -133,7 +134,9 @@ class SearchInRounds:
             )
 
         # As in one place: what can be refused is refused before anything is spent.
-        check_finish(last(manifold.origin, law.last.radii[-1]), self.n, manifold.shape)
+        final = last(manifold.origin, law.last.radii[-1])
+        check_options(final.mechanism, "prepare")
+        check_finish(final, self.n, manifold.shape)
         steps = walk(manifold, plan, law.last.radii, self.n)
         question = next(steps)
         for place in range(1, number):

@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import assumption_limit
@@ -187,7 +188,7 @@ def _needed(scheduled, n) -> int | None:
 def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, generous=math.inf) -> Schedule:
     pure = isinstance(promise, PureDP)
     whole = Fraction(written(promise.epsilon)) if pure else Fraction(square(written(promise.mu)))
-    shares = shares or _usual_shares(parts, float(whole), pure, n, rounds, generous)
+    shares = _Shares(*shares) if shares else _usual_shares(parts, float(whole), pure, n, rounds, generous)
     of_radii, of_centers, of_last = (Fraction(written(share)) * whole for share in shares)
     opened = sum(part.open for part in parts)
     searches = rounds * opened  # of a radius
@@ -218,7 +219,13 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, gene
     )
 
 
-def _usual_shares(parts, whole, pure, n, rounds, generous) -> tuple[float, float, float]:
+class _Shares(NamedTuple):
+    radii: float  # but the last
+    centers: float
+    last: float
+
+
+def _usual_shares(parts, whole, pure, n, rounds, generous) -> _Shares:
     """What is fine enough, as with many records a search needs little, for centres so many times that; at most all."""
     opened = [part for part in parts if part.open]
     closed = [part for part in parts if not part.open]
@@ -226,7 +233,7 @@ def _usual_shares(parts, whole, pure, n, rounds, generous) -> tuple[float, float
     most = [own + other for own, other in zip(wide, round_ones, strict=True)]
     most[2] = OPEN_SHARES[2]
     if math.isinf(generous):
-        return most[0], most[1], most[2]
+        return _Shares(*most)
     dim = max(part.vector_length for part in parts)
     count = 2.0 / (_FINE_COUNTS * n) if pure else 2.25 / (_FINE_COUNTS * n) ** 2
     center = 2.0 * dim / (_FINE_CENTERS * n) if pure else 4.0 * dim / (_FINE_CENTERS * n) ** 2
@@ -234,8 +241,7 @@ def _usual_shares(parts, whole, pure, n, rounds, generous) -> tuple[float, float
     wanted = (rounds * len(opened) * count / whole, steps * center / whole, count / whole)
     times = (1.0, generous, 1.0)
     enough = [scale * max(own, least) for scale, own, least in zip(times, wanted, LEAST_SHARES, strict=True)]
-    first, second, last = (round(min(pair), 4) for pair in zip(most, enough, strict=True))
-    return first, second, last
+    return _Shares(*(round(min(pair), 4) for pair in zip(most, enough, strict=True)))
 
 
 def _next_noise(dim, strength, pure):

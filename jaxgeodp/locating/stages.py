@@ -24,7 +24,7 @@ from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
-from jaxgeodp.releases.mechanism import Mechanism, summed
+from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.states import digest_of_public
 from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
@@ -293,8 +293,8 @@ class LastStage(Mechanism):
 
     @property
     @override
-    def sums(self) -> Sums:
-        return summed(self.mechanism)
+    def sums(self) -> Sums | None:
+        return self.mechanism.sums
 
     @override
     def law(self, n, shape=()):
@@ -324,10 +324,6 @@ class StageDomain(Domain):
     @override
     def records(self, owner, data):
         return self.points.records(owner, data)
-
-    def of_persons(self, owner, shape, count):
-        """Nothing: the stages of one search count the same units."""
-        raise InputError(f"{_NAME}: persons needs a public ball; or let each record be one person's mean.")
 
     @override
     def described(self, shape):

@@ -9,10 +9,11 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import Manifold
-from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.releases.mechanism import Mechanism
+from jaxgeodp.statistics.convex_risk import ConvexRisk
+from jaxgeodp.statistics.statistic import EmpiricalRisk, FrechetMean
 
 _LARGEST = 1e30
 
@@ -32,6 +33,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     """
 
     ball: GeodesicBall
+    summarised = FrechetMean()
 
     def __post_init__(self):
         name = type(self).__name__
@@ -45,10 +47,10 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
         _check_range(name, "radius", self.ball.radius)
-        for parameter, guarantee in (("epsilon", PureDP), ("mu", GaussianDP)):
-            if hasattr(self, parameter):
-                object.__setattr__(self, parameter, getattr(guarantee(getattr(self, parameter)), parameter))
-                _check_range(name, parameter, getattr(self, parameter))
+        if (budget := self.budget) is not None:
+            for parameter, value in dataclasses.asdict(budget).items():
+                object.__setattr__(self, parameter, value)
+                _check_range(name, parameter, value)
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:
@@ -56,12 +58,11 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @property
     def domain(self) -> PointsInBall:
-        """Points, (n, \\*shape of a point); where a mechanism has a statistic, what that takes."""
-        manifold, statistic = self.ball.manifold, getattr(self, "statistic", None)
-        if statistic is None:
-            return PointsInBall(self.ball, manifold.shape)
-        own = getattr(statistic, "shape", None)  # of data that are no points
-        return PointsInBall(self.ball, statistic.datum_shape(manifold), points=own is None)
+        """What the statistic takes: points, (n, \\*shape of a point), or other data."""
+        statistic, manifold = self.summarised, self.ball.manifold
+        shape = statistic.datum_shape(manifold)
+        others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
+        return PointsInBall(self.ball, shape, has_summaries=shape == manifold.shape and not others)
 
     def sensitivity(self, n: int) -> float:
         """The global sensitivity for n records (replace-one): how far another record moves what is hidden by noise.

@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from typing_extensions import override
+
 from jaxgeodp.bounds import CALIBRATIONS
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
@@ -39,6 +41,17 @@ class CalibratedMechanism(BallMechanism):
         if self.calibration == "paper":
             return NotProven(f"{self.epsilon:g}-differential privacy, claimed by the paper for its simulation")
         return PureDP(self.epsilon)
+
+    @property
+    @override
+    def summarised(self):
+        return self.statistic
+
+    @property
+    @override
+    def supports(self):
+        fixed = self.calibration != "paper" and isinstance(self.statistic, FrechetMean)
+        return super().supports | ({"delta"} if fixed else set())
 
 
 def terms_of(mechanism: CalibratedMechanism, n: int, sensitivity: Sensitivity, theorem: str) -> Terms:

@@ -14,7 +14,7 @@ from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Norm
-from jaxgeodp.releases.vector import Summary, at_home, vector_law
+from jaxgeodp.releases.vector import Carried, Summary, at_home, vector_law
 from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
 
@@ -87,7 +87,7 @@ class AmbientVector(Summary):
         """The ambient space is where it is: means and noise do not move, but by a translation of a flat space."""
         if _is_flat(ball.manifold) and ball.manifold.projects:
             return at_home(ball, data)
-        return ball, ball.clip(data), lambda x: x, lambda value: value
+        return Carried(ball, ball.clip(data), lambda x: x, lambda value: value)
 
     @override
     def to_value(self, ball, vector):

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from typing_extensions import override
@@ -42,6 +42,17 @@ _ROOM = 3.0
 _SUPPOSED = 0.5
 # In more, draws about records at the rim need noise that is short against the room beyond the barrier.
 _FEW_DIMENSIONS = 20
+
+
+class Candidate(NamedTuple):
+    """A support and a barrier that are tried, in units of the ball's radius."""
+
+    support: float  #: where it ends
+    barrier: float  #: where it begins
+    sensitivity: Sensitivity  #: of the gradient
+    rate: float = math.nan  #: k; NaN where there is none
+    ridge: float = 0.0  #: lambda
+    error: float = math.inf  #: expected, squared, or with a ridge the risk
 
 
 @final
@@ -117,10 +128,21 @@ class GibbsMechanism(BallMechanism):
         """mu-GDP."""
         return GaussianDP(self.mu)
 
+    @property
+    @override
+    def summarised(self):
+        return self.statistic
+
+    @property
+    @override
+    def supports(self):
+        return super().supports | ({"delta"} if isinstance(self.statistic, FrechetMean) else set())
+
     @override
     def law(self, n, shape=()):
         n, ball = record_count(n), self.ball
-        end, start, rate, sensitivity, ridge = self._chosen(n)
+        chosen = self._chosen(n)
+        end, start, rate, ridge = chosen.support, chosen.barrier, chosen.rate, chosen.ridge
         if not math.isfinite(rate):
             raise InputError(
                 f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} there is no k for which mu-GDP is "
@@ -140,8 +162,8 @@ class GibbsMechanism(BallMechanism):
             n=n,
             strength=self.mu,
             guarantee=self.guarantee,
-            sensitivity=sensitivity.value,
-            formula=sensitivity.formula,
+            sensitivity=chosen.sensitivity.value,
+            formula=chosen.sensitivity.formula,
             theorem=_WITH_BARRIER if barrier else _THEOREM,
             sampler=SAMPLER | ({"exactness": _IF} if self.statistic.supposes else {}),
             timing="the running time depends on the data",
@@ -164,30 +186,24 @@ class GibbsMechanism(BallMechanism):
             return (self.support_radius / self.ball.radius,)
         return (math.inf,) if self.statistic.may_be_unbounded(self.ball.manifold) else _ENDS
 
-    def _chosen(self, n) -> tuple[float, float, float, Sensitivity, float]:
-        """Where the support ends and the barrier begins, in units of the radius, k, the gradient's sensitivity, lambda.
+    def _chosen(self, n) -> Candidate:
+        """The one with the smallest error.
 
-        lambda is 0 unless there is no k without, or the loss is a user's, of which only a risk is known. Of equal
-        choices that with the widest start of the barrier is taken, which moves the fewest means.
+        lambda is 0 unless there is no k without, or the loss is a user's, of which only a risk is known.
         """
-        found = []
-        for end, start, sensitivity in self._tried(self._ends, n):
-            rate = self._rate(sensitivity.value, start, end, 0.0)
-            roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, self.ball.radius)
-            error = self._expected(start, end, rate) if roomy else math.inf
-            found.append((error, (end, start, rate, sensitivity, 0.0)))
-        if self.statistic.supposes or not any(math.isfinite(pair[1][2]) for pair in found):
+        found = [self._without_ridge(own) for own in self._tried(self._ends, n)]
+        if self.statistic.supposes or not any(math.isfinite(own.rate) for own in found):
             ends = self._ends if math.isfinite(max(self._ends)) else _ENDS
-            found = [self._with_ridge(*own) for own in self._tried(ends, n)]
-        least = min(error for error, _ in found)
-        return max((own for error, own in found if error <= least * (1.0 + _EQUAL)), key=lambda own: own[1])
+            found = [self._with_ridge(own) for own in self._tried(ends, n)]
+        most = min(own.error for own in found) * (1.0 + _EQUAL)
+        ties = [own for own in found if own.error <= most]
+        return max(ties, key=lambda own: own.barrier)  # the widest flat region moves the fewest means
 
     def _tried(self, ends, n):
-        """Where supports end and barriers begin, and the gradient's sensitivity there."""
         for end in ends:
             sensitivity = self.statistic.gradient_sensitivity(self.ball, n, end * self.ball.radius, "tight")
             for start in self._starts(end):
-                yield end, start, sensitivity
+                yield Candidate(end, start, sensitivity)
 
     def _starts(self, end):
         """Of barriers that are tried, in units of the ball's radius."""
@@ -206,12 +222,18 @@ class GibbsMechanism(BallMechanism):
         """A lower bound of the Hessian of half the squared distance from the centre, within the support."""
         return h_max(end * self.ball.radius, self.ball.manifold.curvature_bounds[1]) if math.isfinite(end) else 1.0
 
-    def _with_ridge(self, end, start, sensitivity):
+    def _without_ridge(self, own: Candidate) -> Candidate:
+        end, rate = own.support, self._rate(own.sensitivity.value, own.barrier, own.support, 0.0)
+        roomy = len(self._ends) == 1 or end == max(self._ends) or _leaves_room(end, rate, self.ball.radius)
+        return own._replace(rate=rate, error=self._expected(own.barrier, end, rate) if roomy else math.inf)
+
+    def _with_ridge(self, own: Candidate) -> Candidate:
         """The lambda with the least d/k + lambda t^2/2, a bound of the expected risk for a minimiser at distance t.
 
         0 is among those that are tried. With a negative convexity or Ricci curvature lambda must exceed what makes up
         for them.
         """
+        end, start, sensitivity = own.support, own.barrier, own.sensitivity
         manifold, away = self.ball.manifold, _SUPPOSED * self.ball.radius
         short = 2.0 * sensitivity.value * math.sqrt(max(-manifold.ricci_bound, 0.0)) / self.mu
         short -= self.statistic.convexity(self.ball, start * self.ball.radius)
@@ -222,7 +244,7 @@ class GibbsMechanism(BallMechanism):
         risks += self._wall(end, start) * 0.5 * max(away - start * self.ball.radius, 0.0) ** 2
         best = int(np.nanargmin(risks)) if np.any(np.isfinite(risks)) else 0
         risk = float(np.nan_to_num(risks[best], nan=math.inf))
-        return risk, (end, start, rates[best], sensitivity, float(tried[best]))
+        return own._replace(rate=rates[best], ridge=float(tried[best]), error=risk)
 
     def _expected(self, start, end, rate):
         """The squared error for a mean at the supposed distance, where space is flat; infinite without a rate."""

@@ -14,7 +14,7 @@ from jaxgeodp.domains.records import record_count
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Coordinates
-from jaxgeodp.releases.vector import Summary, VectorLaw, vector_law
+from jaxgeodp.releases.vector import Carried, Summary, VectorLaw, vector_law
 from jaxgeodp.statistics.records import WeightedRecords, average, points_and_weights
 
 _THEOREM = "Laplace mechanism with epsilon/(2k) for each of the 2k coordinates, sequential composition"
@@ -89,7 +89,7 @@ class LandmarkMean(Summary):
 
     def carried(self, ball, data):
         """Configurations stay where they are; all have norm 1."""
-        return ball, self.clipped(ball, data), lambda x: x, lambda value: value
+        return Carried(ball, self.clipped(ball, data), lambda x: x, lambda value: value)
 
     def center(self, ball, points):
         """None."""

@@ -77,6 +77,11 @@ class MetricLaplace(Mechanism):
         above = math.nextafter(self.manifold.diameter, math.inf)  # pi is no float
         return PureDP(math.nextafter(self.epsilon * above, math.inf))
 
+    @property
+    def supports(self) -> frozenset[str]:
+        """A fixed number of proposals; all else is of many records."""
+        return frozenset({"delta"})
+
     def law(self, n, shape=()):
         """See `Mechanism.law`; n is 1.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds import Euclidean, Manifold, PlanarShapes, Sphere
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
 from jaxgeodp.mechanisms.gaussian import RiemannianGaussian, has_gaussian_certificate
@@ -28,12 +28,14 @@ class NamedMechanism(NamedTuple):
     parameter: str = "epsilon"  #: or "mu": what the strength is
     statistics: tuple[str, ...] = ("mean",)  #: that it can release; with several, ``make`` takes ``statistic``
     calibrations: tuple[str, ...] = ("tight",)  #: with several, ``make`` takes ``calibration``
-    ways: tuple[str, ...] = ()  #: of `release`, beside the default: "delta", "grid"
     suits: Callable[[Manifold], bool] = lambda manifold: True  #: whether it is for a manifold
     on_manifold: bool = True  #: whether its values are points of the manifold
     unbiased: Callable[[Manifold], bool] = lambda manifold: True  #: whether it releases the statistic, not one near it
 
 
+# On these mechanisms are asked what they support; of balls that satisfy any assumption.
+_SPACES = (Euclidean(2), Sphere(2), PlanarShapes(3))
+_SMALL = 1e-2
 _ALL = ("tight", "theorem", "paper")
 
 
@@ -58,13 +60,13 @@ def _has_landmarks(manifold):
 
 
 MECHANISMS: dict[str, NamedMechanism] = {
-    "kng": NamedMechanism(KNGMechanism, statistics=("mean", "median"), calibrations=_ALL, ways=("delta",)),
-    "laplace": NamedMechanism(LaplaceMechanism, calibrations=_ALL, ways=("delta",)),
-    "wrapped": NamedMechanism(WrappedLaplace, ways=("grid",)),
-    "tangent": NamedMechanism(TangentLaplace, ways=("grid",), unbiased=_is_flat),
-    "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu", ways=("grid",)),
+    "kng": NamedMechanism(KNGMechanism, statistics=("mean", "median"), calibrations=_ALL),
+    "laplace": NamedMechanism(LaplaceMechanism, calibrations=_ALL),
+    "wrapped": NamedMechanism(WrappedLaplace),
+    "tangent": NamedMechanism(TangentLaplace, unbiased=_is_flat),
+    "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu"),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
-    "gibbs": NamedMechanism(GibbsMechanism, "mu", ways=("delta",), unbiased=_has_no_positive_curvature),
+    "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_has_no_positive_curvature),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
     "landmarks-unaligned": NamedMechanism(
         functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False
@@ -110,6 +112,13 @@ def unbiased_names(manifold: Manifold) -> list[str]:
     return [name for name, entry in MECHANISMS.items() if entry.on_manifold and entry.unbiased(manifold)]
 
 
-def names_with(way: str) -> list[str]:
-    """The names of the mechanisms that can be released in this way."""
-    return [name for name, entry in MECHANISMS.items() if way in entry.ways]
+def supported_on(manifold: Manifold, name: str) -> frozenset[str]:
+    """The options that the mechanism of a name supports on a manifold, with all that it can be given by default."""
+    return MECHANISMS[name].make(GeodesicBall(manifold, manifold.origin, _SMALL), 1.0).supports
+
+
+def names_with(option: str) -> list[str]:
+    """The names of the mechanisms that support an option of a release, where space is flat if it may be; and of those
+    that are for other manifolds, of which it is not known here."""
+    spaces = {name: next(filter(entry.suits, _SPACES), None) for name, entry in MECHANISMS.items()}
+    return [name for name, space in spaces.items() if space is None or option in supported_on(space, name)]

@@ -11,6 +11,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.mechanisms.euclidean import EuclideanLaplace
+from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.expected import DRAWS, SPREAD, errors_of, reference_records
@@ -145,5 +147,6 @@ def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
 
 
 def _called(mechanism):
-    flags = ("projected", getattr(mechanism, "project", False)), ("unaligned", not getattr(mechanism, "align", True))
-    return type(mechanism).__name__ + "".join(f" ({word})" for word, is_so in flags if is_so)
+    projected = isinstance(mechanism, EuclideanLaplace) and mechanism.project
+    unaligned = isinstance(mechanism, LandmarkLaplace) and not mechanism.align
+    return f"{type(mechanism).__name__}{' (projected)' if projected else ' (unaligned)' if unaligned else ''}"

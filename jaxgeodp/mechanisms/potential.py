@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +35,17 @@ _SHORTEST = 1e-6
 _FEW_RECORDS = 65
 # Losses of single records that a draw may need, where little is known of them: some minutes.
 _MOST_LOSSES = 2e11
+
+
+class _Descent(NamedTuple):
+    x: Any
+    last: jax.Array  # the point before
+    last_gradient: jax.Array
+    size: Any  # of the step from x
+    best: jax.Array
+    least_pull: jax.Array  # at the best point
+    vain: Any  # steps since it was found
+    count: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +94,7 @@ class Potential(Target):
             return pull_within(manifold, _center(ball, x), reach, x, slope)[0]
 
         def unfinished(state):
-            *_, least_pull, _, count = state
-            return (least_pull > tolerance) & (count < most)
+            return (state.least_pull > tolerance) & (state.count < most)
 
         def step(state):
             # Barzilai and Borwein: the inverse of the curvature along the last step. When that has not helped for long,
@@ -101,12 +112,12 @@ class Potential(Target):
             back = (useless == _VAIN) & (smooth is not None)
             size = jnp.where((useless >= _VAIN) & (smooth is not None), safe, size)
             following = inner.pull_inside(manifold.project(manifold.exp(x, size * -own)))
-            return jnp.where(back, best, following), x, own, size, best, least_pull, useless, count + 1
+            return _Descent(jnp.where(back, best, following), x, own, size, best, least_pull, useless, count + 1)
 
         first = gradient(center)
         start = inner.pull_inside(manifold.project(manifold.exp(center, shortest * -first)))
-        state = (start, center, first, shortest, center, pull_of(center, first), 0, 0)
-        return jax.lax.while_loop(unfinished, step, state)[4]
+        state = _Descent(start, center, first, shortest, center, pull_of(center, first), 0, 0)
+        return jax.lax.while_loop(unfinished, step, state).best
 
     def _smoothness(self, ball, reach):
         """An upper bound of the Hessian of F + W within ``reach``, where one of F is known."""

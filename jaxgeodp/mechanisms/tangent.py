@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.records import record_count
-from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import PureDP
@@ -112,12 +112,20 @@ class MeanOfLogarithms(TangentSummary):
         return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
 
 
-def framed(ball, dtype):
-    """Manifold, centre and frame there, in real precision ``dtype``."""
+class Framed(NamedTuple):
+    """A tangent space with coordinates."""
+
+    manifold: Manifold
+    center: jax.Array
+    frame: jax.Array  #: orthonormal, at the centre
+
+
+def framed(ball, dtype) -> Framed:
+    """The tangent space at the centre, in real precision ``dtype``."""
     manifold = ball.manifold
     kind = jnp.result_type(dtype, jnp.complex64) if manifold.dtype_kind == "complex" else dtype
     center = jnp.asarray(ball.center, kind)
-    return manifold, center, manifold.frame(center)
+    return Framed(manifold, center, manifold.frame(center))
 
 
 # On a grid ------------------------------------------------------------------------------------------------

@@ -24,9 +24,21 @@ from jaxgeodp.statistics.frechet_mean import mean_in_ball
 from jaxgeodp.statistics.mean_of_blocks import mean_of_blocks
 
 
+class _Wrapped(BallMechanism):
+    @property
+    @override
+    def supports(self):
+        return super().supports | {"grid"}
+
+    @property
+    def sums(self) -> VectorSums | None:
+        """See `Mechanism.sums`: where space is flat."""
+        return VectorSums(self.ball, type(self).__name__) if _is_sum(self.ball) else None
+
+
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedLaplace(BallMechanism):
+class WrappedLaplace(_Wrapped):
     """exp_p0( log_p0(private mean) + noise ), noise with density exp(-|z|/sigma) in the tangent space at the centre.
 
     Its centre is the Frechet mean, its shape that of the tangent space: good where the ball is small. sigma is
@@ -48,11 +60,6 @@ class WrappedLaplace(BallMechanism):
         """epsilon-DP."""
         return Norm().guarantee(self.epsilon)
 
-    @property
-    def sums(self) -> VectorSums | None:
-        """See `Mechanism.sums`: where space is flat."""
-        return _sums(self)
-
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
         return _wrapped(self, n, Norm(), self.epsilon)
@@ -60,7 +67,7 @@ class WrappedLaplace(BallMechanism):
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
-class WrappedGaussian(BallMechanism):
+class WrappedGaussian(_Wrapped):
     """exp_p0( log_p0(private mean) + normal noise ): mu-Gaussian differential privacy.
 
     The noise has standard deviation sensitivity/mu in each coordinate of the tangent space at the public centre, with
@@ -80,11 +87,6 @@ class WrappedGaussian(BallMechanism):
     def guarantee(self) -> GaussianDP:
         """mu-GDP."""
         return Normal().guarantee(self.mu)
-
-    @property
-    def sums(self) -> VectorSums | None:
-        """See `Mechanism.sums`: where space is flat."""
-        return _sums(self)
 
     def law(self, n, shape=()):
         """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
@@ -128,10 +130,6 @@ def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> Ve
 def _is_sum(ball):
     """Where space is flat the logarithm of the mean is the mean of the logarithms."""
     return ball.manifold.curvature_bounds == (0.0, 0.0)
-
-
-def _sums(mechanism):
-    return VectorSums(mechanism.ball, type(mechanism).__name__) if _is_sum(mechanism.ball) else None
 
 
 def _mean_on_grid(law: VectorLaw) -> Steps:

@@ -180,9 +180,12 @@ def _log_ratio(mechanism, value, data, neighbour):
 
 
 def _difference_of_distances(mechanism, data, neighbour):
-    ball = getattr(mechanism, "ball", None)
-    manifold = mechanism.manifold if ball is None else ball.manifold
-    own, other = (frechet_mean(manifold, points if ball is None else ball.clip(points)) for points in (data, neighbour))
+    match mechanism:
+        case object(ball=GeodesicBall() as ball):
+            manifold, pair = ball.manifold, (ball.clip(data), ball.clip(neighbour))
+        case _:
+            manifold, pair = mechanism.manifold, (data, neighbour)
+    own, other = (frechet_mean(manifold, points) for points in pair)
     return lambda x: manifold.dist(other, x) - manifold.dist(own, x)
 
 

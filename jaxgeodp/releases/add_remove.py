@@ -21,10 +21,10 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft
-from jaxgeodp.releases.drafts import Lawful, Wanted, drafted, law_of
+from jaxgeodp.releases.drafts import Wanted, drafted, law_of
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.ways import FixedTime, OnGrid
-from jaxgeodp.releases.weights import takes_weights, weighs
+from jaxgeodp.releases.weights import weighs
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 # Of epsilon, or of mu^2, for the count.
@@ -70,7 +70,6 @@ class HiddenCount:
 
     Attributes:
         mechanism: with what the count leaves of the privacy parameter.
-        parameter: its name.
         counting: see `Counting`.
         wanted: by the call.
         record: the shape and type of one.
@@ -80,8 +79,7 @@ class HiddenCount:
         times: how many such releases these are.
     """
 
-    mechanism: Lawful
-    parameter: str
+    mechanism: Any
     counting: Counting
     wanted: Wanted
     record: jax.ShapeDtypeStruct
@@ -123,9 +121,8 @@ class HiddenCount:
 
         None where what is beyond the places would count.
         """
-        if not takes_weights(self.mechanism, self.wanted.way) or isinstance(self.wanted.way, FixedTime):
-            return None
-        if not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
+        weighed = "weights" in self.mechanism.supports and not isinstance(self.wanted.way, FixedTime | OnGrid)
+        if not weighed or not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
             return None
         steps = math.ceil(math.log(max(places / _FEWEST_ROWS, 1.0), _STEP))
         return max(places, math.ceil(_FEWEST_ROWS * _STEP**steps))
@@ -142,7 +139,7 @@ class HiddenCount:
             # As the adjacency says, of all counts that neighbours change.
             "guarantee": compose([counting.guarantee] * self.times).record("one record more changes the count by 1")
             | {"adjacency": self.wanted.adjacency},
-            "left": {self.parameter: getattr(self.mechanism, self.parameter)},
+            "left": dataclasses.asdict(self.mechanism.budget),
         }
         return dataclasses.replace(
             draft,
@@ -186,32 +183,23 @@ def hidden_count(
     """A release whose number of records is private, and which promises what the mechanism does.
 
     Args:
-        mechanism: with one privacy parameter, epsilon or mu, that is proven.
+        mechanism: that supports "add-remove".
         wanted: by the call.
         record: the shape and type of one.
         times: how many such releases together promise that.
         theorem: of docs/mathematics.md, why they do.
 
     Raises:
-        ValueError: a mechanism without such a parameter, or one that refuses every number of records.
+        ValueError: it refuses every number of records.
     """
     name = type(mechanism).__name__
-    given = [word for word in ("epsilon", "mu") if getattr(mechanism, word, None) is not None]
-    parameter = given[0] if len(given) == 1 else ""
-    strength: Any = getattr(mechanism, parameter, None)
-    promised = {"epsilon": PureDP, "mu": GaussianDP}.get(parameter)
-    if promised is None or not isinstance(strength, float) or mechanism.guarantee != promised(strength):
-        raise InputError(
-            f"{name}: a private number of records is for mechanisms that promise epsilon-DP or mu-GDP, by one "
-            "parameter; a search for a ball promises zCDP with mu: give epsilon."
-        )
-    scale, rest = _split(parameter, _part(parameter, strength, times))
-    inner = dataclasses.replace(mechanism, **{parameter: rest})
+    scale, rest = _split(_part(mechanism.budget, times))
+    inner = dataclasses.replace(mechanism, **dataclasses.asdict(rest))
     numbers = scale * max(1, math.prod(record.shape))
     if numbers > _MOST_NUMBERS:
         raise InputError(
-            f"{name}: at {parameter} = {strength:g} the noise on the number of records would be as large as {scale:,} "
-            "records, for which there may be no memory: raise the privacy parameter."
+            f"{name}: under {mechanism.budget} the noise on the number of records would be as large as "
+            f"{scale:,} records, for which there may be no memory: raise the privacy parameter."
         )
     least, smallest = _smallest(inner, record, wanted)
     counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least, _most(inner, record, wanted, least))
@@ -219,26 +207,26 @@ def hidden_count(
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
-    return HiddenCount(inner, parameter, counting, wanted, record, smallest, compose([one] * times), theorem, times)
+    return HiddenCount(inner, counting, wanted, record, smallest, compose([one] * times), theorem, times)
 
 
-def _part(parameter, strength, times):
-    """The parameter of each of several releases that together have this one."""
-    if parameter == "epsilon":
-        return float_below(Fraction(written(strength)) / times)
-    return float_below(Fraction(square(written(strength))) / times, 2)
+def _part(whole: PureDP | GaussianDP, times: int) -> PureDP | GaussianDP:
+    """The budget of each of several releases that together have this one."""
+    if isinstance(whole, PureDP):
+        return PureDP(float_below(Fraction(written(whole.epsilon)) / times))
+    return GaussianDP(float_below(Fraction(square(written(whole.mu))) / times, 2))
 
 
-def _split(parameter, strength):
-    """The scale of a count's noise, and what is left of the parameter."""
-    if parameter == "epsilon":
-        scale = math.ceil(1 / (_SHARE * Fraction(written(strength))))
-        return scale, float_below(add(written(strength), written(float_above(Fraction(1, scale))), -1))
-    whole = square(written(strength))
+def _split(budget: PureDP | GaussianDP) -> tuple[int, PureDP | GaussianDP]:
+    """The scale of a count's noise, and what is left."""
+    if isinstance(budget, PureDP):
+        scale = math.ceil(1 / (_SHARE * Fraction(written(budget.epsilon))))
+        return scale, PureDP(float_below(add(written(budget.epsilon), written(float_above(Fraction(1, scale))), -1)))
+    whole = square(written(budget.mu))
     scale = 1
     while Fraction(square(written(_mu(scale)))) > _SHARE * Fraction(whole):
         scale += max(1, scale // 100)
-    return scale, float_below(add(whole, square(written(_mu(scale))), -1), 2)
+    return scale, GaussianDP(float_below(add(whole, square(written(_mu(scale))), -1), 2))
 
 
 def _mu(scale):

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,8 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.domain import Domain
 from jaxgeodp.privacy.entropy import random_order
-from jaxgeodp.privacy.guarantee import Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
@@ -26,22 +25,19 @@ from jaxgeodp.releases.weights import Weights, padded_weights
 Finish = Callable[[np.ndarray], np.ndarray]
 
 
-class Lawful(Protocol):
-    """What a draft needs of a mechanism; see `Mechanism`."""
-
-    @property
-    def domain(self) -> Domain:
-        """Where records lie."""
-        ...
-
-    @property
-    def guarantee(self) -> Guarantee | NotProven:
-        """What one release promises."""
-        ...
-
-    def law(self, n: int, shape: tuple[int, ...] = ()) -> Law:
-        """All that is public about a release of n records."""
-        ...
+#: The options that `Mechanism.supports` tells of, and what is said where they are refused.
+OPTIONS = {
+    "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
+    "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean",
+    "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, WrappedLaplace, "
+    "WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs calibration='tight'",
+    "persons": "persons= is not for it: persons needs a public ball whose points are the records, or a public "
+    "template; or let each record be one person's mean",
+    "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
+    "add-remove": "adjacency='add-remove' is not for it: it needs epsilon-DP or mu-GDP by one parameter",
+    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does and, "
+    "where space is flat, WrappedGaussian; of a LocatedMechanism with one of these SearchInRounds prepares stages",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +59,21 @@ class Wanted:
     weights: Weights | None = None
 
 
-def raw_records(mechanism: Lawful, data) -> Any:
+def check_options(mechanism: Any, option: str | None, persons=None, weights=None, adjacency: str = ADJACENCY) -> None:
+    """Refuse what is not in a mechanism's `supports`: an option, and what a call asks for beside it.
+
+    To be called before anything is charged or a record is looked at.
+
+    Raises:
+        ValueError: with the one sentence of this option.
+    """
+    given = {option: option, "persons": persons, "weights": weights, adjacency: adjacency != ADJACENCY or None}
+    for word in [word for word, own in given.items() if own is not None and word not in mechanism.supports]:
+        taken = ", ".join(own for own in OPTIONS if own in mechanism.supports) or "none of these options"
+        raise InputError(f"{type(mechanism).__name__}: {OPTIONS[word]}; it takes {taken}.")
+
+
+def raw_records(mechanism: Any, data) -> Any:
     """The data as an array in double precision, of which only shape and type are looked at.
 
     Raises:
@@ -86,7 +96,7 @@ def in_random_order(records: Any) -> Any:
     return np.asarray(records)[random_order(len(records))]
 
 
-def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
+def raw_blocks(mechanism: Any, data: RecordBlocks) -> RecordBlocks:
     """The same for records that are read in blocks: they are read once, to see whether they can be.
 
     Raises:
@@ -97,7 +107,7 @@ def raw_blocks(mechanism: Lawful, data: RecordBlocks) -> RecordBlocks:
     return data.mapped(lambda block: np.asarray(raw_records(mechanism, block)), one.shape[1:], one.dtype)
 
 
-def law_of(mechanism: Lawful, n: int, shape: tuple[int, ...]) -> Law:
+def law_of(mechanism: Any, n: int, shape: tuple[int, ...]) -> Law:
     """The law of n records.
 
     Raises:
@@ -111,7 +121,7 @@ def law_of(mechanism: Lawful, n: int, shape: tuple[int, ...]) -> Law:
 
 
 def drafted(
-    mechanism: Lawful, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
+    mechanism: Any, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
 ) -> Callable[[Callable[[], Any]], Draft]:
     """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
 

@@ -263,8 +263,7 @@ class EncodedGrid(Integers):
         law, encoding, name = self.law, self.law.encoding, self.law.terms.mechanism
         bounds, strengths = encoding.bounds(shape), encoding.each(law.mu)
         if not np.allclose(encoding.each(law.scale), 2.0 * bounds / law.n / strengths, rtol=1e-9, atol=0.0):
-            needed = "the scale of its theorem" if law.terms.calibration == "tight" else "calibration='tight'"
-            raise InputError(f"{name}: numerics='grid' needs {needed}.")
+            raise InputError(f"{name}: numerics='grid' needs the scale of its theorem.")
         noises = [
             grid.gaussian_noise(2 * grid.STEPS, bound / grid.STEPS / law.n, mu)
             for bound, mu in zip(*(np.ravel(x).tolist() for x in np.broadcast_arrays(bounds, strengths)), strict=True)

@@ -94,11 +94,10 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
     Raises:
         ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
     """
-    ball, statistic = getattr(mechanism, "ball", None), getattr(mechanism, "statistic", FrechetMean())
-    if not isinstance(ball, GeodesicBall) or not isinstance(statistic, FrechetMean | FrechetMedian | PowerMean):
+    if not isinstance(mechanism.summarised, FrechetMean | FrechetMedian | PowerMean):
         raise InputError(f"{type(mechanism).__name__}: the expected error is known for means and medians in a ball.")
     with jax.enable_x64(True):
-        home = dataclasses.replace(mechanism, ball=ball.at_home)
+        home = dataclasses.replace(mechanism, ball=mechanism.ball.at_home)
         law = home.law(n)
         law.check()
         if isinstance(way, OnGrid | FromSums) and law.grid is not None:
@@ -106,5 +105,5 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
         records, center = reference_records(home.ball, SPREAD)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))
     if not np.all(np.isfinite(errors)):
-        raise InputError(f"{type(mechanism).__name__}: its values are not all points of {ball.manifold}.")
+        raise InputError(f"{type(mechanism).__name__}: its values are not all points of {home.ball.manifold}.")
     return ExpectedError(float(errors.mean()), float(np.quantile(errors, _LEVEL)), _LEVEL)

@@ -18,7 +18,7 @@ from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Wanted, raw_records
+from jaxgeodp.releases.drafts import Wanted, check_options, raw_records
 from jaxgeodp.releases.mechanism import Mechanism, checked_again, releasing
 from jaxgeodp.releases.ways import FixedTime, way_of
 from jaxgeodp.traced_programs import keeping_none
@@ -79,6 +79,7 @@ def release_groups(
     way = way_of(name, delta, numerics)
     with releasing():
         checked_again(mechanism)
+        check_options(mechanism, way.option, persons, adjacency=ADD_REMOVE)
         records = np.asarray(raw_records(mechanism, data))
         numbers = _numbered(name, groups)
         most = _most_groups(name, len(numbers), persons, groups_per_person)

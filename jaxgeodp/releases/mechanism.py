@@ -11,25 +11,24 @@ from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import like
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels
-from jaxgeodp.domains.persons import person_places
+from jaxgeodp.domains.persons import any_units, units
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.privacy.clock import work_begins
-from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Finish, Wanted, drafted, raw_blocks, raw_records
+from jaxgeodp.releases.drafts import Finish, Wanted, check_options, drafted, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.states import State, check_sums, digest_of_public, new_part
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way, way_of
-from jaxgeodp.releases.weights import public_weights
-from jaxgeodp.traced_programs import keeping_none
+from jaxgeodp.releases.weights import checked_weights
+from jaxgeodp.statistics.statistic import FrechetMean
 
 # The attribute that marks what `checked_again` has passed.
 _CHECKED = "_checked"
@@ -39,7 +38,12 @@ class Mechanism(abc.ABC):
     """A private summary of n records: a public configuration; private data enter only as method arguments.
 
     A subclass is a frozen dataclass that gives `domain`, `guarantee` and `law`.
+
+    Attributes:
+        summarised: the statistic of records in its public ``ball`` that is released, exactly or nearly; None without.
     """
+
+    summarised: Any = None
 
     @property
     @abc.abstractmethod
@@ -50,6 +54,26 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee | NotProven:
         """What one release promises."""
+
+    @property
+    def budget(self) -> PureDP | GaussianDP | None:
+        """Its one privacy parameter, a field "epsilon" or "mu"; None where there is none, or there are several."""
+        fields: Any = self
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(fields)}
+        kinds = [(PureDP, given.get("epsilon")), (GaussianDP, given.get("mu"))]
+        own = [kind(value) for kind, value in kinds if value is not None and np.ndim(value) == 0]
+        return own[0] if len(own) == 1 else None
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """The options that a release takes, words of `releases.drafts.OPTIONS`.
+
+        By default what its other properties tell; all that is not known to be right is refused.
+        """
+        persons = {"persons"} if self.domain.has_summaries else set()
+        weights = {"weights"} if isinstance(self.summarised, FrechetMean) else set()
+        counted = {"add-remove"} if self.budget is not None and self.budget == self.guarantee else set()
+        return frozenset(persons | weights | counted | (set() if self.sums is None else {"grid", "prepare"}))
 
     @property
     def sums(self) -> Sums | None:
@@ -86,21 +110,21 @@ class Mechanism(abc.ABC):
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
+        Which options a mechanism takes is in its `supports` (docs/options.md has a table).
+
         Args:
             data: (n, \\*shape of a record), n >= 2; see the class. A record outside the domain is brought into it, a
                 record that is none becomes the public centre; neither is reported. With ``numerics="grid"`` also
                 `RecordBlocks`, which are read block by block.
             ledger: charged before anything is drawn.
-            delta: 0, or in (0, 1) for mechanisms with a density (`LaplaceMechanism`, `KNGMechanism`, `GibbsMechanism`
-                of a Frechet mean, `MetricLaplace`), whose running time otherwise depends on the data: the number of
-                proposals is then fixed by public numbers and the guarantee is (epsilon, delta). With a probability
-                below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP half of
-                delta is spent on that, and half is the delta of mu at that epsilon.
-            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid" for mechanisms in the
-                tangent space (`TangentLaplace`, `WrappedLaplace`, `WrappedGaussian`), and for curves, points, faces
-                and surfaces: the vector has integer coordinates on a public grid, the noise is exact discrete noise,
-                and the rest post-processing (docs/mathematics.md, Theorem N). Laplace noise then has independent
-                coordinates, up to sqrt(2) times as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
+            delta: 0, or in (0, 1) for mechanisms with a density, whose running time otherwise depends on the data: the
+                number of proposals is then fixed by public numbers and the guarantee is (epsilon, delta). With a
+                probability below delta/(1 + e^epsilon) none is accepted, and the public centre is released. Of mu-GDP
+                half of delta is spent on that, and half is the delta of mu at that epsilon.
+            numerics: "idealized", for which the guarantee supposes exact arithmetic, or "grid": the vector has integer
+                coordinates on a public grid, the noise is exact discrete noise, and the rest post-processing
+                (docs/mathematics.md, Theorem N). Laplace noise then has independent coordinates, up to sqrt(2) times
+                as wide; Gaussian noise gives mu^2/2-zCDP in place of mu-GDP.
             persons: (n,), a label of the person for each record, numbers or words: what is protected then is all that
                 one person contributes. Each person's records become one, their Frechet mean, and the release is of
                 these N (docs/mathematics.md, section 14). N and the size of the data are public.
@@ -118,8 +142,8 @@ class Mechanism(abc.ABC):
             The value, a NumPy array in double precision, with its record.
 
         Raises:
-            ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), a way of
-                releasing that this mechanism does not have, too many proposals would be needed (with ``delta``, above
+            ValueError: wrong shape, fewer than two records, no such distribution exists (see `law`), an option
+                that it does not support, too many proposals would be needed (with ``delta``, above
                 about 6 dimensions), or the ledger has not enough left. Nothing has been charged then.
         """
         way = way_of(type(self).__name__, delta, numerics)
@@ -129,10 +153,9 @@ class Mechanism(abc.ABC):
     def prepare(self, block, *, persons: Labels | None = None) -> State:
         """What a block of the records comes to in integers, to be merged with others by ``+`` and given to `finish`.
 
-        For `TangentLaplace`, the wrapped mechanisms where space is flat, curves, faces and second moments: laws that
-        are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are and wherever
-        they are prepared, as all are computed in blocks of one shape by programs of one version on one kind of
-        machine; elsewhere last bits may differ, and what is promised holds all the same.
+        For laws that are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are
+        and wherever they are prepared, as all are computed in blocks of one shape by programs of one version on one
+        kind of machine; elsewhere last bits may differ, and what is promised holds all the same.
 
         Args:
             block: (m, \\*shape of a record), m at least 0; see `release`.
@@ -147,11 +170,14 @@ class Mechanism(abc.ABC):
         name = type(self).__name__
         with releasing():
             checked_again(self)
-            sums = summed(self)
+            check_options(self, "prepare", persons)
+            sums: Any = self.sums
             if isinstance(block, RecordBlocks) and persons is not None:
                 raise InputError(f"{name}: persons and RecordBlocks do not go together; prepare block by block.")
             records = raw_blocks(self, block) if isinstance(block, RecordBlocks) else raw_records(self, block)
-            n, read = _units(self, records, persons, least=0)
+            n, read = len(records), lambda: records
+            if persons is not None:
+                n, read = units(name, self.domain, records, persons, least=0)
             shape = jax.ShapeDtypeStruct((n, *records.shape[1:]), records.dtype)
             program = sums.program(shape)
             unit = "record" if persons is None else "person"
@@ -217,27 +243,13 @@ class Mechanism(abc.ABC):
         return self.law(records.shape[0], records.shape[1:]).log_density(x, records)
 
 
-def summed(mechanism: Mechanism) -> Sums:
-    """Of what is a sum.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if mechanism.sums is None:
-        raise InputError(
-            f"{type(mechanism).__name__}: what it releases is no sum of integers over the records, so that blocks "
-            "cannot be prepared; use TangentLaplace, or where space is flat WrappedGaussian or WrappedLaplace; a "
-            "LocatedMechanism with one of these searches in rounds (SearchInRounds), or releases RecordBlocks."
-        )
-    return mechanism.sums
-
-
 def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, more: dict | None = None) -> Release:
     """See `Mechanism.finish`; ``more`` are further entries of the record, all of them public."""
     name = type(mechanism).__name__
     with releasing():
         checked_again(mechanism)
-        sums = summed(mechanism)
+        check_options(mechanism, "prepare")
+        sums: Any = mechanism.sums
         if not isinstance(state, State) or state.mechanism != digest_of_public(mechanism):
             raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
         person = {} if state.unit == "record" else {"unit": "person"}
@@ -258,7 +270,7 @@ def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: L
     """
     with releasing():
         checked_again(mechanism)
-        summed(mechanism)
+        check_options(mechanism, "prepare")
         record = jax.ShapeDtypeStruct(shape, np.float64)
         _check_budget(drafted(mechanism, n, record, Wanted(FromSums(), ADJACENCY)), ADJACENCY, ledger)
 
@@ -298,14 +310,15 @@ def release_in(
     more, whose = more or {}, adjacency
     if persons is not None:
         more, whose = more | {"unit": "person"}, f"{adjacency} (all of a person)"
-    if weights is not None and (persons is not None or adjacency == ADD_REMOVE):
+    if weights is not None and (persons is not None or adjacency == ADD_REMOVE or isinstance(way, OnGrid)):
         raise InputError(
-            f"{name}: weights are for records whose number is public, and with persons their means count alike; leave "
-            "them out."
+            f"{name}: weights are for records whose number is public; with persons their means count alike, and "
+            "numerics='grid' adds integers, which do; leave them out."
         )
     wanted = Wanted(way, whose, finish, more)
     with releasing():
         checked_again(mechanism)
+        check_options(mechanism, way.option, persons, weights, adjacency)
         if isinstance(data, RecordBlocks):
             _check_blocks(name, way, persons, adjacency, weights)
             # Blocks are read once before the charge, which may take long: what else can be refused is refused first.
@@ -318,13 +331,15 @@ def release_in(
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
             hidden = hidden_count(mechanism, wanted, record)
-            draft = hidden.draft(_any_units(mechanism, records, persons))
+            draft = hidden.draft(any_units(name, mechanism.domain, records, persons))
             # A record that is replaced may become another person's.
             holds_for = EITHER if persons is None else ADD_REMOVE
             return make_release(draft, ledger, holds_for)
-        n, read = _units(mechanism, records, persons)
+        n, read = len(records), lambda: records
+        if persons is not None:
+            n, read = units(name, mechanism.domain, records, persons)
         if weights is not None:
-            wanted = dataclasses.replace(wanted, weights=public_weights(mechanism, way, weights, n))
+            wanted = dataclasses.replace(wanted, weights=checked_weights(name, weights, n))
         return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
 
 
@@ -341,34 +356,6 @@ def releasing():
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
         yield
-
-
-def _units(mechanism, records, persons, least=2):
-    """How many records are released from, and what gives them: one a person, if there are persons."""
-    if persons is None:
-        return len(records), lambda: records
-    name = type(mechanism).__name__
-    places, count = person_places(name, persons, len(records))
-    if count < least:
-        raise InputError(f"{name}: needs at least {least} persons, got {count}.")
-    if count == 0:
-        return 0, lambda: records
-    summaries = mechanism.domain.of_persons(name, like(records), count)
-    return count, lambda: summaries(records, places)
-
-
-def _any_units(mechanism, records, persons):
-    """What gives them, however many there are."""
-    records = np.asarray(records)
-    if persons is None:
-        return lambda: records
-    name = type(mechanism).__name__
-    places, count = person_places(name, persons, len(records))
-    # One more, of nobody, as there may be none.
-    padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
-    with keeping_none():  # both numbers are private
-        summaries = mechanism.domain.of_persons(name, like(padded), count + 1)
-    return lambda: np.asarray(summaries(padded, np.append(places, count)))[:-1]
 
 
 def checked_again(mechanism: Any) -> None:

@@ -7,7 +7,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,15 @@ from jaxgeodp.statistics.records import with_weights
 TIMING = "the number of steps does not depend on the data"
 
 
+class Carried(NamedTuple):
+    """Where a vector is computed."""
+
+    ball: GeodesicBall
+    records: jax.Array  #: clipped
+    there: Callable[[Any], Any]  #: the way there, for a value
+    back: Callable[[Any], Any]
+
+
 class Summary(abc.ABC):
     """A vector of data and the way back to values. A subclass is a frozen (hashable) dataclass.
 
@@ -40,8 +49,8 @@ class Summary(abc.ABC):
         """Raw records, each brought into the ball."""
 
     @abc.abstractmethod
-    def carried(self, ball: GeodesicBall, data) -> tuple[GeodesicBall, jax.Array, Callable, Callable]:
-        """Where the vector is computed: ball and clipped records there, the way there for a value, and the way back."""
+    def carried(self, ball: GeodesicBall, data) -> Carried:
+        """Ball and records where the vector is computed."""
 
     @abc.abstractmethod
     def center(self, ball: GeodesicBall, points) -> jax.Array | None:
@@ -64,9 +73,9 @@ class Summary(abc.ABC):
         """See `PointLaw.as_point`."""
 
 
-def at_home(ball: GeodesicBall, data):
+def at_home(ball: GeodesicBall, data) -> Carried:
     """`Summary.carried` where an isometry carries the centre to the origin."""
-    return ball.at_home, ball.clip_to_home(data), ball.to_home, ball.from_home
+    return Carried(ball.at_home, ball.clip_to_home(data), ball.to_home, ball.from_home)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -8,8 +8,6 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.releases.law import Law, PointLaw
-from jaxgeodp.releases.ways import OnGrid, Way
-from jaxgeodp.statistics import FrechetMean
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,27 +45,6 @@ class Weights:
         return dataclasses.replace(law, weights=self.values)
 
 
-def public_weights(mechanism: Any, way: Way, weights: Any, n: int) -> Weights:
-    """Weights, as they are checked before anything is charged.
-
-    Raises:
-        ValueError: not n positive numbers, one of which is more than half of all; or a mechanism or a way that weighs
-            records equally.
-    """
-    name = type(mechanism).__name__
-    if isinstance(way, OnGrid):
-        raise InputError(f"{name}: numerics='grid' adds integers, which all count alike; leave out weights.")
-    if not takes_weights(mechanism, way):
-        raise InputError(f"{name}: weights are for Frechet means of points in a ball.")
-    return checked_weights(name, weights, n)
-
-
-def takes_weights(mechanism: Any, way: Way) -> bool:
-    """Whether `public_weights` refuses no mechanism and no way; see `weighs`, too."""
-    is_mean = isinstance(getattr(mechanism, "statistic", FrechetMean()), FrechetMean)
-    return is_mean and hasattr(mechanism, "ball") and not isinstance(way, OnGrid)
-
-
 def weighs(law: Law) -> bool:
     """Whether a law can have weights: it is one of points, and does not depend on the order of records."""
     return isinstance(law, PointLaw) and dataclasses.is_dataclass(law) and not law.order_matters
@@ -79,7 +56,7 @@ def padded_weights(n: int, rows: int) -> Weights:
 
 
 def checked_weights(owner: str, weights: Any, n: int) -> Weights:
-    """Weights of n records.
+    """Weights of n records, as they are checked before anything is charged.
 
     Args:
         owner: whom a refusal names.

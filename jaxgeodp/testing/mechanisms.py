@@ -41,7 +41,7 @@ def check_mechanism(mechanism) -> None:
 
     Args:
         mechanism: with a public ``ball`` and the methods that the library's own have. Where its records are no points
-            of the manifold, its ``statistic`` says what they are.
+            of the manifold, its statistic ``summarised`` says what they are.
 
     Raises:
         ValueError: it has no ball, or it refuses up to 4096 records.
@@ -51,8 +51,11 @@ def check_mechanism(mechanism) -> None:
         >>> from jaxgeodp.testing import check_mechanism
         >>> check_mechanism(LaplaceMechanism(GeodesicBall(Euclidean(1), [0.0], 1.0), epsilon=1.0))
     """
-    if not isinstance(getattr(mechanism, "ball", None), GeodesicBall):
-        raise InputError("check_mechanism: needs a mechanism with a public ball, a GeodesicBall.")
+    match mechanism:
+        case object(ball=GeodesicBall()):
+            pass
+        case _:
+            raise InputError("check_mechanism: needs a mechanism with a public ball, a GeodesicBall.")
     for name, law in MECHANISM_LAWS.items():
         try:
             law(mechanism)

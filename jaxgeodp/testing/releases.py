@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.privacy import Ledger, NotProven, PureDP
+from jaxgeodp.statistics import Statistic
 from jaxgeodp.testing.records import hostile_records, ordinary_records
 
 _COUNTS = (5, 20, 80, 320, 1280, 4096)
@@ -27,9 +28,11 @@ _KEYS = (
 
 
 def statistic_of(mechanism):
-    """The statistic that says what records are; None where they are points of the manifold."""
-    statistic = getattr(mechanism, "statistic", None)
-    return statistic if hasattr(statistic, "datum_shape") else None
+    """The statistic that says what records are; None where it is not said, as they are points of the manifold."""
+    match mechanism:
+        case object(summarised=Statistic() as statistic):
+            return statistic
+    return None
 
 
 def enough(mechanism) -> int:

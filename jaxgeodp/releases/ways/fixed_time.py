@@ -40,16 +40,12 @@ class FixedTime(Way):
     """
 
     delta: float
+    option = "delta"
 
     @override
     def ready(self, law, shape):
         terms = law.terms
-        if not isinstance(law, DensityLaw) or law.target.public_bounds(law.ball, law.support) is None:
-            raise InputError(
-                f"{terms.mechanism}: delta is for mechanisms with a density (LaplaceMechanism, KNGMechanism, "
-                "GibbsMechanism, MetricLaplace), and of statistics for the Frechet mean only: for others no fixed "
-                "number of proposals is known to suffice, or none is needed."
-            )
+        assert isinstance(law, DensityLaw)  # as the mechanism says
         supposed = _bounds(law).supposed
         epsilon, spare = _promised(terms, self.delta)
         guarantee = ApproximateDP(epsilon, self.delta)
@@ -80,10 +76,7 @@ def _promised(terms, delta):
         return terms.guarantee.to_approximate(0.5 * delta).epsilon, 0.5 * delta
     if isinstance(terms.guarantee, PureDP):
         return terms.guarantee.epsilon, delta
-    raise InputError(
-        f"{terms.mechanism}: delta is for what is proven; where there are several calibrations, choose 'tight' or "
-        "'theorem'."
-    )
+    raise InputError(f"{terms.mechanism}: delta is for what is proven.")
 
 
 def proposals_needed(law: DensityLaw, log_eta: float) -> int:
@@ -135,7 +128,7 @@ def _log_envelope_mass(law):
 
 def _bounds(law) -> PublicBounds:
     bounds = law.target.public_bounds(law.ball, law.support)
-    assert bounds is not None  # checked by `FixedTime.ready`
+    assert bounds is not None  # as the mechanism says
     return bounds
 
 

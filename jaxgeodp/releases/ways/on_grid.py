@@ -15,9 +15,11 @@ from jaxgeodp.releases.ways.way import Way
 class OnGrid(Way):
     """What `Law.grid` says."""
 
+    option = "grid"
+
     @override
     def ready(self, law, shape):
-        ready = _grid(law)(shape)
+        ready = law.grid(shape)
         if ready.order_matters:
             raise InputError(f"{law.terms.mechanism}: integers that depend on the order of records are not released.")
         return ready
@@ -28,16 +30,9 @@ class OnGrid(Way):
 class FromSums(Way):
     """The same, of integers that were added up elsewhere; what is private is they, not the records."""
 
+    option = "prepare"
+
     @override
     def ready(self, law, shape):
-        noisy = _grid(law).noisy(shape.shape[1:])
+        noisy = law.grid.noisy(shape.shape[1:])
         return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value, False)
-
-
-def _grid(law):
-    if law.grid is None:
-        raise InputError(
-            f"{law.terms.mechanism}: numerics='grid' is for mechanisms in the tangent space (TangentLaplace, "
-            "WrappedLaplace, WrappedGaussian) and for curves, points, faces and surfaces."
-        )
-    return law.grid

@@ -1,6 +1,7 @@
 """A way of making a release from a law, and what is chosen by ``delta`` and ``numerics``."""
 
 import abc
+from typing import ClassVar
 
 import jax
 
@@ -8,7 +9,13 @@ from jaxgeodp.releases.law import Law, Ready
 
 
 class Way(abc.ABC):
-    """How a release is made."""
+    """How a release is made.
+
+    Attributes:
+        option: which a mechanism must support, a word of `releases.drafts.OPTIONS`; None for what all do.
+    """
+
+    option: ClassVar[str | None] = None
 
     @abc.abstractmethod
     def ready(self, law: Law, shape: jax.ShapeDtypeStruct) -> Ready:
