@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jaxgeodp import RecordBlocks
+from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.functional import FunctionalGaussianMechanism, IntervalKernel, PeriodicKernel
-from jaxgeodp.privacy import grid
+from jaxgeodp.privacy import GaussianDP, Ledger, ZeroConcentratedDP, grid
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.encoding import EncodedSums, Encoding, encoded_law, shortened
+from jaxgeodp.releases.groups import release_groups
+from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.surfaces import (
     FaceMeanMechanism,
     JointGaussian,
@@ -29,7 +35,57 @@ def surfaces():
     return SurfaceMeanMechanism(np.stack([RING, 0.5 * RING]), basis, directions, 0.7, 1.2)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class InUnits(Encoding, Pytree):
+    """Numbers from a public centre, each in its own unit: one's own encoding is this long."""
+
+    center: np.ndarray
+    units: np.ndarray
+    bound: float
+
+    def bounded(self, data):
+        return shortened((data - self.center) / self.units, self.bound)
+
+    def value(self, vectors):
+        return self.center + self.units * vectors
+
+    def vector(self, x):
+        return (x - self.center) / self.units
+
+    def shape(self, record):
+        return record
+
+    def bounds(self, record):
+        return self.bound
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanInUnits(Mechanism):
+    """And one's own mechanism so."""
+
+    encoding: InUnits
+    mu: float
+
+    @property
+    def guarantee(self):
+        return GaussianDP(self.mu)
+
+    @property
+    def domain(self):
+        return NearTemplate(self.encoding.center, {"name": "measurements"}, {"radius": self.encoding.bound})
+
+    @property
+    def sums(self):
+        return EncodedSums("MeanInUnits", self.encoding)
+
+    def law(self, n, shape=()):
+        own = 2.0 * self.encoding.bound / n
+        record = self.encoding.center.shape
+        return encoded_law(self, self.encoding, record, n, own, own / self.mu, formula="2 bound/n")
+
+
 MECHANISMS = {
+    "one's own": MeanInUnits(InUnits(np.array([1e3, 2.0, 0.0]), np.array([100.0, 0.1, 5.0]), 2.0), 1.5),
     "curves": FunctionalGaussianMechanism(PeriodicKernel([0.5, 0.9]), [0.01, 0.1], [1.0, 0.4], [0.6, 0.8], RING.T[:2]),
     "open curves": FunctionalGaussianMechanism(IntervalKernel(0.3, 1.5), 0.05, 0.8, [0.7], np.zeros((1, 16))),
     "face": FaceMeanMechanism(np.stack([RING, 0.5 * RING]), [0.5, 0.4, 0.3], (0.4, 0.5, 0.6)),
@@ -47,7 +103,7 @@ def records(mechanism, count=6, seed=1):
     data = template + rng.normal(size=(count, *template.shape)) * np.geomspace(0.01, 30.0, count).reshape(
         -1, *(1,) * template.ndim
     )
-    data[-2].flat[3] = np.nan
+    data[-2].flat[2] = np.nan
     data[-1] = 1e200
     return data
 
@@ -124,6 +180,29 @@ def test_integers_of_blocks_are_those_of_all_and_the_release_says_what_it_is(mec
     np.testing.assert_allclose(release.value, mean, atol=1e-6)
     assert release.guarantee.rho == pytest.approx(0.5 * mechanism.guarantee.mu**2, rel=1e-6)
     assert release.record["guarantee"]["theorem"].endswith(("Theorem N", "Theorems U and N"))
+
+
+def test_ones_own_takes_every_option_of_sums(tmp_path):
+    """None of which it says a word of."""
+    mechanism, ledger = MECHANISMS["one's own"], Ledger(tmp_path / "budget.db", ZeroConcentratedDP(20.0))
+    data = mechanism.encoding.center + np.random.default_rng(4).normal(size=(2000, 3)) * mechanism.encoding.units
+    persons, labels = np.arange(2000) // 2, np.repeat(["a", "b"], 1000)
+    releases = [
+        mechanism.release(data, ledger),
+        mechanism.release(data, ledger, persons=persons),
+        mechanism.release(data, ledger, adjacency="add-remove"),
+        mechanism.release(data, numerics="grid", adjacency="add-remove", persons=persons),
+        mechanism.release(RecordBlocks(lambda: np.split(data, 4), data.shape), ledger, numerics="grid"),
+        *release_groups(mechanism, data, labels, ["a", "b"]).values(),
+    ]
+    for release in releases:
+        assert np.all(np.abs(mechanism.encoding.vector(release.value)) < 0.3), release.record
+        assert release.record["mechanism"] == "MeanInUnits" and release.record["ball"]["radius"] == 2.0
+    assert ledger.account().releases == 4
+    with pytest.raises(ValueError, match="weights"):
+        mechanism.release(data, ledger, weights=np.ones(2000))
+    with pytest.raises(ValueError, match="delta is for mechanisms with a density"):
+        mechanism.release(data, ledger, delta=1e-6)
 
 
 @every_mechanism

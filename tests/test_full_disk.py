@@ -1,5 +1,6 @@
 """Each command that charges a ledger has room for all of its files before the charge, or charges nothing."""
 
+import dataclasses
 import math
 import os
 
@@ -9,9 +10,9 @@ from disks import Disk
 from strategies import exhaustive, name
 from typer.testing import CliRunner
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, PlanarShapes, Sphere
+from jaxgeodp import SPD, Euclidean, GeodesicBall, LaplaceMechanism, PlanarShapes, Sphere, release_groups
 from jaxgeodp.cli import app
-from jaxgeodp.cli.room import PICTURE_ROOM, description_room
+from jaxgeodp.cli.room import PICTURE_ROOM, description_room, record_room
 from jaxgeodp.inference import describe
 from jaxgeodp.pictures import picture_of
 from jaxgeodp.privacy import Ledger, PureDP
@@ -115,6 +116,16 @@ def test_records_of_a_description_fit_into_their_room(space):
     width, height = (int.from_bytes(header[place : place + 4], "big") for place in (0, 4))
     assert 4 * width * height + height + 2**16 < PICTURE_ROOM
     assert room["report.html"] > 10 * math.ceil(4 * PICTURE_ROOM / 3)
+
+
+def test_a_record_of_many_groups_with_long_names_fits_into_its_room():
+    """All of them are in each record, and a letter may take twelve bytes of JSON."""
+    data, names = np.zeros((40, 1)), [f"{place:04}{chr(0x10400) * 57}" for place in range(400)]
+    mechanism = LaplaceMechanism(GeodesicBall(Euclidean(1), [0.0], 1.0), 1.0)
+    release = release_groups(mechanism, data, np.zeros(40), [0, 1])[0]
+    record = release.record | {"group": {"name": names[0], "of": names}}
+    written = len(dataclasses.replace(release, record=record).to_json().encode())
+    assert record_room(1) < written < record_room(1, names)
 
 
 def test_a_disk_of_the_tests_gets_full(tmp_path, monkeypatch):

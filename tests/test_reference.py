@@ -9,7 +9,7 @@ import pytest
 
 PAGES = sorted((pathlib.Path(__file__).parents[1] / "docs" / "reference").glob("*.md"))
 PUBLIC = (
-    *("bounds", "domains", "experiments", "functional", "inference", "locating", "manifolds", "mechanisms"),
+    *("bounds", "domains", "experiments", "functional", "inference", "io", "locating", "manifolds", "mechanisms"),
     *("pictures", "privacy", "releases", "samplers", "sites", "sklearn", "statistics", "surfaces", "testing"),
 )
 DIRECTIVE = re.compile(r"^\.\. (?:py:)?(auto)?(?:class|function|data|exception)(?:tion)?:: ([\w.]+)", re.MULTILINE)

@@ -70,6 +70,22 @@ def test_meshes_know_no_faces_and_no_privacy():
     assert reached == {"checks", "meshes", "pytrees"}
 
 
+def imported(tree):
+    """Packages that a module imports, anywhere in it."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [name for node in nodes for name in ([node.module] if isinstance(node, ast.ImportFrom) else node.names)]
+    return {getattr(name, "name", name).partition(".")[0] for name in names}
+
+
+def test_files_are_read_without_the_command_line():
+    files = [name for name in ARROWS if room(name) == "io"]
+    assert {room(target) for name in files for target in ARROWS[name]}.isdisjoint({"cli", "experiments", "mechanisms"})
+    assert not {"typer", "click", "rich", "matplotlib"} & {
+        found for name in files for found in imported(sources()[name])
+    }
+    assert imported(ast.parse("import rich.console\ndef f():\n    from typer.testing import x")) == {"rich", "typer"}
+
+
 LEAVES = {"meshes", "faces", "functional", "surfaces"}
 
 
@@ -111,7 +127,7 @@ def private_uses(tree):
     }
 
 
-@pytest.mark.parametrize("name", ["cli", "faces", "functional", "meshes", "surfaces"])
+@pytest.mark.parametrize("name", ["cli", "faces", "functional", "io", "meshes", "surfaces"])
 def test_no_file_uses_what_is_private_to_another(name):
     found = {
         module: uses for module, tree in sources().items() if room(module) == name and (uses := private_uses(tree))

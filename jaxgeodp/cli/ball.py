@@ -10,31 +10,21 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
-from jaxgeodp.cli import file_options
+from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
-from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.described import describe, to_lists
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
 
 
+@reads("PUBLIC records, in the formats of 'jaxgeodp release'.", "template", "missing")
 def ball(
-    public: Annotated[pathlib.Path, typer.Argument(help="PUBLIC records, in the formats of 'jaxgeodp release'.")],
-    manifold: file_options.MANIFOLD,
+    source: Source,
     n: Annotated[int, typer.Option("--n", help="Number of the private records that are to be released.")],
     out: Annotated[pathlib.Path, typer.Option(help="The file to write (JSON; a picture beside it).")],
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the release, or --mu.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of a release by a Gaussian mechanism.")] = None,
-    template: file_options.TEMPLATE = None,
-    missing: file_options.MISSING = "center",
-    array: file_options.ARRAY = None,
-    header: file_options.HEADER = False,
-    delimiter: file_options.DELIMITER = ",",
-    columns: file_options.COLUMNS = None,
-    size: file_options.SIZE = None,
-    triangle: file_options.TRIANGLE = None,
-    degrees: file_options.DEGREES = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
     """Centre and radius from PUBLIC data: the radius whose expected error is least for n private records."""
@@ -46,9 +36,7 @@ def ball(
             raise InputError(f"--out {out}: must not end in .png, as the picture beside it does; name a .json file.")
         positive_integer("ball", "n", n, 2)
         for path in (out, picture):
-            check_writable(path, overwrite, [public, *([] if template is None else [template])])
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees)
-        source = Source.of(public, manifold, layout, template, missing)
+            check_writable(path, overwrite, source.inputs)
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.array()
             found = suggest_ball(space, records, n, epsilon, mu)

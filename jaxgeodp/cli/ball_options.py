@@ -11,6 +11,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.io.balls import read_ball, read_center
 from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import has_natural_origin
 
@@ -76,12 +77,8 @@ class BallOptions:
     file: pathlib.Path | None
     default: np.ndarray | None = None
 
-    def check(self, manifold_name: str) -> None:
-        """Refuse what is missing or said twice, before any file is read.
-
-        Raises:
-            ValueError: see above.
-        """
+    def check(self, manifold: Manifold | str) -> None:
+        """Refuse what is missing or said twice, before any record is read."""
         if self.center == "auto":
             return
         if self.file is not None:
@@ -90,16 +87,16 @@ class BallOptions:
             return
         if self.radius is None:
             raise InputError("give the public ball: --radius (and --center), or --ball with a file of 'jaxgeodp ball'.")
-        if not self.has_center(manifold_name):
+        if not self.has_center(manifold):
             raise InputError(
-                f"--center is needed on {manifold_name}, whose origin is rarely near anybody's data: name a file with "
+                f"--center is needed on {manifold}, whose origin is rarely near anybody's data: name a file with "
                 "one public point ('jaxgeodp ball' makes one from public data), or say --center origin."
             )
 
-    def has_center(self, manifold_name: str) -> bool:
+    def has_center(self, manifold: Manifold | str) -> bool:
         """Whether one is named, or there is one to take where none is named."""
         named = self.center is not None or self.default is not None or self.file is not None
-        return named or has_natural_origin(manifold_name)
+        return named or (isinstance(manifold, str) and has_natural_origin(manifold))
 
     @property
     def files(self) -> list[pathlib.Path]:
@@ -120,11 +117,11 @@ class BallOptions:
             return GeodesicBall(manifold, self.default, self.radius)
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
 
-    def if_any(
-        self, manifold_name: str, manifold: Manifold, layout: Layout
-    ) -> tuple[GeodesicBall, float | None] | None:
+    def if_any(self, source: Source, manifold: Manifold) -> tuple[GeodesicBall, float | None] | None:
         """The ball, of radius 1 where none is given, and the radius that is; None without a centre; see `ball`."""
-        if not self.has_center(manifold_name):
+        if not self.has_center(source.manifold):
             return None
-        ball = dataclasses.replace(self, radius=1.0 if self.radius is None else self.radius).ball(manifold, layout)
+        ball = dataclasses.replace(self, radius=1.0 if self.radius is None else self.radius).ball(
+            manifold, source.layout
+        )
         return ball, self.radius if self.file is None else ball.radius

@@ -8,12 +8,11 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.findings import NOT_COMPUTED, findings
-from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 
 _HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
@@ -21,9 +20,9 @@ of the public ball may be chosen by it: they would tell of the records. Choose t
 """
 
 
+@reads("Records, as for 'jaxgeodp release'.", "template", "missing", "expect_n", "person")
 def check(
-    data: Annotated[pathlib.Path, typer.Argument(help="Records, as for 'jaxgeodp release'.")],
-    manifold: file_options.MANIFOLD,
+    source: Source,
     out: Annotated[
         pathlib.Path | None,
         typer.Option(help="The private report to write (text; a picture beside it); default: DATA-private.txt."),
@@ -31,35 +30,22 @@ def check(
     center: CENTER = None,
     radius: RADIUS = None,
     ball: BALL = None,
-    template: file_options.TEMPLATE = None,
-    missing: file_options.MISSING = "center",
-    array: file_options.ARRAY = None,
-    header: file_options.HEADER = False,
-    delimiter: file_options.DELIMITER = ",",
-    columns: file_options.COLUMNS = None,
-    size: file_options.SIZE = None,
-    triangle: file_options.TRIANGLE = None,
-    degrees: file_options.DEGREES = None,
-    expect_n: file_options.EXPECT_N = None,
-    person: file_options.PERSON = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace what is there under the name of --out.")
     ] = False,
 ) -> None:
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
     with one_sentence_errors():
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
-        source = Source.of(data, manifold, layout, template, missing)
         public = BallOptions(center, radius, ball, source.center)
-        report = data.with_name(f"{data.stem}-private.txt") if out is None else out
+        report = source.path.with_name(f"{source.path.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         for path in (report, picture):
-            check_writable(path, overwrite, [data, *public.files, *([] if template is None else [template])])
+            check_writable(path, overwrite, [*source.inputs, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries():
-            told = findings(source, lambda space: public.if_any(manifold, space, layout))
-            text, drawn = _report(data, told)
+            told = findings(source, lambda space: public.if_any(source, space))
+            text, drawn = _report(source.path, told)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:
             picture.unlink(missing_ok=True)  # of an earlier report, which --overwrite replaces
@@ -70,9 +56,9 @@ def check(
     say(f"PRIVATE: this was printed for you and written to {report}, which only you may read.")
 
 
-def _report(data, told) -> tuple[str, bytes | None]:
+def _report(path, told) -> tuple[str, bytes | None]:
     """The text, and a picture of the distances from the centre if there is one."""
-    lines = [_HEAD, f"{data.name}: {told.n} records on {told.manifold}."]
+    lines = [_HEAD, f"{path.name}: {told.n} records on {told.manifold}."]
     lines += [finding.text for finding in told.found] or ["Nothing looks wrong."]
     try:
         drawn = _picture(told)

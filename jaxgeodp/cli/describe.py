@@ -7,14 +7,13 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.description_report import summary_and_page
+from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.room import description_room
 from jaxgeodp.files import all_reserved, folder_for
-from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds import Euclidean
 from jaxgeodp.privacy.clock import now
@@ -23,9 +22,9 @@ _REPORT = "report.html"
 _FILES = tuple(description_room(Euclidean(1)))
 
 
+@reads("Records, as of 'jaxgeodp release'.", "expect_n")
 def describe(
-    data: Annotated[pathlib.Path, typer.Argument(help="Records, as of 'jaxgeodp release'.")],
-    manifold: file_options.MANIFOLD,
+    source: Source,
     out: Annotated[pathlib.Path, typer.Option(help="The folder for three records, a summary and report.html.")],
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of all together, pure; or")] = None,
     mu: Annotated[float | None, typer.Option(help="that of Gaussian noise: mu^2/2-zCDP.")] = None,
@@ -33,14 +32,6 @@ def describe(
     radius: RADIUS_OR_AUTO = None,
     domain: DOMAIN = None,
     ball: BALL = None,
-    array: file_options.ARRAY = None,
-    header: file_options.HEADER = False,
-    delimiter: file_options.DELIMITER = ",",
-    columns: file_options.COLUMNS = None,
-    size: file_options.SIZE = None,
-    triangle: file_options.TRIANGLE = None,
-    degrees: file_options.DEGREES = None,
-    expect_n: file_options.EXPECT_N = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of --out that exist.")] = False,
     ledger: LEDGER = None,
     dataset: DATASET = None,
@@ -49,13 +40,11 @@ def describe(
     with one_sentence_errors():
         if (epsilon is None) == (mu is None):
             raise InputError("give one of --epsilon and --mu.")
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n)
-        source = Source(data, manifold, layout)
         found = "auto" if (center, radius, ball) == (None, None, None) else None
         center, radius = found or center, found or radius
         public = BallOptions(center, radius_of(center, radius, ball, domain), ball)
-        public.check(manifold)
-        inputs = [data, *public.files, *([] if ledger is None else [ledger])]
+        public.check(source.manifold)
+        inputs = [*source.inputs, *public.files, *([] if ledger is None else [ledger])]
         if out.is_dir():
             for name in _FILES:
                 check_writable(out / name, overwrite, inputs)
@@ -67,7 +56,7 @@ def describe(
         with quiet_libraries(), jax.enable_x64(True):
             with OUTPUT.status("Reading ..."):
                 space, records = source.array()
-                where = None if center == "auto" else public.ball(space, layout)
+                where = None if center == "auto" else public.ball(space, source.layout)
             sizes = {out / name: size for name, size in description_room(space).items()}
             # Before the charge: a part that cannot be written would be lost.
             with folder_for(out, now()), all_reserved(sizes, replace=overwrite, changed=now()) as write:

@@ -15,9 +15,9 @@ import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.cli.face_pictures import draw_errors, draw_faces, picture_of_faces
-from jaxgeodp.cli.frame import OUTPUT, record_room, say
+from jaxgeodp.cli.frame import OUTPUT, say
 from jaxgeodp.cli.progress import progress_bar
-from jaxgeodp.cli.room import PICTURE_ROOM
+from jaxgeodp.cli.room import PICTURE_ROOM, record_room
 from jaxgeodp.faces.curves import FaceTemplate
 from jaxgeodp.faces.design import reference_folder, synthetic_reference
 from jaxgeodp.faces.folder import make_private, mesh_files, process_faces

@@ -95,15 +95,6 @@ def check_picture(plot: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path
     check_writable(plot, overwrite, inputs, "--plot")
 
 
-def record_room(numbers: int) -> int:
-    """Bytes that no release record exceeds whose value holds so many real numbers.
-
-    A number and its part of the brackets take at most 32; the centre, and whatever else has a number for each of the
-    value's, as much again; all the rest is a few kilobytes.
-    """
-    return 2**16 + 128 * numbers
-
-
 def _same(out, path):
     if out.exists() and path.exists():
         return out.samefile(path)

@@ -15,10 +15,6 @@ from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_labels
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 
-GROUP = Annotated[
-    str | None,
-    typer.Option(help="The column that says which group each record is in: one release a group, charged once."),
-]
 GROUPS = Annotated[
     str | None,
     typer.Option(help="The public names of the groups, 'a,b,c'; records of others are in none."),
@@ -107,11 +103,7 @@ class GroupOptions:
         return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names} or {"": out}
 
     def labels(self, source: Source, n: int) -> list[str | None]:
-        """The group of each of the n records of a file.
-
-        Raises:
-            ValueError: see `read_labels`.
-        """
+        """The group of each of the n records of a file; see `read_labels`."""
         return [as_word(label) for label in read_labels(source.path, source.layout, "group", n)]
 
 

@@ -7,26 +7,17 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
 from jaxgeodp.cli.choice import AUTO, Choice, stated_error
 from jaxgeodp.cli.cluster import prepared_on
 from jaxgeodp.cli.completion import one_of, released_names
-from jaxgeodp.cli.frame import (
-    OUTPUT,
-    check_picture,
-    check_writable,
-    one_sentence_errors,
-    quiet_libraries,
-    record_room,
-    say,
-)
-from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUP, GROUPS, GROUPS_PER_PERSON, GroupOptions
+from jaxgeodp.cli.file_options import reads
+from jaxgeodp.cli.frame import OUTPUT, check_picture, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of
+from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
-from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
 from jaxgeodp.privacy.clock import now
@@ -35,17 +26,16 @@ from jaxgeodp.releases.mechanism import check_finish, finished, release_in
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.releases.weights import checked_weights
 
+_FILES = (
+    "Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), with --template "
+    "also (n,k,3); SPD as (n,k,k) or vech rows. With --numerics grid also 'part-*.parquet', which need not fit into "
+    "memory."
+)
 
+
+@reads(_FILES, "template", "missing", "expect_n", "person", "group")
 def release(
-    data: Annotated[
-        pathlib.Path,
-        typer.Argument(
-            help="Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), "
-            "with --template also (n,k,3); SPD as (n,k,k) or vech rows. With --numerics grid also 'part-*.parquet', "
-            "which need not fit into memory."
-        ),
-    ],
-    manifold: file_options.MANIFOLD,
+    source: Source,
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but the Gaussian ones.")
@@ -55,8 +45,6 @@ def release(
     radius: RADIUS_OR_AUTO = None,
     domain: DOMAIN = None,
     ball: BALL = None,
-    template: file_options.TEMPLATE = None,
-    missing: file_options.MISSING = "center",
     statistic: Annotated[
         str, typer.Option(help="mean or, with kng, median.", autocompletion=one_of("mean", "median"))
     ] = "mean",
@@ -82,16 +70,6 @@ def release(
             autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
-    array: file_options.ARRAY = None,
-    header: file_options.HEADER = False,
-    delimiter: file_options.DELIMITER = ",",
-    columns: file_options.COLUMNS = None,
-    size: file_options.SIZE = None,
-    triangle: file_options.TRIANGLE = None,
-    degrees: file_options.DEGREES = None,
-    expect_n: file_options.EXPECT_N = None,
-    person: file_options.PERSON = None,
-    group: GROUP = None,
     groups: GROUPS = None,
     groups_per_person: GROUPS_PER_PERSON = None,
     adjacency: ADJACENCY_OPTION = None,
@@ -113,19 +91,19 @@ def release(
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
         choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person, group)
-        parted = GroupOptions(group, groups, adjacency, groups_per_person)
-        parted.check(mechanism, layout)
-        source = Source.of(data, manifold, layout, template, missing)
+        parted = GroupOptions(source.layout.group, groups, adjacency, groups_per_person)
+        parted.check(mechanism, source.layout)
         public = BallOptions(center, radius_of(center, radius, ball, domain), ball, source.center)
-        public.check(manifold)
+        public.check(source.manifold)
         if source.several and numerics != "grid":
-            raise InputError(f"{data}: several files are for --numerics grid, whose integers add up block by block.")
+            raise InputError(
+                f"{source.path}: several files are for --numerics grid, whose integers add up block by block."
+            )
         if source.several and (parted.names or parted.hides_number or weights is not None):
-            raise InputError(f"{data}: several files are not for --group, --adjacency add-remove or --weights.")
+            raise InputError(f"{source.path}: several files are not for --group, --adjacency add-remove or --weights.")
         if dask is not None and (not source.several or center == "auto"):
             raise InputError("--dask is for several files, 'part-*.parquet', in a public ball.")
-        inputs = [*source.files, *public.files, *(path for path in (template, weights, ledger) if path is not None)]
+        inputs = [*source.inputs, *public.files, *(path for path in (weights, ledger) if path is not None)]
         for path in parted.files(out).values():
             check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
@@ -146,7 +124,7 @@ def release(
             space, records = source.records(least, report)
             persons = source.persons(len(records))
             files = parted.files(out)
-            sizes = dict.fromkeys(files.values(), record_room(numbers_of(space)))
+            sizes = dict.fromkeys(files.values(), record_room(numbers_of(space), parted.names))
             sizes |= {} if plot is None else {plot: PICTURE_ROOM}
             # The number of persons is public, as that of records is; where it is not, no choice depends on it.
             count = len(records) if persons is None else person_places("--person", persons, len(records))[1]
@@ -155,7 +133,7 @@ def release(
             if center == "auto":
                 chosen, why = choice.located(space, domain), {}
             else:
-                chosen, why = choice.made(public.ball(space, layout), equal)
+                chosen, why = choice.made(public.ball(space, source.layout), equal)
             if dask is not None:
                 check_finish(chosen, count, space.shape, book)  # before workers read anything
             more = why | source.described

@@ -4,15 +4,25 @@ What has been charged and cannot be written is lost, so `files.all_reserved` tak
 is follows from public numbers.
 """
 
+import json
 import math
+from collections.abc import Iterable
 
-from jaxgeodp.cli.frame import record_room
 from jaxgeodp.manifolds import Manifold
 
 #: Bytes that no picture exceeds: `pictures.picture_of` draws 750 x 630 pixels, of a face 990 x 363, of 4 bytes each.
 PICTURE_ROOM = 2**21
 # Pictures of the page of a description, each in base 64: the mean, and three along each of three lines.
 _PICTURES, _WORDS = 10, 2**18
+
+
+def record_room(numbers: int, names: Iterable[str] = ()) -> int:
+    """Bytes that no release record exceeds whose value holds so many real numbers, of groups with these names.
+
+    A number and its part of the brackets take at most 32; the centre, and whatever else has a number for each of the
+    value's, as much again; all the rest is a few kilobytes.
+    """
+    return 2**16 + 128 * numbers + sum(len(json.dumps(name)) + 16 for name in names)
 
 
 def numbers_of(space: Manifold) -> int:

@@ -8,16 +8,15 @@ import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli import file_options
 from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
-from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, record_room, say
+from jaxgeodp.cli.file_options import reads
+from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
-from jaxgeodp.cli.room import numbers_of
+from jaxgeodp.cli.room import numbers_of, record_room
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import all_reserved, reserved
-from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import manifold_of
@@ -56,9 +55,9 @@ def key(
 
 
 @site_app.command()
+@reads("Records of this site, as of 'jaxgeodp release'.", "expect_n", "person")
 def prepare(
-    data: Annotated[pathlib.Path, typer.Argument(help="Records of this site, as of 'jaxgeodp release'.")],
-    manifold: file_options.MANIFOLD,
+    source: Source,
     key_file: Annotated[pathlib.Path, typer.Option("--key", help="The secret key of this site; it is used up.")],
     sites: Annotated[str, typer.Option(help="The public keys of all sites, this one's too: files with commas.")],
     out: Annotated[pathlib.Path, typer.Option(help="The masked state to write, for who combines.")],
@@ -74,15 +73,6 @@ def prepare(
     center: CENTER = None,
     radius: Annotated[str | None, typer.Option(help="Radius of the public ball.")] = None,
     ball: BALL = None,
-    array: file_options.ARRAY = None,
-    header: file_options.HEADER = False,
-    delimiter: file_options.DELIMITER = ",",
-    columns: file_options.COLUMNS = None,
-    size: file_options.SIZE = None,
-    triangle: file_options.TRIANGLE = None,
-    degrees: file_options.DEGREES = None,
-    expect_n: file_options.EXPECT_N = None,
-    person: file_options.PERSON = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
 ) -> None:
     """Mask what the records of this site come to: nothing of it shows without all other sites."""
@@ -93,22 +83,20 @@ def prepare(
         choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
         if choice.mechanism == "auto":
             raise InputError("--mechanism must be tangent, wrapped or wrapped-gaussian, the same at all sites.")
-        layout = Layout(array, header, delimiter, columns, size, triangle, degrees, expect_n, person)
-        source = Source(data, manifold, layout)
         if "auto" in (center, radius):
             raise InputError(
                 "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "
                 "with jaxgeodp.locating.SearchInRounds (docs/sites.md), or name one."
             )
         public = BallOptions(center, radius_of(center, radius, ball, None), ball)
-        public.check(manifold)
+        public.check(source.manifold)
         others = [pathlib.Path(word.strip()) for word in sites.split(",") if word.strip()]
-        check_writable(out, overwrite, [*source.files, *public.files, key_file, *others])
+        check_writable(out, overwrite, [*source.inputs, *public.files, key_file, *others])
         everyone, own = [PublicSite.load(path) for path in others], SiteKey.load(key_file)
         with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.records(least=1)
             persons = source.persons(len(records))
-            chosen, _ = choice.made(public.ball(space, layout), len(records))
+            chosen, _ = choice.made(public.ball(space, source.layout), len(records))
             about = _described(choice, chosen)
             # What can be refused is refused while the key is still of use.
             check_sites(own, everyone)

@@ -1,4 +1,4 @@
-"""The public sets that records are brought into: geodesic balls, balls of curves, boxes of points.
+"""The public sets that records are brought into: geodesic balls, balls of curves, arrays near a template.
 
 And what brings landmarks there, each record on its own: superimposition on a public template.
 """
@@ -6,5 +6,14 @@ And what brings landmarks there, each record on its own: superimposition on a pu
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.domains.landmarks import align_landmarks, impute_landmarks, landmarks_from_r
+from jaxgeodp.domains.near_template import NearTemplate
 
-__all__ = ["Domain", "GeodesicBall", "align_landmarks", "assumption_limit", "impute_landmarks", "landmarks_from_r"]
+__all__ = [
+    "Domain",
+    "GeodesicBall",
+    "NearTemplate",
+    "align_landmarks",
+    "assumption_limit",
+    "impute_landmarks",
+    "landmarks_from_r",
+]

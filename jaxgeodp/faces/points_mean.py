@@ -14,10 +14,8 @@ from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.faces.mean import PerCoordinate
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding
-from jaxgeodp.releases.law import Terms
+from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law, shortened
 from jaxgeodp.releases.mechanism import Mechanism
-from jaxgeodp.releases.vector import TIMING
 
 
 @final
@@ -88,8 +86,20 @@ class PointwiseGaussian(Mechanism):
 
     @override
     def law(self, n, shape=()):
-        theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1) and composition"
-        return _law(self, n, self.mu / math.sqrt(self.template.size), theorem, "2 half_range/n")
+        mu, theorem = self.mu / math.sqrt(self.template.size), f"{GAUSSIAN} and composition"
+        with np.errstate(over="ignore"):  # refused when it is made ready
+            sensitivity, scale = self.sensitivity(n), self.scale(n)
+        return encoded_law(
+            self,
+            self.encoding,
+            self.template.shape,
+            record_count(n),
+            sensitivity,
+            scale,
+            mu,
+            formula="2 half_range/n",
+            theorem=theorem,
+        )
 
 
 @final
@@ -155,8 +165,9 @@ class JointGaussian(Mechanism):
 
     @override
     def law(self, n, shape=()):
-        theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
-        return _law(self, n, self.mu, theorem, "2 norm_bound sqrt(N)/n")
+        n, formula = record_count(n), "2 norm_bound sqrt(N)/n"
+        record, own = self.template.shape, self.sensitivity(n)
+        return encoded_law(self, self.encoding, record, n, own, self.scale(n), formula=formula)
 
 
 def _domain(template, bounds):
@@ -229,17 +240,8 @@ class AllCoordinates(Encoding, Pytree):
 
     @override
     def bounded(self, data):
-        deviations = data - jnp.asarray(self.template, data.dtype)
-        squares = jnp.mean(jnp.sum(deviations**2, axis=-1), axis=-1)
-        usable = jnp.isfinite(squares)
-        norms = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
-        bound = jnp.asarray(self.norm_bound, data.dtype)
-        factors = jnp.where(norms > bound, bound / norms, 1.0)[:, None, None]
-        return jnp.where(usable[:, None, None], factors * deviations, 0.0)
-
-    @override
-    def white(self, deviations):
-        return deviations.reshape(*deviations.shape[:-2], -1)
+        deviations = (data - jnp.asarray(self.template, data.dtype)).reshape(len(data), -1)
+        return shortened(deviations, self.bounds(self.template.shape))
 
     @override
     def value(self, vectors):
@@ -247,7 +249,7 @@ class AllCoordinates(Encoding, Pytree):
 
     @override
     def vector(self, x):
-        return self.white(x - jnp.asarray(self.template, x.dtype))
+        return (x - jnp.asarray(self.template, x.dtype)).reshape(-1)
 
     @override
     def shape(self, record):
@@ -261,21 +263,3 @@ class AllCoordinates(Encoding, Pytree):
 def _near(template, vectors, axes):
     # The template last: at its size, if it is large, rounding would tell records apart that the noise hides.
     return jnp.asarray(template, vectors.dtype) + vectors.reshape(*vectors.shape[:-axes], *template.shape)
-
-
-def _law(mechanism, n, mu, theorem, formula):
-    with np.errstate(over="ignore"):  # refused when it is made ready
-        sensitivity, scale = mechanism.sensitivity(n), mechanism.scale(n)
-    terms = Terms(
-        mechanism=type(mechanism).__name__,
-        statistic="mean",
-        n=n,
-        strength=mechanism.mu,
-        guarantee=mechanism.guarantee,
-        sensitivity=sensitivity,
-        formula=formula,
-        theorem=theorem,
-        sampler={"name": "normal", "exactness": "exact up to floating point"},
-        timing=TIMING,
-    )
-    return EncodedLaw(mechanism.encoding, mechanism.template.shape, n, mu, scale, lambda: terms)

@@ -1,7 +1,6 @@
 """The private mean of surfaces as one vector: what deviates from a public centre, in public directions."""
 
 import dataclasses
-import functools
 import hashlib
 from typing import final
 
@@ -15,10 +14,8 @@ from jaxgeodp.domains.records import host_array, is_numeric, record_count
 from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding
-from jaxgeodp.releases.law import Terms
+from jaxgeodp.releases.encoding import GAUSSIAN, EncodedSums, Encoding, encoded_law, shortened
 from jaxgeodp.releases.mechanism import Mechanism
-from jaxgeodp.releases.vector import TIMING
 
 # Of the angles between directions.
 _ORTHOGONAL = 1e-6
@@ -137,9 +134,19 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
     @override
     def law(self, n, shape=()):
-        n, theorem = record_count(n), "docs/mathematics.md, Theorems U and N"
-        told = functools.partial(_terms, self, n)
-        return EncodedLaw(self.encoding, self.center.shape, n, self.mu, self.scale(n), told, theorem)
+        return encoded_law(
+            self,
+            self.encoding,
+            self.center.shape,
+            record_count(n),
+            self.sensitivity(n),
+            self.scale(n),
+            formula="2 norm_bound/n",
+            statistic="mean of bounded deviations in public directions",
+            theorem=f"{GAUSSIAN}; docs/mathematics.md, Theorem U",
+            on_grid="docs/mathematics.md, Theorems U and N",
+            more=self.encoding.described,
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -157,13 +164,7 @@ class InDirections(Encoding, Pytree):
 
     def bounded(self, data):
         """See `Encoding.bounded`; a surface that has none, or whose squares overflow, counts as the centre."""
-        found = self._coordinates(data)
-        squares = jnp.sum(found**2, axis=-1)
-        usable = jnp.isfinite(squares)
-        lengths = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
-        bound = jnp.asarray(self.norm_bound, data.dtype)
-        factors = jnp.where(lengths > bound, bound / lengths, 1.0)[:, None]
-        return jnp.where(usable[:, None], factors * found, 0.0)
+        return shortened(self._coordinates(data), self.norm_bound)
 
     @override
     def value(self, vectors):
@@ -194,26 +195,15 @@ class InDirections(Encoding, Pytree):
         vectors = jnp.einsum("ik,nic->nkc", functions, deviations).reshape(len(data), -1)
         return vectors @ (directions / jnp.sum(directions**2, axis=0))
 
-
-def _terms(mechanism, n):
-    public = hashlib.sha256()
-    for array in (mechanism.basis.functions, mechanism.basis.weights, mechanism.directions):
-        public.update(np.ascontiguousarray(array).tobytes())
-    directions = {
-        "functions": mechanism.basis.functions.shape[1],
-        "lengths": np.linalg.norm(mechanism.directions, axis=0).tolist(),
-        "sha256": public.hexdigest(),
-    }
-    return Terms(
-        mechanism=type(mechanism).__name__,
-        statistic="mean of bounded deviations in public directions",
-        n=n,
-        strength=mechanism.mu,
-        guarantee=mechanism.guarantee,
-        sensitivity=mechanism.sensitivity(n),
-        formula="2 norm_bound/n",
-        theorem="Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1); docs/mathematics.md, Theorem U",
-        sampler={"name": "normal", "exactness": "exact up to floating point"},
-        timing=TIMING,
-        more={"directions": directions},
-    )
+    def described(self) -> dict:
+        """What a record says of the directions."""
+        public = hashlib.sha256()
+        for array in (self.basis.functions, self.basis.weights, self.directions):
+            public.update(np.ascontiguousarray(array).tobytes())
+        return {
+            "directions": {
+                "functions": self.basis.functions.shape[1],
+                "lengths": np.linalg.norm(self.directions, axis=0).tolist(),
+                "sha256": public.hexdigest(),
+            }
+        }

@@ -1,4 +1,4 @@
-"""Records in files: what reads them, checks how they are laid out, and makes them ready; none of it is private."""
+"""Records from files: read, checked and prepared, for the command line and for Python."""
 
 from jaxgeodp.io.findings import Finding, Findings, check
 from jaxgeodp.io.records import read

@@ -47,7 +47,7 @@ class Findings:
         n: number of records in the file.
         found: mistakes and facts, in the order in which they are best read.
         usable: (n,), which records are points; others count as the centre of a ball.
-        distances: (n,), those from the centre, NaN of records that are no points; None where no centre is named.
+        distances: (n,), those from the centre, NaN of records that are no points; None without a centre, or a point.
         radius: of the ball, if it is named.
     """
 
@@ -104,13 +104,13 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         ValueError: what ``jaxgeodp release`` refuses of the file.
     """
     path, layout, prepare = source.path, source.layout, source.prepare
-    space, records = source.array()
-    if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
-        raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
-    table, persons = source.table(), source.persons(len(records))
     kind, found = kind_of(source.manifold), []
     # How many records are points is private.
     with np.errstate(all="ignore"), jax.enable_x64(True), keeping_none():
+        space, records = source.array()
+        if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
+            raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
+        table, persons = source.table(), source.persons(len(records))
         ball, radius = ball_on(space) or (None, None)
         if ball is not None and ball.manifold != space:
             raise InputError(f"{path}: holds records on {space}, but the ball is on {ball.manifold}.")
@@ -123,7 +123,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
             found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         found += _told("points", _of_no_points, records, usable)
-        found += _told("records", _OF_KIND.get(kind, _nothing), records, table, layout)
+        if kind in _OF_KIND:
+            found += _told("records", _OF_KIND[kind], records, table, layout)
         found += _told("copies", _of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
@@ -287,10 +288,6 @@ def _of_lengths(records, table, layout) -> Iterator[str]:
     lengths = lengths[np.isfinite(lengths)]
     if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
         yield f"Lengths of the vectors: {_quantiles(lengths)}; every record is scaled to length 1."
-
-
-def _nothing(records, table, layout) -> Iterator[str]:
-    return iter(())
 
 
 # By the names of `manifolds.names`.

@@ -79,7 +79,9 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     labels = label_columns(layout, names, width)
     if layout.columns is not None:
         words = [word.strip() for word in layout.columns.split(",")]
-        chosen = _once(layout.columns, [place for word in words for place in _places(word, names, width)])
+        chosen = [place for word in words for place in _places(word, names, width)]
+        if len(set(chosen)) < len(chosen):
+            raise InputError(f"--columns {layout.columns} names a column twice.")
         for option, place in labels.items():
             if place in chosen:
                 raise InputError(f"--columns {layout.columns} holds the column of --{option}, which is no coordinate.")
@@ -131,11 +133,7 @@ def label_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> 
 
 
 def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
-    """Refuse ``--degrees`` that the names of the two columns contradict.
-
-    Raises:
-        ValueError: see above.
-    """
+    """Refuse ``--degrees`` that the names of the two columns contradict."""
     angles = tuple(_angle(name) for name in names if _ANGLE.fullmatch(name.strip()))
     if layout.angles is not None and len(angles) == 2 and angles != layout.angles:
         raise InputError(
@@ -183,12 +181,6 @@ def _places(word, names, width):
     if not 1 <= first <= last <= width:
         raise InputError(f"--columns: {word} must lie within 1-{width}, the columns of the file.")
     return list(range(first - 1, last))
-
-
-def _once(text, places):
-    if len(set(places)) < len(places):
-        raise InputError(f"--columns {text} names a column twice.")
-    return places
 
 
 def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:

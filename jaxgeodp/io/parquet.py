@@ -35,11 +35,7 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
 
 
 def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> tuple[int, list[str]]:
-    """How many rows a file claims to have, and the names of the columns that are wanted; see `read_parquet`.
-
-    Raises:
-        ValueError: see there.
-    """
+    """How many rows a file claims to have, and the names of the columns that are wanted; see `read_parquet`."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:

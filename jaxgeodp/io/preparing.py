@@ -1,7 +1,6 @@
 """How records are made ready by public landmarks, as ``--template`` and ``--missing`` say, each record on its own."""
 
 import dataclasses
-import os
 import pathlib
 
 import numpy as np
@@ -46,11 +45,7 @@ class Preparation:
         return self._as_records(landmarks)
 
     def landmarks(self, table: np.ndarray) -> np.ndarray:
-        """A table as landmarks (n, k, m), as they are in the file.
-
-        Raises:
-            ValueError: see `__call__`.
-        """
+        """A table as landmarks (n, k, m), as they are in the file; see `__call__`."""
         k, m = self.template.shape
         if table.dtype.kind == "c" and table.shape[1:] == (k,) and m == 2:
             table = np.ascontiguousarray(table).view(np.float64)
@@ -76,7 +71,7 @@ class Preparation:
 
 
 def preparation(
-    template: str | os.PathLike | None, missing: str, manifold: Manifold | str, layout: Layout
+    template: pathlib.Path | None, missing: str, manifold: Manifold | str, layout: Layout
 ) -> Preparation | None:
     """What the options say; None without a template.
 
@@ -92,7 +87,7 @@ def preparation(
     kind = kind_of(manifold)
     if kind not in ("euclidean", "shapes"):
         raise InputError(f"--template is for --manifold euclidean or shapes, got {manifold}.")
-    found = checked_template(f"--template {template}", read_template(pathlib.Path(template), layout))
+    found = checked_template(f"--template {template}", read_template(template, layout))
     if kind == "shapes" and found.shape[1] != 2:
         raise InputError(f"--template {template}: holds landmarks in space, which need --manifold euclidean.")
     return Preparation(kind, found, missing == "template")

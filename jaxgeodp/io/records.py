@@ -35,7 +35,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 
 _KEYWORDS = (*(field.name for field in dataclasses.fields(Layout)), "manifold", "template", "missing")
-_OPTION = re.compile(rf"--({'|'.join(_KEYWORDS).replace('_', '-')})\b")
+_OPTION = re.compile(rf"(?<![\w-])--({'|'.join(_KEYWORDS).replace('_', '-')})\b")
 
 
 def read(
@@ -94,23 +94,28 @@ class Source:
             are its flat rows; `manifolds.tables` says which shapes the others have.
         layout: how the numbers of the files are records.
         prepare: what these become, each on its own, before they are points.
-
-    Raises:
-        ValueError: unknown manifold.
+        template: the file of landmarks by which they are prepared.
     """
 
     path: pathlib.Path
     manifold: Manifold | str
     layout: Layout
     prepare: Preparation | None = None
-
-    def __post_init__(self):
-        check_manifold(self.manifold)
+    template: pathlib.Path | None = None
 
     @classmethod
-    def of(cls, path, manifold: Manifold | str, layout: Layout, template, missing: str) -> "Source":
-        """Return the source with what ``--template``, a path or None, and ``--missing`` say; see `preparation`."""
-        return cls(pathlib.Path(path), manifold, layout, preparation(template, missing, manifold, layout))
+    def of(
+        cls,
+        path: str | os.PathLike,
+        manifold: Manifold | str,
+        layout: Layout,
+        template: str | os.PathLike | None,
+        missing: str,
+    ) -> "Source":
+        """Return the source with what ``--template`` and ``--missing`` say; see `preparation`."""
+        check_manifold(manifold)
+        public = None if template is None else pathlib.Path(template)
+        return cls(pathlib.Path(path), manifold, layout, preparation(public, missing, manifold, layout), public)
 
     @property
     def center(self) -> np.ndarray | None:
@@ -133,12 +138,13 @@ class Source:
         """The file, or those of the pattern."""
         return sorted(map(pathlib.Path, glob.glob(str(self.path)))) if self.several else [self.path]
 
-    def table(self) -> np.ndarray:
-        """Return the numbers of the file as its layout arranges them: the columns that make a record.
+    @property
+    def inputs(self) -> list[pathlib.Path]:
+        """All files that are read."""
+        return [*self.files, *([] if self.template is None else [self.template])]
 
-        Raises:
-            ValueError: see `array`; or an option that is for another manifold.
-        """
+    def table(self) -> np.ndarray:
+        """Return the numbers of the file as its layout arranges them: the columns that make a record."""
         kind = kind_of(self.manifold)
         if self.layout.triangle is not None and kind != "spd":
             raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
@@ -147,19 +153,11 @@ class Source:
         return arranged(read_numbers(self.path, self.layout), self.layout)
 
     def persons(self, n: int) -> np.ndarray | list | None:
-        """Return whose each of the n records is; None without ``--person``.
-
-        Raises:
-            ValueError: see `read_labels`.
-        """
+        """Return whose each of the n records is; None without ``--person``; see `read_labels`."""
         return None if self.layout.person is None else read_labels(self.path, self.layout, "person", n)
 
     def array(self, least: int = 2) -> tuple[Manifold, np.ndarray]:
-        """Return the manifold and the records (n, \\*shape) of one file, as float64 or complex128.
-
-        Raises:
-            ValueError: unreadable file, less records, or a shape that does not fit.
-        """
+        """Return the manifold and the records (n, \\*shape) of one file, of which there must be so many."""
         path, layout, table = self.path, self.layout, self.table()
         said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold)
         if path.suffix.lower() == ".csv" and table.shape[1:] == (1,) and not said:
@@ -185,23 +183,20 @@ class Source:
             return self._points(table)
 
     def records(
-        self, least: int = 2, report: Callable[[int, int], object] = lambda done, total: None
+        self, least: int = 2, report: Callable[[int, int], object] | None = None
     ) -> tuple[Manifold, np.ndarray | RecordBlocks]:
-        """Return the manifold and the records of one file, or those of several, which are read when needed.
-
-        Args:
-            least: how many records there must be.
-            report: of several files, told how many records of a pass are read, and of how many.
-
-        Raises:
-            ValueError: no such files, another type, files that differ in their columns; or see `array`.
-        """
+        """Return the manifold and the records of one file, or those of several; see `array` and `blocks`."""
         return self.blocks(least, report) if self.several else self.array(least)
 
     def blocks(
-        self, least: int = 2, report: Callable[[int, int], object] = lambda done, total: None
+        self, least: int = 2, report: Callable[[int, int], object] | None = None
     ) -> tuple[Manifold, RecordBlocks]:
-        """Return the manifold and the records of all files, read block by block when needed; see `records`."""
+        """Return the manifold and the records of all files, read block by block when needed.
+
+        Args:
+            least: how many there must be.
+            report: told how many records of a pass are read, and of how many.
+        """
         layout, paths = self.layout, self.files
         if not paths:
             raise InputError(f"{self.path}: there are no such files.")
@@ -233,7 +228,8 @@ class Source:
                     for table in parquet_blocks(path, own, rows):
                         yield np.asarray(points_of(table)[1])
                         done += len(table)
-                        report(done, n)
+                        if report is not None:
+                            report(done, n)
 
         with about(paths[0]):
             space, one = points_of(np.zeros((1, len(names))))

@@ -11,26 +11,18 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.records import host_array
-from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
 from jaxgeodp.releases.limits import check_numbers
+from jaxgeodp.releases.record import entries_of, further_entries
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 from jaxgeodp.releases.weights import Weights, padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
-
-
-# Of every record, beside those of its domain.
-_ENTRIES = {
-    *("value", "guarantee", "mechanism", "statistic", "n", "sensitivity", "scale", "support", "sampler"),
-    *("numerics", "library", "created"),
-}
 
 
 #: The options that `Mechanism.supports` tells of, and what is said where they are refused.
@@ -90,7 +82,8 @@ def raw_records(mechanism: Any, data) -> Any:
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
         raise InputError(f"{name}: RecordBlocks are for release with numerics='grid', and for prepare.")
-    records = mechanism.domain.records(name, host_array(name, data))
+    own = np.asarray(data) if isinstance(data, jax.Array) else data
+    records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
@@ -147,29 +140,12 @@ def drafted(
     weights = wanted.weights
     number = n if weights is None else weights.count
     law, described = law_of(mechanism, number, shape), domain.described(shape)
-    given = (law.terms.more or {}).keys() | ({} if weights is None else weights.described).keys() | wanted.more.keys()
-    if taken := given & (described.keys() | _ENTRIES):
-        raise InputError(f"{name}: more must not replace {', '.join(sorted(taken))} of the record.")
+    more = further_entries(name, law.terms.more, weights, wanted.more, described)
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
     ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
     check_numbers(ready.terms, ready.scale, None if isinstance(wanted.way, OnGrid | FromSums) else law.size)
-    terms = ready.terms
-    entries = {
-        "mechanism": terms.mechanism,
-        "statistic": terms.statistic,
-        **described,
-        "n": n,
-        "sensitivity": {
-            "value": plain_number(terms.sensitivity),
-            "formula": terms.formula,
-            "calibration": terms.calibration,
-        },
-        "scale": plain_number(ready.scale),
-        "support": law.support and {"center": "as ball", "radius": law.support.radius},
-        "sampler": terms.sampler,
-    }
-    more = (terms.more or {}) | ({} if weights is None else weights.described) | wanted.more
+    terms, entries = ready.terms, entries_of(ready, described, n, law.support)
     fallback = wanted.finish(np.asarray(domain.fallback(shape)))
 
     def draft_of(read):

@@ -22,8 +22,11 @@ from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
+from jaxgeodp.releases.vector import TIMING
 from jaxgeodp.samplers.discrete import discrete_gaussian
 
+#: For records.
+GAUSSIAN = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
 # Numbers that a block of draws holds.
 _BLOCK = 2**18
 
@@ -124,6 +127,64 @@ class EncodedLaw(Law):
         mean = self.encoding.white(jnp.mean(self.encoding.bounded(records), axis=0))
         off = self.encoding.vector(jnp.asarray(x)) - mean
         return -0.5 * jnp.sum((off / _to_each(jnp.asarray(self.encoding.each(self.scale)))) ** 2)
+
+
+def encoded_law(
+    mechanism: Any,
+    encoding: Encoding,
+    record: tuple[int, ...],
+    n: int,
+    sensitivity: Any,
+    scale: Any,
+    mu: Any = None,
+    *,
+    formula: str,
+    statistic: str = "mean",
+    theorem: str = GAUSSIAN,
+    on_grid: str = "docs/mathematics.md, Theorem N",
+    more: Callable[[], dict] | None = None,
+) -> EncodedLaw:
+    """The law of a mechanism with a ``mu``.
+
+    Args:
+        mechanism: whose name and guarantee the record has.
+        encoding: see there.
+        record: shape of a record.
+        n: number of records.
+        sensitivity: 2 bound/n, in the form in which the record states it.
+        scale: sensitivity/mu.
+        mu: of each vector; by default the mechanism's.
+        formula, statistic, theorem: see `Terms`.
+        on_grid: see `EncodedLaw`.
+        more: makes further entries of the record.
+    """
+
+    def told():
+        return Terms(
+            mechanism=type(mechanism).__name__,
+            statistic=statistic,
+            n=n,
+            strength=mechanism.mu,
+            guarantee=mechanism.guarantee,
+            sensitivity=sensitivity,
+            formula=formula,
+            theorem=theorem,
+            sampler={"name": "normal", "exactness": "exact up to floating point"},
+            timing=TIMING,
+            more=None if more is None else more(),
+        )
+
+    return EncodedLaw(encoding, record, n, mechanism.mu if mu is None else mu, scale, told, on_grid)
+
+
+def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
+    """Vectors (..., m) that are no longer than the bound; one that has no finite length becomes 0."""
+    squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
+    usable = jnp.isfinite(squares)
+    lengths: jax.Array = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
+    bound = jnp.asarray(bound, vectors.dtype)
+    factors = jnp.minimum(1.0, bound / lengths)
+    return jnp.where(usable, factors * vectors, 0.0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,0 +1,58 @@
+"""What the record of a release says beside its value: put together here, of public things alone (docs/record.md)."""
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.releases.law import Ready
+from jaxgeodp.releases.weights import Weights
+
+# Of every record, beside "manifold" and "ball" of the domain.
+_ENTRIES = {
+    *("value", "guarantee", "mechanism", "statistic", "n", "sensitivity", "scale", "support", "sampler"),
+    *("numerics", "library", "created"),
+}
+
+
+def entries_of(ready: Ready, domain: dict, n: int, support: GeodesicBall | None) -> dict:
+    """What every record says of a release, but for value, guarantee and circumstances.
+
+    Args:
+        ready: the release.
+        domain: entries of the domain, which follow mechanism and statistic.
+        n: number of records.
+        support: see `Law`.
+    """
+    terms = ready.terms
+    return {
+        "mechanism": terms.mechanism,
+        "statistic": terms.statistic,
+        **domain,
+        "n": n,
+        "sensitivity": {
+            "value": plain_number(terms.sensitivity),
+            "formula": terms.formula,
+            "calibration": terms.calibration,
+        },
+        "scale": plain_number(ready.scale),
+        "support": support and {"center": "as ball", "radius": support.radius},
+        "sampler": terms.sampler,
+    }
+
+
+def further_entries(owner: str, law: dict | None, weights: Weights | None, call: dict, domain: dict) -> dict:
+    """What some records say: what the law, weights and the call add.
+
+    Args:
+        owner: whom a refusal names.
+        law: see `Terms.more`.
+        weights: of the records.
+        call: see `Wanted.more`.
+        domain: see `entries_of`.
+
+    Raises:
+        ValueError: an entry that every record has would be replaced.
+    """
+    more = (law or {}) | ({} if weights is None else weights.described) | call
+    if taken := more.keys() & (domain.keys() | _ENTRIES):
+        raise InputError(f"{owner}: more must not replace {', '.join(sorted(taken))} of the record.")
+    return more
