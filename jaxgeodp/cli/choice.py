@@ -13,6 +13,7 @@ from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
 from jaxgeodp.releases import Mechanism
+from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.releases.expected import REFERENCES, expected_error
 from jaxgeodp.releases.ways import Way
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
@@ -133,6 +134,9 @@ class Choice:
             raise InputError(f"--mechanism {name} needs --{entry.parameter} and no other privacy parameter.")
         if self.calibration != "tight" and len(entry.calibrations) == 1:
             raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {name}.")
+        for option, is_asked in (("delta", self.delta != 0.0), ("grid", self.numerics == "grid")):
+            if is_asked and name not in (taking := names_with(option)):
+                raise InputError(f"--mechanism {name}: {OPTIONS[option]}; choose one of {', '.join(taking)}.")
         if self.statistic not in entry.statistics:
             raise InputError(
                 f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."

@@ -16,7 +16,6 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
-from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
@@ -110,7 +109,8 @@ class SpreadMechanism(Mechanism):
     @property
     def domain(self) -> "SpreadDomain":
         """Points of the ball, with times for a geodesic."""
-        return SpreadDomain(self.about.domain(self.ball), self.statistic)
+        own = self.about.domain(self.ball)
+        return SpreadDomain(own.ball, own.shape, own.has_summaries, self.statistic)
 
     @property
     @override
@@ -196,37 +196,18 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SpreadDomain(Domain):
-    """Points in a ball, of which a number or a matrix is released.
+class SpreadDomain(PointsInBall):
+    """Records as of `PointsInBall`, of which a number or a matrix is released.
 
     Args:
-        points: see `PointsInBall`.
         statistic: what is released.
     """
 
-    points: PointsInBall
-    statistic: Moment
-
-    @property
-    @override
-    def has_summaries(self) -> bool:
-        return self.points.has_summaries
-
-    @override
-    def records(self, owner, data):
-        return self.points.records(owner, data)
-
-    @override
-    def of_persons(self, owner, shape, count):
-        return self.points.of_persons(owner, shape, count)
-
-    @override
-    def described(self, shape):
-        return self.points.described(shape)
+    statistic: Any = None
 
     def fallback(self, shape):
         """No spread."""
-        dim = self.points.ball.manifold.dim
+        dim = self.ball.manifold.dim
         return np.asarray(self.statistic.to_value(np.zeros(self.statistic.numbers(dim)), dim))
 
 

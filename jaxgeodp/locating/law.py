@@ -84,12 +84,8 @@ class LocatedLaw(Law):
     def ready(self, shape):
         return self._draws(shape, Idealized(), self._centers(self.schedule.draws))
 
+    @override
     def log_density(self, x, records):
-        """Not known.
-
-        Raises:
-            ValueError: always.
-        """
         raise InputError(f"{self.terms.mechanism}: the density of a value is not known where the ball is found, too.")
 
     def simulate(self, key, records, num):

@@ -349,28 +349,16 @@ class StageLaw(Law):
     def grid(self):
         return StageGrid(self.stage, self.terms)
 
+    @override
     def ready(self, shape):
-        """Not known.
-
-        Raises:
-            ValueError: always.
-        """
         raise InputError(f"{_NAME}: a stage is released in integers; use prepare and finish.")
 
+    @override
     def simulate(self, key, records, num):
-        """Not known.
-
-        Raises:
-            ValueError: always.
-        """
         raise InputError(f"{_NAME}: a stage is not simulated on its own; LocatedMechanism.simulate has all of them.")
 
+    @override
     def log_density(self, x, records):
-        """Not known.
-
-        Raises:
-            ValueError: always.
-        """
         raise InputError(f"{_NAME}: a stage has no density.")
 
 

@@ -320,7 +320,11 @@ def release_in(
         checked_again(mechanism)
         check_options(mechanism, way.option, persons, weights, adjacency)
         if isinstance(data, RecordBlocks):
-            _check_blocks(name, way, persons, adjacency, weights)
+            if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE or weights is not None:
+                raise InputError(
+                    f"{name}: RecordBlocks are for numerics='grid', without persons, weights or a private number of "
+                    "records."
+                )
             # Blocks are read once before the charge, which may take long: what else can be refused is refused first.
             one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
             ready = drafted(mechanism, len(data), jax.ShapeDtypeStruct(one.shape[1:], one.dtype), wanted)
@@ -341,13 +345,6 @@ def release_in(
         if weights is not None:
             wanted = dataclasses.replace(wanted, weights=checked_weights(name, weights, n))
         return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
-
-
-def _check_blocks(name, way, persons, adjacency, weights):
-    if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE or weights is not None:
-        raise InputError(
-            f"{name}: RecordBlocks are for numerics='grid', without persons, weights or a private number of records."
-        )
 
 
 @contextlib.contextmanager
