@@ -261,7 +261,7 @@ def test_ones_own_takes_every_option_of_sums(tmp_path):
     assert ledger.account().releases == 4
     with pytest.raises(ValueError, match="weights"):
         mechanism.release(data, ledger, weights=np.ones(2000))
-    with pytest.raises(ValueError, match="delta is for mechanisms with a density"):
+    with pytest.raises(ValueError, match="delta= is not for it"):
         mechanism.release(data, ledger, delta=1e-6)
 
 

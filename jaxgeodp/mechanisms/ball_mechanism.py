@@ -60,7 +60,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     def domain(self) -> PointsInBall:
         """What the statistic takes: points, (n, \\*shape of a point), or other data."""
         statistic, manifold = self.summarised, self.ball.manifold
-        shape = statistic.datum_shape(manifold)
+        shape = manifold.shape if isinstance(statistic, FrechetMean) else statistic.datum_shape(manifold)
         others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
         return PointsInBall(self.ball, shape, has_summaries=shape == manifold.shape and not others)
 

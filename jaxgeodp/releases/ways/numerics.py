@@ -1,0 +1,69 @@
+"""One draw in floating point, or integers on a public grid (docs/mathematics.md, Theorem N); which one a call chooses."""
+
+import dataclasses
+from typing import final
+
+from typing_extensions import override
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.privacy.release import idealized
+from jaxgeodp.releases.law import Ready
+from jaxgeodp.releases.ways.fixed_time import FixedTime
+from jaxgeodp.releases.ways.way import Way
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class Idealized(Way):
+    """The law itself, in floating point; its guarantee supposes exact arithmetic."""
+
+    @override
+    def ready(self, law, shape):
+        terms = law.terms
+        return Ready(terms, law.scale, idealized(terms.timing), law.ready(shape), law.order_matters)
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class OnGrid(Way):
+    """What `Law.grid` says."""
+
+    option = "grid"
+
+    @override
+    def ready(self, law, shape):
+        ready = law.grid(shape)
+        if ready.order_matters:
+            raise InputError(f"{law.terms.mechanism}: integers that depend on the order of records are not released.")
+        return ready
+
+
+@final
+@dataclasses.dataclass(frozen=True)
+class FromSums(Way):
+    """The same, of integers that were added up elsewhere; what is private is they, not the records."""
+
+    option = "prepare"
+
+    @override
+    def ready(self, law, shape):
+        noisy = law.grid.noisy(shape.shape[1:])
+        return Ready(noisy.terms, noisy.scale, noisy.note, noisy.value, False)
+
+
+_NUMERICS = {"idealized": Idealized(), "grid": OnGrid()}
+
+
+def way_of(owner: str, delta: float, numerics: str) -> Way:
+    """The way that the keywords of `Mechanism.release` choose.
+
+    Raises:
+        ValueError: an unknown word, or two ways at once.
+    """
+    if not isinstance(numerics, str) or numerics not in _NUMERICS:
+        raise InputError(f"{owner}: numerics must be 'idealized' or 'grid', got {numerics!r}.")
+    if delta == 0.0:
+        return _NUMERICS[numerics]
+    if numerics != "idealized":
+        raise InputError(f"{owner}: delta and numerics='{numerics}' are two ways of releasing; choose one.")
+    return FixedTime(delta)
