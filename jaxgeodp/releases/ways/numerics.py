@@ -1,4 +1,4 @@
-"""One draw in floating point, or integers on a public grid (docs/mathematics.md, Theorem N); which one a call chooses."""
+"""One draw in floating point, or integers on a public grid (docs/mathematics.md, Theorem N), as a call chooses."""
 
 import dataclasses
 from typing import final
