@@ -30,6 +30,7 @@ class RecordBlocks:
 
     Args:
         read: gives an iterable of arrays (m, \\*shape of a record), the same records each time; m may be any number.
+            Types are public: a table whose columns are not all numbers is refused, so that what reads it fixes them.
             A release reads all of it once before it is charged, and refuses another number of records than n or
             blocks of another shape; what it raises later ends the release, so that it must not depend on a record.
         shape: (n, \\*shape of a record); n is public.
@@ -100,7 +101,7 @@ class RecordBlocks:
         if count != len(self):
             raise InputError(f"{owner}: RecordBlocks reads {count} records, not the {len(self)} that its shape says.")
         # An iterator that is used up would give no record after the charge.
-        if next(_reading(self.read), None) is None:
+        if count > 0 and next(_reading(self.read), None) is None:
             raise InputError(f"{owner}: RecordBlocks reads nothing a second time; let it begin anew each time.")
 
 

@@ -120,6 +120,59 @@ def test_it_obeys_the_laws_of_encodings(mechanism):
     assert np.max(lengths / encoding.bounds(record)) > 0.2  # and the bound is no wider than it must be
 
 
+class InRows(InUnits):
+    """k vectors (k, m), each with a bound of its own."""
+
+    def bounds(self, record):
+        return np.asarray(self.bound)
+
+
+ROWS = InRows(np.zeros((2, 2)), np.ones((2, 2)), np.array([1000.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("encoding", "record", "words"),
+    [
+        (InUnits(np.zeros((50, 3)), np.ones((50, 3)), 1.0), (50, 3), r"need bounds of shape \(50,\), got \(\)"),
+        (InUnits(np.array(170.0), np.array(10.0), 3.0), (), "a vector is an array"),
+        (InRows(np.zeros(3), np.ones(3), np.ones(3)), (3,), r"need bounds of shape \(\), got \(3,\)"),
+    ],
+)
+def test_bounds_are_as_many_as_vectors(encoding, record, words):
+    mechanism, data = MeanInUnits(encoding, 1.0), np.zeros((5, *record))
+    for call in (
+        lambda: mechanism.release(data),
+        lambda: mechanism.release(data, numerics="grid"),
+        lambda: mechanism.prepare(data),
+        lambda: check_encoding(encoding, record),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+def test_each_of_several_vectors_has_its_own_bound():
+    """Also where there are as many as they are long."""
+    check_encoding(ROWS, (2, 2))
+    with jax.enable_x64(True):
+        lengths = np.linalg.norm(ROWS.bounded(jnp.array([[[3e3, 4e3], [3.0, 4.0]]])), axis=-1)
+    np.testing.assert_allclose(lengths, [[1000.0, 1.0]])
+    law = MeanInUnits(ROWS, 1.0).law(10)
+    np.testing.assert_allclose(law.scale, [200.0, 0.2])
+    with pytest.raises(ValueError, match="2 vectors spend more than its guarantee"):
+        assert law.terms
+
+
+def test_vectors_that_white_makes_longer_are_refused():
+    longer = Bent(np.zeros(3), np.ones(3), 1.0)
+    with pytest.raises(ValueError, match="Bent must say bounded"):
+        MeanInUnits(longer, 1.0).release(np.zeros((5, 3)))
+
+
+def test_a_face_has_several_budgets():
+    assert MECHANISMS["face"].budget is None and "add-remove" not in MECHANISMS["face"].supports
+    assert MECHANISMS["points"].budget == GaussianDP(1.5)
+
+
 class Unbounded(InUnits):
     def bounded(self, data):
         return jax.vmap(self.deviation)(data)
@@ -136,8 +189,15 @@ class Fewer(InUnits):
 
 
 class Bent(InUnits):
+    """Not linear, and longer."""
+
     def white(self, deviations):
         return deviations * jnp.abs(deviations) / self.bound
+
+
+class BentAndBounded(Bent):
+    def bounded(self, data):
+        return super().bounded(data)
 
 
 class Nowhere(InUnits):
@@ -155,8 +215,8 @@ class Folded(InUnits):
     [
         (Unbounded, "is not finite"),
         (OfAll, "depends on other records"),
-        (Fewer, "8 records have 4 deviations"),
-        (Bent, "white is not linear"),
+        (Fewer, "9 records have 5 deviations"),
+        (BentAndBounded, "white is not linear"),
         (Nowhere, "of the vector 0 is not finite"),
         (Folded, "not the inverse of value"),
     ],

@@ -296,6 +296,8 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         with pytest.raises((ValueError, OSError), match=words):
             mechanism.release(blocks, ledger, numerics="grid")
     assert ledger.account().releases == 0
+    nobody = RecordBlocks(lambda: iter(()), (0, *data.shape[1:]))  # an empty part of a file
+    assert TangentLaplace(CAP, 1.0).prepare(nobody).n == 0
     table = pd.DataFrame(data)  # as readers of files give it, one by one
     mechanism.release(RecordBlocks(lambda: [table[:100], table[100:]], data.shape), ledger, numerics="grid")
     assert ledger.account().releases == 1

@@ -1,5 +1,6 @@
 """What a mechanism says that its release takes, it takes; all else is refused by one sentence before the charge."""
 
+import dataclasses
 import functools
 import pathlib
 
@@ -15,6 +16,7 @@ from jaxgeodp import (
     MetricLaplace,
     PlanarShapes,
     Sphere,
+    TangentLaplace,
     WrappedGaussian,
 )
 from jaxgeodp.checks import InputError
@@ -26,7 +28,7 @@ from jaxgeodp.meshes.spectrum import SurfaceBasis
 from jaxgeodp.privacy import ApproximateDP, Ledger, PureDP
 from jaxgeodp.releases import release_groups
 from jaxgeodp.releases.drafts import OPTIONS
-from jaxgeodp.statistics import FrechetMedian, SmoothedMedian
+from jaxgeodp.statistics import FrechetMean, FrechetMedian, SmoothedMedian, Statistic
 from jaxgeodp.surfaces import FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceMeanMechanism
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "options.md"
@@ -196,3 +198,27 @@ class Plain(BallMechanism):
 def test_a_mechanism_that_says_nothing_takes_what_follows_from_a_ball_alone():
     """Integers, a fixed number of proposals and a private number of records are for those that say so."""
     assert Plain(PLANE).supports == {"persons", "weights"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Median(BallMechanism):
+    """One of somebody's own, which says nothing of what it supports."""
+
+    epsilon: float
+    statistic: Statistic = dataclasses.field(default_factory=FrechetMedian)
+
+    @property
+    def guarantee(self):
+        return PureDP(self.epsilon)
+
+    def law(self, n, shape=()):
+        return KNGMechanism(self.ball, self.epsilon, self.statistic).law(n)
+
+
+def test_what_ones_own_does_not_state_is_refused(tmp_path):
+    mechanism, ledger = Median(PLANE, 1.0), Ledger(tmp_path / "budget.db", PureDP(9.0))
+    assert mechanism.summarised == FrechetMedian() and mechanism.supports == {"persons", "add-remove"}
+    assert TangentLaplace(PLANE, 1.0).summarised == FrechetMean()
+    with pytest.raises(ValueError, match="weights= is not for it"):
+        mechanism.release(np.zeros((4, 2)), ledger, weights=np.ones(4))
+    assert ledger.account().releases == 0

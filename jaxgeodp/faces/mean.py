@@ -94,6 +94,11 @@ class FaceMeanMechanism(Mechanism):
         return _face(self._curves.mean(flat_curves(self.domain.records(type(self).__name__, data))))
 
     @property
+    @override
+    def budget(self):
+        return self._curves.budget
+
+    @property
     def domain(self) -> NearTemplate:
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
         curves, samples = self._flat_shape

@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import math
+from typing import Any
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
@@ -33,7 +34,6 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     """
 
     ball: GeodesicBall
-    summarised = FrechetMean()
 
     def __post_init__(self):
         name = type(self).__name__
@@ -63,6 +63,11 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         shape = manifold.shape if isinstance(statistic, FrechetMean) else statistic.datum_shape(manifold)
         others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
         return PointsInBall(self.ball, shape, has_summaries=shape == manifold.shape and not others)
+
+    @property
+    def summarised(self) -> Any:
+        """Its field "statistic"; the Frechet mean, where it has none."""
+        return vars(self).get("statistic", FrechetMean())
 
     def sensitivity(self, n: int) -> float:
         """The global sensitivity for n records (replace-one): how far another record moves what is hidden by noise.

@@ -44,11 +44,6 @@ class CalibratedMechanism(BallMechanism):
 
     @property
     @override
-    def summarised(self):
-        return self.statistic
-
-    @property
-    @override
     def supports(self):
         fixed = self.calibration != "paper" and isinstance(self.statistic, FrechetMean)
         return super().supports | ({"delta"} if fixed else set())

@@ -130,11 +130,6 @@ class GibbsMechanism(BallMechanism):
 
     @property
     @override
-    def summarised(self):
-        return self.statistic
-
-    @property
-    @override
     def supports(self):
         return super().supports | ({"delta"} if isinstance(self.statistic, FrechetMean) else set())
 

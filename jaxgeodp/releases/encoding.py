@@ -173,10 +173,10 @@ def encoded_law(
         more: makes further entries of the record.
 
     Raises:
-        ValueError: fewer than two records; when terms are told, bounds that are not the encoding's, or a guarantee
-            that is stronger than what the vectors spend together.
+        ValueError: fewer than two records, or see `checked_bounds`; when terms are told, bounds that are not the
+            encoding's, or a guarantee that is stronger than what the vectors spend together.
     """
-    n, bounds = record_count(n), encoding.bounds(record)
+    n, bounds = record_count(n), checked_bounds(type(mechanism).__name__, encoding, record)
     given, strength = bounds if bound is None else bound, mechanism.mu if mu is None else mu
     with np.errstate(over="ignore"):  # refused when it is made ready
         sensitivity = 2.0 * given / n
@@ -206,12 +206,34 @@ def encoded_law(
     return EncodedLaw(encoding, record, n, strength, scale, told, on_grid)
 
 
+def checked_bounds(owner: str, encoding: Encoding, record: tuple[int, ...]) -> Any:
+    """The bounds of an encoding: one for each vector that it has.
+
+    Args:
+        owner: whom a refusal names.
+        encoding: see there.
+        record: shape of a record.
+
+    Raises:
+        ValueError: another number of bounds, or vectors that are made longer after they were shortened.
+    """
+    shape, bounds, kind = tuple(encoding.shape(record)), encoding.bounds(record), type(encoding)
+    if len(shape) not in (1, 2) or np.shape(bounds) != shape[:-1]:
+        raise InputError(
+            f"{owner}: vectors of shape {shape} need bounds of shape {shape[:-1]}, got {np.shape(bounds)}: a vector is "
+            "an array (m,) with one bound, or k vectors are one (k, m) with k bounds."
+        )
+    if kind.white is not Encoding.white and kind.bounded is Encoding.bounded:
+        raise InputError(f"{owner}: {kind.__name__} must say bounded, as it says white, which may make vectors longer.")
+    return bounds
+
+
 def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
-    """Vectors (..., m) that are no longer than the bound; one that has no finite length becomes 0."""
+    """Vectors (..., m) no longer than the bound, or (..., k, m) than k bounds; one of no finite length becomes 0."""
     squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
     usable = jnp.isfinite(squares)
     lengths: jax.Array = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
-    bound = jnp.asarray(bound, vectors.dtype)
+    bound = _to_each(jnp.asarray(bound, vectors.dtype))
     factors = jnp.minimum(1.0, bound / lengths)
     return jnp.where(usable, factors * vectors, 0.0)
 
@@ -239,7 +261,7 @@ class EncodedSums(Sums):
 
     @override
     def program(self, shape):
-        encoding, bounds = self.encoding, self.encoding.bounds(shape.shape[1:])
+        encoding, bounds = self.encoding, checked_bounds(self.owner, self.encoding, shape.shape[1:])
         vectors_of = compiled_in_blocks(self.owner, _vectors, encoding, shape)
         return lambda data: grid.sum_on_grid(vectors_of(encoding, data), bounds)
 

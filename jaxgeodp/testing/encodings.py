@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.releases.encoding import Encoding
+from jaxgeodp.releases.encoding import Encoding, checked_bounds
 
 # Relative; of a bound, of a mean and of a way back.
 _ROUNDING, _NEAR = 1e-9, 1e-7
@@ -21,7 +21,7 @@ def check_encoding(encoding: Encoding, record: tuple[int, ...]) -> None:
         record: shape of a record.
 
     Raises:
-        ValueError: it is no encoding.
+        ValueError: it is no encoding, or it has another number of bounds than of vectors.
 
     Example:
         >>> import numpy as np
@@ -36,10 +36,10 @@ def check_encoding(encoding: Encoding, record: tuple[int, ...]) -> None:
 
 
 def _check(encoding, record):
-    shape, bounds = tuple(encoding.shape(record)), np.asarray(encoding.bounds(record))
+    shape, bounds = tuple(encoding.shape(record)), np.asarray(checked_bounds("check_encoding", encoding, record))
     middle = np.asarray(encoding.value(jnp.zeros(shape)))
     assert np.all(np.isfinite(middle)), "the value of the vector 0 is not finite"
-    assert bounds.shape in ((), shape[:1]) and np.all(bounds > 0), f"bounds of shape {bounds.shape} for vectors {shape}"
+    assert np.all(bounds > 0), "a bound is not above 0"
     data = jnp.asarray(_hostile(middle if middle.shape == record else np.zeros(record)))
     deviations = encoding.bounded(data)
     assert len(deviations) == len(data), f"{len(data)} records have {len(deviations)} deviations"
@@ -50,12 +50,12 @@ def _check(encoding, record):
     assert np.all(lengths <= bounds * (1.0 + _ROUNDING)), f"a vector has {np.max(lengths / bounds):.3g} times its bound"
     for place in range(len(data)):
         alone = np.asarray(encoding.bounded(data[place : place + 1]))[0]
-        near = np.allclose(alone, deviations[place], rtol=_NEAR, atol=_NEAR * float(np.max(bounds)))
+        near = np.allclose(alone, deviations[place], rtol=_NEAR, atol=_NEAR * float(np.min(bounds)))
         assert near, "what deviates in a record depends on other records"
     mean = np.asarray(encoding.white(jnp.mean(deviations, axis=0)))
-    near = np.allclose(mean, np.mean(vectors, axis=0), rtol=_NEAR, atol=_NEAR * float(np.max(bounds)))
-    assert near, "white is not linear: of a mean it is not the mean"
     each = bounds[..., None] if bounds.ndim else bounds
+    near = np.allclose(mean / each, np.mean(vectors, axis=0) / each, rtol=_NEAR, atol=_NEAR)
+    assert near, "white is not linear: of a mean it is not the mean"
     some = jnp.asarray(np.random.default_rng(1).normal(size=(3, *shape)) * each)
     values = encoding.value(some)
     one = np.asarray(encoding.value(some[0]))
@@ -65,14 +65,14 @@ def _check(encoding, record):
         back = jax.vmap(encoding.vector)(values)
     except InputError:
         return  # no density is claimed
-    assert np.allclose(back, some, rtol=_NEAR, atol=_NEAR * float(np.max(bounds))), "vector is not the inverse of value"
+    assert np.allclose(back / each, some / each, rtol=_NEAR, atol=_NEAR), "vector is not the inverse of value"
 
 
 def _hostile(middle):
-    """Records (8, \\*shape): near the middle, far out, one with a NaN, one whose squares overflow."""
+    """Records (9, \\*shape): near the middle, far out, one with a NaN, one of huge numbers, one of infinities."""
     rng, ones = np.random.default_rng(0), (1,) * middle.ndim
     scales = np.geomspace(1e-3, 1e6, 6).reshape(-1, *ones)
     data = middle + scales * rng.normal(size=(6, *middle.shape))
-    broken, huge = middle.copy(), np.full_like(middle, 1e200)
+    broken, huge, infinite = middle.copy(), np.full_like(middle, 1e200), np.full_like(middle, -np.inf)
     broken.flat[-1] = np.nan
-    return np.concatenate([data, broken[None], huge[None]])
+    return np.concatenate([data, broken[None], huge[None], infinite[None]])
