@@ -160,14 +160,16 @@ def test_places_are_seldom_more_than_records():
 def test_the_parts_are_never_more_than_the_whole(strength, times):
     from jaxgeodp.releases.add_remove import _part, _split
 
-    own = _part("epsilon", strength, times)
-    scale, rest = _split("epsilon", own)
+    own = _part(PureDP(strength), times)
+    scale, left = _split(own)
+    rest = left.epsilon
     assert times * (Fraction(written(rest)) + Fraction(1, scale)) <= Fraction(written(strength))
-    own = _part("mu", strength, times)
-    scale, rest = _split("mu", own)
+    own = _part(GaussianDP(strength), times)
+    scale, left = _split(own)
+    rest = left.mu
     together = compose([GaussianDP(rest), PureDP(math.nextafter(1 / scale, 1.0)).to_gdp()] * times)
     assert together.mu <= strength * (1 + 1e-12)
-    assert rest > 0.9 * own
+    assert rest > 0.9 * own.mu
 
 
 # Releases -------------------------------------------------------------------------------------------------

@@ -580,7 +580,7 @@ def test_a_release_in_fixed_time_says_what_it_costs():
         KNGMechanism(ball_on(PlanarShapes(50), 0.19), 1.0).release(
             np.asarray(data_on(PlanarShapes(50), 40)), delta=1e-6
         )
-    with pytest.raises(ValueError, match="Frechet mean only"):
+    with pytest.raises(ValueError, match="of statistics that of the Frechet mean"):
         KNGMechanism(ball, 1.0, statistic=FrechetMedian()).release(data, delta=1e-6)
     for wrong in (-1e-3, 1.0, math.nan):
         with pytest.raises(ValueError, match="ApproximateDP: delta"):

@@ -308,7 +308,7 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         with pytest.raises(ValueError, match="which must be damaged"):
             TangentLaplace(CAP, 1.0).finish(dataclasses.replace(state, sums=state.sums + damage))
     blocks = RecordBlocks(lambda: [data], data.shape)
-    with pytest.raises(ValueError, match="without persons, weights or a private number"):
+    with pytest.raises(ValueError, match="numerics='grid' adds integers, which do; leave them out"):
         TangentLaplace(CAP, 1.0).release(blocks, numerics="grid", weights=np.ones(len(data)))
     with pytest.raises(ValueError, match="RecordBlocks are for release with numerics='grid', and for prepare"):
         release_groups(TangentLaplace(CAP, 1.0), blocks, np.zeros(len(data)), [0])

@@ -393,10 +393,10 @@ class Watch:
 
 def stated_times(tmp_path, monkeypatch, ledger=None):
     """The record's and the ledger's time of a release whose records take ten minutes to be read."""
-    from jaxgeodp.releases import drafts
+    from jaxgeodp.domains import points_in_ball
 
     watch = Watch(monkeypatch)
-    monkeypatch.setattr(drafts, "host_array", watch.advance(drafts.host_array))
+    monkeypatch.setattr(points_in_ball, "host_array", watch.advance(points_in_ball.host_array))
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
     result = TangentLaplace(BALLS["line"], 1.0).release(np.full((N, 1), 1e12), ledger)
     return {result.record["created"], contents(tmp_path / "budget.db")[1][0]["time"]}
@@ -417,7 +417,7 @@ def test_a_time_after_the_work_is_caught(tmp_path, monkeypatch):
 @pytest.mark.parametrize("chosen", [CURVES, JointGaussian(np.zeros((2, 3)), 1.0, 1.0)], ids=["curves", "points"])
 def test_curves_and_points_state_the_time_of_the_start(monkeypatch, chosen):
     watch = Watch(monkeypatch)
-    owner = sys.modules[type(chosen).__module__]
+    owner = sys.modules[type(chosen.domain).__module__]
     monkeypatch.setattr(owner, "host_array", watch.advance(owner.host_array))
     data = np.zeros((N, 2, 16) if chosen is CURVES else (N, 2, 3))
     assert chosen.release(data).record["created"] == STARTED

@@ -47,10 +47,11 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
         _check_range(name, "radius", self.ball.radius)
-        if (budget := self.budget) is not None:
-            for parameter, value in dataclasses.asdict(budget).items():
-                object.__setattr__(self, parameter, value)
-                _check_range(name, parameter, value)
+        kinds = {"epsilon": PureDP, "mu": GaussianDP}
+        for parameter in kinds.keys() & {field.name for field in dataclasses.fields(self)}:
+            value = dataclasses.asdict(kinds[parameter](vars(self)[parameter]))[parameter]
+            object.__setattr__(self, parameter, value)
+            _check_range(name, parameter, value)
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:
