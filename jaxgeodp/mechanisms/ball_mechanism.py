@@ -10,6 +10,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.releases.mechanism import Mechanism
