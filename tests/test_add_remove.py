@@ -28,7 +28,7 @@ from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.privacy.release import record_digest
 from jaxgeodp.releases.add_remove import Counting, hidden_count, in_places
-from jaxgeodp.releases.drafts import Wanted, raw_records
+from jaxgeodp.releases.drafts import Request, raw_records
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.ways import way_of
 from jaxgeodp.statistics import frechet_mean
@@ -43,7 +43,7 @@ def hidden(mechanism=MECHANISM, times=1, delta=0.0, numerics="idealized"):
     way = way_of("test", delta, numerics)
     with jax.enable_x64(True):
         record = jax.ShapeDtypeStruct(mechanism.ball.manifold.shape, np.float64)
-        return hidden_count(mechanism, Wanted(way, "add-remove"), record, times)
+        return hidden_count(Request(mechanism, way, "add-remove"), record, times)
 
 
 # The law of a release, exactly ----------------------------------------------------------------------------

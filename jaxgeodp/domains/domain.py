@@ -51,4 +51,4 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def fallback(self, shape: tuple[int, ...]) -> np.ndarray:
-        """A public value, which is released where none could be computed, for records of this shape."""
+        """A public record of this shape, released where no value could be computed unless there is a `Law.fallback`."""

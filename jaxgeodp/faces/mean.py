@@ -1,6 +1,7 @@
 """The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import final
 
@@ -98,7 +99,7 @@ class FaceMeanMechanism(Mechanism):
     def budget(self):
         return self._curves.budget
 
-    @property
+    @functools.cached_property
     def domain(self) -> NearTemplate:
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
         curves, samples = self._flat_shape

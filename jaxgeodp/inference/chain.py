@@ -15,9 +15,9 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import float_below, square, written
-from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP, Guarantee, PureDP
+from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
-from jaxgeodp.releases.drafts import Wanted, drafted
+from jaxgeodp.releases.drafts import Request, drafted
 from jaxgeodp.releases.ways import OnGrid, Way
 
 _GRID = OnGrid()
@@ -76,13 +76,12 @@ def following(
         known: entries of the record that follow from that, should it fail.
         way: of `releases.ways`.
     """
-    wanted = Wanted(way, ADJACENCY)
     n, shape = len(records), _of_one(records)
-    draft = drafted(mechanism, n, shape, wanted)(lambda: records)
+    draft = drafted(Request(mechanism, way), n, shape)(lambda: records)
 
     def draw():
         try:
-            own = drafted(made_again(), n, shape, wanted)(lambda: records)
+            own = drafted(Request(made_again(), way), n, shape)(lambda: records)
             value, _ = own.draw()
             return value, dataclasses.replace(draft, entries=own.entries, more=own.more, expected=None)
         except Exception:  # it would tell of the records

@@ -31,7 +31,7 @@ from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
-from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
+from jaxgeodp.releases.drafts import Request, drafted, raw_records
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.mechanism import checked_again, releasing
 from jaxgeodp.releases.ways import Idealized, OnGrid
@@ -233,7 +233,7 @@ def describe(
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         try:
-            draft = drafted(first, n, shape, _wanted(first))(lambda: records)
+            draft = drafted(Request(first, _way_of_mean(first)), n, shape)(lambda: records)
         except InputError as error:
             part = f"describe: the mean has {strengths['mean']:.4g} of {parameter} = {whole:g}. "
             raise InputError(f"{part}{error}") from None
@@ -258,7 +258,7 @@ def describe(
 def _error_of(description: Description) -> ExpectedError:
     """See `Release.expected_error`; of the mean."""
     own = description.procedure
-    return expected_error(own.mechanism, own.n, _wanted(own.mechanism).way)
+    return expected_error(own.mechanism, own.n, _way_of_mean(own.mechanism))
 
 
 def _first(manifold, ball, domain, parameter, strength) -> Any:
@@ -267,9 +267,9 @@ def _first(manifold, ball, domain, parameter, strength) -> Any:
     return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
 
 
-def _wanted(mechanism):
+def _way_of_mean(mechanism):
     """On a grid where the noise is Gaussian."""
-    return Wanted(OnGrid() if isinstance(mechanism.budget, GaussianDP) else Idealized(), ADJACENCY)
+    return OnGrid() if isinstance(mechanism.budget, GaussianDP) else Idealized()
 
 
 def _way_of(mechanism: SpreadMechanism):

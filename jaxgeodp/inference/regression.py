@@ -18,10 +18,9 @@ from jaxgeodp.inference.places import AlongGeodesic, frame_at
 from jaxgeodp.inference.population import carried
 from jaxgeodp.inference.residuals import Correction, correction_of, jacobi_fields, moved
 from jaxgeodp.inference.spread import SpreadMechanism
-from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import make_releases
-from jaxgeodp.releases.drafts import Wanted, drafted, raw_records
+from jaxgeodp.releases.drafts import Request, drafted, raw_records
 from jaxgeodp.releases.mechanism import releasing
 from jaxgeodp.releases.ways import OnGrid
 
@@ -95,7 +94,7 @@ def geodesic_regression(
         records = raw_records(mechanisms[0], pairs)
         n, drawn = len(records), []
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
-        first = drafted(mechanisms[0], n, shape, Wanted(OnGrid(), ADJACENCY))(lambda: records)
+        first = drafted(Request(mechanisms[0], OnGrid()), n, shape)(lambda: records)
 
         def draw_first():
             value, told = first.draw()

@@ -107,10 +107,9 @@ class SpreadMechanism(Mechanism):
         return GaussianDP(self.mu).to_zcdp()
 
     @property
-    def domain(self) -> "SpreadDomain":
+    def domain(self) -> PointsInBall:
         """Points of the ball, with times for a geodesic."""
-        own = self.about.domain(self.ball)
-        return SpreadDomain(own.ball, own.shape, own.has_summaries, self.statistic)
+        return self.about.domain(self.ball)
 
     @property
     @override
@@ -195,22 +194,6 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
     )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class SpreadDomain(PointsInBall):
-    """Records as of `PointsInBall`, of which a number or a matrix is released.
-
-    Args:
-        statistic: what is released.
-    """
-
-    statistic: Any = None
-
-    def fallback(self, shape):
-        """No spread."""
-        dim = self.ball.manifold.dim
-        return np.asarray(self.statistic.to_value(np.zeros(self.statistic.numbers(dim)), dim))
-
-
 class OnIntegers(NamedTuple):
     """How a moment is released in integers."""
 
@@ -241,6 +224,11 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
     terms: Terms
     support = None
     order_matters = False
+
+    @property
+    def fallback(self):
+        """No spread."""
+        return np.asarray(self.value(np.zeros(self.statistic.numbers(self.ball.manifold.dim))))
 
     @property
     def size(self):

@@ -28,8 +28,9 @@ from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Release
-from jaxgeodp.releases.drafts import check_options
+from jaxgeodp.releases.drafts import Request
 from jaxgeodp.releases.mechanism import check_finish
+from jaxgeodp.releases.ways import FromSums
 
 _NAME = "SearchInRounds"
 # Records; what follows is for numbers that floats hold.
@@ -135,7 +136,7 @@ class SearchInRounds:
 
         # As in one place: what can be refused is refused before anything is spent.
         final = last(manifold.origin, law.last.radii[-1])
-        check_options(final.mechanism, "prepare")
+        Request(final.mechanism, FromSums()).check()
         check_finish(final, self.n, manifold.shape)
         steps = walk(manifold, plan, law.last.radii, self.n)
         question = next(steps)

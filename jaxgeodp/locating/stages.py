@@ -30,6 +30,8 @@ from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
 # Of refusals and records.
 _NAME = "SearchInRounds"
+# What a stage takes.
+_OPTIONS = frozenset({"grid", "prepare"})
 
 
 class Stage(Sums):
@@ -229,14 +231,19 @@ class StageMechanism(Mechanism):
     number: int
 
     @property
-    def domain(self) -> "StageDomain":
+    def domain(self) -> AnyPoints:
         """Points, anywhere."""
-        return StageDomain(self.points, self.stage.fallback)
+        return self.points
 
     @property
     @override
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
         return self.stage.guarantee
+
+    @property
+    @override
+    def supports(self):
+        return _OPTIONS
 
     @property
     @override
@@ -282,14 +289,19 @@ class LastStage(Mechanism):
     number: int
 
     @property
-    def domain(self) -> "StageDomain":
+    def domain(self) -> Domain:
         """Points, which are clipped to the ball."""
-        return StageDomain(self.mechanism.domain, np.asarray(self.mechanism.ball.center))
+        return self.mechanism.domain
 
     @property
     def guarantee(self) -> Any:
         """That of the mechanism."""
         return self.mechanism.guarantee
+
+    @property
+    @override
+    def supports(self):
+        return _OPTIONS & self.mechanism.supports
 
     @property
     @override
@@ -310,31 +322,6 @@ def _check_number(given, n):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class StageDomain(Domain):
-    """Points, of which a number or a point is released.
-
-    Args:
-        points: where they lie.
-        value: see `Domain.fallback`.
-    """
-
-    points: Domain
-    value: Any
-
-    @override
-    def records(self, owner, data):
-        return self.points.records(owner, data)
-
-    @override
-    def described(self, shape):
-        return self.points.described(shape)
-
-    def fallback(self, shape):
-        """The value."""
-        return np.asarray(self.value)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class StageLaw(Law):
     """The law of a `StageMechanism`, of integers only."""
 
@@ -343,6 +330,11 @@ class StageLaw(Law):
     scale: int
     support = None
     order_matters = False
+
+    @property
+    def fallback(self):
+        """Of the stage."""
+        return self.stage.fallback
 
     @property
     @override

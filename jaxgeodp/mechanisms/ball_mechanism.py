@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -58,7 +59,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:
         """See `Mechanism.law`; the shape of a record is known."""
 
-    @property
+    @functools.cached_property
     def domain(self) -> PointsInBall:
         """What the statistic takes: points, (n, \\*shape of a point), or other data."""
         statistic, manifold = self.summarised, self.ball.manifold

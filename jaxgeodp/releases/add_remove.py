@@ -21,7 +21,7 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.grid import with_noise
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 from jaxgeodp.privacy.release import Draft
-from jaxgeodp.releases.drafts import Wanted, drafted, law_of
+from jaxgeodp.releases.drafts import Request, drafted, law_of
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.ways import FixedTime, OnGrid
 from jaxgeodp.releases.weights import weighs
@@ -69,9 +69,8 @@ class HiddenCount:
     """A mechanism whose number of records is private.
 
     Attributes:
-        mechanism: with what the count leaves of the privacy parameter.
+        request: of a mechanism with what the count leaves of the privacy parameter.
         counting: see `Counting`.
-        wanted: by the call.
         record: the shape and type of one.
         smallest: its draft for the least number of places.
         guarantee: of the counts and values of all such releases together.
@@ -79,14 +78,18 @@ class HiddenCount:
         times: how many such releases these are.
     """
 
-    mechanism: Any
+    request: Request
     counting: Counting
-    wanted: Wanted
     record: jax.ShapeDtypeStruct
     smallest: Callable[[Callable[[], Any]], Draft]
     guarantee: Guarantee
     theorem: str
     times: int
+
+    @property
+    def mechanism(self) -> Any:
+        """With what the count leaves of the privacy parameter."""
+        return self.request.mechanism
 
     def draft(self, read: Callable[[], np.ndarray], more: dict | None = None) -> Draft:
         """The release of some records, (n, \\*shape) for any n.
@@ -102,7 +105,7 @@ class HiddenCount:
             places = self.counting.places(noisy)
             try:
                 rows = self._rows(places)
-                draft_of = drafted(self.mechanism, places, self.record, self.wanted, rows)
+                draft_of = drafted(self.request, places, self.record, rows)
                 own = filled_up(self._placed(records, places), rows)
             except Exception:  # more places than double precision or the memory can do with
                 places, draft_of = self.counting.least, self.smallest
@@ -121,7 +124,7 @@ class HiddenCount:
 
         None where what is beyond the places would count.
         """
-        weighed = "weights" in self.mechanism.supports and not isinstance(self.wanted.way, FixedTime | OnGrid)
+        weighed = "weights" in self.mechanism.supports and not isinstance(self.request.way, FixedTime | OnGrid)
         if not weighed or not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
             return None
         steps = math.ceil(math.log(max(places / _FEWEST_ROWS, 1.0), _STEP))
@@ -138,7 +141,7 @@ class HiddenCount:
             "sampler": "discrete Laplace noise, exact, in integers (Canonne, Kamath & Steinke 2020)",
             # As the adjacency says, of all counts that neighbours change.
             "guarantee": compose([counting.guarantee] * self.times).record("one record more changes the count by 1")
-            | {"adjacency": self.wanted.adjacency},
+            | {"adjacency": self.request.neighbours},
             "left": dataclasses.asdict(self.mechanism.budget),
         }
         return dataclasses.replace(
@@ -178,13 +181,12 @@ def filled_up(records: np.ndarray, rows: int | None) -> np.ndarray:
 
 
 def hidden_count(
-    mechanism: Any, wanted: Wanted, record: jax.ShapeDtypeStruct, times: int = 1, theorem: str = "Theorem O"
+    request: Request, record: jax.ShapeDtypeStruct, times: int = 1, theorem: str = "Theorem O"
 ) -> HiddenCount:
     """A release whose number of records is private, and which promises what the mechanism does.
 
     Args:
-        mechanism: that supports "add-remove".
-        wanted: by the call.
+        request: of a mechanism that supports "add-remove".
         record: the shape and type of one.
         times: how many such releases together promise that.
         theorem: of docs/mathematics.md, why they do.
@@ -192,22 +194,23 @@ def hidden_count(
     Raises:
         ValueError: it refuses every number of records.
     """
-    name = type(mechanism).__name__
-    scale, rest = _split(_part(mechanism.budget, times))
-    inner = dataclasses.replace(mechanism, **dataclasses.asdict(rest))
+    name, budget = type(request.mechanism).__name__, request.mechanism.budget
+    scale, rest = _split(_part(budget, times))
+    inner = dataclasses.replace(request.mechanism, **dataclasses.asdict(rest))
+    request = dataclasses.replace(request, mechanism=inner)
     numbers = scale * max(1, math.prod(record.shape))
     if numbers > _MOST_NUMBERS:
         raise InputError(
-            f"{name}: under {mechanism.budget} the noise on the number of records would be as large as "
+            f"{name}: under {budget} the noise on the number of records would be as large as "
             f"{scale:,} records, for which there may be no memory: raise the privacy parameter."
         )
-    least, smallest = _smallest(inner, record, wanted)
-    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least, _most(inner, record, wanted, least))
+    least, smallest = _smallest(request, record)
+    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least, _most(request, record, least))
     of_value = smallest(lambda: None).guarantee
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
-    return HiddenCount(inner, counting, wanted, record, smallest, compose([one] * times), theorem, times)
+    return HiddenCount(request, counting, record, smallest, compose([one] * times), theorem, times)
 
 
 def _part(whole: PureDP | GaussianDP, times: int) -> PureDP | GaussianDP:
@@ -240,34 +243,34 @@ def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarante
     return compose([count.to_gdp() if isinstance(value, GaussianDP) else count, value])
 
 
-def _check(mechanism, number, record, wanted):
+def _check(request, number, record):
     """Refuse what a release of so many records would, as far as nothing is compiled for it."""
-    law = law_of(mechanism, number, record.shape)
-    if isinstance(wanted.way, OnGrid):
+    law = law_of(request.mechanism, number, record.shape)
+    if isinstance(request.way, OnGrid):
         return
     law.check_ready(jax.ShapeDtypeStruct((number, *record.shape), record.dtype))
     check_numbers(law.terms, law.scale, law.size)
 
 
-def _smallest(mechanism, record, wanted):
+def _smallest(request, record):
     """A number of records for which nothing is refused, near the least one, and what makes drafts of so many."""
     number = 2
     while True:
         try:
-            _check(mechanism, number, record, wanted)
-            return number, drafted(mechanism, number, record, wanted)
+            _check(request, number, record)
+            return number, drafted(request, number, record)
         except InputError:
             if number > _MOST:
                 raise
         number = math.ceil(_STEP * number)
 
 
-def _most(mechanism, record, wanted, least):
+def _most(request, record, least):
     """The largest number of records for which nothing is refused: more of them can ask for noise that is too small."""
 
     def holds(number):
         try:
-            _check(mechanism, number, record, wanted)
+            _check(request, number, record)
         except Exception:  # of a mechanism of one's own, too: nothing has been charged
             return False
         return True

@@ -1,4 +1,4 @@
-"""From a mechanism and data to a release that only the ledger can still refuse."""
+"""What is asked for, and the way from there and data to a release that only the ledger can still refuse."""
 
 import dataclasses
 import functools
@@ -12,18 +12,17 @@ import numpy as np
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.entropy import random_order
-from jaxgeodp.privacy.guarantee import ADJACENCY
+from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
 from jaxgeodp.releases.law import Law, Told
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of, further_entries
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
-from jaxgeodp.releases.weights import Weights, padded_weights
+from jaxgeodp.releases.weights import padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
-
 
 #: The options that `Mechanism.supports` tells of, and what is said where they are refused.
 OPTIONS = {
@@ -42,36 +41,62 @@ OPTIONS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """What a call asks for, beside mechanism and data.
+class Request:
+    """A release that a call asks for; all of it is public, and nothing of it is data.
 
     Attributes:
+        mechanism: what is released.
         way: see `releases.ways`.
+        adjacency: "replace-one" or "add-remove".
+        unit: whose data neighbours differ in: "record", "person", or see `State`.
+        together: what the guarantee is of beside this release, in words; their numbers of records are private.
         finish: see `Finish`.
-        more: further entries of the record, all of them public.
-        adjacency: of the record's guarantee, in words.
-        weights: of the records.
+        more: further entries of the record.
+        weights: of the records, as they are given, or `Weights`.
     """
 
+    mechanism: Any
     way: Way
-    adjacency: str
+    adjacency: str = ADJACENCY
+    unit: str = "record"
+    together: str = ""
     finish: Finish = np.asarray
-    more: dict = dataclasses.field(default_factory=dict)
-    weights: Weights | None = None
+    more: dict | None = None
+    weights: Any = None
 
+    @property
+    def neighbours(self) -> str:
+        """The record's adjacency."""
+        whose = "" if self.unit == "record" else f"all of a {self.unit}"
+        parts = "; ".join(filter(None, [whose, self.together]))
+        return f"{self.adjacency} ({parts})" if parts else self.adjacency
 
-def check_options(mechanism: Any, option: str | None, persons=None, weights=None, adjacency: str = ADJACENCY) -> None:
-    """Refuse what is not in a mechanism's `supports`: an option, and what a call asks for beside it.
+    def check(self) -> None:
+        """Refuse what the mechanism does not support, or what does not go together.
 
-    To be called before anything is charged or a record is looked at.
+        To be called before anything is charged or a record is looked at.
 
-    Raises:
-        ValueError: with the one sentence of this option.
-    """
-    given = {option: option, "persons": persons, "weights": weights, adjacency: adjacency != ADJACENCY or None}
-    for word in [word for word, own in given.items() if own is not None and word not in mechanism.supports]:
-        taken = ", ".join(own for own in OPTIONS if own in mechanism.supports) or "none of these options"
-        raise InputError(f"{type(mechanism).__name__}: {OPTIONS[word]}; it takes {taken}.")
+        Raises:
+            ValueError: with one sentence.
+        """
+        name = type(self.mechanism).__name__
+        if self.adjacency not in (ADJACENCY, ADD_REMOVE):
+            raise InputError(f"{name}: adjacency must be '{ADJACENCY}' or '{ADD_REMOVE}', got {self.adjacency!r}.")
+        hidden, persons, weighted = self.adjacency == ADD_REMOVE, self.unit != "record", self.weights is not None
+        if weighted and (persons or hidden or isinstance(self.way, OnGrid)):
+            raise InputError(
+                f"{name}: weights are for records whose number is public; with persons their means count alike, "
+                "and numerics='grid' adds integers, which do; leave them out."
+            )
+        asked = {
+            self.way.option: self.way.option is not None,
+            "persons": persons,
+            "weights": weighted,
+            "add-remove": hidden or bool(self.together),
+        }
+        for option in [word for word, own in asked.items() if own and word not in self.mechanism.supports]:
+            taken = ", ".join(word for word in OPTIONS if word in self.mechanism.supports) or "none of these options"
+            raise InputError(f"{name}: {OPTIONS[option]}; it takes {taken}.")
 
 
 def raw_records(mechanism: Any, data) -> Any:
@@ -122,40 +147,41 @@ def law_of(mechanism: Any, n: int, shape: tuple[int, ...]) -> Law:
 
 
 def drafted(
-    mechanism: Any, n: int, record: jax.ShapeDtypeStruct, wanted: Wanted, rows: int | None = None
+    request: Request, n: int, record: jax.ShapeDtypeStruct, rows: int | None = None
 ) -> Callable[[Callable[[], Any]], Draft]:
     """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
 
     Args:
-        mechanism: what is released.
+        request: see there.
         n: number of records.
         record: the shape and type of one.
-        wanted: by the call.
         rows: as many records are given, of which those beyond n count nothing; for mechanisms and ways that take
             weights.
 
     Raises:
         ValueError: there is no such law, the way refuses it, or an entry of the record is given twice.
     """
+    mechanism, way, weights = request.mechanism, request.way, request.weights
     name, domain, shape = type(mechanism).__name__, mechanism.domain, record.shape
-    weights = wanted.weights
+    entries = (request.more or {}) | ({} if request.unit == "record" else {"unit": "person"})
     number = n if weights is None else weights.count
     law, described = law_of(mechanism, number, shape), domain.described(shape)
-    more = further_entries(name, law.terms.more, weights, wanted.more, described)
+    more = further_entries(name, law.terms.more, weights, entries, described)
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
-    ready = wanted.way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
-    check_numbers(ready.terms, ready.scale, None if isinstance(wanted.way, OnGrid | FromSums) else law.size)
+    ready = way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
+    check_numbers(ready.terms, ready.scale, None if isinstance(way, OnGrid | FromSums) else law.size)
     terms, entries = ready.terms, entries_of(ready, described, n, law.support)
-    fallback = wanted.finish(np.asarray(domain.fallback(shape)))
+    fallback = domain.fallback(shape) if (own := law.fallback) is None else own
+    fallback = request.finish(np.asarray(fallback))
 
     def draft_of(read):
         def draw():
             drawn = ready.draw(in_random_order(read()) if ready.order_matters else read())
             if isinstance(drawn, Told):
                 told = dataclasses.replace(draft, entries=draft.entries | drawn.entries, expected=None)
-                return wanted.finish(np.asarray(drawn.value)), told
-            return wanted.finish(np.asarray(drawn)), draft
+                return request.finish(np.asarray(drawn.value)), told
+            return request.finish(np.asarray(drawn)), draft
 
         draft = Draft(
             draw,
@@ -164,9 +190,9 @@ def drafted(
             theorem=terms.theorem,
             entries=entries,
             note=ready.note,
-            promises=(terms.promises or {}) | {"adjacency": wanted.adjacency},
+            promises=(terms.promises or {}) | {"adjacency": request.neighbours},
             more=more,
-            expected=functools.partial(expected_error, mechanism, number, wanted.way),
+            expected=functools.partial(expected_error, mechanism, number, way),
         )
         return draft
 

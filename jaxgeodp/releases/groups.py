@@ -1,5 +1,6 @@
 """One release for each of several groups of records, charged once; their sizes stay private."""
 
+import dataclasses
 import functools
 from collections.abc import Hashable, Sequence
 from fractions import Fraction
@@ -18,7 +19,7 @@ from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_releases
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Wanted, check_options, raw_records
+from jaxgeodp.releases.drafts import Request, raw_records
 from jaxgeodp.releases.mechanism import Mechanism, checked_again, releasing
 from jaxgeodp.releases.ways import FixedTime, way_of
 from jaxgeodp.traced_programs import keeping_none
@@ -74,12 +75,11 @@ def release_groups(
             then.
     """
     name = type(mechanism).__name__
-    if adjacency not in (ADJACENCY, ADD_REMOVE):
-        raise InputError(f"{name}: adjacency must be '{ADJACENCY}' or '{ADD_REMOVE}', got {adjacency!r}.")
-    way = way_of(name, delta, numerics)
+    way, unit = way_of(name, delta, numerics), "record" if persons is None else "person"
+    request = Request(mechanism, way, adjacency, unit, "all groups together", more=more)
     with releasing():
         checked_again(mechanism)
-        check_options(mechanism, way.option, persons, adjacency=ADD_REMOVE)
+        request.check()
         records = np.asarray(raw_records(mechanism, data))
         numbers = _numbered(name, groups)
         most = _most_groups(name, len(numbers), persons, groups_per_person)
@@ -90,18 +90,16 @@ def release_groups(
         times = most if adjacency == ADD_REMOVE else min(2 * most, len(numbers))
         if isinstance(way, FixedTime):
             way = FixedTime(float_below(Fraction(written(way.delta)) / times))
+            request = dataclasses.replace(request, way=way)
         names = [group.item() if isinstance(group, np.generic) else group for group in numbers]
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if persons is None:
-            wanted = Wanted(way, f"{adjacency} (all groups together)", more=more or {})
-            hidden, of = hidden_count(mechanism, wanted, shape, times), {"of": names}
+            hidden, of = hidden_count(request, shape, times), {"of": names}
 
             def read():
                 return records
         else:
-            whose = f"{adjacency} (all of a person; all groups together)"
-            wanted = Wanted(way, whose, more=(more or {}) | {"unit": "person"})
-            hidden = hidden_count(mechanism, wanted, shape, times, "Theorems O and W")
+            hidden = hidden_count(request, shape, times, "Theorems O and W")
             of = {"of": names, "of_one_person_at_most": most}
             places, read = _one_each(mechanism, records, places, persons, most)
         drafts = [

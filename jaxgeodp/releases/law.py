@@ -83,6 +83,8 @@ class Law(abc.ABC):
         order_matters: False if a draw of `ready` depends on the records as a set (with their weights) only. True, as
             of laws that do not say: records are then drawn from in a secret random order, and cannot be weighted
             (docs/mathematics.md, Theorem O2).
+        fallback: a public value, which is released where none could be computed; None where it is the domain's, as of
+            values that are like records.
         size: of the numbers that `ready` adds noise to, in the units of the scale; None where it is not in such units.
     """
 
@@ -91,6 +93,7 @@ class Law(abc.ABC):
     support: Any
     grid: Any
     order_matters: Any = True
+    fallback: Any = None
     size: Any = None
 
     def check_ready(self, shape: jax.ShapeDtypeStruct) -> None:  # noqa: B027 - most have nothing to refuse

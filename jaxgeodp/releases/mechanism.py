@@ -22,7 +22,7 @@ from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Finish, Wanted, check_options, drafted, raw_blocks, raw_records
+from jaxgeodp.releases.drafts import Finish, Request, drafted, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.states import State, check_sums, digest_of_public, new_part
@@ -167,10 +167,11 @@ class Mechanism(abc.ABC):
         Raises:
             ValueError: see `release`; or nothing that is a sum is released.
         """
+        request = Request(self, FromSums(), unit="record" if persons is None else "person")
         name = type(self).__name__
         with releasing():
             checked_again(self)
-            check_options(self, "prepare", persons)
+            request.check()
             sums: Any = self.sums
             if isinstance(block, RecordBlocks) and persons is not None:
                 raise InputError(f"{name}: persons and RecordBlocks do not go together; prepare block by block.")
@@ -180,9 +181,8 @@ class Mechanism(abc.ABC):
                 n, read = units(name, self.domain, records, persons, least=0)
             shape = jax.ShapeDtypeStruct((n, *records.shape[1:]), records.dtype)
             program = sums.program(shape)
-            unit = "record" if persons is None else "person"
-            state = State(digest_of_public(self), records.shape[1:], n, program(read()), frozenset([new_part()]), unit)
-        return state
+            parts = frozenset([new_part()])
+            return State(digest_of_public(self), records.shape[1:], n, program(read()), parts, request.unit)
 
     @final
     def finish(self, state: State, ledger: Ledger | None = None) -> Release:
@@ -248,18 +248,16 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
     name = type(mechanism).__name__
     with releasing():
         checked_again(mechanism)
-        check_options(mechanism, "prepare")
+        Request(mechanism, FromSums()).check()
         sums: Any = mechanism.sums
         if not isinstance(state, State) or state.mechanism != digest_of_public(mechanism):
             raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
-        person = {} if state.unit == "record" else {"unit": "person"}
-        whose = ADJACENCY if state.unit == "record" else f"{ADJACENCY} (all of a {state.unit})"
         record_count(state.n)  # of a file there may be any number
         raw_records(mechanism, np.zeros((1, *state.record)))
         check_sums(name, state, sums.shape(state.record), sums.largest)
         record = jax.ShapeDtypeStruct(state.record, np.float64)
-        wanted = Wanted(FromSums(), whose, more=(more or {}) | person)
-        return make_release(drafted(mechanism, state.n, record, wanted)(lambda: state.sums), ledger, state=state.id)
+        request = Request(mechanism, FromSums(), unit=state.unit, more=more)
+        return make_release(drafted(request, state.n, record)(lambda: state.sums), ledger, state=state.id)
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:
@@ -268,11 +266,11 @@ def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: L
     Raises:
         ValueError: see `Mechanism.finish`.
     """
+    request = Request(mechanism, FromSums())
     with releasing():
         checked_again(mechanism)
-        check_options(mechanism, "prepare")
-        record = jax.ShapeDtypeStruct(shape, np.float64)
-        _check_budget(drafted(mechanism, n, record, Wanted(FromSums(), ADJACENCY)), ADJACENCY, ledger)
+        request.check()
+        _check_budget(drafted(request, n, jax.ShapeDtypeStruct(shape, np.float64)), ADJACENCY, ledger)
 
 
 def _check_budget(ready, adjacency, ledger):
@@ -304,37 +302,29 @@ def release_in(
     Raises:
         ValueError: see there; or ``more`` has an entry that the record has already.
     """
+    request = Request(
+        mechanism, way, adjacency, "record" if persons is None else "person", finish=finish, more=more, weights=weights
+    )
     name = type(mechanism).__name__
-    if adjacency not in (ADJACENCY, ADD_REMOVE):
-        raise InputError(f"{name}: adjacency must be '{ADJACENCY}' or '{ADD_REMOVE}', got {adjacency!r}.")
-    more, whose = more or {}, adjacency
-    if persons is not None:
-        more, whose = more | {"unit": "person"}, f"{adjacency} (all of a person)"
-    if weights is not None and (persons is not None or adjacency == ADD_REMOVE or isinstance(way, OnGrid)):
-        raise InputError(
-            f"{name}: weights are for records whose number is public; with persons their means count alike, and "
-            "numerics='grid' adds integers, which do; leave them out."
-        )
-    wanted = Wanted(way, whose, finish, more)
     with releasing():
         checked_again(mechanism)
-        check_options(mechanism, way.option, persons, weights, adjacency)
+        request.check()
         if isinstance(data, RecordBlocks):
-            if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE or weights is not None:
+            if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE:
                 raise InputError(
                     f"{name}: RecordBlocks are for numerics='grid', without persons, weights or a private number of "
                     "records."
                 )
             # Blocks are read once before the charge, which may take long: what else can be refused is refused first.
             one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
-            ready = drafted(mechanism, len(data), jax.ShapeDtypeStruct(one.shape[1:], one.dtype), wanted)
+            ready = drafted(request, len(data), jax.ShapeDtypeStruct(one.shape[1:], one.dtype))
             _check_budget(ready, adjacency, ledger)
             records = raw_blocks(mechanism, data)
             return make_release(ready(lambda: records), ledger)
         records = raw_records(mechanism, data)
         record = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         if adjacency == ADD_REMOVE:
-            hidden = hidden_count(mechanism, wanted, record)
+            hidden = hidden_count(request, record)
             draft = hidden.draft(any_units(name, mechanism.domain, records, persons))
             # A record that is replaced may become another person's.
             holds_for = EITHER if persons is None else ADD_REMOVE
@@ -343,8 +333,8 @@ def release_in(
         if persons is not None:
             n, read = units(name, mechanism.domain, records, persons)
         if weights is not None:
-            wanted = dataclasses.replace(wanted, weights=checked_weights(name, weights, n))
-        return make_release(drafted(mechanism, n, record, wanted)(read), ledger)
+            request = dataclasses.replace(request, weights=checked_weights(name, weights, n))
+        return make_release(drafted(request, n, record)(read), ledger)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def further_entries(owner: str, law: dict | None, weights: Weights | None, call:
         owner: whom a refusal names.
         law: see `Terms.more`.
         weights: of the records.
-        call: see `Wanted.more`.
+        call: see `Request.more`.
         domain: see `entries_of`.
 
     Raises:
