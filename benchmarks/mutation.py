@@ -216,12 +216,12 @@ def measured(file: str, parts: tuple[str, ...]) -> dict:
 def files_of_tests(root: pathlib.Path, parts: tuple[str, ...]) -> list[str]:
     """Those first that import most from the parts."""
     modules, weights = [part.replace("/", ".") for part in parts], {}
-    for path in sorted((root / "tests").glob("test_*.py")):
+    for path in sorted((root / "tests").rglob("test_*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module]
         near = [len(node.names) for node in imports if any(node.module.startswith(module) for module in modules)]
         if path.name not in _NOT_RUN:
-            weights[f"tests/{path.name}"] = sum(near)
+            weights[path.relative_to(root).as_posix()] = sum(near)
     return sorted(weights, key=lambda name: -weights[name])
 
 

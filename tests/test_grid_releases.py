@@ -191,7 +191,7 @@ def test_away_from_home_the_sensitivity_is_exceeded(monkeypatch):
     jax.clear_caches()
 
 
-@pytest.mark.exhaustive  # tests/test_grid.py has the sums of squares, in three rounds
+@pytest.mark.exhaustive  # tests/inner/test_grid.py has the sums of squares, in three rounds
 def test_releases_of_many_dimensions_keep_the_data():
     ball = GeodesicBall(Euclidean(4200), np.zeros(4200), 1.0)
     data = np.zeros((2, 4200))
