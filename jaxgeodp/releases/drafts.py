@@ -33,8 +33,8 @@ OPTIONS = {
     "persons": "persons= is not for it: persons needs a public ball whose points are the records, or a public "
     "template; or let each record be one person's mean",
     "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
-    "add-remove": "adjacency='add-remove' is not for it: a private number of records needs epsilon-DP or mu-GDP by one "
-    "parameter; where mu promises zCDP give epsilon",
+    "add-remove": "a private number of records (adjacency='add-remove', release_groups) is not for it: it needs "
+    "epsilon-DP or mu-GDP by one parameter; where mu promises zCDP give epsilon",
     "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does and, "
     "where space is flat, WrappedGaussian; of a LocatedMechanism with one of these SearchInRounds prepares stages",
 }
