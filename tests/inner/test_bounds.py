@@ -131,7 +131,9 @@ def test_log_diameter_is_a_sharp_upper_bound(curvature, ball_radius, reach, refe
     assert found <= bound <= found * (1 + 1e-4)
 
 
-@pytest.mark.parametrize(("ball_radius", "reach"), [(1e-9, 1e-9), (1e-4, 1e-4), (0.01, 1.5), (math.pi / 4, 1.57)])
+@pytest.mark.parametrize(
+    ("ball_radius", "reach"), [(1e-9, 1e-9), (1e-4, 1e-4), (math.pi / 4, 1.57), *exhaustive((0.01, 1.5))]
+)
 def test_log_diameter_at_the_ends_of_its_range(ball_radius, reach):
     bound = log_diameter(ball_radius, reach)
     assert max(2 * ball_radius, searched_diameter(ball_radius, reach)) <= bound

@@ -68,7 +68,7 @@ def test_bounds_change_no_decision(lanes, width):
         assert (decisions(wrong, log_uniforms, 0.1) != expected).any()
 
 
-SPACES = [Sphere(2), SPD(3), *exhaustive(SPD(2), SPD(4), Sphere(5), Hyperbolic(3), PlanarShapes(5), Euclidean(3))]
+SPACES = [Sphere(2), SPD(2), *exhaustive(SPD(3), SPD(4), Sphere(5), Hyperbolic(3), PlanarShapes(5), Euclidean(3))]
 
 
 def records_of(space, kind, radius=0.35):
