@@ -14,7 +14,17 @@ from scipy import stats
 from strategies import cap, exhaustive
 from test_samplers import CASES
 
-from jaxgeodp import SPD, GeodesicBall, Hyperbolic, KNGMechanism, LaplaceMechanism, Rotations, Sphere, TangentLaplace
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Hyperbolic,
+    KNGMechanism,
+    LaplaceMechanism,
+    Rotations,
+    Sphere,
+    TangentLaplace,
+)
 from jaxgeodp.experiments import paper_chain
 from jaxgeodp.mechanisms import release_by_chain
 from jaxgeodp.samplers import KNG, GeodesicMetropolis, ManifoldLaplace, diagnose, metropolis, random_walk
@@ -82,7 +92,7 @@ def moved_points(kernel, mechanism, data, points, width, steps):
     return jax.jit(lambda k, x: jax.lax.map(lambda pair: chain(*pair), (k, x), batch_size=4096))(keys, points)
 
 
-def p_values_after(kernel, key, steps=STEPS):
+def p_values_after(kernel, key, steps):
     case = CASES[key]
     width = jnp.asarray(1.5 * case.scale)
     start = case.points[:CHAINS]
@@ -94,7 +104,7 @@ def p_values_after(kernel, key, steps=STEPS):
 
 @pytest.mark.parametrize("key", [SHARP[0], *exhaustive(*SHARP[1:], "Laplace on triangles", "KNG on pentagons")])
 def test_exact_draws_keep_their_law(key):
-    p_values = p_values_after(right, key)
+    p_values = p_values_after(right, key, 12 if key == SHARP[0] else STEPS)  # a wrong kernel is found there after 4
     assert min(p_values.values()) > LEVEL, p_values
 
 
@@ -117,7 +127,7 @@ def test_chains_reach_the_law_from_one_point(manifold, sigma):
     """Distances from the centre against quadrature of exp(-t/sigma) S(t)^{d-1}; ten per cent more is rejected."""
     center = jnp.asarray(manifold.origin)
     chains = metropolis(
-        jax.random.key(1), manifold, ManifoldLaplace(manifold, center, sigma).log_prob, center, 1, 300, 1, sigma, 8000
+        jax.random.key(1), manifold, ManifoldLaplace(manifold, center, sigma).log_prob, center, 1, 200, 1, sigma, 8000
     )
     distances = np.asarray(jax.vmap(lambda x: manifold.dist(center, x))(chains.points[:, -1]))
     t = np.linspace(0.0, min(manifold.diameter, 60 * sigma), 40_001)
@@ -292,11 +302,12 @@ def test_distributions_sample_their_laws_in_any_shape():
     assert draws.shape == (2, 3, 3) and law.log_prob(draws).shape == (2, 3)
     assert law.sample(jax.random.key(0)).shape == (3,)
     assert bool(jnp.all(law.support(draws))) and not bool(law.support(2.0 * draws[0, 0]))
-    case = CASES["KNG on the sphere"]
-    kng = KNG(case.mechanism, case.data)
+    mechanism = KNGMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1.0)
+    data = np.random.default_rng(0).uniform(-0.5, 0.5, size=(6, 2))
+    kng = KNG(mechanism, data)
     draws = kng.sample(jax.random.key(1), (4,))
     np.testing.assert_allclose(
-        kng.log_prob(draws), jax.vmap(lambda x: case.mechanism.log_density(x, jnp.asarray(case.data)))(draws)
+        kng.log_prob(draws), jax.vmap(lambda x: mechanism.log_density(x, jnp.asarray(data)))(draws)
     )
     assert not ManifoldLaplace(SPD(2), jnp.eye(2), 0.2).normalized
     with pytest.raises(ValueError, match=r"must be below 1\.414"):
@@ -328,7 +339,7 @@ def test_inference_from_a_release():
 def test_kng_chains_and_exact_draws_agree():
     case = CASES["KNG on the sphere"]
     kng = KNG(case.mechanism, jnp.asarray(case.data))
-    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 400, 1, case.scale, 2000)
+    chains = metropolis(jax.random.key(0), Sphere(2), kng.log_prob, jnp.asarray(case.mean), 1, 200, 1, case.scale, 2000)
     p_values = case.p_values(np.asarray(chains.points[:, 0]))
     assert min(value for name, value in p_values.items() if "chi" not in name) > LEVEL, p_values
     assert isinstance(case.mechanism, KNGMechanism)

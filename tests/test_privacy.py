@@ -391,7 +391,7 @@ def refused_in_one_sentence(call):
 
 @pytest.mark.parametrize("kind", ["longdouble", ">f8", ">i4"])
 def test_numbers_that_jax_cannot_hold_are_converted(kind):
-    data = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1]])
+    data = np.array([[0, 0, 1], [0, 1, 0], [1, 0, 1]] * 2)  # six records, as elsewhere: one program
     mechanism = LaplaceMechanism(ball_on(SPHERE, 0.3), 1.0)
     key = jax.random.key(0)
     np.testing.assert_array_equal(
@@ -591,5 +591,5 @@ def test_no_finite_record_however_extreme_stays_outside_the_ball(manifold):
 
 def test_integer_data_are_read_as_numbers():
     mechanism, key = LaplaceMechanism(GeodesicBall(SPHERE, [0.6, 0.0, 0.8], 0.3), 1.0), jax.random.key(0)
-    data = np.array([[1, 0, 1], [0, 1, 3], [3, 0, 4]])
+    data = np.array([[1, 0, 1], [0, 1, 3], [3, 0, 4]] * 2)
     np.testing.assert_array_equal(mechanism.simulate(key, data, 2), mechanism.simulate(key, data.astype(float), 2))

@@ -26,6 +26,7 @@ from jaxgeodp import (
     Rotations,
     Sphere,
     Statistic,
+    TangentLaplace,
     frechet_mean,
     frechet_median,
     minimize,
@@ -243,19 +244,17 @@ def test_median_sensitivity_does_not_grow_with_the_ball():
 
 
 def test_a_record_names_its_statistic():
-    manifold = Hyperbolic(2)
+    manifold = Euclidean(1)
     ball = GeodesicBall(manifold, manifold.origin, 1.0)
-    data = np.asarray(data_on(manifold, 40))
+    data = np.linspace(-0.5, 0.5, 40)[:, None]
     assert PowerMean(3).description == "PowerMean(power=3)"
     record = KNGMechanism(ball, 4.0, statistic=FrechetMedian()).release(data).record
     assert record["statistic"] == "FrechetMedian"
     assert record["support"]["radius"] == 1.0
     assert record["guarantee"]["epsilon"] == 4.0
-    product = Product(Sphere(2), Euclidean(1))
+    product = Product(Sphere(1), Euclidean(1))
     record = (
-        LaplaceMechanism(GeodesicBall(product, product.origin, 0.5), 4.0)
-        .release(np.tile(product.origin, (9, 1)))
-        .record
+        TangentLaplace(GeodesicBall(product, product.origin, 0.5), 4.0).release(np.tile(product.origin, (9, 1))).record
     )
     assert [part["name"] for part in record["manifold"]["manifolds"]] == ["Sphere", "Euclidean"]
 
@@ -289,8 +288,8 @@ def test_a_loss_whose_gradients_are_short_is_left_alone():
     ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
     data = data_on(Sphere(2), 30)
     own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
-    x = ball.center + 0.0
-    np.testing.assert_allclose(own.gradient(Sphere(2), x, data), FrechetMean().gradient(Sphere(2), x, data), atol=1e-12)
+    gradients = jax.jit(lambda x: [statistic.gradient(Sphere(2), x, data) for statistic in (own, FrechetMean())])
+    np.testing.assert_allclose(*gradients(ball.center + 0.0), atol=1e-12)
 
 
 def test_no_loss_exceeds_its_gradient_bound():
@@ -300,7 +299,8 @@ def test_no_loss_exceeds_its_gradient_bound():
     assert mechanism.sensitivity(10) == 0.05
     data = np.random.default_rng(0).normal(size=(10, 3)) * 1e6
     data[3], data[4, 0] = np.nan, np.inf
-    gradients = [wild.gradient(Sphere(2), a_point(Sphere(2), 1), jnp.asarray(data[j : j + 1])) for j in range(10)]
+    gradient = jax.jit(lambda record: wild.gradient(Sphere(2), a_point(Sphere(2), 1), record))
+    gradients = [gradient(jnp.asarray(data[j : j + 1])) for j in range(10)]
     lengths = np.linalg.norm(gradients, axis=-1)
     assert np.all(lengths <= 0.25 * (1 + 1e-12))
     assert np.max(lengths) > 0.249
@@ -310,10 +310,10 @@ def test_no_loss_exceeds_its_gradient_bound():
 def test_private_principal_direction():
     """Vectors in the unit ball, x -> -(x.y)^2/2: the leading eigenvector of the second moment."""
     rng = np.random.default_rng(3)
-    data = rng.normal(size=(300, 3)) * [0.1, 0.2, 0.5] @ np.linalg.qr(rng.normal(size=(3, 3)) * 0.1 + np.eye(3))[0].T
+    data = rng.normal(size=(75, 3)) * [0.1, 0.2, 0.5] @ np.linalg.qr(rng.normal(size=(3, 3)) * 0.1 + np.eye(3))[0].T
     data = data / np.maximum(1.0, np.linalg.norm(data, axis=1, keepdims=True))
     statistic = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
-    mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0, 0, 1.0], 0.7), 4.0, statistic=statistic, support_radius=1.0)
+    mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0, 0, 1.0], 0.7), 16.0, statistic=statistic, support_radius=1.0)
     draws = mechanism.simulate(jax.random.key(0), data, 6)  # one proposal of 6000 is accepted
     leading = np.linalg.eigh(data.T @ data)[1][:, -1]
     assert np.median(np.abs(draws @ leading)) > 0.97

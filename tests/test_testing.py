@@ -206,8 +206,8 @@ class WrongUpperCurvature(Sphere):
     curvature_bounds = (0.0, 0.8)
 
 
-class WrongLowerCurvature(SPD):
-    curvature_bounds = (-0.05, 0.0)
+class WrongLowerCurvature(Hyperbolic):
+    curvature_bounds = (-0.1, 0.0)
 
 
 class WrongInjectivity(Sphere):

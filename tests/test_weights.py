@@ -44,13 +44,16 @@ def on_circle(angles):
     )
 
 
+@jax.jit
+def log_densities(law, points, data):
+    """One program for a law with another scale, and for other records."""
+    return jax.vmap(law.log_density, (0, None))(points, data)
+
+
 def log_ratio(law, points, one, other):
     """The largest log ratio of two normalised densities on points of equal volume, where both are positive."""
     with jax.enable_x64(True):
-        densities = [
-            np.asarray(jax.jit(jax.vmap(lambda x, law=law, data=data: law.log_density(x, data)))(points))
-            for data in (np.asarray(one), np.asarray(other))
-        ]
+        densities = [np.asarray(log_densities(law, points, np.asarray(data))) for data in (one, other)]
     normal = [values - np.logaddexp.reduce(values) for values in densities]
     inside = np.isfinite(normal[0]) & np.isfinite(normal[1])
     return float(np.max(np.abs(normal[0][inside] - normal[1][inside])))

@@ -232,7 +232,7 @@ def largest_gradient_change(manifold, ball_radius, reach):
 
     radii = jnp.array([reach, ball_radius, ball_radius])
     starts = jax.random.normal(jax.random.key(0), (48, 3, manifold.dim)) * radii[:, None]
-    best, _ = jax.vmap(lambda z: ascend(change, z, radii, 0.1 * ball_radius, 3000))(starts)
+    best, _ = jax.vmap(lambda z: ascend(change, z, radii, 0.1 * ball_radius, 1000))(starts)
     return jnp.max(best)
 
 
@@ -411,13 +411,18 @@ def test_gradient_grows_at_least_as_certified_and_a_steeper_growth_is_caught(man
 
 
 def test_gradient_growth_without_positive_curvature_is_the_distance():
-    points = jnp.stack([a_point(SPD(3), seed) for seed in range(5)])
-    assert gradient_growth(SPD(3), points[0], points, jnp.full(5, 0.2), math.inf) == 1.0
-    mean = frechet_mean(SPD(3), points)
-    for seed in range(20):
-        x = a_point(SPD(3), 100 + seed)
-        norm = SPD(3).norm(x, SPD(3).log_moments(x, points, jnp.full(5, 0.2))[0])
-        assert norm >= SPD(3).dist(mean, x) * (1 - 1e-9)
+    space, weights = SPD(3), jnp.full(5, 0.2)
+    points = jnp.stack([a_point(space, seed) for seed in range(5)])
+    assert gradient_growth(space, points[0], points, weights, math.inf) == 1.0
+    probes = jnp.stack([a_point(space, 100 + seed) for seed in range(20)])
+
+    @jax.jit
+    def norms_and_distances(mean):
+        norms = jax.vmap(lambda x: space.norm(x, space.log_moments(x, points, weights)[0]))(probes)
+        return norms, jax.vmap(lambda x: space.dist(mean, x))(probes)
+
+    norms, distances = map(np.asarray, norms_and_distances(frechet_mean(space, points)))
+    assert np.all(norms >= distances * (1 - 1e-9))
 
 
 def test_balls_beyond_the_assumption_have_no_sensitivity():

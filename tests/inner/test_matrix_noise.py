@@ -13,6 +13,7 @@ from jaxgeodp.samplers import hull_norm
 from jaxgeodp.samplers.spectral import hull_mean_square
 
 BALL, N = GeodesicBall(Euclidean(3), np.zeros(3), 0.7), 4
+DRAWS = 800
 ABOUT = np.array([0.3, 0.0, 0.0])  # records are up to 1 away
 
 
@@ -64,15 +65,15 @@ def test_releases_are_the_moment_plus_hull_noise():
     with jax.enable_x64(True):
         law = own.law(N)
         draw = law.ready(jax.ShapeDtypeStruct(data.shape, data.dtype))
-        released = np.stack([draw(data) for _ in range(1500)])
-        simulated = np.asarray(own.simulate(jax.random.key(0), jnp.asarray(data), 1500))
+        released = np.stack([draw(data) for _ in range(DRAWS)])
+        simulated = np.asarray(own.simulate(jax.random.key(0), jnp.asarray(data), DRAWS))
         for values in (released, simulated):
             noise = (values - vectors.T @ vectors / N) / own.scale(N)
-            norms = np.asarray(jax.vmap(hull_norm)(jnp.asarray(noise)))
+            norms = np.asarray(jax.jit(jax.vmap(hull_norm))(jnp.asarray(noise)))
             law_of_norm = stats.gamma(6).cdf
             assert stats.kstest(norms, law_of_norm).pvalue > 1e-6 > stats.kstest(1.25 * norms, law_of_norm).pvalue
             squares = np.sum(noise**2, axis=(1, 2))
-            assert abs(squares.mean() - hull_mean_square(3)) < 5.0 * squares.std() / np.sqrt(1500)
+            assert abs(squares.mean() - hull_mean_square(3)) < 5.0 * squares.std() / np.sqrt(DRAWS)
 
 
 def test_records_say_which_noise_and_bad_ones_change_nothing_else():

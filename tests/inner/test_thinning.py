@@ -23,7 +23,16 @@ LIMIT = 0.3
 DISTANCES = (0.05, 0.3, 1.0, 2.0)
 
 
-def a_thinning(total=LARGEST @ WEIGHTS, weights=WEIGHTS * LARGEST, parts=PARTS):
+RIGHT = {"total": LARGEST @ WEIGHTS, "weights": WEIGHTS * LARGEST, "parts": PARTS}
+WRONG = {
+    "rate": {"total": 0.8 * LARGEST @ WEIGHTS},
+    "weights": {"weights": WEIGHTS},
+    "padding": {"weights": np.append(WEIGHTS[:4] * LARGEST[:4], 0.4)},
+    "share": {"parts": 0.85 * PARTS},
+}
+
+
+def a_thinning(total=RIGHT["total"], weights=RIGHT["weights"], parts=PARTS):
     """Points are twice as far as they should be, tangents thrice, so that none stands for another."""
     own = jnp.asarray(parts / LARGEST)
     return Thinning(
@@ -34,26 +43,21 @@ def a_thinning(total=LARGEST @ WEIGHTS, weights=WEIGHTS * LARGEST, parts=PARTS):
     )
 
 
-WRONG = {
-    "rate": a_thinning(total=0.8 * LARGEST @ WEIGHTS),
-    "weights": a_thinning(weights=WEIGHTS),
-    "padding": a_thinning(weights=np.append(WEIGHTS[:4] * LARGEST[:4], 0.4)),
-    "share": a_thinning(parts=0.85 * PARTS),
-}
+@jax.jit
+def hits(key, distances, numbers):
+    """One program for right and wrong numbers."""
+    limits = jnp.full(len(distances), LIMIT)
+    return accepted(key, a_thinning(**numbers), 2.0 * distances, 3.0 * distances, distances, limits)
 
 
 @pytest.mark.parametrize("planted", [None, *WRONG])
 def test_the_probability_is_that_of_all_records(planted):
     """At each distance, of proposals of a block that are mixed, as exp(certain - limit - mean part) says."""
     count = 160_000
-    thinning = WRONG[planted] if planted else a_thinning()
+    numbers = RIGHT | (WRONG[planted] if planted else {})
     distances = jnp.tile(jnp.asarray(DISTANCES), count // len(DISTANCES))
 
-    @jax.jit
-    def hits(key):
-        return accepted(key, thinning, 2.0 * distances, 3.0 * distances, distances, jnp.full(count, LIMIT))
-
-    found = np.asarray(hits(jax.random.key(1))).reshape(-1, len(DISTANCES)).sum(axis=0)
+    found = np.asarray(hits(jax.random.key(1), distances, numbers)).reshape(-1, len(DISTANCES)).sum(axis=0)
     p_values = [
         stats.binomtest(int(own), count // len(DISTANCES), math.exp(-LIMIT - t * (0.5 + WEIGHTS @ PARTS))).pvalue
         for t, own in zip(DISTANCES, found, strict=True)
