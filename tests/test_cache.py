@@ -69,7 +69,9 @@ def released(folder, seed, *options):
 @pytest.mark.parametrize(
     "options",
     [
-        (),
+        ("--mechanism", "laplace"),
+        # That one chooses by public numbers, of which the programs are.
+        pytest.param((), marks=pytest.mark.exhaustive),
         pytest.param(("--mechanism", "kng"), marks=pytest.mark.exhaustive),
         pytest.param(("--mechanism", "kng", "--statistic", "median"), marks=pytest.mark.exhaustive),
         pytest.param(("--mechanism", "laplace", "--delta", 1e-6), marks=pytest.mark.exhaustive),
@@ -132,69 +134,103 @@ def test_a_look_at_records_leaves_nothing_that_tells_how_many_are_points(tmp_pat
 
 def test_without_a_home_every_call_compiles(tmp_path):
     code = """
-import pathlib
+import os, pathlib
 from jaxgeodp.cli.cache import keep_compiled_programs
 def home():
     raise RuntimeError("Could not determine home directory.")
 pathlib.Path.home = home
-keep_compiled_programs()
 import jax
-assert jax.config.values["jax_compilation_cache_dir"] is None
+for folder in ("", "relative"):
+    os.environ["XDG_CACHE_HOME"] = folder
+    keep_compiled_programs()
+    assert jax.config.values["jax_compilation_cache_dir"] is None
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    for folder in ("", "relative"):
-        words = [sys.executable, "-c", code]
-        subprocess.run(words, env=environment | {"XDG_CACHE_HOME": folder}, cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_others_could_write_into_is_not_used(tmp_path):
-    (tmp_path / "jaxgeodp").mkdir()
-    (tmp_path / "jaxgeodp").chmod(0o775)
-    assert call(["info"], tmp_path).returncode == 0
-    assert list((tmp_path / "jaxgeodp").iterdir()) == []
+INFO = """
+import contextlib, io, json, os, sys
+import jax
+from jaxgeodp.cli import main
+answers = {}
+for folder, switch in json.loads(sys.argv[1]).items():
+    os.environ |= {"XDG_CACHE_HOME": folder, "JAXGEODP_CACHE": switch}
+    jax.config.update("jax_compilation_cache_dir", None)
+    sys.argv[1:] = ["info"]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code
+    answers[folder] = code or 0, errors.getvalue()
+print(json.dumps(answers))
+"""
 
 
-def test_the_folder_is_for_its_user_and_its_versions_only(tmp_path):
-    own = tmp_path / "jaxgeodp"
-    own.mkdir(mode=0o755)
-    assert call(["info"], tmp_path).returncode == 0
-    assert stat.S_IMODE(own.stat().st_mode) == 0o700
+@pytest.fixture(scope="module")
+def informed(tmp_path_factory):
+    """Folders of caches after ``jaxgeodp info``, with its exit codes and errors; one process for all."""
+    kinds = {kind: tmp_path_factory.mktemp("informed") for kind in ("own", "open", "linked", "off", "wrong")}
+    (kinds["own"] / "jaxgeodp").mkdir(mode=0o755)
+    (kinds["open"] / "jaxgeodp").mkdir()
+    (kinds["open"] / "jaxgeodp").chmod(0o775)
+    (kinds["linked"] / "theirs").mkdir()
+    (kinds["linked"] / "jaxgeodp").symlink_to(kinds["linked"] / "theirs")
+    switches = {str(folder): {"off": "off", "wrong": "no"}.get(kind, "") for kind, folder in kinds.items()}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    words = [sys.executable, "-c", INFO, json.dumps(switches)]
+    answer = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    told = json.loads(answer.stdout)
+    return {kind: (folder, *told[str(folder)]) for kind, folder in kinds.items()}
+
+
+def test_a_folder_that_others_could_write_into_is_not_used(informed):
+    folder, code, _ = informed["open"]
+    assert code == 0 and list((folder / "jaxgeodp").iterdir()) == []
+
+
+def test_the_folder_is_for_its_user_and_its_versions_only(informed):
+    folder, code, _ = informed["own"]
+    own = folder / "jaxgeodp"
+    assert code == 0 and stat.S_IMODE(own.stat().st_mode) == 0o700
     (folder,) = (own / "compiled").iterdir()
     assert folder.name.startswith(f"jaxgeodp-{__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.__version__}-")
 
 
-def test_nothing_is_kept_where_others_could_have_put_programs(tmp_path):
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "jaxgeodp").symlink_to(tmp_path / "theirs")
-    assert call(["info"], tmp_path).returncode == 0
-    assert list((tmp_path / "theirs").iterdir()) == []
+def test_nothing_is_kept_where_others_could_have_put_programs(informed):
+    folder, code, _ = informed["linked"]
+    assert code == 0 and list((folder / "theirs").iterdir()) == []
 
 
 def test_the_oldest_programs_go_where_there_are_too_many(tmp_path):
-    """In processes of their own, as the settings of JAX change."""
+    """In a process of its own, as the settings of JAX change."""
     old = tmp_path / "jaxgeodp" / "compiled" / "an earlier version" / "traced"
     old.mkdir(parents=True)
     for age in range(4):
         (old / f"{age}").write_bytes(bytes(10_000))
         os.utime(old / f"{age}", (10**9 - age, 10**9 - age))
     code = """
-import sys
+import os, sys
+import jax
 from jaxgeodp.cli import cache
-cache.MOST_BYTES = int(sys.argv[1])
-cache.keep_compiled_programs()
+for most in (40_000, 39_999):
+    cache.MOST_BYTES = most
+    jax.config.update("jax_compilation_cache_dir", None)
+    cache.keep_compiled_programs()
+    print(*sorted(os.listdir(sys.argv[1])))
 """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
-    for most, left in ((40_000, {"0", "1", "2", "3"}), (39_999, {"0"})):
-        call = [sys.executable, "-c", code, str(most)]
-        subprocess.run(call, env=environment | {"XDG_CACHE_HOME": str(tmp_path)}, check=True)
-        assert {path.name for path in old.iterdir()} == left
+    words, environment = [sys.executable, "-c", code, str(old)], environment | {"XDG_CACHE_HOME": str(tmp_path)}
+    left = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    assert left.splitlines() == ["0 1 2 3", "0"]
 
 
-def test_the_cache_can_be_turned_off(tmp_path):
-    assert call(["info"], tmp_path, JAXGEODP_CACHE="off").returncode == 0
-    assert list(tmp_path.iterdir()) == []
-    wrong = call(["info"], tmp_path, JAXGEODP_CACHE="no")
-    assert (
-        wrong.returncode == 2 and wrong.stderr == "Error: JAXGEODP_CACHE must be off, or not be set; it is neither.\n"
-    )
+def test_the_cache_can_be_turned_off(informed):
+    folder, code, _ = informed["off"]
+    assert code == 0 and list(folder.iterdir()) == []
+    folder, code, errors = informed["wrong"]
+    assert code == 2 and errors == "Error: JAXGEODP_CACHE must be off, or not be set; it is neither.\n"
+    assert list(folder.iterdir()) == []

@@ -117,14 +117,14 @@ def test_installed_entry_point_answers():
 @pytest.mark.parametrize("mechanism", ["wrapped", *exhaustive("laplace", "kng")])
 def test_release_on_every_manifold(tmp_path, mechanism):
     np.save(tmp_path / "directions.npy", directions())
-    np.savez(tmp_path / "matrices.npz", x=matrices(), labels=np.arange(30))
+    np.savez(tmp_path / "matrices.npz", x=matrices(size=2), labels=np.arange(30))
     save_csv(tmp_path / "landmarks.csv", landmarks().reshape(30, -1), header="x1,y1,x2,y2,x3,y3,x4,y4")
     np.save(tmp_path / "square.npy", landmarks(1)[0])
     np.save(tmp_path / "hyperboloid.npy", hyperboloid())
     save_csv(tmp_path / "rotations.csv", rotation_matrices().reshape(30, 9))
     cases = [
         ("directions.npy", "sphere", 0.5, [], Sphere(2)),
-        ("matrices.npz", "spd", 1.5, ["--array", "x"], SPD(3)),
+        ("matrices.npz", "spd", 1.5, ["--array", "x"], SPD(2)),
         ("landmarks.csv", "shapes", 0.3, ["--header", "--center", tmp_path / "square.npy"], PlanarShapes(4)),
         ("hyperboloid.npy", "hyperbolic", 1.0, [], Hyperbolic(2)),
         ("rotations.csv", "rotations", 0.7, [], Rotations()),
@@ -369,8 +369,9 @@ ON_A_LINE = ("--manifold", "euclidean", "--size", 1, "--radius", 0.5, "--epsilon
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite"), "Wrote "),
+        (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite", "--mechanism", "tangent"), "Wrote "),
         *exhaustive(
+            (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite"), "Wrote "),
             (("audit", *ON_A_LINE, "--mechanism", "tangent", "--draws", 1000), "TangentLaplace on "),
             (("simulate", *ON_A_LINE, "--mechanism", "tangent", "--replicates", 10), "mean "),
             (("plan", *ON_A_LINE, "--draws", 10), "mechanism "),
@@ -432,7 +433,7 @@ def test_x64_setting_of_the_process_is_left_alone(tmp_path):
 
 
 def test_plan_names_a_winner_without_data():
-    options = {"manifold": "sphere", "size": 2, "radius": 0.39, "n": 100, "epsilon": 1, "mu": 1}
+    options = {"manifold": "sphere", "size": 2, "radius": 0.39, "n": 100, "epsilon": 1, "mu": 1, "draws": 200}
     result = run("plan", *(part for name, value in options.items() for part in (f"--{name}", value)))
     assert result.exit_code == 0, result.output
     for mechanism in ("KNGMechanism", "LaplaceMechanism", "WrappedLaplace", "TangentLaplace", "EuclideanLaplace"):

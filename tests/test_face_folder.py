@@ -17,6 +17,7 @@ import pytest
 import trimesh
 import worker_jobs
 from disks import Disk
+from matplotlib.figure import Figure
 from meshes import design_once, work_here
 from typer.testing import CliRunner
 
@@ -359,6 +360,12 @@ def here(monkeypatch):
 
 
 @pytest.fixture
+def undrawn(monkeypatch):
+    """Pictures are written without being painted, which takes longer than all the rest of a call."""
+    monkeypatch.setattr(Figure, "savefig", lambda figure, file, **_: file.write(b"picture"))
+
+
+@pytest.fixture
 def meshes(people, tmp_path):
     folder = tmp_path / "meshes"
     folder.mkdir()
@@ -496,7 +503,7 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
     assert sorted(path.name for path in empty.iterdir()) == ["expected.png", "face.png", "release.json", "template.png"]
 
 
-def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, monkeypatch):
+def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, monkeypatch, undrawn):
     ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
 
     def full(*_):
@@ -556,7 +563,7 @@ def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, pub
     assert set(found) == {(0, found[0][1])} and "b.stl" not in found[0][1]
 
 
-def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here):
+def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here, undrawn):
     found = []
     for change in (lambda path: None, lambda path: path.write_bytes(b"no mesh"), giant):
         change(meshes / "a.ply")
@@ -567,7 +574,7 @@ def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here):
     assert len(set(found)) == 1 and found[0][0] == 0
 
 
-def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path, monkeypatch, here):
+def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path, monkeypatch, here, undrawn):
     """Copies carry the time of the last change along, of folders, too; it would tell how long the meshes took."""
     out, start = tmp_path / "out", "2026-01-01T00:00+00:00"
     wanted = int(datetime.datetime.fromisoformat(start).timestamp()) * 10**9

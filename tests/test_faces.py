@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from meshes import design_once, work_here
 from scipy import stats
 from scipy.spatial.transform import Rotation
@@ -268,7 +269,9 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch):
     arguments += ["--up", str(UP), "--reference", str(public), "--force", "--out", str(out)]
     book = Ledger(tmp_path / "budget.db", GaussianDP(4.0))
     arguments[2:2] = ["--ledger", str(book.path)]
-    result = RUNNER.invoke(app, arguments)
+    with monkeypatch.context() as unpainted:  # the face is painted below
+        unpainted.setattr(Figure, "savefig", lambda figure, file, **_: file.write(b"picture"))
+        result = RUNNER.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     record = json.loads((out / "release.json").read_text())
     assert book.account().releases == 1 and book.account().spent["mu"] == record["guarantee"]["mu"]

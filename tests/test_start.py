@@ -16,27 +16,32 @@ from jaxgeodp.mechanisms import plan_mechanisms
 HEAVY = ("matplotlib", "numpyro", "optax", "pyarrow", "scipy", "sklearn", "trimesh")
 
 
-def heavy_modules_after(code):
-    """Which of them a new process has imported when it has run the code."""
-    listing = f"import json, sys; print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
-    answer = subprocess.run([sys.executable, "-c", f"{code}\n{listing}"], capture_output=True, text=True, check=True)
-    return json.loads(answer.stdout.splitlines()[-1])
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import jaxgeodp",
-        "from jaxgeodp.cli import app; app(['--help'], standalone_mode=False)",
-        "from jaxgeodp.cli import app; app(['release', '--help'], standalone_mode=False)",
-    ],
+# One after the other; what the last needs is heavy.
+STEPS = (
+    "import jaxgeodp",
+    "from jaxgeodp.cli import app; app(['--help'], standalone_mode=False)",
+    "from jaxgeodp.cli import app; app(['release', '--help'], standalone_mode=False)",
+    "from jaxgeodp.privacy.guarantee import PureDP; PureDP(1.0).to_gdp()",
 )
-def test_the_start_imports_nothing_heavy(code):
-    assert heavy_modules_after(code) == []
 
 
-def test_an_import_that_is_heavy_would_be_seen():
-    assert heavy_modules_after("from jaxgeodp.privacy.guarantee import PureDP; PureDP(1.0).to_gdp()") == ["scipy"]
+@pytest.fixture(scope="module")
+def heavy_modules():
+    """Which of them a new process has imported after each step."""
+    listing = f"import json, sys; print('heavy', json.dumps([name for name in {HEAVY!r} if name in sys.modules]))"
+    code = "".join(f"{step}\n{listing}\n" for step in STEPS)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = [line.removeprefix("heavy ") for line in answer.stdout.splitlines() if line.startswith("heavy ")]
+    return dict(zip(STEPS, map(json.loads, found), strict=True))
+
+
+@pytest.mark.parametrize("step", STEPS[:-1])
+def test_the_start_imports_nothing_heavy(heavy_modules, step):
+    assert heavy_modules[step] == []
+
+
+def test_an_import_that_is_heavy_would_be_seen(heavy_modules):
+    assert heavy_modules[STEPS[-1]] == ["scipy"]
 
 
 def test_a_plan_for_another_n_compiles_nothing():

@@ -19,6 +19,7 @@ from jaxgeodp import (
     PlanarShapes,
     Sphere,
     TangentLaplace,
+    WrappedGaussian,
     WrappedLaplace,
     frechet_mean,
 )
@@ -44,13 +45,13 @@ def test_the_suggested_radius_is_nearly_the_best_one():
     manifold, n = SPD(2), 100
     origin = jnp.asarray(manifold.origin)
     public = scattered(manifold, origin, 0.5, 300, 0)
-    found = suggest_ball(manifold, public, n, epsilon=1.0)
+    found = suggest_ball(manifold, public, n, mu=1.0)
     away = manifold.exp(origin, 0.5 * 0.5 * 3**0.5 * manifold.frame(origin)[0])
     private = scattered(manifold, away, 0.5, n, 1)
     mean = frechet_mean(manifold, private)
 
     def error(radius):
-        draws = TangentLaplace(GeodesicBall(manifold, found.ball.center, radius), 1.0).simulate(
+        draws = WrappedGaussian(GeodesicBall(manifold, found.ball.center, radius), 1.0).simulate(
             jax.random.key(2), private, 2000
         )
         return float(jnp.mean(distances(draws)))
@@ -66,8 +67,8 @@ def test_the_suggested_radius_is_nearly_the_best_one():
 
 def test_a_few_far_records_decide_nothing():
     public = np.asarray(scattered(Euclidean(2), jnp.zeros(2), 1.0, 80, 0))
-    usual = suggest_ball(Euclidean(2), public, 200, epsilon=1.0)
-    wild = suggest_ball(Euclidean(2), np.concatenate([public, [[1000.0, 0.0]]]), 200, epsilon=1.0)
+    usual = suggest_ball(Euclidean(2), public, 200, mu=1.0)
+    wild = suggest_ball(Euclidean(2), np.concatenate([public, [[1000.0, 0.0]]]), 200, mu=1.0)
     assert wild.outliers == 1 and usual.outliers == 0
     assert abs(wild.ball.radius / usual.ball.radius - 1.0) < 0.3
     assert np.linalg.norm(wild.ball.center - usual.ball.center) < 0.1
@@ -125,7 +126,7 @@ def test_a_ball_goes_from_public_landmarks_to_a_release(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     np.save("public.npy", outline + 0.05 * rng.normal(size=(80, 4, 2)))
     np.save("private.npy", outline + 0.05 * rng.normal(size=(60, 4, 2)))
-    result = run("ball", "public.npy", "--manifold", "shapes", "--n", 60, "--epsilon", 1, "--out", "ball.json")
+    result = run("ball", "public.npy", "--manifold", "shapes", "--n", 60, "--mu", 1, "--out", "ball.json")
     assert result.exit_code == 0 and "<- suggested" in result.output, result.output
     written = json.loads((tmp_path / "ball.json").read_text())
     assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")

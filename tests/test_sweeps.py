@@ -42,6 +42,8 @@ from jaxgeodp.experiments.shapes import crossings
 from jaxgeodp.files import only_writer
 
 ALPHA = 1e-6
+# Replicates of a block where 65 to 128 are asked for: tests that ask for so many share programs.
+BLOCK = 128
 S2 = GeodesicBall(Sphere(2), Sphere(2).origin, np.pi / 8)
 P2 = GeodesicBall(SPD(2), SPD(2).origin, 1.5)
 SMALL = """
@@ -50,9 +52,9 @@ size = 2
 radius = 0.39
 mechanisms = ["laplace", "tangent", "euclidean"]
 calibrations = ["tight", "theorem"]
-n = [10, 20, 30]
+n = [20, 30]
 epsilon = [0.5, 1.0]
-replicates = 200
+replicates = 100
 """
 
 
@@ -63,7 +65,12 @@ def outlines(radius=0.19, landmarks=20):
 
 
 def drawn(data, seed, count):
-    return jax.jit(lambda key: data.records(key, count))(jax.random.key(seed))
+    return _drawn(data, jax.random.key(seed), count)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _drawn(data, key, count):
+    return data.records(key, count)
 
 
 # Data ------------------------------------------------------------------------------------------------------
@@ -100,7 +107,7 @@ def test_wishart_data_have_the_law_of_scipy():
 def test_outlines_do_not_cross_themselves_and_fill_the_ball():
     data = outlines()
     manifold = data.ball.manifold
-    points = drawn(data, 0, 500)
+    points = drawn(data, 0, 300)
     distance = jax.vmap(lambda x: manifold.dist(jnp.asarray(data.ball.center), x))(points)
     assert 0.05 < float(jnp.median(distance)) < data.ball.radius
     assert max(crossings(np.asarray(x)) for x in points) == 0
@@ -151,7 +158,7 @@ def test_replicates_have_the_law_of_simulate(mechanism_on, build, n):
     data = build()
     mechanism = mechanism_on(data.ball, 1.0)
     manifold = data.ball.manifold
-    ours = run_replicates(mechanism, data, n, 600, seed=1)
+    ours = run_replicates(mechanism, data, n, 600, seed=1, block=BLOCK)
 
     def alone(key):
         points = data.records(key, n)
@@ -161,7 +168,7 @@ def test_replicates_have_the_law_of_simulate(mechanism_on, build, n):
     theirs = jax.jit(jax.vmap(alone))(jax.random.split(jax.random.key(2), 600))
     assert stats.ks_2samp(ours.distance, np.asarray(theirs)).pvalue > ALPHA
     # A scale that is off by a third is seen.
-    wrong = run_replicates(mechanism_on(data.ball, 1.5), data, n, 600, seed=1)
+    wrong = run_replicates(mechanism_on(data.ball, 1.5), data, n, 600, seed=1, block=BLOCK)
     if not isinstance(mechanism, LandmarkLaplace):
         assert stats.ks_2samp(wrong.distance, np.asarray(theirs)).pvalue < ALPHA
 
@@ -179,17 +186,17 @@ def test_replicates_depend_on_seed_label_and_number_only():
 def test_mechanisms_meet_the_same_data():
     """The noise of two streams differs, the data do not: with hardly any noise the errors of the bias agree."""
     data = PolarData(S2)
-    errors = [run_replicates(EuclideanLaplace(S2, 1e9), data, 20, 50, label=label).euclidean for label in "ab"]
+    errors = [run_replicates(EuclideanLaplace(S2, 1e9), data, 20, BLOCK, label=label).euclidean for label in "ab"]
     np.testing.assert_allclose(*errors, atol=1e-9)
     assert errors[0].min() > 1e-4
 
 
 def test_values_off_the_manifold_are_told():
-    vectors = run_replicates(EuclideanLaplace(S2, 1.0), PolarData(S2), 20, 20)
+    vectors = run_replicates(EuclideanLaplace(S2, 1.0), PolarData(S2), 20, BLOCK)
     assert not vectors.on_manifold.any()
     assert np.isnan(vectors.distance).all()
     assert np.isfinite(vectors.euclidean).all()
-    matrices = run_replicates(EuclideanLaplace(P2, 1.0), WishartData(P2), 20, 400)
+    matrices = run_replicates(EuclideanLaplace(P2, 1.0), WishartData(P2), 20, 200, block=32)
     assert 0.05 < matrices.on_manifold.mean() < 0.95
     np.testing.assert_array_equal(np.isfinite(matrices.distance), matrices.on_manifold)
 
@@ -202,11 +209,11 @@ def test_draws_that_double_precision_cannot_hold_are_refused():
 
 def test_calibrations_share_programs():
     data = PolarData(S2)
-    for calibration in ("theorem", "tight"):
-        run_replicates(KNGMechanism(S2, 1.0, calibration=calibration), data, 30, 20)
-        if calibration == "theorem":
+    for calibration in ("tight", "theorem"):  # other tests run the first, too
+        run_replicates(KNGMechanism(S2, 1.0, calibration=calibration), data, 30, BLOCK)
+        if calibration == "tight":
             known = _data._cache_size(), _releases._cache_size()
-    run_replicates(KNGMechanism(S2, 0.5), data, 40, 30)
+    run_replicates(KNGMechanism(S2, 0.5), data, 40, 100)
     assert (_data._cache_size(), _releases._cache_size()) == known
 
 
@@ -265,11 +272,11 @@ def finished(tmp_path_factory):
 def test_a_sweep_writes_rows_summary_and_manifest(finished):
     _, out, printed = finished
     manifest = json.loads((out / "manifest.json").read_text())
-    # Laplace has two calibrations, the others one; two epsilons, three n.
-    assert len(manifest["cells"]) == 3 * 2 * (2 + 1 + 1)
+    # Laplace has two calibrations, the others one; two epsilons, two n.
+    assert len(manifest["cells"]) == 2 * 2 * (2 + 1 + 1)
     table = pq.read_table(out / "results.parquet").to_pydict()
-    assert len(table["cell"]) == 200 * len(manifest["cells"])
-    assert table["replicate"][:200] == list(range(200))
+    assert len(table["cell"]) == 100 * len(manifest["cells"])
+    assert table["replicate"][:100] == list(range(100))
     lines = (out / "summary.csv").read_text().splitlines()
     assert len(lines) == 1 + len(manifest["cells"])
     assert any(line.startswith('"laplace, theorem, n=20, epsilon=0.5"') for line in lines)
@@ -279,10 +286,13 @@ def test_a_sweep_writes_rows_summary_and_manifest(finished):
 
 
 def test_halving_epsilon_doubles_the_error(finished):
-    rows = (finished[1] / "summary.csv").read_text().splitlines()
-    table = {row["label"]: row for row in csv.DictReader(rows)}
-    one, half = (float(table[f"tangent, tight, n=30, epsilon={e}"]["distance"]) for e in ("1.0", "0.5"))
-    assert half / one == pytest.approx(2.0, rel=0.2)
+    """On average over the six pairs of cells whose values are points: the ratio of two has an error of a tenth."""
+    rows = csv.DictReader((finished[1] / "summary.csv").read_text().splitlines())
+    table = {row["label"]: float(row["distance"]) for row in rows}
+    ones = [label for label in table if label.endswith("epsilon=1.0") and not label.startswith("euclidean")]
+    ratios = [table[label.replace("epsilon=1.0", "epsilon=0.5")] / table[label] for label in ones]
+    assert len(ratios) == 6
+    assert np.mean(ratios) == pytest.approx(2.0, rel=0.2)
 
 
 @pytest.mark.parametrize("when", ["in the middle", *exhaustive("at any time")])
@@ -361,7 +371,7 @@ def test_processes_with_different_sweeps_refuse_each_other(finished, tmp_path):
 def test_a_folder_is_never_mixed(finished, tmp_path):
     config, out, _ = finished
     other = tmp_path / "other.toml"
-    other.write_text(SMALL.replace("replicates = 200", "replicates = 201"))
+    other.write_text(SMALL.replace("replicates = 100", "replicates = 101"))
     full = tmp_path / "full"
     full.mkdir()
     (full / "notes.txt").write_text("mine")
@@ -383,20 +393,20 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (("mechanisms = [", 'mechanisms = ["kgn", '), "mechanisms must be of"),
         (("manifold = ", "manifolds = "), "unknown field 'manifolds'"),
         (("radius = 0.39\n", ""), "radius is missing"),
-        (("n = [10", "n = [1"), "n must be an integer of at least 2, got 1"),
+        (("n = [20", "n = [1"), "n must be an integer of at least 2, got 1"),
         (("epsilon = [0.5", "epsilon = [-0.5"), "epsilon must be a number above 0"),
         (("epsilon = [0.5, 1.0]", ""), "epsilon is missing"),
         (('mechanisms = ["laplace"', 'mechanisms = ["gaussian"'), "gaussian needs mu"),
         (("size = 2", "size = [2]"), "size must be a single value"),
-        (("replicates = 200", "replicates = 0"), "replicates must be an integer of at least 1"),
-        (("replicates = 200", f"seed = {10**20}"), "seed must be at most"),
-        (("replicates = 200", "digit = 10"), "digit must be at most 9"),
+        (("replicates = 100", "replicates = 0"), "replicates must be an integer of at least 1"),
+        (("replicates = 100", f"seed = {10**20}"), "seed must be at most"),
+        (("replicates = 100", "digit = 10"), "digit must be at most 9"),
         (('calibrations = ["tight", "theorem"]', "calibrations = []"), "must each have an entry"),
         (('mechanisms = ["laplace"', 'mechanisms = [["laplace"]'), "mechanisms must be of"),
         (("radius = 0.39", "radius = 2.0"), "no cell can run"),
         (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "they need an SPD manifold"),
         (('"sphere"', '"torus"'), "manifold must be one of"),
-        (("n = [10", "n = [10"[:3]), "not a TOML file"),
+        (("n = [20", "n = [20"[:3]), "not a TOML file"),
     ],
 )
 def test_a_wrong_configuration_is_one_sentence_and_writes_nothing(tmp_path, change, message):
