@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 from jaxgeodp import (
     SPD,
@@ -181,9 +182,14 @@ def test_the_value_depends_on_a_set_or_records_are_put_in_order(name, spied):
         np.testing.assert_allclose(values[0], values[1], atol=1e-6 * np.max(np.abs(values[0])))
 
 
-@pytest.mark.parametrize("name", ["laplace", "tangent", "located epsilon", "located plane"])
-@pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("grouped", "persons", "name"),
+    [
+        *itertools.product([False, True], [False, True], ["laplace", "tangent", "located epsilon"]),
+        *[(False, False, "located plane"), (False, True, "located plane"), (True, True, "located plane")],
+        *exhaustive((True, False, "located plane")),
+    ],
+)
 def test_where_the_count_is_private_records_and_places_are_put_in_order(name, persons, grouped, spied):
     """Which record stands where is then as likely as anything else, whatever follows (see the tests of places)."""
     mechanism, (calls, same_entropy) = CASES[name], spied
