@@ -1,6 +1,7 @@
 """Means without a public ball: the stages, what they cost, what they find, and what no record may do."""
 
 import dataclasses
+import functools
 import json
 import math
 from fractions import Fraction
@@ -82,15 +83,20 @@ def located(space, **budget):
 def records_on(space, n, spread=0.3, away=2.0, seed=0):
     """Around a point away from the origin."""
     with jax.enable_x64(True):
-        key = jax.random.key(seed)
-        origin = jnp.asarray(space.origin)
-        direction = space.random_tangent(key, origin)
-        center = space.exp(origin, min(away, 0.4 * _diameter(space)) / space.norm(origin, direction) * direction)
+        return np.asarray(_records(space, n, spread, min(away, 0.4 * _diameter(space)), seed))
 
-        def record(own):
-            return space.project(space.exp(center, spread / math.sqrt(space.dim) * space.random_tangent(own, center)))
 
-        return np.asarray(jax.jit(jax.vmap(record))(jax.random.split(jax.random.fold_in(key, 1), n)))
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _records(space, n, spread, away, seed):
+    key = jax.random.key(seed)
+    origin = jnp.asarray(space.origin)
+    direction = space.random_tangent(key, origin)
+    center = space.exp(origin, away / space.norm(origin, direction) * direction)
+
+    def record(own):
+        return space.project(space.exp(center, spread / math.sqrt(space.dim) * space.random_tangent(own, center)))
+
+    return jax.vmap(record)(jax.random.split(jax.random.fold_in(key, 1), n))
 
 
 def _diameter(space):
