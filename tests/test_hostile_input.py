@@ -137,7 +137,7 @@ def process(arguments, first="", **options):
 
 
 def release_call(folder, out):
-    return ["release", folder / "data.npy", "--manifold", "sphere", "--center", "origin", "--radius", 0.5,
+    return ["release", folder / "data.npy", "--manifold", "euclidean", "--center", "origin", "--radius", 0.5,
             "--epsilon", 1, "--mechanism", "tangent", "--overwrite", "--out", folder / out]  # fmt: skip
 
 
@@ -175,9 +175,9 @@ def test_a_record_without_room_is_refused_before_its_charge(tmp_path):
     """Files may grow to what the ledger needs, and no further: the record of 4,000 numbers does not fit."""
     np.save(tmp_path / "data.npy", np.zeros((4, 4000)))
     ledger, before = Ledger(tmp_path / "b.db", PureDP(10.0)), sorted(path.name for path in tmp_path.iterdir())
-    call = [part if part != "sphere" else "euclidean" for part in release_call(tmp_path, "out.json")]
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))"
-    answer = process([*call, "--ledger", ledger.path], stdout=subprocess.PIPE, first=limit)
+    call = [*release_call(tmp_path, "out.json"), "--ledger", ledger.path]
+    answer = process(call, stdout=subprocess.PIPE, first=limit)
     assert answer.returncode == 1 and answer.stderr.strip() == f"Error: {tmp_path / 'out.json'}: File too large."
     assert ledger.account().releases == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == before

@@ -1,6 +1,7 @@
 """Second moments, their privacy and integers; what describe charges and says; regions, tests, geodesics, synthesis."""
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -46,11 +47,14 @@ BALL = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5)
 
 
 def scattered(manifold, spread, n, seed=0):
+    return np.asarray(_scattered(manifold, n, spread, seed))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _scattered(manifold, n, spread, seed):
     origin = jnp.asarray(manifold.origin)
     keys = jax.random.split(jax.random.key(seed), n)
-    return np.asarray(
-        jax.jit(jax.vmap(lambda k: manifold.exp(origin, spread * manifold.random_tangent(k, origin))))(keys)
-    )
+    return jax.vmap(lambda k: manifold.exp(origin, spread * manifold.random_tangent(k, origin)))(keys)
 
 
 # Moments --------------------------------------------------------------------------------------------------
@@ -93,7 +97,8 @@ def test_releases_are_the_moment_plus_noise_of_the_scale(statistic):
     np.testing.assert_allclose(exact, expected, rtol=1e-9)
     with jax.enable_x64(True):
         draw = law.grid(jax.ShapeDtypeStruct(data.shape, data.dtype)).draw
-        values = [mechanism.release(data, numerics="grid").value, *(draw(data) for _ in range(1199))]
+        more = 600 // len(expected) - 1
+        values = [mechanism.release(data, numerics="grid").value, *(draw(data) for _ in range(more))]
     numbers = np.stack([np.asarray(statistic.to_numbers(np.asarray(value))) for value in values])
     noise = ((numbers - exact) / np.asarray(law.scale)).ravel()
     assert stats.kstest(noise, "norm").pvalue > 1e-6 > stats.kstest(1.8 * noise, "norm").pvalue
@@ -496,7 +501,7 @@ def test_intervals_hold_all_variances_together(spreads, n, mu):
     ball = GeodesicBall(space, np.zeros(dim), 1.0)
     parts = [SpreadMechanism(ball, ball.center, own(), mu=mu) for own in (FrechetVariance, TangentCovariance)]
     records = [own.release(np.zeros((n, dim)), numerics="grid").record for own in parts]
-    for _ in range(100):
+    for _ in range(60):
         data = rng.normal(size=(n, dim)) * spreads
         data -= data.mean(axis=0)
         of_variance, of_matrix = (own.scale(n) for own in parts)
@@ -508,7 +513,7 @@ def test_intervals_hold_all_variances_together(spreads, n, mu):
         found = geodesics_of(population_of(space, mean, *both, 0.0), 0.95, 300)
         middle, half = found.intervals.mean(axis=1), 0.5 * np.diff(found.intervals, axis=1)[:, 0]
         held += [np.all(np.abs(truth - middle) <= half), np.all(np.abs(truth - middle) <= 0.5 * half)]
-    assert held[0] >= 89 > held[1]
+    assert held[0] >= 54 > held[1]
 
 
 def test_a_spread_that_could_not_be_computed_is_said(tmp_path, monkeypatch):
@@ -549,8 +554,8 @@ def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, 
 
 
 def test_equal_means_are_not_told_apart_and_others_are(described):
-    same = describe(scattered(Sphere(2), 0.1, 400, 5), Sphere(2), mu=2.0, ball=BALL)
-    turned = scattered(Sphere(2), 0.1, 400, 6) @ np.array([[1, 0, 0], [0, 0.995, -0.0998], [0, 0.0998, 0.995]])
+    same = describe(scattered(Sphere(2), 0.1, 800, 5), Sphere(2), mu=2.0, ball=BALL)
+    turned = scattered(Sphere(2), 0.1, 800, 6) @ np.array([[1, 0, 0], [0, 0.995, -0.0998], [0, 0.0998, 0.995]])
     other = describe(turned, Sphere(2), mu=2.0, ball=BALL)
     assert two_sample_test(described, same, draws=400).p_value > 0.01
     assert two_sample_test(described, other, draws=400).p_value == pytest.approx(1 / 401)
@@ -645,7 +650,7 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     # A loaded mean tells its error, and two descriptions are compared.
     assert again.mean.expected_error.radius == pytest.approx(confidence_ball(again.mean).radius, rel=1e-12)
     assert 0.0 < confidence_ball(again.mean).radius < again.region.radius
-    assert run(*own, "--mu", 3, "--out", "other").exit_code == 0
+    describe(np.load("data.npy"), Sphere(2), mu=3.0, ball=BALL).save(tmp_path / "other")
     compared = run("compare", "out", "other")
     assert compared.exit_code == 0 and "of 300 and 300 records" in compared.output, compared.output
     assert float(compared.output.split("p-value:")[1].split()[0]) > 0.001

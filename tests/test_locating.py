@@ -1,6 +1,7 @@
 """Means without a public ball: the stages, what they cost, what they find, and what no record may do."""
 
 import dataclasses
+import functools
 import json
 import math
 from fractions import Fraction
@@ -82,15 +83,20 @@ def located(space, **budget):
 def records_on(space, n, spread=0.3, away=2.0, seed=0):
     """Around a point away from the origin."""
     with jax.enable_x64(True):
-        key = jax.random.key(seed)
-        origin = jnp.asarray(space.origin)
-        direction = space.random_tangent(key, origin)
-        center = space.exp(origin, min(away, 0.4 * _diameter(space)) / space.norm(origin, direction) * direction)
+        return np.asarray(_records(space, n, spread, min(away, 0.4 * _diameter(space)), seed))
 
-        def record(own):
-            return space.project(space.exp(center, spread / math.sqrt(space.dim) * space.random_tangent(own, center)))
 
-        return np.asarray(jax.jit(jax.vmap(record))(jax.random.split(jax.random.fold_in(key, 1), n)))
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _records(space, n, spread, away, seed):
+    key = jax.random.key(seed)
+    origin = jnp.asarray(space.origin)
+    direction = space.random_tangent(key, origin)
+    center = space.exp(origin, away / space.norm(origin, direction) * direction)
+
+    def record(own):
+        return space.project(space.exp(center, spread / math.sqrt(space.dim) * space.random_tangent(own, center)))
+
+    return jax.vmap(record)(jax.random.split(jax.random.fold_in(key, 1), n))
 
 
 def _diameter(space):
@@ -250,7 +256,7 @@ def test_the_law_of_a_drawn_centre_is_that_of_its_theorem():
         stage = centers_module.drawn_center(whole(space), PureDP(0.5), [radius], n)
         scale = 2 * radius / n / 0.5
         find = stage.finder("test", jax.ShapeDtypeStruct(data.shape, data.dtype))
-        released = np.array([find(np.zeros(2), radius, data).center for _ in range(150)])
+        released = np.array([find(np.zeros(2), radius, data).center for _ in range(100)])
         keys = jax.random.split(jax.random.key(0), 3000)
         simulated = jax.jit(jax.vmap(lambda key: stage.simulated(key, jnp.zeros(2), jnp.asarray(radius), data)))(keys)
         mean = data.mean(axis=0)
@@ -273,7 +279,7 @@ def test_searches_of_equal_numbers_share_a_program():
     assert kinds[0] == kinds[1] != kinds[2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.sampled_from(SPACES), st.floats(0.05, 20.0), st.booleans(), st.integers(10_000, 10**7))
 def test_the_stages_never_cost_more_than_the_whole(space, strength, pure, n):
     try:
@@ -389,7 +395,7 @@ def test_simulated_releases_are_nearly_those_about_the_true_ball(space):
 )
 def test_releases_find_the_ball_and_say_so(space, budget, tmp_path):
     """With a budget so large that no search fails."""
-    data = records_on(space, 1500)
+    data = records_on(space, 700)  # as many as below: one program
     own = located(space, **budget)
     ledger = Ledger(tmp_path / "budget.db", own.guarantee)
     release = own.release(data, ledger)
@@ -397,7 +403,7 @@ def test_releases_find_the_ball_and_say_so(space, budget, tmp_path):
         error = float(space.dist(jnp.asarray(release.value), frechet_mean(space, data)))
     assert error < 0.05
     record = release.record
-    plan = own.law(1500).schedule
+    plan = own.law(700).schedule
     stages = sum((2 * plan.rounds) if part.open else 1 for part in plan.parts) + 1
     assert len(record["stages"]) == stages and record["ball"]["radius"] == record["stages"][-1]["radius"]
     assert record["rounds"] == plan.rounds and record["guarantee"]["kind"] == (
@@ -511,23 +517,23 @@ def test_a_radius_that_no_count_reaches_is_at_most_twice_the_last(monkeypatch):
 @pytest.mark.parametrize("budget", [{"mu": 1.0}, *exhaustive({"epsilon": 1.0})], ids=str)
 def test_data_at_the_rim_of_the_domain_are_found(budget):
     """By draws about a mean, whose noise does not grow; that of sums does, by sinh(9)/9."""
-    space, n = Hyperbolic(2), 300 if "mu" in budget else 1000
+    space, n = Hyperbolic(2), 1000  # with mu, the program of simulations above
     data = records_on(space, n, away=9.0)
     with jax.enable_x64(True):
         own = located(space, **budget)
         assert own.law(n).schedule.draws == own.law(n).schedule.rounds
         mean = frechet_mean(space, data)
-        values = own.simulate(jax.random.key(1), data, 100)
+        values = own.simulate(jax.random.key(1), data, 60)
         errors = np.asarray(jax.jit(jax.vmap(lambda x: space.dist(mean, x)))(values))
-    assert errors.max() < 0.2
+    assert errors.max() < (0.06 if "mu" in budget else 0.2)
 
 
 def test_the_whole_on_a_grid():
-    release = located(SPD(2), mu=1.0).release(records_on(SPD(2), 800), numerics="grid")
+    release = located(SPD(2), mu=1.0).release(records_on(SPD(2), 700), numerics="grid")
     assert "integers" in release.record["numerics"]["note"]
     assert isinstance(located(SPD(2), mu=1.0).guarantee, ZeroConcentratedDP)
     with pytest.raises(ValueError, match="grid"):
-        located(SPD(2), epsilon=1.0).release(records_on(SPD(2), 2000), numerics="grid")
+        located(SPD(2), epsilon=1.0).release(np.tile(np.eye(2), (2000, 1, 1)), numerics="grid")
 
 
 def test_a_private_number_of_records():
@@ -585,7 +591,7 @@ def test_the_page_says_that_the_ball_was_found(tmp_path):
 
 
 def test_a_release_without_a_ball(tmp_path):
-    np.save(tmp_path / "data.npy", records_on(SPD(2), 600))
+    np.save(tmp_path / "data.npy", records_on(SPD(2), 700))
     common = ["release", f"{tmp_path}/data.npy", "--manifold", "spd", "--out", f"{tmp_path}/release.json"]
     done = CliRunner().invoke(app, [*common, "--mu", "1", "--center", "auto", "--radius", "auto"])
     assert done.exit_code == 0, done.output
@@ -654,9 +660,9 @@ def test_an_audit_finds_a_search_that_spends_more_than_it_promises():
     """Of the pairs that jump from one end of the domain to the other."""
     own = LocatedMechanism(Euclidean(1), mu=3.0, domain=10.0)
     data, neighbour = adversarial_neighbours(GeodesicBall(Euclidean(1), [0.0], 10.0), 60)["centre"]
-    found = audit(own, data, neighbour, draws=8_000)
+    found = audit(own, data, neighbour, draws=4_000)
     assert 0.25 * own.guarantee.rho < found.lower_bound <= found.promised == own.guarantee.rho and not found.violated
-    planted = audit(_Claims(own, ZeroConcentratedDP(0.25 * own.guarantee.rho)), data, neighbour, draws=8_000)
+    planted = audit(_Claims(own, ZeroConcentratedDP(0.25 * own.guarantee.rho)), data, neighbour, draws=4_000)
     assert planted.violated and planted.lower_bound == found.lower_bound
 
 

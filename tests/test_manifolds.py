@@ -54,6 +54,7 @@ def hessian_of(manifold, fun):
 
 # Derivatives of distances compile for long: on further manifolds they are repetitions.
 LONG = [(law, m) for law in ("gradient_of_distance", "hessian_of_distance") for m in ONE_OF_EACH_KIND if m.dim > 4]
+LONG += [("hessian_of_distance", Rotations())]  # its gradient is tried, and Hessians of other matrices
 # What SPD(3) and the product have of their own: matrix functions of size 3, and parts that are put together.
 OWN = ("round_trips", "geodesics", "parallel_transport", "sums_of_logarithms", "batching", "going_home")
 LONG += [(law, m) for m in (SPD(3), Product(Sphere(2), SPD(2))) for law in LAWS if law not in OWN and "_of_" not in law]

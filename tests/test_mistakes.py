@@ -321,13 +321,13 @@ def test_check_ends_alike_for_any_records(folder, kind):
     rng = np.random.default_rng(0)
     permuted = np.array([[0.1, 0.2, 0.3], [0.3, 0.1, 0.2], [0.2, 0.3, 0.1]])
     for trial in range(12):
-        data = rng.choice(ODD, size=(int(rng.integers(2, 6)), *KINDS[kind]))
+        data = rng.choice(ODD, size=(2 + 2 * (trial % 2), *KINDS[kind]))  # few numbers of records: few programs
         if trial == 0 and KINDS[kind] == (3,):
             data = permuted
         if trial == 1:
             data = np.broadcast_to(np.resize(np.eye(3), KINDS[kind]), (4, *KINDS[kind]))
         if trial == 2:
-            data = rng.normal(size=(5, *KINDS[kind])) * 1e17
+            data = rng.normal(size=(4, *KINDS[kind])) * 1e17
         np.save("data.npy", data)
         result = run("check", "data.npy", "--manifold", kind, "--center", "origin", "--radius", 0.3, "--overwrite")
         assert result.exit_code == 0 and result.stderr == "", result.output

@@ -39,15 +39,18 @@ def at_times(manifold, n, speed, spread, radius, seed=0):
     middle = manifold.exp(origin, 0.2 * radius * manifold.frame(origin)[0])
     velocity = 0.5 * speed * manifold.frame(middle)[-1]
 
-    @jax.jit
-    @jax.vmap
-    def one(key, s):
-        there = manifold.project(manifold.exp(middle, s.astype(velocity.dtype) * velocity))
+    keys = jax.random.split(jax.random.key(seed), n)
+    points = _scattered(manifold, middle, velocity, spread, keys, jnp.asarray(2.0 * times - 1.0))
+    return times, np.asarray(points), _points(manifold, middle, velocity, jnp.asarray(2.0 * TIMES - 1.0))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _scattered(manifold, middle, velocity, spread, keys, s):
+    def one(key, t):
+        there = manifold.project(manifold.exp(middle, t.astype(velocity.dtype) * velocity))
         return manifold.project(manifold.exp(there, spread * manifold.random_tangent(key, there)))
 
-    keys = jax.random.split(jax.random.key(seed), n)
-    right = jax.vmap(lambda s: manifold.exp(middle, s.astype(velocity.dtype) * velocity))(jnp.asarray(2.0 * TIMES - 1))
-    return times, np.asarray(one(keys, jnp.asarray(2.0 * times - 1.0))), right
+    return jax.vmap(one)(keys, s)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -219,7 +219,7 @@ def test_shapes_come_back_as_landmarks():
 
 
 def test_a_ball_is_found_without_a_radius():
-    matrices = signals(2000, 2)[0]
+    matrices = signals(2000, 2, size=2)[0]
     model = PrivateFrechetMean("spd", mu=2.0).fit(matrices)
     assert model.release_.record["mechanism"] == "LocatedMechanism"
 

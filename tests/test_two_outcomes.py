@@ -95,7 +95,6 @@ FEW = [
     (WrappedGaussian, "far plane", {"numerics": "grid"}),
     (WrappedLaplace, "farthest plane", {}),
     (TangentLaplace, "line", {"numerics": "grid"}),
-    (LaplaceMechanism, "far plane", {}),
     (LaplaceMechanism, "matrices", {}),
     (KNGMechanism, "far plane", {}),
     (KNGMechanism, "sphere", {"delta": 1e-6}),
