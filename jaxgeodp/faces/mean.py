@@ -100,7 +100,7 @@ class FaceMeanMechanism(Mechanism):
         return self._curves.budget
 
     @functools.cached_property
-    def domain(self) -> NearTemplate:
+    def domain(self) -> NearTemplate:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
         curves, samples = self._flat_shape
         manifold = {"name": "L2", "curves": curves, "samples": samples}

@@ -1,7 +1,6 @@
 """The mean of registered points with noise on every coordinate: the baselines of radial curves."""
 
 import dataclasses
-import functools
 import math
 from typing import Any, final
 
@@ -69,7 +68,7 @@ class PointwiseGaussian(Mechanism):
         """Standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
 
-    @functools.cached_property
+    @property
     def domain(self) -> NearTemplate:
         """Records (n, N, 3); deviations are clipped, a point that is not finite counts as the template's."""
         return _domain(self.template, {"half_range": np.asarray(self.half_range).tolist()})
@@ -144,7 +143,7 @@ class JointGaussian(Mechanism):
         """Standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) / self.mu
 
-    @functools.cached_property
+    @property
     def domain(self) -> NearTemplate:
         """Records (n, N, 3); a face with a point that is not finite counts as the template."""
         return _domain(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})

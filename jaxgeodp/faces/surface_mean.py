@@ -1,7 +1,6 @@
 """The private mean of surfaces as one vector: what deviates from a public centre, in public directions."""
 
 import dataclasses
-import functools
 import hashlib
 from typing import final
 
@@ -116,7 +115,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
             lengths = np.linalg.norm(self.coordinates(surfaces), axis=-1)
             return np.where(np.isfinite(lengths), np.maximum(0.0, 1.0 - self.norm_bound / lengths), np.nan)
 
-    @functools.cached_property
+    @property
     def domain(self) -> NearTemplate:
         """Surfaces (n, \\*points, 3); one with a number that is not finite counts as the centre."""
         manifold = {"name": "surfaces", "points": list(self.center.shape[:-1])}

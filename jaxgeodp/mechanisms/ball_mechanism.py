@@ -60,7 +60,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         """See `Mechanism.law`; the shape of a record is known."""
 
     @functools.cached_property
-    def domain(self) -> PointsInBall:
+    def domain(self) -> PointsInBall:  # pyright: ignore[reportIncompatibleMethodOverride]
         """What the statistic takes: points, (n, \\*shape of a point), or other data."""
         statistic, manifold = self.summarised, self.ball.manifold
         shape = manifold.shape if isinstance(statistic, FrechetMean) else statistic.datum_shape(manifold)
