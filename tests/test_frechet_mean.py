@@ -377,7 +377,7 @@ def adversarial_data(ball, n, seed):
     return jnp.stack(rows + others)
 
 
-@pytest.mark.parametrize("manifold", [Sphere(2), SPD(2), *exhaustive(PlanarShapes(4), SPD(3))], ids=name)
+@pytest.mark.parametrize("manifold", [Sphere(2), SPD(2), PlanarShapes(4), *exhaustive(SPD(3))], ids=name)
 def test_the_public_schedule_contracts_as_promised_and_reaches_the_minimiser(manifold):
     radius = min(0.999 * assumption_limit(manifold), 3.0)
     ball = GeodesicBall(manifold, manifold.origin, radius)

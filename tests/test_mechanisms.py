@@ -208,12 +208,12 @@ def test_log_density_is_that_of_the_noise_pushed_forward(build, manifold):
         np.testing.assert_allclose(*found_and_expected(z), atol=1e-8)
 
 
-# What a release says does not depend on the space: on the cheapest one.
+# Noise about a mean where space is curved, a sum where it is flat: on the cheapest ones.
 @pytest.mark.parametrize(
     ("build", "manifold"),
     [
         (WrappedLaplace, Hyperbolic(2)),
-        (WrappedGaussian, Euclidean(2)),
+        (WrappedGaussian, Sphere(2)),
         (TangentLaplace, Euclidean(2)),
         (EuclideanLaplace, Sphere(2)),
         (LandmarkLaplace, PlanarShapes(3)),

@@ -2,9 +2,12 @@
 
 import ast
 import dataclasses
+import inspect
 import json
 import math
 import pathlib
+import re
+import typing
 
 import jax.numpy as jnp
 import numpy as np
@@ -16,7 +19,9 @@ from jaxgeodp import SPD, Grassmann, Manifold, Product, PureDP, Sphere
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
+from jaxgeodp.cli.audit import audit
 from jaxgeodp.cli.completion import audited_names, released_names, simulated_names, summed_names
+from jaxgeodp.cli.release import release
 from jaxgeodp.manifolds import names as manifold_names
 from jaxgeodp.manifolds import tables
 from jaxgeodp.manifolds.names import NamedManifold, manifold_named, records_in
@@ -274,3 +279,11 @@ def test_shells_complete_every_option_with_a_list_of_values():
     }.items():
         assert seen[option] == values
     assert "grassmann" in seen["plan", "manifold"] and "wrapped" in seen["site", "prepare", "mechanism"]
+
+
+@pytest.mark.parametrize(
+    ("command", "names"), [(release, released_names), (audit, audited_names)], ids=["release", "audit"]
+)
+def test_help_names_each_mechanism_that_a_command_takes(command, names):
+    option = typing.get_type_hints(inspect.unwrap(command), include_extras=True)["mechanism"].__metadata__[0]
+    assert set(names("")) <= set(re.findall(r"[a-z-]+", option.help))

@@ -32,7 +32,9 @@ from jaxgeodp.locating import rounds as rounds_module
 from jaxgeodp.privacy import Ledger, grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.releases import merged
+from jaxgeodp.releases.drafts import Request, drafted
 from jaxgeodp.releases.states import digest_of_public
+from jaxgeodp.releases.ways import FromSums
 from jaxgeodp.sites import SiteKey, combined, masked
 
 N = 1500
@@ -228,6 +230,19 @@ def test_rounding_of_the_last_cost_stays_within_the_whole(mu, domain, n):
         charged = last.grid.noisy((1,)).terms.guarantee
     total = sum(Fraction(written(own.rho)) for own in (*costs, charged))
     assert 0.999 * Fraction(written(whole.rho)) < total <= Fraction(written(whole.rho))
+
+
+def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
+    """A radius in place of a radius, a point in place of a point."""
+    data, shapes = records_on(Sphere(2), N), []
+    search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
+    while (own := search.now) is not None:
+        draft = drafted(Request(own, FromSums()), N, jax.ShapeDtypeStruct((3,), np.float64))(lambda: None)
+        release = own.finish(own.prepare(data))
+        assert np.shape(draft.fallback) == release.value.shape and np.all(np.isfinite(draft.fallback))
+        shapes.append(release.value.shape)
+        search = search.after(release)
+    assert set(shapes) == {(), (3,)}
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_spent():

@@ -630,7 +630,7 @@ REPETITIONS = (
     *("Laplace on matrices, near the existence limit", "Laplace on the sphere", "Laplace on triangles"),
 )
 # Slow, and the mistake is found by other cases, too.
-SLOW = (("KNG on pentagons", JACOBIAN), ("Laplace on matrices", JACOBIAN))
+SLOW = (("KNG on pentagons", JACOBIAN),)
 
 
 def case_of(key, *more):

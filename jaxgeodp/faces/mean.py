@@ -1,7 +1,6 @@
 """The private mean face: radial curves under Gaussian DP."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import final
 
@@ -99,8 +98,8 @@ class FaceMeanMechanism(Mechanism):
     def budget(self):
         return self._curves.budget
 
-    @functools.cached_property
-    def domain(self) -> NearTemplate:  # pyright: ignore[reportIncompatibleMethodOverride]
+    @property
+    def domain(self) -> NearTemplate:
         """Radial curves (n, J, m, 3) of n faces, each processed by itself (`face_curves`)."""
         curves, samples = self._flat_shape
         manifold = {"name": "L2", "curves": curves, "samples": samples}
