@@ -96,6 +96,7 @@ FEW = [
     (WrappedLaplace, "farthest plane", {}),
     (TangentLaplace, "line", {"numerics": "grid"}),
     (LaplaceMechanism, "matrices", {}),
+    (LaplaceMechanism, "far plane", {}),
     (KNGMechanism, "far plane", {}),
     (KNGMechanism, "sphere", {"delta": 1e-6}),
     (RiemannianGaussian, "sphere", {}),
