@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jaxgeodp._version import __version__
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.shape import Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
@@ -35,6 +36,7 @@ from jaxgeodp.mechanisms import (
     LaplaceMechanism,
     MetricLaplace,
     RiemannianGaussian,
+    TangentGaussian,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
@@ -116,12 +118,14 @@ __all__ = [
     "Release",
     "RiemannianGaussian",
     "Rotations",
+    "Shape",
     "SmoothedMedian",
     "Sphere",
     "SpreadMechanism",
     "State",
     "Statistic",
     "TangentCovariance",
+    "TangentGaussian",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",

@@ -33,7 +33,9 @@ from jaxgeodp import (
     PlanarShapes,
     RecordBlocks,
     RiemannianGaussian,
+    Shape,
     Sphere,
+    TangentGaussian,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
@@ -54,6 +56,11 @@ TRIANGLES = GeodesicBall(PlanarShapes(3), PlanarShapes(3).origin, 0.2)
 CURVES = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, [1.0, 0.5], [0.6, 0.8])
 
 
+def _shape():
+    frame = np.asarray(CAP.manifold.frame(CAP.center))
+    return Shape(CAP.center, [frame[0], 0.5 * frame[1]], 0.2, [0.9, 0.6])
+
+
 def tilt(x, y):
     return -0.5 * jax.numpy.vdot(x, y) ** 2
 
@@ -61,6 +68,8 @@ def tilt(x, y):
 RELEASES = {
     "tangent": (lambda: TangentLaplace(PLANE, 2.0), {}),
     "tangent on the grid": (lambda: TangentLaplace(PLANE, 2.0), {"numerics": "grid"}),
+    "tangent Gaussian in a shape": (lambda: TangentGaussian(CAP, 2.0, _shape()), {}),
+    "tangent in a shape, on the grid": (lambda: TangentLaplace(CAP, 2.0, _shape()), {"numerics": "grid"}),
     "wrapped": (lambda: WrappedLaplace(CAP, 2.0), {}),
     "wrapped Gaussian on the grid": (lambda: WrappedGaussian(CAP, 2.0), {"numerics": "grid"}),
     "Laplace": (lambda: LaplaceMechanism(MATRICES, 5.0), {}),

@@ -29,7 +29,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms import BallMechanism, release_by_chain
 from jaxgeodp.mechanisms.laplace import Distance
-from jaxgeodp.mechanisms.tangent import MeanOfLogarithms
+from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms
 from jaxgeodp.privacy import NotProven
 from jaxgeodp.releases import release_in
 from jaxgeodp.releases.noise import Norm

@@ -182,7 +182,7 @@ def test_what_it_does_not_support_is_refused_by_one_sentence(name, tmp_path):
 
 def test_the_command_line_knows_the_names_that_support_an_option():
     assert names_with("delta") == ["kng", "laplace", "gibbs"]
-    assert names_with("grid") == names_with("prepare") == ["wrapped", "tangent", "wrapped-gaussian"]
+    assert names_with("grid") == names_with("prepare") == ["wrapped", "tangent", "wrapped-gaussian", "tangent-gaussian"]
     assert names_with("persons") == list(MECHANISMS)
 
 

@@ -33,8 +33,8 @@ def audit(
         str,
         typer.Option(
             help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
-            "wrapped-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or landmarks-unaligned; with "
-            "--radius auto the one that releases.",
+            "wrapped-gaussian, tangent-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or "
+            "landmarks-unaligned; with --radius auto the one that releases.",
             autocompletion=audited_names,
         ),
     ] = "auto",

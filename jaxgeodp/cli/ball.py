@@ -6,31 +6,46 @@ import pathlib
 from typing import Annotated
 
 import jax
+import numpy as np
 import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.group_options import as_word
+from jaxgeodp.domains import Shape
 from jaxgeodp.files import write_atomically
+from jaxgeodp.io.balls import shape_document
 from jaxgeodp.io.records import Source
+from jaxgeodp.io.tables import read_labels
 from jaxgeodp.manifolds.described import describe, to_lists
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
 
 
-@reads("PUBLIC records, in the formats of 'jaxgeodp release'.", "template", "missing")
+@reads("PUBLIC records, in the formats of 'jaxgeodp release'.", "template", "missing", "group")
 def ball(
     source: Source,
     n: Annotated[int, typer.Option("--n", help="Number of the private records that are to be released.")],
     out: Annotated[pathlib.Path, typer.Option(help="The file to write (JSON; a picture beside it).")],
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the release, or --mu.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of a release by a Gaussian mechanism.")] = None,
+    shape: Annotated[
+        bool,
+        typer.Option(
+            "--shape",
+            help="Also a shape for the noise of tangent and tangent-gaussian: that in which the public groups of "
+            "--group differ from the centre; without --group, that of smooth deformations.",
+        ),
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --out if it exists.")] = False,
 ) -> None:
     """Centre and radius from PUBLIC data: the radius whose expected error is least for n private records."""
     with one_sentence_errors():
         if (epsilon is None) == (mu is None):
             raise InputError("jaxgeodp ball needs --epsilon or --mu, and not both.")
+        if source.layout.group is not None and not shape:
+            raise InputError("--group is for --shape, which public groups of records tell.")
         picture = out.with_suffix(".png")
         if picture == out:
             raise InputError(f"--out {out}: must not end in .png, as the picture beside it does; name a .json file.")
@@ -40,7 +55,8 @@ def ball(
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.array()
             found = suggest_ball(space, records, n, epsilon, mu)
-        write_atomically(out, _document(found, n, epsilon, mu, len(records), source), replace=overwrite)
+            own = _shape(found, records, source, n, epsilon, mu) if shape else None
+        write_atomically(out, _document(found, n, epsilon, mu, len(records), source, own), replace=overwrite)
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
     for radius, noise, bias, error in zip(found.radii, found.noise, found.bias, found.error, strict=True):
@@ -51,6 +67,13 @@ def ball(
         f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
         f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
+    if own is not None:
+        mechanism = "TangentLaplace" if mu is None else "TangentGaussian"
+        say(
+            f"Shape: {len(own.vectors)} of {found.ball.manifold.dim} directions by {own.source}; with it "
+            f"{mechanism} expects an error of {own.expected:.3g} (root mean "
+            "square) for populations as it supposes."
+        )
     if found.outliers:
         say(f"{found.outliers} public records lie so far from the others that the radius leaves them out.")
     better = (
@@ -64,7 +87,17 @@ def ball(
     )
 
 
-def _document(found: Suggestion, n, epsilon, mu, count, source) -> str:
+def _shape(found: Suggestion, records, source: Source, n, epsilon, mu) -> Shape:
+    ball, strength = found.ball, {"epsilon": epsilon, "mu": mu}
+    if source.layout.group is None:
+        return Shape.smooth(ball.manifold, ball.center, n, radius=ball.radius, offset=found.without, **strength)
+    words = [as_word(label) for label in read_labels(source.path, source.layout, "group", len(records))]
+    names = sorted({word for word in words if word is not None})
+    groups = [np.asarray(records)[[word == name for word in words]] for name in names]
+    return Shape.from_groups(ball.manifold, ball.center, groups, n, **strength)
+
+
+def _document(found: Suggestion, n, epsilon, mu, count, source, shape: Shape | None) -> str:
     document = {
         "manifold": describe(found.ball.manifold),
         "center": to_lists(found.ball.center),
@@ -79,7 +112,7 @@ def _document(found: Suggestion, n, epsilon, mu, count, source) -> str:
             "library": {"name": "jaxgeodp", "version": __version__},
         }
         | source.described,
-    }
+    } | ({} if shape is None else {"shape": shape_document(shape)})
     return json.dumps(document, indent=2) + "\n"
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.io.balls import read_ball, read_center
+from jaxgeodp.domains import GeodesicBall, Shape
+from jaxgeodp.io.balls import read_ball, read_center, read_shape
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds import Manifold
@@ -116,6 +116,14 @@ class BallOptions:
         if self.center is None and self.default is not None:
             return GeodesicBall(manifold, self.default, self.radius)
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
+
+    def shape(self, manifold: Manifold) -> Shape | None:
+        """The shape that the ball's file holds, if there is one.
+
+        Raises:
+            ValueError: see `read_shape`.
+        """
+        return None if self.file is None else read_shape(self.file, manifold)
 
     def if_any(self, source: Source, manifold: Manifold) -> tuple[GeodesicBall, float | None] | None:
         """The ball, of radius 1 where none is given, and the radius that is; None without a centre; see `ball`."""

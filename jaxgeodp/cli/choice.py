@@ -6,7 +6,7 @@ Only public numbers decide: the manifold, the ball, the number of records, the b
 import dataclasses
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms import plan_mechanisms
@@ -72,12 +72,22 @@ class Choice:
         assert given is not None  # as checked
         return given
 
-    def made(self, ball: GeodesicBall, n: int) -> tuple[BallMechanism, dict]:
+    def made(self, ball: GeodesicBall, n: int, shape: Shape | None = None) -> tuple[BallMechanism, dict]:
         """The mechanism, and what the record says of its choice.
+
+        Args:
+            ball: public.
+            n: number of records.
+            shape: public, which "auto" takes, if there is one.
 
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
         """
+        shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
+        if shape is not None and self.mechanism in (AUTO, *shaped):
+            name = shaped[0] if self.mechanism == AUTO and shaped else self.mechanism
+            if name != AUTO:
+                return mechanism_named(name, ball, self.strength, self.calibration, shape=shape), {}
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
         names = [

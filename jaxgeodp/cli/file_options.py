@@ -80,7 +80,10 @@ _OPTIONS: dict[str, Any] = {
     ],
     "group": Annotated[
         str | None,
-        typer.Option(help="The column that says which group each record is in: one release a group, charged once."),
+        typer.Option(
+            help="The column that says which group each record is in: one release a group, charged once; "
+            "of 'jaxgeodp ball', which public group."
+        ),
     ],
 }
 # Those that only some commands have.

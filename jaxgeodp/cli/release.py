@@ -51,8 +51,9 @@ def release(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="laplace, kng, wrapped, tangent, wrapped-gaussian, gaussian or gibbs; or auto: the one with the least "
-            "expected error, as 'jaxgeodp plan' finds it from public numbers.",
+            help="laplace, kng, wrapped, tangent, wrapped-gaussian, tangent-gaussian, gaussian or gibbs; or auto: the "
+            "one with the least expected error, as 'jaxgeodp plan' finds it from public numbers, or, where the file "
+            "--ball has a shape, tangent or tangent-gaussian with it.",
             autocompletion=released_names,
         ),
     ] = AUTO,
@@ -66,7 +67,8 @@ def release(
     numerics: Annotated[
         str,
         typer.Option(
-            help="idealized, or, of wrapped, tangent and wrapped-gaussian: grid, whose guarantee covers rounding, too.",
+            help="idealized, or, of wrapped, tangent, wrapped-gaussian and tangent-gaussian: grid, whose guarantee "
+            "covers rounding, too.",
             autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
@@ -133,7 +135,7 @@ def release(
             if center == "auto":
                 chosen, why = choice.located(space, domain), {}
             else:
-                chosen, why = choice.made(public.ball(space, source.layout), equal)
+                chosen, why = choice.made(public.ball(space, source.layout), equal, public.shape(space))
             if dask is not None:
                 check_finish(chosen, count, space.shape, book)  # before workers read anything
             more = why | source.described

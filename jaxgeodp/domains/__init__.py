@@ -7,11 +7,13 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.domains.landmarks import align_landmarks, impute_landmarks, landmarks_from_r
 from jaxgeodp.domains.near_template import NearTemplate
+from jaxgeodp.domains.shape import Shape
 
 __all__ = [
     "Domain",
     "GeodesicBall",
     "NearTemplate",
+    "Shape",
     "align_landmarks",
     "assumption_limit",
     "impute_landmarks",

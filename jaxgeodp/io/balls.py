@@ -9,10 +9,11 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.shape import Shape
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.tables import arranged, read_numbers
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import describe, from_lists
+from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import points_on
 
 _LONGEST = 2**26
@@ -42,11 +43,8 @@ def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
     Raises:
         ValueError: there is no such file, it holds no ball, or one of another manifold.
     """
-    if not path.is_file():
-        raise InputError(f"--ball {path}: there is no such file.")
+    found = _document(path)
     try:
-        with open(path, encoding="utf-8") as stream:
-            found = json.loads(stream.read(_LONGEST))
         name, radius = found["manifold"], float(found["radius"])
         center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
     except Exception:
@@ -56,6 +54,50 @@ def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
     if np.shape(center) != manifold.shape:
         raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")
     return GeodesicBall(manifold, center, radius)
+
+
+def read_shape(path: pathlib.Path, manifold: Manifold) -> Shape | None:
+    """The shape in a file of ``jaxgeodp ball --shape``; None where the file has none.
+
+    Raises:
+        ValueError: see `read_ball`; or what stands for a shape is none.
+    """
+    found = _document(path).get("shape")
+    if found is None:
+        return None
+    try:
+        center = read_ball(path, manifold).center
+        vectors = from_lists(found["vectors"], manifold.dtype_kind)
+        more = {key: found[key] for key in ("source", "expected") if found.get(key) is not None}
+        return Shape(center, vectors, float(found["clip"]), np.asarray(found["gains"], float), **more)
+    except InputError as refused:
+        raise InputError(f"--ball {path}: {refused}") from None
+    except Exception:
+        raise InputError(f"--ball {path}: its shape is none of 'jaxgeodp ball --shape'.") from None
+
+
+def shape_document(shape: Shape) -> dict:
+    """What `read_shape` reads."""
+    return {
+        "vectors": to_lists(shape.vectors),
+        "clip": shape.clip,
+        "gains": np.broadcast_to(shape.gains, len(shape.vectors)).tolist(),
+        "source": shape.source,
+        "expected": shape.expected,
+    }
+
+
+def _document(path) -> dict:
+    if not path.is_file():
+        raise InputError(f"--ball {path}: there is no such file.")
+    try:
+        with open(path, encoding="utf-8") as stream:
+            found = json.loads(stream.read(_LONGEST))
+    except Exception:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.")
+    return found
 
 
 def _one_point(manifold, numbers, layout):

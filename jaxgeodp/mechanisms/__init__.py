@@ -12,7 +12,7 @@ from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.metric import MetricLaplace
 from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
 from jaxgeodp.mechanisms.suggestion import Suggestion, suggest_ball
-from jaxgeodp.mechanisms.tangent import TangentLaplace
+from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.releases.mechanism import Mechanism
 
@@ -30,6 +30,7 @@ __all__ = [
     "PlanCurves",
     "RiemannianGaussian",
     "Suggestion",
+    "TangentGaussian",
     "TangentLaplace",
     "WrappedGaussian",
     "WrappedLaplace",

@@ -17,7 +17,7 @@ from jaxgeodp.mechanisms.gibbs import GibbsMechanism
 from jaxgeodp.mechanisms.kng import KNGMechanism
 from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
-from jaxgeodp.mechanisms.tangent import TangentLaplace
+from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 
 
@@ -31,6 +31,7 @@ class NamedMechanism(NamedTuple):
     suits: Callable[[Manifold], bool] = lambda manifold: True  #: whether it is for a manifold
     on_manifold: bool = True  #: whether its values are points of the manifold
     unbiased: Callable[[Manifold], bool] = lambda manifold: True  #: whether it releases the statistic, not one near it
+    shaped: bool = False  #: whether ``make`` takes ``shape``
 
 
 # On these mechanisms are asked what they support; of balls that satisfy any assumption.
@@ -63,8 +64,9 @@ MECHANISMS: dict[str, NamedMechanism] = {
     "kng": NamedMechanism(KNGMechanism, statistics=("mean", "median"), calibrations=_ALL),
     "laplace": NamedMechanism(LaplaceMechanism, calibrations=_ALL),
     "wrapped": NamedMechanism(WrappedLaplace),
-    "tangent": NamedMechanism(TangentLaplace, unbiased=_is_flat),
+    "tangent": NamedMechanism(TangentLaplace, unbiased=_is_flat, shaped=True),
     "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu"),
+    "tangent-gaussian": NamedMechanism(TangentGaussian, "mu", unbiased=_is_flat, shaped=True),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
     "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_has_no_positive_curvature),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
@@ -88,7 +90,7 @@ def mechanism_named(
     """The mechanism with a name of `MECHANISMS`; ``strength`` is its epsilon or mu.
 
     Args:
-        more: ``statistic``, of those that take one.
+        more: ``statistic`` or ``shape``, of those that take one.
 
     Raises:
         ValueError: unknown name, a calibration that it does not have, or see the mechanism.

@@ -15,7 +15,7 @@ from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.tangent import Steps, TangentSummary, VectorSums, framed, sum_on_grid, with_grid
+from jaxgeodp.mechanisms.tangent_vectors import Steps, TangentSummary, VectorSums, framed, sum_on_grid, with_grid
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.noise import Norm, Normal, RotationInvariant

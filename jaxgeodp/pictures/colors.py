@@ -10,6 +10,7 @@ _MECHANISMS = {
     "#2ca02c": ("wrapped", "WrappedLaplace"),
     "#bcbd22": ("tangent", "TangentLaplace"),
     "#00695c": ("wrapped-gaussian", "WrappedGaussian"),
+    "#827717": ("tangent-gaussian", "TangentGaussian"),
     "#9467bd": ("gaussian", "RiemannianGaussian"),
     "#e377c2": ("gibbs", "GibbsMechanism"),
     "#ff7f0e": ("euclidean", "EuclideanLaplace", "Euclidean"),

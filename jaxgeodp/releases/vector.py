@@ -39,10 +39,24 @@ class Carried(NamedTuple):
 
 
 class Summary(abc.ABC):
-    """A vector of data and the way back to values. A subclass is a frozen (hashable) dataclass.
+    """A vector of data and the way back to values. A subclass is a frozen dataclass: hashable, or a `Pytree`.
 
     The vector is a function of the records as a set, with their weights: their order must not matter.
     """
+
+    @property
+    def axes(self) -> Any:
+        """Of the ellipsoid that records are expected in, as `reference_records` takes them; None for the ball."""
+        return None
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if not issubclass(cls, Pytree):
+            jax.tree_util.register_static(cls)
+
+    def size(self, ball: GeodesicBall) -> Any:
+        """How long the vector of a record can be, in the units of the scale."""
+        return ball.radius
 
     @abc.abstractmethod
     def clipped(self, ball: GeodesicBall, data) -> jax.Array:
@@ -79,7 +93,7 @@ def at_home(ball: GeodesicBall, data) -> Carried:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=("terms", "on_grid")):
+class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights"), outside=("terms", "on_grid")):
     """See the module docstring.
 
     Attributes:
@@ -102,8 +116,8 @@ class VectorLaw(PointLaw, Pytree, leaves=("ball", "scale", "weights"), outside=(
 
     @property
     def size(self):
-        """The radius."""
-        return self.ball.radius
+        """See `Summary.size`."""
+        return self.summary.size(self.ball)
 
     @property
     @override
@@ -178,7 +192,16 @@ def _simulate(law, key, records, num):
 
 
 def vector_law(
-    mechanism, n: int, summary: Summary, noise: Noise, sensitivity: Sensitivity, strength: float, statistic: str
+    mechanism: Any,
+    n: int,
+    summary: Summary,
+    noise: Noise,
+    sensitivity: Sensitivity,
+    strength: float,
+    statistic: str,
+    *,
+    ball: GeodesicBall | None = None,
+    more: dict | None = None,
 ) -> VectorLaw:
     """The law with the scale that the noise's theorem asks for.
 
@@ -189,6 +212,8 @@ def vector_law(
         sensitivity: how far one record can move the vector, in the norm that the noise's theorem speaks of.
         strength: epsilon or mu.
         statistic: for records.
+        ball: that clips the records, if it is not the mechanism's.
+        more: further entries of the record.
     """
     terms = Terms(
         mechanism=type(mechanism).__name__,
@@ -201,5 +226,6 @@ def vector_law(
         theorem=noise.theorem,
         sampler={"name": f"{noise.name} noise added to a vector", "exactness": "exact up to floating point"},
         timing=TIMING,
+        more=more,
     )
-    return VectorLaw(summary, noise, mechanism.ball, sensitivity.value / strength, terms)
+    return VectorLaw(summary, noise, ball or mechanism.ball, sensitivity.value / strength, terms)

@@ -30,7 +30,7 @@ from jaxgeodp.bounds.rounding import supposed_mean_error
 from jaxgeodp.bounds.sensitivity import Sensitivity, mean_sensitivity
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms.laplace import Distance
-from jaxgeodp.mechanisms.tangent import MeanOfLogarithms
+from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms
 from jaxgeodp.surfaces import JointGaussian
 
 

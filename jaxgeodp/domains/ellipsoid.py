@@ -1,0 +1,105 @@
+"""Which ellipsoid: number of axes, clip and gains with the least expected error on public populations.
+
+With z = D^+ v shortened to tau, noise of z of standard deviation sigma sqrt(u) in each of k coordinates (u = 1 for
+normal noise, k + 1 for the density exp(-|z|)), D = S^(1/4) for the second moment S of records, the error is
+|W D mean z - mean v|^2 + tr(W N W'), N = sigma^2 u D D'; W is diagonal in the axes of S, Wiener's gain
+(docs/mathematics.md, section 20).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Populations that are supposed, and records of each.
+_POPULATIONS, _RECORDS = 40, 200
+# Shares of records that the clip leaves as they are.
+_KEPT = (0.6, 0.7, 0.8, 0.9, 0.97)
+# More axes are taken as long as the expected error is within this of the least: what is left out is lost if the
+# populations were not as supposed; noise is as large as it is stated to be.
+_NEARLY = 1.03
+
+
+class Populations(NamedTuple):
+    """Public populations of tangent vectors."""
+
+    vectors: list[np.ndarray]  #: of each, (records, d)
+    means: np.ndarray  #: (populations, d), of those that vectors are samples of
+    known: bool  #: whether it is known how far means lie from the point: of two at least
+
+    @staticmethod
+    def of(vectors: list[np.ndarray]) -> "Populations":
+        """Those of which these are the records."""
+        return Populations(vectors, np.stack([own.mean(axis=0) for own in vectors]), len(vectors) > 1)
+
+
+class Ellipsoid(NamedTuple):
+    """What was found."""
+
+    columns: np.ndarray  #: (d, k), D
+    clip: float
+    gains: np.ndarray  #: (k,)
+    expected: float  #: root mean square error
+
+
+def supposed_populations(covariance: np.ndarray, offset: float, spread: float) -> Populations:
+    """Normal populations, always the same for the same numbers.
+
+    Args:
+        covariance: (d, d), of trace 1, of means and of records about them alike.
+        offset: root mean square of means.
+        spread: root mean square of records about their mean.
+    """
+    draws = np.random.default_rng(0)
+    values, axes = np.linalg.eigh(covariance)
+    root = axes * np.sqrt(np.maximum(values, 0.0))
+    dim = len(covariance)
+    means = offset * draws.normal(size=(_POPULATIONS, dim)) @ root.T
+    records = spread * draws.normal(size=(_POPULATIONS, _RECORDS // 2, dim)) @ root.T
+    return Populations([own + np.vstack([some, -some]) for own, some in zip(means, records, strict=True)], means, True)
+
+
+def least_error(populations: Populations, n: int, strength: float, pure: bool, condition: float) -> Ellipsoid:
+    """The ellipsoid for n records of a population like these.
+
+    Args:
+        populations: see there.
+        n: number of records.
+        strength: epsilon or mu.
+        pure: whether it is epsilon.
+        condition: largest ratio of eigenvalues of the second moment of directions that are kept.
+    """
+    second = np.mean([own.T @ own / len(own) for own in populations.vectors], axis=0)
+    values, axes = np.linalg.eigh(second)
+    values, axes = values[::-1], axes[:, ::-1]
+    usable = int(np.sum(values * condition > values[0]))
+    share = float(np.mean(np.sum(populations.means**2, axis=1)) / np.sum(values))
+    found = []
+    for rank in _ranks(usable) if populations.known else [usable]:
+        lengths = values[:rank] ** 0.25
+        coordinates = [(own @ axes[:, :rank]) / lengths for own in populations.vectors]
+        norms = [np.linalg.norm(own, axis=1) for own in coordinates]
+        targets, lost = populations.means @ axes[:, :rank], np.sum((populations.means @ axes[:, rank:]) ** 2, axis=1)
+        for kept in _KEPT:
+            clip = float(np.mean([np.quantile(own, kept) for own in norms]))
+            scale = 2.0 * clip / (n * strength)
+            noise = scale**2 * (rank + 1 if pure else 1) * lengths**2
+            gains = share * values[:rank] / (share * values[:rank] + noise) if populations.known else np.ones(rank)
+            means = [
+                np.mean(z * np.minimum(1.0, clip / np.maximum(norm, 1e-300))[:, None], axis=0)
+                for z, norm in zip(coordinates, norms, strict=True)
+            ]
+            off = np.sum((targets - gains * lengths * np.stack(means)) ** 2, axis=1) + lost
+            error = float(np.sqrt(np.mean(off) + np.sum(gains**2 * noise)))
+            found.append((error, rank, Ellipsoid(axes[:, :rank] * lengths, clip, gains, error)))
+    least = min(error for error, _, _ in found)
+    near = [own for own in found if own[0] <= _NEARLY * least]
+    most = max(rank for _, rank, _ in near)
+    return min((own for own in near if own[1] == most), key=lambda own: own[0])[2]
+
+
+def _ranks(usable: int) -> list[int]:
+    """Numbers of axes to try: all up to eight, then about each fifth more."""
+    ranks = [rank for rank in range(1, usable + 1) if rank <= 8]
+    while ranks[-1] < usable:
+        ranks.append(min(usable, ranks[-1] + max(1, ranks[-1] // 5)))
+    return ranks

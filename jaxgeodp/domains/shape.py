@@ -1,0 +1,252 @@
+"""The shape in which records are expected to differ from a public point: an ellipsoid of its tangent space.
+
+See docs/mathematics.md, section 20 (Theorem Y).
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxgeodp.checks import InputError, positive_integer, positive_number
+from jaxgeodp.compiling import COMPILED_SOON
+from jaxgeodp.domains.ellipsoid import Ellipsoid, Populations, least_error, supposed_populations
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.smoothness import smoothness
+from jaxgeodp.pytrees import Pytree
+
+#: A larger ratio of the lengths of an ellipsoid's axes costs too many digits.
+LARGEST_CONDITION = 1e3
+# How far private means are supposed to be from the point, and records from their mean, in units of the radius.
+_OFFSET, _SPREAD = 1.0 / 3.0, 0.5
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
+    """An ellipsoid about a public point: in which directions, and how far, records are expected to differ from it.
+
+    The vectors are the columns of a matrix D. Of a record x the coordinates z of its logarithm at the point are taken,
+    for which D z is nearest to it, and shortened to ``clip``. Their mean gets noise that is alike in all directions,
+    each coordinate is multiplied by its gain, and D maps it back. Directions that no vector has stay as they are at
+    the point. The radius of the ball then clips no record: ``clip`` does.
+
+    All of it is public and must not be made of private records: that is supposed, and the record of a release says so.
+
+    Args:
+        point: array of the shape of a point: the centre of the ball that it is used with.
+        vectors: (k, \\*shape of a point), k tangent vectors at the point, linearly independent, 1 <= k <= dimension.
+        clip: how long z may be, above 0.
+        gains: (k,) or one number, in (0, 1]: below 1 a released mean is drawn towards the point where noise is larger
+            than what it is expected to differ from it.
+        source: where it comes from, in words, for records.
+        expected: how far a release is expected to be from the mean (root mean square), by what it was designed from.
+
+    Raises:
+        ValueError: shapes that do not fit, a number that is not finite, or a clip or a gain out of range. Whether the
+            vectors are tangent and independent is seen where there is a manifold: by the mechanism.
+
+    Example:
+        >>> import jax, numpy as np
+        >>> from jaxgeodp import Euclidean, GeodesicBall, Shape, TangentGaussian
+        >>> ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0)
+        >>> shape = Shape(ball.center, [[1.0, 0.0], [0.0, 0.1]], clip=1.0)
+        >>> draws = TangentGaussian(ball, 1.0, shape).simulate(jax.random.key(0), np.zeros((100, 2)), 500)
+        >>> [round(float(noise), 3) for noise in np.std(draws, axis=0)]
+        [0.02, 0.002]
+    """
+
+    point: Any
+    vectors: Any
+    clip: float
+    gains: Any = 1.0
+    source: str = "given"
+    expected: float | None = None
+
+    def __post_init__(self):
+        for field in ("point", "vectors", "gains"):
+            given = np.asarray(getattr(self, field))
+            if given.dtype.kind not in "biufc":
+                raise InputError(f"Shape: {field} must hold numbers.")
+            kept = np.array(given, complex if given.dtype.kind == "c" else float)
+            if not np.isfinite(kept).all():
+                raise InputError(f"Shape: {field} must hold finite numbers.")
+            kept.setflags(write=False)
+            object.__setattr__(self, field, kept)
+        shape = self.point.shape
+        if self.vectors.ndim != self.point.ndim + 1 or self.vectors.shape[1:] != shape or len(self.vectors) == 0:
+            raise InputError(
+                f"Shape: vectors must have shape (k, {', '.join(map(str, shape))}), as the point has shape {shape}; "
+                f"got {self.vectors.shape}."
+            )
+        if self.gains.shape not in ((), (len(self.vectors),)) or self.gains.dtype.kind == "c":
+            raise InputError(f"Shape: gains must be one number, or one for each of {len(self.vectors)} vectors.")
+        if not np.all((self.gains > 0.0) & (self.gains <= 1.0)):
+            raise InputError("Shape: gains must be in (0, 1].")
+        positive_number("Shape", "clip", self.clip)
+        object.__setattr__(self, "clip", float(self.clip))
+
+    @classmethod
+    def smooth(
+        cls,
+        manifold: Manifold,
+        point: ArrayLike,
+        n: int,
+        *,
+        radius: float,
+        offset: float | None = None,
+        power: float = 1.5,
+        epsilon: float | None = None,
+        mu: float | None = None,
+    ) -> "Shape":
+        """The shape of deformations that are smooth, for which nobody's data are needed.
+
+        On planar shapes whose landmarks follow each other at about equal distances, outlines, these are Fourier modes
+        along the outline, with standard deviations (1 + frequency)^-power; on other landmarks the principal warps of
+        the template, by their bending energy (Bookstein 1989); on SPD matrices the trace and all else have half of the
+        variance each; elsewhere all directions are alike. Records are supposed to differ from their mean by half of the
+        radius, root mean square. Number of vectors, clip and gains have about the least expected error for that.
+
+        Args:
+            manifold: of the records.
+            point: public, the centre of the ball.
+            n: number of records, or a public guess of it.
+            radius: of the ball.
+            offset: how far the mean may be from the point, root mean square; a third of the radius by default.
+            power: how much smoother; see above.
+            epsilon: or
+            mu: the privacy parameter of the release that it is for.
+
+        Raises:
+            ValueError: a number is out of range, not one privacy parameter, or the point is none of the manifold.
+        """
+        positive_number("Shape.smooth", "radius", radius)
+        positive_number("Shape.smooth", "power", power)
+        offset = _OFFSET * radius if offset is None else offset
+        positive_number("Shape.smooth", "offset", offset)
+        strength, pure = _strength("Shape.smooth", epsilon, mu)
+        ball = GeodesicBall(manifold, point, radius)
+        with jax.enable_x64(True):
+            covariance, words = smoothness(manifold, np.asarray(ball.center), power)
+        populations = supposed_populations(covariance, offset, _SPREAD * radius)
+        found = least_error(populations, _count("Shape.smooth", n), strength, pure, LARGEST_CONDITION**4)
+        return cls._of(ball, found, words)
+
+    @classmethod
+    def from_groups(
+        cls,
+        manifold: Manifold,
+        point: ArrayLike,
+        groups: Sequence[ArrayLike],
+        n: int,
+        *,
+        centers: Sequence[ArrayLike] | None = None,
+        epsilon: float | None = None,
+        mu: float | None = None,
+    ) -> "Shape":
+        """The shape in which public groups of records differ from what is known of each, such as earlier studies.
+
+        The ellipsoid has the fourth root of the second moment of their logarithms at their centres, carried to the
+        point. Number of vectors, clip and gains have the least error for n records of groups like these, on average
+        over the groups. Of one group alone nothing is known of how far means lie off: it has all its directions and no
+        gains.
+
+        Args:
+            manifold: of the records.
+            point: public, the centre of the ball.
+            groups: each (m, \\*shape), public records.
+            n: number of private records, or a public guess of it.
+            centers: what was known of each group before, as the point is of the private one; the point by default.
+            epsilon: or
+            mu: the privacy parameter of the release that it is for.
+
+        Raises:
+            ValueError: no group, a group without two points of the manifold, another number of centres, or see
+                `smooth`.
+        """
+        name = "Shape.from_groups"
+        strength, pure = _strength(name, epsilon, mu)
+        groups = [np.asarray(group) for group in groups]
+        if not groups or (centers is not None and len(centers) != len(groups)):
+            raise InputError(f"{name}: needs at least one group, and a centre for each, if there are any.")
+        ball = GeodesicBall(manifold, point, 1.0)
+        abouts = [ball] * len(groups) if centers is None else [GeodesicBall(manifold, own, 1.0) for own in centers]
+        with jax.enable_x64(True):
+            vectors = [
+                _about(name, manifold, own, np.asarray(about.center), np.asarray(ball.center))
+                for own, about in zip(groups, abouts, strict=True)
+            ]
+        found = least_error(Populations.of(vectors), _count(name, n), strength, pure, LARGEST_CONDITION**4)
+        return cls._of(ball, found, f"{len(groups)} public groups of {sum(map(len, vectors))} records")
+
+    @classmethod
+    def _of(cls, ball: GeodesicBall, found: Ellipsoid, source: str) -> "Shape":
+        with jax.enable_x64(True):
+            center = np.asarray(ball.center)
+            vectors = np.asarray(_combined(ball.manifold, center, found.columns.T))
+        return cls(center, vectors, found.clip, found.gains, source, found.expected)
+
+    def at_home(self, ball: GeodesicBall) -> "Shape":
+        """The shape where an isometry carries the ball's centre to the origin."""
+        vectors = np.asarray(_carried(ball, self.vectors))
+        return dataclasses.replace(self, point=np.asarray(ball.at_home.center), vectors=vectors)
+
+
+def carried_vectors(ball: GeodesicBall, vectors) -> jax.Array:
+    """Tangent vectors at the ball's centre, carried with it to the origin."""
+    center = jnp.asarray(ball.center)
+
+    def one(vector):
+        own = ball.manifold.to_tangent(center, vector.astype(center.dtype))
+        return jax.jvp(ball.to_home, (center,), (own,))[1]
+
+    return jax.vmap(one)(vectors)
+
+
+_carried = jax.jit(carried_vectors)
+
+
+def _strength(owner, epsilon, mu) -> tuple[float, bool]:
+    if (epsilon is None) == (mu is None):
+        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
+    positive_number(owner, "epsilon" if mu is None else "mu", epsilon if mu is None else mu)
+    return (float(epsilon), True) if mu is None else (float(mu), False)
+
+
+def _count(owner, n) -> int:
+    positive_integer(owner, "n", n, 2)
+    return int(n)
+
+
+def _about(owner, manifold, records, center, point) -> np.ndarray:
+    """Coordinates (m, d) of public records about their centre, in the frame at the point."""
+    records = np.asarray(manifold.as_points(records))
+    if records.shape[1:] != manifold.shape or records.ndim != len(manifold.shape) + 1:
+        raise InputError(f"{owner}: a group must have shape (m, {', '.join(map(str, manifold.shape))}).")
+    records = records[np.asarray(jax.vmap(manifold.admissible)(records))].astype(center.dtype)
+    if len(records) < 2:
+        raise InputError(f"{owner}: a group needs at least two points of {manifold}.")
+    return np.asarray(_coordinates(manifold, center, point, records))
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _coordinates(manifold, center, point, records):
+    frame = manifold.frame(point)
+
+    def one(x):
+        own = manifold.log(center, manifold.project(x))
+        return manifold.coordinates(point, manifold.transport(center, point, own), frame)
+
+    return jax.vmap(one)(records)
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _combined(manifold, point, coordinates):
+    frame = manifold.frame(point)
+    return jax.vmap(lambda own: manifold.combine(own, frame))(coordinates)

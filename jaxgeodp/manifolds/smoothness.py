@@ -1,0 +1,83 @@
+"""How records differ where they differ smoothly: covariances that need nobody's data."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.compiling import COMPILED_SOON
+from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.spd import SPD
+
+# Landmarks are an outline where no two that follow each other are so many times farther apart than two others.
+_EVEN = 2.0
+# An eigenvalue of the bending energy that is smaller, relative to the largest, is that of an affine map.
+_AFFINE = 1e-9
+
+
+def smoothness(manifold: Manifold, point: np.ndarray, power: float) -> tuple[np.ndarray, str]:
+    """The covariance of trace 1 of smooth differences from a point, (d, d) in the frame there, and its name.
+
+    Args:
+        manifold: of the point.
+        point: public.
+        power: see `Shape.smooth`.
+    """
+    dim = manifold.dim
+    if manifold.landmarks is not None:
+        modes, words = _outline(point, power) if _is_even(point) else _warps(point, power)
+        parts = np.asarray(_coordinates(manifold, point, np.concatenate([modes, 1j * modes])))
+    elif isinstance(manifold, SPD | LogEuclidean | LogCholesky) and dim > 1:
+        size = point.shape[0]
+        trace = np.asarray(_coordinates(manifold, point, point[None]))[0]  # of multiples of the matrix
+        trace = trace / np.linalg.norm(trace)
+        others = (np.eye(dim) - np.outer(trace, trace)) / np.sqrt(dim - 1)
+        parts, words = np.vstack([trace, others]), f"trace and traceless part of {size} x {size} matrices"
+    else:
+        parts, words = np.eye(dim), "all directions alike"
+    covariance = parts.T @ parts
+    return covariance / np.trace(covariance), f"smoothness: {words}"
+
+
+def _is_even(point) -> bool:
+    """Whether the landmarks follow each other at about equal distances, around."""
+    steps = np.abs(np.diff(np.append(point, point[:1])))
+    return bool(steps.max() <= _EVEN * steps.min())
+
+
+def _outline(point, power) -> tuple[np.ndarray, str]:
+    """Fourier modes along a closed outline of complex numbers, (modes, k), each as long as its standard deviation."""
+    count = len(point)
+    frequencies = np.arange(-((count - 1) // 2), count // 2 + 1)
+    frequencies = frequencies[frequencies != 0]
+    waves = np.exp(2j * np.pi * np.outer(frequencies, np.arange(count)) / count)
+    return waves * (1.0 + np.abs(frequencies))[:, None] ** -power, "Fourier modes along the outline"
+
+
+def _warps(point, power) -> tuple[np.ndarray, str]:
+    """Affine maps and principal warps of landmarks in the plane, (modes, k).
+
+    The bending energy of a wave grows like the fourth power of its frequency: that of affine maps is taken as 1.
+    """
+    places = np.stack([point.real, point.imag], axis=1)
+    count = len(places)
+    square = np.sum((places[:, None] - places[None]) ** 2, axis=-1)
+    kernel = 0.5 * square * np.log(np.where(square > 0.0, square, 1.0))  # r^2 log r
+    ones = np.column_stack([np.ones(count), places])
+    affine = np.linalg.qr(ones)[0][:, 1:]
+    whole = np.block([[kernel, ones], [ones.T, np.zeros((3, 3))]])
+    energy = np.linalg.pinv(whole)[:count, :count]
+    values, warps = np.linalg.eigh(0.5 * (energy + energy.T))
+    bent = values > _AFFINE * values[-1]
+    frequencies = 1.0 + (values[bent] / values[bent].min()) ** 0.25 if np.any(bent) else np.zeros(0)
+    modes = np.vstack([affine.T, warps[:, bent].T])
+    deviations = (1.0 + np.concatenate([np.ones(2), frequencies])) ** -power
+    return (modes * deviations[:, None]).astype(complex), "bending energy of the landmarks"
+
+
+@functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
+def _coordinates(manifold, point, vectors):
+    frame = manifold.frame(point)
+    return jax.vmap(lambda v: manifold.coordinates(point, manifold.to_tangent(point, v), frame))(jnp.asarray(vectors))

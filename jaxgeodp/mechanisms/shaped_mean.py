@@ -1,0 +1,146 @@
+"""The mean of records in a public ellipsoid of the tangent space (docs/mathematics.md, Theorem Y)."""
+
+import dataclasses
+import functools
+import math
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from typing_extensions import override
+
+from jaxgeodp.blocks import sum_in_blocks
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.shape import LARGEST_CONDITION, Shape, carried_vectors
+from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, MeanOfVectors, framed
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.releases.encoding import shortened
+from jaxgeodp.releases.states import digest_of_public
+from jaxgeodp.statistics.records import points_and_weights
+
+# How far the point may lie from the ball's centre, relative to the radius.
+_TOLERANCE = 1e-9
+# How far vectors may be from tangent ones, relative to the largest number: as written numbers are.
+_WRITTEN = 1e-6
+# Records are clipped where logarithms end, and no nearer than so many radii where they do not.
+_INSIDE, _FAR = 0.999, 1e6
+
+
+@final
+@dataclasses.dataclass(frozen=True, eq=False)
+class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outside=("rank", "stretch")):
+    """The mean of shortened coordinates in an ellipsoid.
+
+    Attributes:
+        columns: (d, k), what coordinates are mapped back by: D in the frame at the origin, times the gains.
+        rows: (k, d), the pseudo-inverse of D.
+        clip: how long coordinates may be.
+        rank, stretch: number of columns, and length of the longest axis; no part of programs.
+    """
+
+    columns: Any
+    rows: Any
+    clip: Any
+    rank: Any
+    stretch: Any
+
+    def size(self, ball):
+        """The clip."""
+        return self.clip
+
+    @property
+    @override
+    def axes(self):
+        return self.clip * np.linalg.pinv(self.rows)
+
+    @override
+    def spread(self, vector):
+        return jnp.asarray(self.columns, vector.dtype) @ vector
+
+    @override
+    def gathered(self, coordinates):
+        dimension, rank = self.columns.shape
+        if rank < dimension:
+            raise InputError(
+                f"log_density: no density: the {rank} vectors of the shape do not span all {dimension} dimensions."
+            )
+        columns = jnp.asarray(self.columns, coordinates.dtype)
+        return jnp.linalg.solve(columns, coordinates), jnp.linalg.slogdet(columns)[1]
+
+    @override
+    def vector(self, ball, x):
+        manifold, center, frame = framed(ball, real_dtype(x))
+        logarithm = manifold.coordinates(center, manifold.log(center, x), frame)
+        return shortened(jnp.asarray(self.rows, logarithm.dtype) @ logarithm, self.clip)
+
+    @override
+    def location(self, ball, points, center):
+        def weighed(some, weights):
+            return weights @ jax.vmap(functools.partial(self.vector, ball))(some)
+
+        return sum_in_blocks(weighed, *points_and_weights(points))
+
+
+def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
+    """The summary about the ball's centre.
+
+    Args:
+        owner: whom a refusal names.
+        shape: see there.
+        ball: of the mechanism.
+
+    Raises:
+        ValueError: the shape is not one about the centre of this ball.
+    """
+    manifold, center = ball.manifold, np.asarray(ball.center)
+    if shape.point.shape != manifold.shape:
+        raise InputError(f"{owner}: the shape is about a point of another shape than those of {manifold}.")
+    if np.max(np.abs(shape.point - center)) > _TOLERANCE * (ball.radius + float(np.max(np.abs(center)))):
+        raise InputError(f"{owner}: the point of the shape must be the centre of the ball.")
+    with jax.enable_x64(True), jax.ensure_compile_time_eval():
+        columns, off = map(np.asarray, _placed(ball, shape.vectors))
+    if not np.all(np.isfinite(columns)) or not off <= _WRITTEN:
+        raise InputError(f"{owner}: the vectors of the shape must be tangent to {manifold} at its point.")
+    lengths = np.linalg.svd(columns, compute_uv=False)
+    if len(lengths) < columns.shape[1] or not lengths[-1] * LARGEST_CONDITION >= lengths[0] > 0:
+        raise InputError(
+            f"{owner}: the vectors of the shape must be linearly independent, and the longest axis of their ellipsoid "
+            f"at most {LARGEST_CONDITION:g} times the shortest; leave out directions that hardly matter."
+        )
+    back, rank = columns * shape.gains, columns.shape[1]
+    return ShapedMean(back, np.linalg.pinv(columns), shape.clip, rank, float(lengths[0]))
+
+
+def unclipped(ball: GeodesicBall) -> GeodesicBall:
+    """The ball about the same centre in which logarithms are right, beyond which records are clipped with a shape."""
+    manifold = ball.manifold
+    root = manifold.coordinate_growth
+    ends = LARGEST_REACH / root if root > 0 else math.inf
+    radius = min(_INSIDE * manifold.injectivity_radius, ends, max(1.0, ball.radius) * _FAR)
+    return GeodesicBall(manifold, ball.center, max(radius, ball.radius))
+
+
+def told_of(shape: Shape) -> dict:
+    """What a record says of a shape."""
+    return {
+        "shape": {
+            "rank": len(shape.vectors),
+            "clip": shape.clip,
+            "source": shape.source,
+            "digest": digest_of_public(shape),
+            "supposed": "no private record is behind it",
+        }
+    }
+
+
+@jax.jit
+def _placed(ball, vectors):
+    """D in the frame at the origin, (d, k); how far vectors are from tangent ones, relative to the largest number."""
+    center = jnp.asarray(ball.center)
+    manifold, origin, frame = framed(ball.at_home, real_dtype(center))
+    columns = jax.vmap(lambda v: manifold.coordinates(origin, v, frame))(carried_vectors(ball, vectors)).T
+    tangent = jax.vmap(lambda v: manifold.to_tangent(center, v.astype(center.dtype)))(vectors)
+    return columns, jnp.max(jnp.abs(tangent - vectors)) / jnp.max(jnp.abs(vectors))
