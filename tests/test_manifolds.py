@@ -61,7 +61,7 @@ def hessian_of(manifold, fun):
 
 
 # Derivatives of distances compile for long: on further manifolds they are repetitions.
-LONG = [("gradient_of_distance", KINDS[-1])]  # of a product, it is the sum of the parts'
+LONG = [("gradient_of_distance", KINDS[-1])]  # of a product, it consists of those of the parts
 LONG += [("hessian_of_distance", m) for m in (KINDS[-1], Rotations())]  # its gradient is tried
 # What tests/test_grassmann.py does not try.
 OWN = ("points_belong", "inner_product", "round_trips", "sums_of_logarithms", "going_home")
