@@ -400,7 +400,7 @@ def test_shares_are_all_of_the_budget_and_never_more(parameter):
 def test_the_whole_of_a_pure_budget_can_be_spent(tmp_path):
     line = GeodesicBall(Euclidean(1), [0.0], 1.0)
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(0.2))
-    data = np.random.default_rng(0).normal(size=(500, 1)) * 0.3
+    data = np.random.default_rng(0).normal(size=(100, 1)) * 0.3
     found = describe(data, Euclidean(1), epsilon=0.2, ball=line, ledger=ledger)
     assert found.guarantee["kind"] == "pure" and 0.199 < found.guarantee["epsilon"] <= 0.2
     assert found.region.radius > 0.0
