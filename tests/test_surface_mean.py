@@ -434,7 +434,7 @@ def test_what_clipping_takes_away_is_expected(study, few_functions):
     # Half of the bound that clips nobody: the mean of people whose coordinates have the lengths of the public ones.
     small = dataclasses.replace(found.mechanism, norm_bound=0.5 * np.median(found.lengths))
     small = found._replace(mechanism=small)
-    rng, count = np.random.default_rng(6), 1_500  # a standard error of a quarter of what is let through
+    rng, count = np.random.default_rng(6), 1_500  # a standard error of about a quarter of what is let through
     shift = 0.05 * np.sqrt(found.variances)
     ways = rng.normal(size=(count, len(shift))) * np.sqrt(found.variances)
     people = rng.choice(found.lengths, count)[:, None] * ways / np.linalg.norm(ways, axis=1, keepdims=True)
