@@ -47,6 +47,7 @@ from jaxgeodp.samplers.discrete import discrete_laplace
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+PLANE = GeodesicBall(Euclidean(2), np.zeros(2), 0.8)
 DRAWS = 100_000
 
 RIGHT = {
@@ -64,7 +65,7 @@ RIGHT = {
 
 # The same mechanism on another space.
 AGAIN = (
-    *("Laplace on the hyperbolic plane", "on a line", "wrapped Laplace", "Riemannian Gaussian"),
+    *("Laplace on the hyperbolic plane", "Laplace on the sphere", "wrapped Laplace", "Riemannian Gaussian"),
     *("tangent Laplace", "Gibbs", "KNG"),  # by quadrature elsewhere
 )
 
@@ -102,10 +103,10 @@ def test_curves():
     mechanism = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, 1.0)
     t = np.arange(16) / 16
     waves = [np.ones(16) * sign for sign in (1, -1)] + [np.sqrt(2) * s * np.cos(2 * np.pi * t) for s in (1, -1)]
-    best = -math.inf
+    best = -math.inf  # at least 0.8 of what is there is proven by so many draws: a quarter less noise would be seen
     for start, end in (waves[:2], waves[2:]):
         data = np.stack([start] * 4)[:, None]
-        found = audit(_OneCurve(mechanism), data, np.concatenate([data[:3], end[None, None]]), draws=DRAWS)
+        found = audit(_OneCurve(mechanism), data, np.concatenate([data[:3], end[None, None]]), draws=40_000)
         best = max(best, found.lower_bound)
     assert 0.8 < best < 1.0
 
@@ -132,15 +133,18 @@ def test_a_description_keeps_its_budget_and_one_that_spends_it_three_times_is_ca
     assert audit(planted, *pair, draws=20_000, score=planted.score(*pair)).violated
 
 
-def test_a_second_moment_keeps_epsilon_and_half_its_noise_is_caught():
-    spread, pair = SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, epsilon=1.0), at_right_angles(HYPERBOLIC, 5)
+# About its centre a ball has the same moments on both.
+@pytest.mark.parametrize("ball", [PLANE, *exhaustive(HYPERBOLIC)], ids=lambda ball: str(ball.manifold))
+def test_a_second_moment_keeps_epsilon_and_half_its_noise_is_caught(ball):
+    spread, pair = SpreadMechanism(ball, ball.center, epsilon=1.0), at_right_angles(ball, 5)
     found = audit(spread, *pair, draws=20_000)
     assert not found.violated and found.lower_bound > 0.4
     assert audit(HalfTheSecondMoment(spread), *pair, draws=20_000).lower_bound > 1.0
 
 
-def test_half_the_scale_is_caught():
-    found = audit(HalfTheScale(HYPERBOLIC, 1.0), *adversarial_neighbours(HYPERBOLIC, 5)["edge"], draws=DRAWS)
+@pytest.mark.parametrize("ball", [LINE, *exhaustive(HYPERBOLIC)], ids=lambda ball: str(ball.manifold))
+def test_half_the_scale_is_caught(ball):
+    found = audit(HalfTheScale(ball, 1.0), *adversarial_neighbours(ball, 5)["edge"], draws=DRAWS)
     assert found.violated
     assert 1.2 < found.lower_bound < 2.0
 

@@ -12,6 +12,7 @@ from planted import DISK, N, planted
 from strategies import exhaustive
 
 from jaxgeodp import KNGMechanism, TangentLaplace
+from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.privacy import adversarial_neighbours
 from jaxgeodp.releases.ways.fixed_time import draw_in_fixed_time
 
@@ -94,8 +95,22 @@ def test_rounds_that_depend_on_records_are_counted():
 # What asks them -----------------------------------------------------------------------------------------
 
 
-def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
+def only(name, monkeypatch):
+    """The tables are of one mistake and one pair."""
+    cell = next(cell for cell in auditors.mistakes() if cell.name == name)
     monkeypatch.setattr(auditors, "compared", list)
+    monkeypatch.setattr(auditors, "cells", list)
+    monkeypatch.setattr(auditors, "mistakes", lambda: [cell._replace(pairs={"edge": cell.pairs["edge"]})])
+
+
+@pytest.mark.exhaustive
+def test_the_tables_have_all_mechanisms_and_mistakes():
+    assert set(MECHANISMS) <= {cell.name for cell in auditors.cells()}
+    assert set(PLANTED) < {cell.name for cell in auditors.mistakes()}
+
+
+def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
+    only("half the noise", monkeypatch)
     absent = [auditor.name for auditor in outside.OF_DRAWS]
     asked = ["--draws", "4000", "--only", "half the noise", "--without", "dp-recorder", *absent]
     assert auditors.main(asked) == 0
@@ -109,7 +124,7 @@ def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
 
 def test_a_loop_that_a_right_sampler_has_finds_no_mistake(monkeypatch, capsys):
     """Laplace's law draws by rejection: that its time depends on records is no sign of a scale that is too small."""
-    monkeypatch.setattr(auditors, "compared", list)
+    only("half the scale of a density", monkeypatch)
     absent = [auditor.name for auditor in outside.OF_DRAWS]
     asked = ["--draws", "2000", "--only", "half the scale of a density", "--without", "dp-recorder", *absent]
     assert auditors.main(asked) == 0

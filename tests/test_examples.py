@@ -3,6 +3,7 @@
 All as a user has it: in an empty folder, and in single precision unless the example says otherwise.
 """
 
+import ast
 import doctest
 import importlib
 import pathlib
@@ -28,6 +29,13 @@ QUICK_LAWS = {
     (statistics, "STATISTIC_LAWS"): ("mean_of_gradients", "minimizer_sensitivity"),
 }
 COMMAND = typer.main.get_command(app)
+# Pages whose blocks compile for long run with --exhaustive; of these, by default, what their blocks import is there.
+LONG = {
+    *(f"docs/{page}.md" for page in ("inference", "jax", "locate", "manifolds", "other-libraries", "posterior")),
+    *(f"docs/{page}.md" for page in ("scale", "sklearn", "statisticians", "statistics")),
+    *(f"docs/reference/{page}.md" for page in ("experiments", "functional", "inference", "mechanisms", "pictures")),
+    *(f"docs/reference/{page}.md" for page in ("privacy", "samplers", "sklearn", "surfaces")),
+}
 
 
 def name_of(path):
@@ -90,13 +98,30 @@ def test_examples_of_docstrings(path):
     assert not failures, "".join(failures)
 
 
-@pytest.mark.parametrize("page", with_blocks("python"), ids=name_of)
+PYTHON = with_blocks("python")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.exhaustive if name_of(page) in LONG else []) for page in PYTHON],
+    ids=name_of,
+)
 def test_python_of_pages(page):
     """The blocks of a page are one program, from top to bottom."""
     names = {"__name__": "__main__"}
     for line, code in blocks(page, "python"):
         exec(compile("\n" * (line - 1) + code, name_of(page), "exec"), names)
     assert names.keys() > {"__name__", "__builtins__"}, "the page's own names are there: its blocks have run"
+
+
+def test_what_long_pages_import_is_there():
+    """And their blocks are Python."""
+    assert {name_of(page) for page in PYTHON} > LONG
+    for page in PYTHON:
+        for _, code in blocks(page, "python"):
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.Import | ast.ImportFrom) and "jaxgeodp" in ast.unparse(node):
+                    exec(ast.unparse(node), {})
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if command_lines(page)], ids=name_of)

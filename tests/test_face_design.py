@@ -29,7 +29,7 @@ GENERATOR = SyntheticFaces(rings=10)
 
 @pytest.fixture(scope="module")
 def study():
-    return face_study(16, 6, generator=GENERATOR, workers=1)
+    return face_study(6, 4, generator=GENERATOR, workers=1)
 
 
 def smooth_faces(n, curves=6, samples=32, seed=0, size=0.01):
@@ -62,7 +62,9 @@ def test_people_of_the_other_population_are_faces_without_folds():
         assert np.all(np.cross(b - a, c - a)[:, 2] > 0)
 
 
-def test_data_are_worth_more_than_the_template_and_curves_than_points(study):
+@pytest.mark.exhaustive  # tests/test_surface_mean.py has such a comparison
+def test_data_are_worth_more_than_the_template_and_curves_than_points():
+    study = face_study(16, 6, generator=GENERATOR, workers=1)
     mean = study.private.curves.mean(axis=0)
     many = np.tile(study.private.curves, (20, 1, 1, 1))  # the same mean of twenty times as many
     design = design_faces(study.template.curves, study.reference.curves, len(many), 3.0, steps=60)
@@ -93,7 +95,7 @@ def test_bounds_are_the_largest_deviations_with_a_margin():
 def test_the_design_spends_the_whole_budget_and_takes_bounds_in_every_form():
     template, reference = np.zeros((6, 32, 3)), smooth_faces(9)
     for bound in (None, [0.05, 0.06, 0.07], np.full((6, 3), 0.05)):
-        mechanism = design_faces(template, reference, 100, 2.5, bound, steps=5).mechanism
+        mechanism = design_faces(template, reference, 100, 2.5, bound, steps=20).mechanism  # as in the next test
         assert 2.5 - 1e-9 < mechanism.guarantee.mu <= 2.5
         wanted = norm_bounds(template, reference) if bound is None else np.broadcast_to(bound, (6, 3))
         chex.assert_trees_all_close(np.asarray(mechanism.norm_bound), wanted)

@@ -238,16 +238,18 @@ def test_the_empirical_trade_off_is_above_that_of_mu():
     mechanism = FunctionalGaussianMechanism(PeriodicKernel(0.6), 0.05, 1.0, mu)
     plus, minus = worst_neighbours(mechanism, n, m)
 
-    def statistics(data, scale=1.0):
-        center = mechanism.mean(data)
-        values = np.asarray(mechanism.simulate(jax.random.key(int(data[0, 0, 0] > 0)), data, draws))
-        return np.asarray(center + scale * (values - center))[:, 0]
+    def drawn(data):
+        center = np.asarray(mechanism.mean(data))
+        return center, np.asarray(mechanism.simulate(jax.random.key(int(data[0, 0, 0] > 0)), data, draws)) - center
+
+    both = [drawn(data) for data in (plus, minus)]
 
     # Neyman and Pearson: the log ratio is linear in the whitened value.
     direction = whitened(mechanism.kernel, m, np.asarray(mechanism.mean(plus) - mechanism.mean(minus))[0])
 
     def errors(scale):
-        one, other = (whitened(mechanism.kernel, m, statistics(data, scale)) @ direction for data in (plus, minus))
+        values = [(center + scale * noise)[:, 0] for center, noise in both]
+        one, other = (whitened(mechanism.kernel, m, own) @ direction for own in values)
         for level in (0.02, 0.1, 0.3, 0.6):
             threshold = np.quantile(other, 1 - level)
             missed = np.mean(one <= threshold)

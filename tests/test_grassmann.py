@@ -14,7 +14,7 @@ from jaxgeodp import Grassmann, Manifold, riemannian_gradient
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 
 SEVERAL = pytest.mark.parametrize(
-    "manifold", [Grassmann(2, 1), Grassmann(3, 2), Grassmann(5, 2), Grassmann(7, 3)], ids=name
+    "manifold", [Grassmann(3, 2), Grassmann(5, 2), *exhaustive(Grassmann(2, 1), Grassmann(7, 3))], ids=name
 )
 
 
@@ -85,7 +85,13 @@ def test_log_det_exp_is_the_jacobian_for_three_angles_and_more_than_half_the_spa
 EQUAL = [(0.0, 0.0), (0.4, 0.4), (0.4, 0.4 + 1e-7), (0.0, 0.9), (1.5, 1.5)]
 
 
-@pytest.mark.parametrize("angles", [*EQUAL[:2], *exhaustive(*((own,) for own in EQUAL[2:]))], ids=str)
+@pytest.mark.parametrize("angles", EQUAL[:2], ids=str)
+def test_derivatives_of_distances_at_equal_and_zero_angles_match_finite_differences(angles):
+    assert_second_derivatives(Grassmann(4, 2), angles, *DISTANCES)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("angles", EQUAL, ids=str)
 def test_derivatives_at_equal_and_zero_angles_match_finite_differences(angles):
     assert_second_derivatives(Grassmann(4, 2), angles, *PROGRAMS)
 
@@ -93,7 +99,7 @@ def test_derivatives_at_equal_and_zero_angles_match_finite_differences(angles):
 @pytest.mark.exhaustive
 def test_derivatives_at_three_equal_angles_match_finite_differences():
     manifold = Grassmann(6, 3)
-    assert_second_derivatives(manifold, (0.4, 0.4, 0.4), *_programs(manifold))
+    assert_second_derivatives(manifold, (0.4, 0.4, 0.4), *_programs(_through_maps(manifold)))
 
 
 def _through_maps(manifold):
@@ -112,12 +118,15 @@ def _through_maps(manifold):
     return through
 
 
-def _programs(manifold):
-    through = _through_maps(manifold)
+def _distance(z, x, y, frame, probe):
+    return Grassmann(4, 2).squared_dist(Grassmann(4, 2).exp(x, Grassmann(4, 2).combine(z, frame)), y)
+
+
+def _programs(through):
     return jax.jit(through), jax.jit(jax.grad(through)), jax.jit(jax.hessian(through))
 
 
-PROGRAMS = _programs(Grassmann(4, 2))
+PROGRAMS, DISTANCES = _programs(_through_maps(Grassmann(4, 2))), _programs(_distance)
 
 
 def assert_second_derivatives(manifold, angles, value, gradient, hessian):
@@ -151,14 +160,15 @@ def test_angles_keep_their_digits_at_both_ends(dtype):
 
 @pytest.mark.parametrize("manifold", [Grassmann(5, 2), *exhaustive(Grassmann(3, 1), Grassmann(6, 3))], ids=name)
 def test_beyond_the_cut_locus_values_and_gradients_are_finite(manifold):
+    jacobian = jax.jit(jax.jacrev(manifold.log))
+    gradient = jax.jit(lambda x, y: riemannian_gradient(manifold, lambda z: manifold.dist(z, y))(x))
     for angles in (np.full(manifold.p, math.pi / 2), np.array([math.pi / 2, 0.3, 0.0])[: manifold.p]):
         x, y = with_angles(manifold, angles)
         np.testing.assert_allclose(manifold.dist(x, y), np.linalg.norm(angles), rtol=1e-12)
         assert manifold.dist(x, y) <= manifold.diameter + 1e-12
         v = a_tangent(manifold, x, 1, 1.0)
         chex.assert_tree_all_finite((manifold.log(x, y), manifold.transport(x, y, v)))
-        chex.assert_tree_all_finite(jax.jacrev(lambda z, y=y: manifold.log(z, y))(x))
-        chex.assert_tree_all_finite(riemannian_gradient(manifold, lambda z, y=y: manifold.dist(z, y))(x))
+        chex.assert_tree_all_finite((jacobian(x, y), gradient(x, y)))
 
 
 def test_long_tangents_wind_around():

@@ -36,7 +36,7 @@ from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.pictures import page_of
 
 LABELS = np.array([2, 0, 1, 2, 1, 1, 0, 2, 3, 1])
-SPACES = [SPD(2), PlanarShapes(4), Euclidean(2), Sphere(2), Hyperbolic(2), Rotations()]
+SPACES = [Sphere(2), SPD(2), PlanarShapes(4), Euclidean(2), Hyperbolic(2), Rotations()]
 
 
 def ball_on(manifold, radius=0.3):
@@ -54,7 +54,7 @@ def _points_in(manifold, n, origin, reach, seed):
     return jax.vmap(lambda v: manifold.exp(origin, reach * v / jnp.maximum(manifold.norm(origin, v), 1.0)))(tangents)
 
 
-@pytest.mark.parametrize("manifold", [*SPACES[:2], *exhaustive(*SPACES[2:])], ids=name)
+@pytest.mark.parametrize("manifold", [*SPACES[:1], *exhaustive(*SPACES[1:])], ids=name)
 def test_a_person_becomes_the_mean_of_his_records_and_of_no_others(manifold):
     ball = ball_on(manifold)
     records = points_in(ball, len(LABELS))
@@ -80,7 +80,7 @@ def test_means_lie_in_large_balls_and_about_far_centres():
 
 
 def test_the_release_is_of_persons():
-    ball = ball_on(SPD(2), 0.5)
+    ball = ball_on(Sphere(2), 0.5)
     records = points_in(ball, len(LABELS))
     mechanism = TangentLaplace(ball, 1e9)
     release = mechanism.release(records, persons=LABELS)

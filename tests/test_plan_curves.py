@@ -18,7 +18,7 @@ from jaxgeodp.manifolds.described import describe
 from jaxgeodp.mechanisms import Curves, Plan, PlanCurves, plan_curves, plan_mechanisms
 from jaxgeodp.pictures import draw_plan, picture_of_plan
 
-ON_A_LINE = ("plan", "--manifold", "euclidean(1)", "--epsilon", 1, "--draws", 20)
+ON_A_LINE = ("plan", "--manifold", "euclidean(1)", "--epsilon", 1, "--draws", 40)
 
 
 def run(*arguments):

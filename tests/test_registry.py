@@ -12,6 +12,7 @@ import typing
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 import jaxgeodp
@@ -182,17 +183,21 @@ def test_names_of_no_manifold_are_a_wrong_call(name, message):
         manifold_named(name)
 
 
-def test_subspaces_and_products_reach_the_command_line(tmp_path):
+@pytest.mark.parametrize("kind", ["product", *exhaustive("subspaces")])
+def test_subspaces_and_products_reach_the_command_line(kind, tmp_path):
     rng = np.random.default_rng(0)
     np.save(tmp_path / "bases.npy", np.eye(4, 2) + 0.1 * rng.normal(size=(30, 4, 2)))
     rows = np.hstack([rng.normal(size=(30, 2)) * 0.1, np.ones((30, 1)), rng.normal(size=(30, 1))])
     np.save(tmp_path / "rows.npy", rows)
-    for data, manifold, radius in (("bases.npy", "grassmann", 0.4), ("rows.npy", "sphere(2) * euclidean(1)", 0.5)):
-        out = tmp_path / f"{data}.json"
-        own = ("--manifold", manifold, "--radius", radius, "--epsilon", 5, "--mechanism", "tangent", "--out", out)
-        own += ("--center", "origin")
-        run("release", tmp_path / data, *own)
-        assert json.loads(out.read_text())["guarantee"]["epsilon"] == 5.0
+    data, manifold, radius = {
+        "subspaces": ("bases.npy", "grassmann", 0.4),
+        "product": ("rows.npy", "sphere(2) * euclidean(1)", 0.5),
+    }[kind]
+    out = tmp_path / f"{data}.json"
+    own = ("--manifold", manifold, "--radius", radius, "--epsilon", 5, "--mechanism", "tangent", "--out", out)
+    own += ("--center", "origin")
+    run("release", tmp_path / data, *own)
+    assert json.loads(out.read_text())["guarantee"]["epsilon"] == 5.0
 
 
 def test_only_manifolds_know_which_manifold_they_are():

@@ -173,7 +173,9 @@ def test_sites_find_a_ball_together(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("space", "domain"), [(SPD(2), None), *exhaustive((PlanarShapes(5), None), (Euclidean(2), 30.0))], ids=str
+    ("space", "domain"),
+    [(Hyperbolic(2), None), *exhaustive((SPD(2), None), (PlanarShapes(5), None), (Euclidean(2), 30.0))],
+    ids=str,
 )
 def test_workers_get_mechanisms_by_pickle(space, domain):
     """In single precision, as JAX is elsewhere: each stage is prepared and finished there."""

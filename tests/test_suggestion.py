@@ -1,6 +1,8 @@
 """A public ball from public data: the radius is near the best one, and the file goes where a ball is asked for."""
 
+import functools
 import json
+import types
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +25,7 @@ from jaxgeodp import (
     WrappedLaplace,
     frechet_mean,
 )
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.mechanisms import suggest_ball
 
@@ -33,20 +36,29 @@ def run(*arguments):
 
 def scattered(manifold, center, spread, n, seed):
     """Records exp_center(v), v normal of standard deviation ``spread`` in each direction."""
+    return _scattered(manifold, n, jnp.asarray(center), spread, seed)
 
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _scattered(manifold, n, center, spread, seed):
     def record(key):
         return manifold.exp(center, spread * manifold.random_tangent(key, center))
 
-    return jax.jit(jax.vmap(record))(jax.random.split(jax.random.key(seed), n))
+    return jax.vmap(record)(jax.random.split(jax.random.key(seed), n))
 
 
-def test_the_suggested_radius_is_nearly_the_best_one():
+# Public records and private people, so many in most tests: one set of programs.
+M, N = 299, 100
+
+
+@pytest.mark.parametrize("manifold", [Euclidean(2), *exhaustive(SPD(2))], ids=str)
+def test_the_suggested_radius_is_nearly_the_best_one(manifold):
     """Private people whose mean lies half a spread away: the measured error over radii, and that at the suggestion."""
-    manifold, n = SPD(2), 100
+    n = N
     origin = jnp.asarray(manifold.origin)
-    public = scattered(manifold, origin, 0.5, 300, 0)
+    public = scattered(manifold, origin, 0.5, M, 0)
     found = suggest_ball(manifold, public, n, mu=1.0)
-    away = manifold.exp(origin, 0.5 * 0.5 * 3**0.5 * manifold.frame(origin)[0])
+    away = manifold.exp(origin, 0.5 * 0.5 * manifold.dim**0.5 * manifold.frame(origin)[0])
     private = scattered(manifold, away, 0.5, n, 1)
     mean = frechet_mean(manifold, private)
 
@@ -62,18 +74,38 @@ def test_the_suggested_radius_is_nearly_the_best_one():
     # Radii that are too small or too large by a factor of three are worse by more than that.
     assert error(found.ball.radius / 3) > 1.2 * errors[found.ball.radius] < error(found.ball.radius * 3)
     assert float(manifold.dist(origin, jnp.asarray(found.ball.center))) < 0.15
-    assert 0.5 <= found.inside <= 1.0 and found.records == 300 and found.mechanism
+    assert 0.5 <= found.inside <= 1.0 and found.records == M and found.mechanism
 
 
 def test_a_few_far_records_decide_nothing():
-    public = np.asarray(scattered(Euclidean(2), jnp.zeros(2), 1.0, 80, 0))
-    usual = suggest_ball(Euclidean(2), public, 200, mu=1.0)
-    wild = suggest_ball(Euclidean(2), np.concatenate([public, [[1000.0, 0.0]]]), 200, mu=1.0)
+    public = np.asarray(scattered(Euclidean(2), jnp.zeros(2), 1.0, M, 0))
+    usual = suggest_ball(Euclidean(2), public, N, mu=1.0)
+    wild = suggest_ball(Euclidean(2), np.concatenate([public, [[1000.0, 0.0]]]), N, mu=1.0)
     assert wild.outliers == 1 and usual.outliers == 0
     assert abs(wild.ball.radius / usual.ball.radius - 1.0) < 0.3
     assert np.linalg.norm(wild.ball.center - usual.ball.center) < 0.1
 
 
+def test_no_radius_is_suggested_that_all_mechanisms_refuse(monkeypatch):
+    most = 1.0
+
+    def plan(ball, *_, **__):
+        if ball.radius > most:
+            raise InputError("planted")
+        return [types.SimpleNamespace(error=0.0, mechanism="the best")]
+
+    monkeypatch.setattr("jaxgeodp.mechanisms.suggestion.plan_mechanisms", plan)
+    public = scattered(Euclidean(2), jnp.zeros(2), 0.5, M, 0)
+    found = suggest_ball(Euclidean(2), public, N, mu=1.0)
+    np.testing.assert_array_equal(np.isinf(found.noise), found.radii > most)
+    # Without noise the largest of the others errs least.
+    assert found.ball.radius == found.radii[found.radii <= most][-1] < found.radii[-1]
+    most = 0.0
+    with pytest.raises(ValueError, match="planted"):
+        suggest_ball(Euclidean(2), public, N, mu=1.0)
+
+
+@pytest.mark.exhaustive  # one refusal of those that are planted above
 def test_no_ball_is_suggested_that_a_release_refuses():
     """Far in the hyperbolic plane: radii above 10 are too large for a release."""
     manifold = Hyperbolic(2)
@@ -98,11 +130,11 @@ def test_no_ball_is_suggested_that_a_release_refuses():
     ids=str,
 )
 def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_larger_one(manifold, center):
-    public = scattered(manifold, jnp.array(center), 0.15, 200, 3)
+    public = scattered(manifold, jnp.array(center), 0.15, M, 3)
     few, many = (suggest_ball(manifold, public, n, epsilon=1.0) for n in (50, 5000))
     assert np.all(np.diff(few.noise) > 0) and np.all(np.diff(few.bias) <= 1e-12)
     assert many.ball.radius > few.ball.radius
-    gaussian = suggest_ball(manifold, public, 50, mu=1.0)
+    gaussian = suggest_ball(manifold, public, N, mu=1.0)
     assert gaussian.mechanism in ("WrappedGaussian", "RiemannianGaussian")
 
 
@@ -120,6 +152,20 @@ def test_what_is_wrong_is_said(public, options, words):
         suggest_ball(Sphere(2), public, 10, epsilon=1.0, **options)
 
 
+def test_a_ball_goes_from_public_records_to_a_release(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.save("public.npy", [3.0, -1.0] + 0.5 * rng.normal(size=(M, 2)))
+    np.save("private.npy", [3.0, -1.0] + 0.5 * rng.normal(size=(N, 2)))
+    result = run("ball", "public.npy", "--manifold", "euclidean", "--n", N, "--mu", 1, "--out", "ball.json")
+    assert result.exit_code == 0 and "<- suggested" in result.output, result.output
+    written = json.loads((tmp_path / "ball.json").read_text())
+    assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")
+    own = ("release", "private.npy", "--manifold", "euclidean", "--epsilon", 1, "--mechanism", "tangent")
+    _released_in(written, own, tmp_path)
+
+
+@pytest.mark.exhaustive  # the same command, and landmarks have tests of their own
 def test_a_ball_goes_from_public_landmarks_to_a_release(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     outline = np.array([[0, 0], [2, 0.1], [2.1, 1], [0.2, 1.1]])
@@ -131,13 +177,18 @@ def test_a_ball_goes_from_public_landmarks_to_a_release(tmp_path, monkeypatch):
     written = json.loads((tmp_path / "ball.json").read_text())
     assert (tmp_path / "ball.png").read_bytes().startswith(b"\x89PNG")
     own = ("release", "private.npy", "--manifold", "shapes", "--epsilon", 1, "--mechanism", "tangent")
-    result = run(*own, "--ball", "ball.json", "--out", "out.json")
-    assert result.exit_code == 0, result.output
-    record = json.loads((tmp_path / "out.json").read_text())
-    assert record["ball"] == {"center": written["center"], "radius": written["radius"]}
+    _released_in(written, own, tmp_path)
     shapes = PlanarShapes(4)
     center = np.array(written["center"]) @ [1.0, 1j]
     assert shapes.belongs(center, 1e-12)
+
+
+def _released_in(written, own, folder):
+    """The file of a ball is what a release takes; it and no other."""
+    result = run(*own, "--ball", "ball.json", "--out", "out.json")
+    assert result.exit_code == 0, result.output
+    record = json.loads((folder / "out.json").read_text())
+    assert record["ball"] == {"center": written["center"], "radius": written["radius"]}
     for wrong, words in {
         ("--ball", "nowhere.json"): "there is no such file",
         ("--ball", "public.npy"): "is no file of 'jaxgeodp ball'",
@@ -192,6 +243,19 @@ def test_auto_takes_the_best_of_what_the_options_leave(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "mu.json").read_text())["guarantee"]["kind"] == "gdp"
 
 
+def test_landmarks_become_shapes_before_anything_is_computed(monkeypatch):
+    seen = []
+    monkeypatch.setattr("jaxgeodp.mechanisms.suggestion.frechet_median", lambda _, points: seen.append(points) or 1 / 0)
+    shapes, landmarks = PlanarShapes(4), np.random.default_rng(0).normal(size=(80, 4, 2))
+    for given in (landmarks, np.asarray(shapes.from_landmarks(landmarks))):
+        with pytest.raises(ZeroDivisionError):
+            suggest_ball(shapes, given, n=60, mu=1.0)
+    np.testing.assert_allclose(*seen, atol=1e-12)
+    with pytest.raises(ValueError, match=r"shape \(m, 4\) on PlanarShapes"):
+        suggest_ball(shapes, landmarks[:, :3], n=60, mu=1.0)
+
+
+@pytest.mark.exhaustive  # what the median gets is compared above
 def test_landmarks_are_taken_as_a_release_takes_them():
     shapes, corners = PlanarShapes(4), np.random.default_rng(0).normal(size=(4, 2))
     public = corners + 0.05 * np.random.default_rng(1).normal(size=(80, 4, 2))

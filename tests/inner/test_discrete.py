@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from audited import laplace_by_coin_tosses
 from scipy import stats
+from strategies import exhaustive
 
 from jaxgeodp.samplers import discrete
 from jaxgeodp.samplers.discrete import bernoulli_exp, discrete_gaussian, discrete_laplace
@@ -101,7 +102,7 @@ def test_quotients_have_one_law_with_words_of_any_length(width, monkeypatch):
     assert agrees(law, {k: math.exp(-k) * (1.0 - math.exp(-1.0)) for k in range(30)})
 
 
-@pytest.mark.parametrize("scale", [1, 2, 3])
+@pytest.mark.parametrize("scale", [1, 2, *exhaustive(3)])
 def test_laplace_in_one_trial_with_short_words(scale, monkeypatch):
     monkeypatch.setattr(discrete, "_WIDTH", 4)
     law = Paths(2.0**-16, scale << 9).law(lambda below: discrete_laplace(scale, below))

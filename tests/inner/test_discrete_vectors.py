@@ -235,7 +235,7 @@ def test_wide_laws_are_their_continuous_limits_with_uniform_last_bits(law, scale
 def test_arrays_have_the_law_of_single_numbers(law):
     """Not by formulas, but against the sampler that draws one by one."""
     source = np.random.default_rng(0)
-    single = [law(5, lambda n: int.from_bytes(source.bytes(40), "little") % n) for _ in range(20_000)]
+    single = [law(5, lambda n: int.from_bytes(source.bytes(40), "little") % n) for _ in range(5_000)]
     found = vectors.draws(law, 5, 20_000, seeded(2))
     edges = np.arange(-12.5, 13.5)
     table = np.array([np.histogram(np.clip(of, -12, 12), edges)[0] for of in (single, found)])

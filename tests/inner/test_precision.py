@@ -69,7 +69,7 @@ def test_a_release_after_a_simulation_in_a_program_of_the_user(kind, tmp_path):
 
 def test_a_region_after_a_model_of_the_released_values():
     ball = jgd.GeodesicBall(jgd.Sphere(2), CENTER, 0.4)
-    found = describe(records(400), jgd.Sphere(2), mu=4.0, ball=ball)
+    found = describe(records(), jgd.Sphere(2), mu=4.0, ball=ball)
     before = confidence_ball(found).radius
     alive = constants_of(None, found.mean.value, found.population.mean, found.population.frame)
     assert confidence_ball(found).radius == before

@@ -1,7 +1,5 @@
 """Calculus on the polar grid, areas, rotation, and registration of known warps."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +11,7 @@ from jaxgeodp.meshes import disk_flow, registration, square_root
 from jaxgeodp.meshes.grid import polar_points
 
 POINTS = polar_points(24, 80)
+NODES = polar_points(16, 48)  # for registration, which evaluates them a thousand times
 
 
 def plane(z):
@@ -243,21 +242,26 @@ def test_the_action_on_fields_is_an_isometry_and_that_of_the_surface():
 
 
 @pytest.fixture(scope="module")
-def recovered():
-    """The hills seen through a known warp and turned, found again; and the hills themselves."""
+def register():
+    """One program for all: its thousand evaluations take longer than to optimize them."""
+    options = {"xla_backend_optimization_level": 1}
+    optimized = jax.jit(registration._register, static_argnums=(3, 4), compiler_options=options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registration, "_register", optimized)
+        yield registration.register
+
+
+def seen_through(coefficients):
+    """The hills, and the hills seen through a warp."""
+    return (square_root.normalize(hills(z)) for z in (NODES, complex_images(coefficients, NODES)))
+
+
+def test_registration_recovers_a_known_warp(register):
+    """The hills seen through a known warp and turned, found again."""
     coefficients = some_flow(0.02)
-    surface = square_root.normalize(hills(POINTS))
-    through = square_root.normalize(hills(complex_images(coefficients)))
-    turn = Rotation.from_rotvec([0.2, -0.1, 0.3]).as_matrix()
-    grids = jnp.stack([surface @ turn.T, through])
-    # Its thousand evaluations take longer than to optimize them.
-    register = functools.partial(registration.register, ridge=1e-3)
-    optimized = jax.jit(register, compiler_options={"xla_backend_optimization_level": 1})
-    return coefficients, grids, through, optimized(grids, through)
-
-
-def test_registration_recovers_a_known_warp(recovered):
-    coefficients, grids, through, found = recovered
+    surface, through = seen_through(coefficients)
+    grids = (surface @ Rotation.from_rotvec([0.2, -0.1, 0.3]).as_matrix().T)[None]
+    found = register(grids, through, ridge=1e-3)
     assert found.energy_before[0] > 0.04
     assert found.energy[0] < 0.05 * found.energy_before[0]
     assert np.linalg.norm(found.coefficients[0] - coefficients) < 0.3 * np.linalg.norm(coefficients)
@@ -271,19 +275,19 @@ def test_registration_recovers_a_known_warp(recovered):
     np.testing.assert_allclose(np.abs(centre[1:]), 1.0, atol=1e-3)
 
 
-def test_steps_are_cut_until_the_energy_falls():
+def test_steps_are_cut_until_the_energy_falls(register):
     """With a stiff ridge a step of a tenth raises the energy; a line search that stops there ends at the start."""
-    nodes = polar_points(8, 24)
-    surface, through = (square_root.normalize(hills(z)) for z in (nodes, complex_images(some_flow(0.02), nodes)))
-    found = registration.register(surface[None], through, ridge=100.0, steps=3)
+    surface, through = seen_through(some_flow(0.02))
+    found = register(surface[None], through, ridge=100.0)
     assert found.energy[0] < found.energy_before[0] - 1e-5
     assert 0.0 < np.linalg.norm(found.coefficients[0]) < 0.1
 
 
-def test_a_registered_surface_stays(recovered):
-    _, _, _, found = recovered
-    assert found.energy[1] < 1e-6
-    assert np.linalg.norm(found.coefficients[1]) < 1e-3
+def test_a_registered_surface_stays(register):
+    _, through = seen_through(some_flow(0.02))
+    found = register(through[None], through, ridge=1e-3)
+    assert found.energy[0] < 1e-6
+    assert np.linalg.norm(found.coefficients[0]) < 1e-3
 
 
 def test_wrong_calls_are_refused():

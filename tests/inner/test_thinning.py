@@ -1,6 +1,7 @@
 """Acceptance by a few records: its probability, that a mean loss is the sum that it supposes, and the law of draws."""
 
 import dataclasses
+import functools
 import math
 
 import jax
@@ -43,9 +44,9 @@ def a_thinning(total=RIGHT["total"], weights=RIGHT["weights"], parts=PARTS):
     )
 
 
-@jax.jit
+@functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
 def hits(key, distances, numbers):
-    """One program for right and wrong numbers."""
+    """One program for right and wrong numbers; its many rounds take longer than to optimize them."""
     limits = jnp.full(len(distances), LIMIT)
     return accepted(key, a_thinning(**numbers), 2.0 * distances, 3.0 * distances, distances, limits)
 
@@ -53,7 +54,7 @@ def hits(key, distances, numbers):
 @pytest.mark.parametrize("planted", [None, *WRONG])
 def test_the_probability_is_that_of_all_records(planted):
     """At each distance, of proposals of a block that are mixed, as exp(certain - limit - mean part) says."""
-    count = 160_000
+    count = 100_000  # the least mistake moves a share by seven standard errors
     numbers = RIGHT | (WRONG[planted] if planted else {})
     distances = jnp.tile(jnp.asarray(DISTANCES), count // len(DISTANCES))
 
@@ -138,7 +139,7 @@ def test_draws_have_their_law_in_every_round(support):
         assert stats.kstest(draws, stats.norm(0.15, math.sqrt(0.5)).cdf).pvalue < 1e-6
 
 
-SPACES = [SPD(2), *exhaustive(SPD(3), SPD(5), Hyperbolic(2), Euclidean(3), Product(SPD(2), Hyperbolic(2)))]
+SPACES = [Hyperbolic(2), *exhaustive(SPD(2), SPD(3), SPD(5), Euclidean(3), Product(SPD(2), Hyperbolic(2)))]
 
 
 def two_ends(space, radius, count):
