@@ -479,7 +479,7 @@ def test_a_mechanism_that_refuses_is_a_row_with_its_reason(tmp_path):
 def test_mechanisms_that_find_their_ball_are_cells(tmp_path):
     """Told nothing, they come near to one that is told the ball; far from the origin, too."""
     sweep = Sweep(
-        "sphere", 0.5, ("wrapped-gaussian", "located-gaussian", "located"), (60,), 2, (0.1,), (2.0,), replicates=60,
+        "sphere", 0.5, ("wrapped-gaussian", "located-gaussian", "located"), (60,), 2, (0.1,), (2.0,), replicates=100,
         distance=2.0,
     )  # fmt: skip
     ball = sweep.generator().ball
