@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
     SPD,
     Euclidean,
     GeodesicBall,
+    Hyperbolic,
     KNGMechanism,
     LaplaceMechanism,
     Sphere,
@@ -199,7 +201,8 @@ def test_the_value_is_about_the_mean_of_the_records():
 @pytest.mark.parametrize(
     "mechanism",
     [
-        LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), 1.0),
+        LaplaceMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.5), 1.0),
+        *exhaustive(LaplaceMechanism(GeodesicBall(SPD(2), SPD(2).origin, 1.5), 1.0)),
         KNGMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 2.0),
         WrappedGaussian(GeodesicBall(Sphere(2), Sphere(2).origin, 0.5), 1.0),
     ],

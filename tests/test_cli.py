@@ -14,7 +14,7 @@ import pytest
 from strategies import exhaustive
 from typer.testing import CliRunner
 
-from jaxgeodp import SPD, Hyperbolic, PlanarShapes, Rotations, Sphere
+from jaxgeodp import SPD, Euclidean, Hyperbolic, PlanarShapes, Rotations, Sphere
 from jaxgeodp.cli import app
 from jaxgeodp.io import read
 
@@ -114,8 +114,14 @@ def test_installed_entry_point_answers():
     assert wrong.stderr.strip() == "Error: nothing.npy: there is no such file."
 
 
-@pytest.mark.parametrize("mechanism", ["wrapped", *exhaustive("laplace", "kng")])
-def test_release_on_every_manifold(tmp_path, mechanism):
+# Of files that are read each in a way of their own; that of shapes by a program that other tests have.
+RELEASED = ("sphere", "spd", "shapes", "hyperbolic", "rotations")
+FEW = [("wrapped", "sphere"), ("laplace", "shapes")]
+MORE = [(own, space) for own in ("wrapped", "laplace", "kng") for space in RELEASED if (own, space) not in FEW]
+
+
+@pytest.mark.parametrize(("mechanism", "space"), [*FEW, *exhaustive(*MORE)])
+def test_release_on_every_manifold(tmp_path, mechanism, space):
     np.save(tmp_path / "directions.npy", directions())
     np.savez(tmp_path / "matrices.npz", x=matrices(size=2), labels=np.arange(30))
     save_csv(tmp_path / "landmarks.csv", landmarks().reshape(30, -1), header="x1,y1,x2,y2,x3,y3,x4,y4")
@@ -129,29 +135,30 @@ def test_release_on_every_manifold(tmp_path, mechanism):
         ("hyperboloid.npy", "hyperbolic", 1.0, [], Hyperbolic(2)),
         ("rotations.csv", "rotations", 0.7, [], Rotations()),
     ]
-    for file, name, radius, more, manifold in cases:
-        out = tmp_path / f"{name}.json"
-        result = release(tmp_path / file, out, name, radius, "--mechanism", mechanism, *more)
-        assert result.exit_code == 0, result.output
-        record = json.loads(out.read_text())
-        value = np.array(record["value"])
-        point = value[..., 0] + 1j * value[..., 1] if name == "shapes" else value
-        assert manifold.belongs(point, 1e-9)
-        assert record["n"] == 30 and record["guarantee"]["epsilon"] == 2.0 and record["guarantee"]["kind"] == "pure"
-        assert record["manifold"]["name"] == type(manifold).__name__ and record["statistic"] == "FrechetMean"
-        assert "30" in words(result) and "sensitivity" in words(result)
+    ((file, name, radius, more, manifold),) = [case for case in cases if case[1] == space]
+    out = tmp_path / f"{name}.json"
+    result = release(tmp_path / file, out, name, radius, "--mechanism", mechanism, *more)
+    assert result.exit_code == 0, result.output
+    record = json.loads(out.read_text())
+    value = np.array(record["value"])
+    point = value[..., 0] + 1j * value[..., 1] if name == "shapes" else value
+    assert manifold.belongs(point, 1e-9)
+    assert record["n"] == 30 and record["guarantee"]["epsilon"] == 2.0 and record["guarantee"]["kind"] == "pure"
+    assert record["manifold"]["name"] == type(manifold).__name__ and record["statistic"] == "FrechetMean"
+    assert "30" in words(result) and "sensitivity" in words(result)
 
 
-def test_the_median_is_released_by_kng_alone(tmp_path):
-    np.save(tmp_path / "data.npy", directions())
+@pytest.mark.parametrize(("name", "manifold"), [("euclidean", Euclidean(3)), *exhaustive(("sphere", Sphere(2)))])
+def test_the_median_is_released_by_kng_alone(tmp_path, name, manifold):
+    np.save(tmp_path / "data.npy", directions() - [0.0, 0.0, float(name == "euclidean")])  # around the origin
     more = ["--statistic", "median"]
-    result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, *more)
+    result = release(tmp_path / "data.npy", tmp_path / "out.json", name, 0.5, *more)
     assert result.exit_code == 2 and words(result).startswith("Error: --statistic median needs --mechanism kng")
     assert not (tmp_path / "out.json").exists()
-    result = release(tmp_path / "data.npy", tmp_path / "out.json", "sphere", 0.5, *more, "--mechanism", "kng")
+    result = release(tmp_path / "data.npy", tmp_path / "out.json", name, 0.5, *more, "--mechanism", "kng")
     assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / "out.json").read_text())
-    assert record["statistic"] == "FrechetMedian" and Sphere(2).belongs(np.array(record["value"]), 1e-9)
+    assert record["statistic"] == "FrechetMedian" and manifold.belongs(np.array(record["value"]), 1e-9)
 
 
 def test_vech_rows_and_square_matrices_are_the_same_data(tmp_path):
@@ -187,7 +194,7 @@ def test_every_line_is_a_record_whatever_it_says(tmp_path, end):
         np.testing.assert_array_equal(read(path, "sphere", header=True), expected[1:])
 
 
-@pytest.mark.parametrize("manifold", ["sphere", "shapes"])
+@pytest.mark.parametrize("manifold", ["sphere", *exhaustive("shapes")])
 def test_the_content_of_a_record_changes_nothing_but_the_value(tmp_path, manifold):
     """Replace any line by any bytes: the same n, exit code and output; the compiled program is shared."""
     data, out, center = tmp_path / "data.csv", tmp_path / "out.json", tmp_path / "center.npy"
@@ -369,8 +376,15 @@ ON_A_LINE = ("--manifold", "euclidean", "--size", 1, "--radius", 0.5, "--epsilon
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite", "--mechanism", "tangent"), "Wrote "),
+        (
+            release_arguments("data.npy", "out.json", "euclidean", 0.5, "--overwrite", "--mechanism", "tangent"),
+            "Wrote ",
+        ),
         *exhaustive(
+            (
+                release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite", "--mechanism", "tangent"),
+                "Wrote ",
+            ),
             (release_arguments("data.npy", "out.json", "sphere", 0.5, "--overwrite"), "Wrote "),
             (("audit", *ON_A_LINE, "--mechanism", "tangent", "--draws", 1000), "TangentLaplace on "),
             (("simulate", *ON_A_LINE, "--mechanism", "tangent", "--replicates", 10), "mean "),
@@ -432,8 +446,9 @@ def test_x64_setting_of_the_process_is_left_alone(tmp_path):
     assert jax.config.jax_enable_x64 == before
 
 
-def test_plan_names_a_winner_without_data():
-    options = {"manifold": "sphere", "size": 2, "radius": 0.39, "n": 100, "epsilon": 1, "mu": 1, "draws": 200}
+@pytest.mark.parametrize("manifold", ["euclidean", *exhaustive("sphere")])
+def test_plan_names_a_winner_without_data(manifold):
+    options = {"manifold": manifold, "size": 2, "radius": 0.39, "n": 100, "epsilon": 1, "mu": 1, "draws": 200}
     result = run("plan", *(part for name, value in options.items() for part in (f"--{name}", value)))
     assert result.exit_code == 0, result.output
     for mechanism in ("KNGMechanism", "LaplaceMechanism", "WrappedLaplace", "TangentLaplace", "EuclideanLaplace"):

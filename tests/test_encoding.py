@@ -91,7 +91,14 @@ MECHANISMS = {
     "points together": JointGaussian(RING, 0.3, 1.5),
     "surfaces": surfaces(),
 }
-every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=list(MECHANISMS))
+REPETITIONS = ("open curves",)  # another kernel of the same encoding
+every_mechanism = pytest.mark.parametrize(
+    "mechanism",
+    [
+        pytest.param(own, id=name, marks=[pytest.mark.exhaustive] if name in REPETITIONS else [])
+        for name, own in MECHANISMS.items()
+    ],
+)
 
 
 def records(mechanism, count=6, seed=1):

@@ -10,7 +10,7 @@ import pytest
 from dp_accounting import pld, rdp
 from strategies import exhaustive
 
-from jaxgeodp import SPD, GeodesicBall, KNGMechanism, TangentLaplace, WrappedGaussian, release_groups
+from jaxgeodp import Euclidean, GeodesicBall, KNGMechanism, TangentLaplace, WrappedGaussian, release_groups
 from jaxgeodp.privacy import (
     ApproximateDP,
     GaussianDP,
@@ -25,11 +25,11 @@ from jaxgeodp.privacy import (
 )
 
 DELTA = 1e-6
-BALL = GeodesicBall(SPD(2), SPD(2).origin, 1.0)
-DATA = np.tile(np.eye(2), (60, 1, 1))
+BALL = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
+DATA = np.zeros((60, 2))
 
 
-@pytest.mark.parametrize("mu", [0.1, 1.0, *exhaustive(0.3, 3.0)])
+@pytest.mark.parametrize("mu", [0.1, *exhaustive(0.3, 1.0, 3.0)])
 def test_no_accountant_counts_less_than_a_gaussian_guarantee(mu):
     exact = GaussianDP(mu).to_approximate(DELTA).epsilon
     for relation in dp_accounting.NeighboringRelation:

@@ -111,7 +111,7 @@ def _released(options, ledger) -> list[Release]:
     kind = PrivateNearestMean if "groups" in options else PrivateFrechetMean
     more = {"classes": ["a", "b"]} if "groups" in options else {}
     space = "sphere" if "located" in options else PLANE  # an estimator has no domain
-    ball = {} if "located" in options else {"radius": 1.0}
+    ball = {"mechanism": "tangent"} if "located" in options else {"radius": 1.0}
     made = {name: keywords.pop(name) for name in ("adjacency", "delta", "numerics") if name in keywords}
     estimator = kind(space, epsilon=8.0, ledger=ledger, **ball, **more, **_given(kind, made))
     data = _data(options)

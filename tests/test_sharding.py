@@ -1,5 +1,6 @@
 """Data sharded over devices and hosts: the same mean and gradient as on one device."""
 
+import functools
 import os
 import socket
 import subprocess
@@ -20,7 +21,7 @@ if processes > 1:
 jax.config.update("jax_enable_x64", True)
 sharding = NamedSharding(Mesh(np.array(jax.devices()), ("records",)), PartitionSpec("records"))
 results = [np.array([jax.device_count(), jax.process_count()])]
-for manifold in (Sphere(2), SPD(2), PlanarShapes(4)):
+for manifold in (Sphere(2), SPD(2), PlanarShapes(4))[: int(sys.argv[5])]:
     origin = jnp.asarray(manifold.origin)
     keys = jax.random.split(jax.random.key(0), 80)
     tangents = jax.vmap(lambda key: 0.1 * manifold.random_tangent(key, origin))(keys)
@@ -39,7 +40,7 @@ if process == 0:
 """
 
 
-def run(out, devices, processes=1):
+def run(out, devices, processes, spaces):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -47,7 +48,7 @@ def run(out, devices, processes=1):
     environment = {**os.environ, "XLA_FLAGS": flags}
     workers = [
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, str(processes), str(k), port, str(out)],
+            [sys.executable, "-c", SCRIPT, str(processes), str(k), port, str(out), str(spaces)],
             env=environment, stderr=subprocess.PIPE, text=True,
         )
         for k in range(processes)
@@ -60,15 +61,19 @@ def run(out, devices, processes=1):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    return run(tmp_path_factory.mktemp("alone") / "numbers.npy", 1)
+    return functools.cache(lambda spaces: run(tmp_path_factory.mktemp("alone") / "numbers.npy", 1, 1, spaces))
 
 
 @pytest.mark.parametrize(
-    ("devices", "processes"),
+    ("devices", "processes", "spaces"),
     # That processes find each other, and give the numbers of one, has a test in test_sweeps.py.
-    [pytest.param(4, 1, id="four devices"), pytest.param(1, 2, id="two processes", marks=pytest.mark.exhaustive)],
+    [
+        pytest.param(4, 1, 1, id="four devices, the sphere"),
+        pytest.param(4, 1, 3, id="four devices", marks=pytest.mark.exhaustive),
+        pytest.param(1, 2, 3, id="two processes", marks=pytest.mark.exhaustive),
+    ],
 )
-def test_means_and_gradients_of_sharded_data(alone, tmp_path, devices, processes):
-    numbers = run(tmp_path / "numbers.npy", devices, processes)
+def test_means_and_gradients_of_sharded_data(alone, tmp_path, devices, processes, spaces):
+    numbers = run(tmp_path / "numbers.npy", devices, processes, spaces)
     assert numbers[:2].tolist() == [devices * processes, processes]
-    np.testing.assert_allclose(numbers[2:], alone[2:], atol=1e-13)
+    np.testing.assert_allclose(numbers[2:], alone(spaces)[2:], atol=1e-13)

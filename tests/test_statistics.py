@@ -1,5 +1,6 @@
 """Medians, power means, user losses, and minimisation."""
 
+import functools
 import math
 
 import jax
@@ -37,16 +38,17 @@ from jaxgeodp.bounds.power_growth import power_growth
 from jaxgeodp.domains.geodesic_ball import assumption_limit
 
 MANIFOLDS = [Euclidean(3), Sphere(2), SPD(2), PlanarShapes(4), Hyperbolic(2), Rotations()]
-each_manifold = pytest.mark.parametrize(
-    "manifold", [*MANIFOLDS[1:4], *exhaustive(*MANIFOLDS[:1], *MANIFOLDS[4:])], ids=name
-)
+# Curved one way and the other.
+CURVED = [Sphere(2), Hyperbolic(2)]
+OTHERS = [manifold for manifold in MANIFOLDS if manifold not in CURVED]
+each_manifold = pytest.mark.parametrize("manifold", [*CURVED, *exhaustive(*OTHERS)], ids=name)
 each_power = pytest.mark.parametrize(
     ("manifold", "power"),
     [
-        *[(m, 1.0) for m in MANIFOLDS[1:4]],
+        *[(m, 1.0) for m in CURVED],
         *[(Sphere(2), p) for p in (1.5, 3.0)],
         *exhaustive(
-            *[(m, 1.0) for m in (*MANIFOLDS[:1], *MANIFOLDS[4:])],
+            *[(m, 1.0) for m in OTHERS],
             *[(m, p) for m in (SPD(2), PlanarShapes(4)) for p in (1.5, 3.0)],
         ),
     ],
@@ -120,7 +122,9 @@ def test_a_median_stays_where_the_mean_goes():
 
 
 @pytest.mark.parametrize(
-    ("manifold", "power"), [(Sphere(2), 1.0), *exhaustive((SPD(2), 1.0), (PlanarShapes(4), 3.0))], ids=name
+    ("manifold", "power"),
+    [(Euclidean(2), 1.0), *exhaustive((Sphere(2), 1.0), (SPD(2), 1.0), (PlanarShapes(4), 3.0))],
+    ids=name,
 )
 def test_derivatives_of_power_means_match_finite_differences(manifold, power):
     points, weights = data_on(manifold, 6), jnp.linspace(0.5, 1.5, 6)
@@ -220,8 +224,9 @@ def test_medians_and_power_means_are_drawn_without_long_waits(manifold, radius, 
     assert mechanism.law(100).simulated(jax.random.key(0), ball.clip(points), 200, 1024).acceptance > least
 
 
+@pytest.mark.parametrize("dtype", [jnp.float64, *exhaustive(jnp.float32)])
 @pytest.mark.parametrize(("share", "spread"), [(0.6, 0.15), (0.0, 1e-8), *exhaustive((1.0, 0.15), (0.4, 0.15))])
-def test_medians_of_coinciding_data_are_drawn_without_long_waits(share, spread):
+def test_medians_of_coinciding_data_are_drawn_without_long_waits(share, spread, dtype):
     """Records that are no points all become the centre."""
     sphere = Sphere(2)
     ball = GeodesicBall(sphere, sphere.origin, 0.5)
@@ -229,10 +234,8 @@ def test_medians_of_coinciding_data_are_drawn_without_long_waits(share, spread):
     tangents = jax.vmap(lambda key: sphere.random_tangent(key, center))(jax.random.split(jax.random.key(1), 100))
     points = jax.vmap(lambda v: sphere.exp(center, spread * v))(tangents).at[: int(100 * share)].set(center)
     mechanism = KNGMechanism(ball, 1.0, statistic=FrechetMedian())
-    draws = mechanism.law(100).simulated(jax.random.key(0), ball.clip(points), 200, 1024)
+    draws = mechanism.law(100).simulated(jax.random.key(0), ball.clip(points).astype(dtype), 200, 1024)
     assert draws.acceptance > 0.02
-    single = mechanism.law(100).simulated(jax.random.key(0), ball.clip(points).astype(jnp.float32), 200, 1024)
-    assert single.acceptance > 0.02
 
 
 def test_median_sensitivity_does_not_grow_with_the_ball():
@@ -284,12 +287,12 @@ def test_a_subclass_with_another_gradient_gets_no_theorem():
 # A user's loss ----------------------------------------------------------------------------------------
 
 
-def test_a_loss_whose_gradients_are_short_is_left_alone():
-    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
-    data = data_on(Sphere(2), 30)
-    own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
-    gradients = jax.jit(lambda x: [statistic.gradient(Sphere(2), x, data) for statistic in (own, FrechetMean())])
-    np.testing.assert_allclose(*gradients(ball.center + 0.0), atol=1e-12)
+@pytest.mark.parametrize("manifold", [Euclidean(2), *exhaustive(Sphere(2))], ids=name)
+def test_a_loss_whose_gradients_are_short_is_left_alone(manifold):
+    data = data_on(manifold, 30)
+    own = EmpiricalRisk(lambda x, y: 0.5 * manifold.squared_dist(x, y), gradient_bound=1.0)
+    gradients = jax.jit(lambda x: [statistic.gradient(manifold, x, data) for statistic in (own, FrechetMean())])
+    np.testing.assert_allclose(*gradients(jnp.asarray(manifold.origin) + 0.0), atol=1e-12)
 
 
 def test_no_loss_exceeds_its_gradient_bound():
@@ -308,6 +311,7 @@ def test_no_loss_exceeds_its_gradient_bound():
     assert np.all(np.isfinite(mechanism.release(data).value))
 
 
+@pytest.mark.exhaustive  # a loss of one's own is released above
 def test_private_principal_direction():
     """Vectors in the unit ball, x -> -(x.y)^2/2: the leading eigenvector of the second moment."""
     rng = np.random.default_rng(3)
@@ -363,20 +367,27 @@ def test_minimize_finds_the_mean(manifold):
     np.testing.assert_allclose(found.value, objective(manifold, points, 2.0)(found.point), rtol=1e-12)
 
 
-def test_minimize_takes_any_optimizer_and_is_batched():
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        pytest.param(optax.adam(0.05), id="adam"),
+        pytest.param(optax.sgd(0.2, momentum=0.5), id="sgd", marks=pytest.mark.exhaustive),
+        pytest.param(None, id="usual", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_minimize_takes_any_optimizer_and_is_batched(optimizer):
     matrices = jax.vmap(lambda key: jnp.diag(jnp.array([1.0, 2.0, 5.0])) + 0.1 * jax.random.normal(key, (3, 3)))(
         jax.random.split(jax.random.key(0), 4)
     )
     matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
     start = jnp.array([0.6, 0.0, 0.8])
-    for optimizer in (optax.adam(0.05), optax.sgd(0.2, momentum=0.5), None):
-        solve = jax.jit(
-            jax.vmap(lambda a, o=optimizer: minimize(Sphere(2), lambda x: -0.5 * x @ a @ x, start, o, tolerance=1e-6))
-        )
-        found = solve(matrices)
-        assert jnp.all(found.gradient_norm <= 1e-6)
-        leading = np.linalg.eigh(matrices)[1][:, :, -1]
-        np.testing.assert_allclose(np.abs(np.sum(found.point * leading, axis=1)), 1.0, atol=1e-9)
+    solve = jax.jit(
+        jax.vmap(lambda a: minimize(Sphere(2), lambda x: -0.5 * x @ a @ x, start, optimizer, tolerance=1e-6))
+    )
+    found = solve(matrices)
+    assert jnp.all(found.gradient_norm <= 1e-6)
+    leading = np.linalg.eigh(matrices)[1][:, :, -1]
+    np.testing.assert_allclose(np.abs(np.sum(found.point * leading, axis=1)), 1.0, atol=1e-9)
 
 
 def test_minimize_says_what_is_wrong_and_stops_in_time():
@@ -388,6 +399,7 @@ def test_minimize_says_what_is_wrong_and_stops_in_time():
 
 
 def test_derivatives_at_coincident_data():
+    @functools.cache
     def of(power):
         return jax.jit(jax.jacrev(lambda x: power_mean(Euclidean(1), x, power)[0]))
 
@@ -396,7 +408,7 @@ def test_derivatives_at_coincident_data():
     np.testing.assert_allclose(of(1.5)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0, 1, 0], atol=1e-12)
     np.testing.assert_allclose(of(3.0)(jnp.array([[-1.0], [0.0], [1.0]]))[:, 0], [0.5, 0, 0.5], atol=1e-12)
     for power in (1.0, 1.5, 2.0):
-        np.testing.assert_allclose(of(power)(jnp.ones((4, 1)))[:, 0], [0.25] * 4, atol=1e-12)
+        np.testing.assert_allclose(of(power)(jnp.ones((3, 1)))[:, 0], [1 / 3] * 3, atol=1e-12)
 
 
 def test_flat_manifolds_with_a_cut_locus_have_a_bounded_support():
@@ -419,11 +431,16 @@ def test_flat_manifolds_with_a_cut_locus_have_a_bounded_support():
         KNGMechanism(GeodesicBall(circle, circle.origin, 0.1), 1.0, statistic=FrechetMedian(), support_radius=50.0)
 
 
-def test_precision_of_the_data_is_kept():
-    ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
-    own = EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        FrechetMedian(),
+        *exhaustive(FrechetMean(), EmpiricalRisk(lambda x, y: 0.5 * Sphere(2).squared_dist(x, y), gradient_bound=1.0)),
+    ],
+    ids=lambda statistic: type(statistic).__name__,
+)
+def test_precision_of_the_data_is_kept(statistic):
     data = data_on(Sphere(2), 30).astype(jnp.float32)
-    for statistic in (FrechetMean(), FrechetMedian(), own):
-        mechanism = KNGMechanism(ball, 8.0, statistic=statistic)
-        draws = jax.eval_shape(lambda key, m=mechanism: m.simulate(key, data, 3), jax.random.key(0))
-        assert (draws.shape, draws.dtype) == ((3, 3), jnp.float32)
+    mechanism = KNGMechanism(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4), 8.0, statistic=statistic)
+    draws = jax.eval_shape(lambda key: mechanism.simulate(key, data, 3), jax.random.key(0))
+    assert (draws.shape, draws.dtype) == ((3, 3), jnp.float32)

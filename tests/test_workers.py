@@ -9,12 +9,14 @@ import time
 
 import pytest
 import worker_jobs
+from strategies import exhaustive
 
 from jaxgeodp.workers import Ended, in_processes
 
 HERE = pathlib.Path(__file__).parent
 
 
+@pytest.mark.exhaustive  # so do those of the jobs below
 def test_results_come_with_their_numbers():
     found = sorted(in_processes("test", worker_jobs.square, [(k,) for k in range(7)], 2))
     assert found == [(k, k**2, None) for k in range(7)]
@@ -54,7 +56,7 @@ def alive(pid):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("how", ["interrupt of all", "kill of the parent"])
+@pytest.mark.parametrize("how", ["interrupt of all", *exhaustive("kill of the parent")])
 def test_workers_end_with_their_parent(tmp_path, how):
     script, workers = start_script(tmp_path)
     if how == "interrupt of all":

@@ -194,7 +194,7 @@ def test_where_records_are_looked_at_as_before():
     assert median.bounds(ball, center, records, 0.01) is None
 
 
-@pytest.mark.parametrize(("size", "radius", "dtype"), [(2, 1e-4, jnp.float64), (3, 0.02, jnp.float32)])
+@pytest.mark.parametrize(("size", "radius", "dtype"), [(2, 1e-4, jnp.float64), *exhaustive((3, 0.02, jnp.float32))])
 def test_rounding_of_records_that_are_close_together_is_allowed_for(size, radius, dtype):
     """Entries of matrices are about 1, and rounded so, however small the ball is."""
     space = SPD(size)
@@ -220,9 +220,8 @@ def test_rounding_of_records_that_are_close_together_is_allowed_for(size, radius
     assert np.all(found <= error)
 
 
-@pytest.mark.parametrize(
-    ("space", "distance"), [(Sphere(2, curvature=4.0), 0.7), *exhaustive((Hyperbolic(2), 1.0))], ids=str
-)
+@pytest.mark.exhaustive  # that the rest is within what follows from it is tried above
+@pytest.mark.parametrize(("space", "distance"), [(Sphere(2, curvature=4.0), 0.7), (Hyperbolic(2), 1.0)], ids=str)
 def test_third_derivatives_are_below_their_bound_and_not_far(space, distance):
     """What is bounded is symmetric, so that its norm is the largest third derivative along a geodesic."""
     origin = jnp.asarray(space.origin)
