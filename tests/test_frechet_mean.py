@@ -57,7 +57,7 @@ def some_weights(n, seed=0, dtype="float64"):
 # What the derivative of the mean is made of ----------------------------------------------------------------
 
 
-# Matrices and shapes: by the derivatives of the mean below, against finite differences.
+# Small matrices and shapes: by the derivatives of the mean below, against finite differences.
 @pytest.mark.parametrize(
     "manifold",
     [
@@ -85,6 +85,22 @@ def test_the_hessian_and_the_change_of_logarithms_are_those_of_automatic_differe
     )
     found = manifold.change_of_logs(mean, points, weights, changes, weight_changes)
     np.testing.assert_allclose(found, manifold.to_tangent(mean, change), atol=1e-10)
+
+
+def test_the_change_of_logarithms_of_matrices_above_size_2_is_that_of_automatic_differentiation():
+    """Their closed form, at any base."""
+    manifold, base = SPD(3), jnp.eye(3)
+    points, weights, weight_changes = asymmetric_data(manifold), some_weights(7), some_weights(7, seed=1) - 1.0
+    moves = jnp.asarray(np.random.default_rng(0).normal(size=(7, 3, 3)))
+    changes = moves + moves.swapaxes(1, 2)
+    both = jax.jit(
+        lambda *data: (
+            jax.jvp(lambda *own: manifold.log_moments(base, *own)[0], data[:2], data[2:])[1],
+            manifold.change_of_logs(base, *data),
+        )
+    )
+    expected, found = both(points, weights, changes, weight_changes)
+    np.testing.assert_allclose(found, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize("manifold", [Sphere(2), *exhaustive(SPD(3), PlanarShapes(4))], ids=name)
