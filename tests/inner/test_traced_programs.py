@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 import jaxgeodp
 from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups, traced_programs
@@ -316,7 +317,7 @@ def test_a_number_within_a_program_would_be_seen(folder, planted):
     assert pattern in wrong.read_bytes() and pattern not in right.read_bytes()
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceMechanism, TangentLaplace])
+@pytest.mark.parametrize("mechanism", [TangentLaplace, *exhaustive(LaplaceMechanism)])
 def test_draws_and_plans_are_those_of_programs_that_are_not_kept(folder, mechanism):
     records = BALL.clip(np.random.default_rng(0).normal([0.0, 0.0, 5.0], 1.0, (12, 3)))
     kept = mechanism(BALL, 1.0).simulate(jax.random.key(3), records, 5)
