@@ -393,6 +393,10 @@ def test_paper_chains_are_for_their_manifolds():
         paper_chain(jax.random.key(0), "cube", case.mechanism, case.data, 1)
     with pytest.raises(ValueError, match="'shapes' needs PlanarShapes"):
         paper_chain(jax.random.key(0), "shapes", case.mechanism, case.data, 1)
+
+
+@pytest.mark.exhaustive
+def test_paper_chains_of_matrices_are_of_matrices():
     spd = SPD(2)
     mechanism = KNGMechanism(GeodesicBall(spd, np.eye(2), 1.0), 1.0, calibration="theorem")
     data = np.stack([np.eye(2) * s for s in (0.7, 1.0, 1.4, 1.1)])
