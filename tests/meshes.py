@@ -8,7 +8,7 @@ from scipy.linalg import hadamard
 from scipy.spatial import Delaunay
 
 from jaxgeodp.meshes.grid import curve_points
-from jaxgeodp.surfaces import SurfaceBasis, SurfaceDesign, SurfaceMeanMechanism
+from jaxgeodp.surfaces import FaceTemplate, SurfaceBasis, SurfaceDesign, SurfaceMeanMechanism
 
 
 def disk_points(rings, jitter=0.0, seed=0):
@@ -87,6 +87,7 @@ def design_once(monkeypatch):
     for name in ("synthetic_reference", "reference_folder", "design_surfaces"):
         monkeypatch.setattr(face_folder, name, _remembered(getattr(face_folder, name)))
     monkeypatch.setattr(SurfaceBasis, "of_curves", staticmethod(_remembered(SurfaceBasis.of_curves)))
+    monkeypatch.setattr(FaceTemplate, "from_file", staticmethod(_remembered(FaceTemplate.from_file)))
 
 
 def work_here(monkeypatch):
@@ -118,6 +119,8 @@ def _remembered(function):
 
 
 def _hashable(argument):
+    if isinstance(argument, pathlib.Path) and argument.is_file():
+        return argument.suffix, argument.read_bytes()
     if argument is None or isinstance(argument, (str, int, float, pathlib.Path)):
         return argument
     array = argument.functions if isinstance(argument, SurfaceBasis) else getattr(argument, "curves", argument)

@@ -326,6 +326,7 @@ def test_no_two_matrices_of_a_ball_are_farther_apart(module_of, size, radius):
     assert 0.94 * bound < -least <= bound < 2.0 * cell.space.ambient_radius(cell.ball.center, radius) + 1e-12
 
 
+@pytest.mark.exhaustive  # what it is made of is tried above
 def test_arena_says_who_wins(module_of, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["arena.py", "--quick"])
     module_of("arena").main()

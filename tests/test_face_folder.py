@@ -19,6 +19,7 @@ import worker_jobs
 from disks import Disk
 from matplotlib.figure import Figure
 from meshes import design_once, work_here
+from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp.checks import InputError
@@ -38,6 +39,7 @@ from jaxgeodp.surfaces import (
     face_curves,
     process_faces,
 )
+from jaxgeodp.workers import Ended
 
 GENERATOR = SyntheticFaces(rings=10)
 TRIANGLES = GENERATOR.triangles
@@ -84,7 +86,7 @@ def report_of(folder):
 # Orientation and landmarks ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ridge", [None, 0.1])
+@pytest.mark.parametrize("ridge", [None, *exhaustive(0.1)])
 def test_a_mesh_turned_inside_out_is_the_same_face(people, template, ridge):
     right = face_curves(Mesh(people[0], TRIANGLES), NOSE, UP, template, ridge)
     wrong = face_curves(Mesh(people[0], TRIANGLES[:, ::-1]), NOSE, UP, template, ridge)
@@ -361,17 +363,50 @@ def here(monkeypatch):
 
 @pytest.fixture
 def undrawn(monkeypatch):
+    paint_nothing(monkeypatch)
+
+
+def paint_nothing(monkeypatch):
     """Pictures are written without being painted, which takes longer than all the rest of a call."""
     monkeypatch.setattr(Figure, "savefig", lambda figure, file, **_: file.write(b"picture"))
 
 
 @pytest.fixture
 def meshes(people, tmp_path):
-    folder = tmp_path / "meshes"
+    return write_meshes(people, tmp_path)
+
+
+def write_meshes(people, parent):
+    folder = parent / "meshes"
     folder.mkdir()
     write_mesh(folder / "a.ply", people[0], TRIANGLES)
     write_mesh(folder / "b.stl", people[1], TRIANGLES)
     return folder
+
+
+START = "2026-01-01T00:00+00:00"
+
+
+def release_again(folder, public):
+    """Release the faces of the folder's meshes: what is said. The clock stands still."""
+    out = folder / "out"
+    for path in out.iterdir() if out.exists() else ():
+        path.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        design_once(patch)
+        work_here(patch)
+        paint_nothing(patch)
+        patch.setattr(clock, "now", lambda: START)
+        return call(folder / "meshes", public, "--norm-bound", 1e-4, "--force", "--out", out)
+
+
+@pytest.fixture(scope="module")
+def released(people, public, tmp_path_factory):
+    """A folder of meshes and of their release, what was said, and the state of all files then."""
+    folder = tmp_path_factory.mktemp("released")
+    write_meshes(people, folder)
+    said = release_again(folder, public)
+    return folder, said, {path.relative_to(folder): path.stat() for path in folder.rglob("*")}
 
 
 def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes, public, tmp_path):
@@ -422,9 +457,10 @@ def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tm
     assert not (tmp_path / "meshes-private").exists()
 
 
-@pytest.mark.parametrize(("numerics", "option"), [("idealized", "--force"), ("grid", "--prepare")])
+@pytest.mark.parametrize(("numerics", "option"), [("idealized", "--force"), *exhaustive(("grid", "--prepare"))])
 def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_written(meshes, public, tmp_path, numerics, option):
-    code, text = call(meshes, public, "--mu", 1e15, "--numerics", numerics, "--out", tmp_path / "out", option)
+    options = ["--norm-bound", 1e-4, "--numerics", numerics, "--out", tmp_path / "out", option]
+    code, text = call(meshes, public, "--mu", 1e15, *options)
     assert code == 2 and "too small to be seen" in " ".join(text.split())
     assert [path.name for path in tmp_path.iterdir()] == ["meshes"]
 
@@ -496,6 +532,7 @@ def test_prepare_then_mend_then_release_into_the_current_folder(people, meshes, 
         header = (empty / name).read_bytes()[16:24]
         width, height = (int.from_bytes(header[k : k + 4], "big") for k in (0, 4))
         assert width / height == pytest.approx(views[0] / (1.1 * views[1]), rel=0.02), "views in a row, a row a face"
+    assert (empty / "face.png").stat().st_size < PICTURE_ROOM
     promised = json.loads((empty / "release.json").read_text())["guarantee"]
     assert promised["kind"] == "zcdp" and 4.4 < promised["rho"] < 4.5 + 1e-9
     assert {row["used"] for row in report_of(private).values()} == {"yes"}
@@ -520,7 +557,7 @@ def test_a_full_disk_is_told_before_the_first_mesh(meshes, public, tmp_path, mon
     assert code == 1 and "No space left on device" in text and not (tmp_path / "other").exists()
 
 
-def test_a_face_has_room_for_its_picture_before_its_charge(meshes, public, tmp_path, monkeypatch, here):
+def test_a_face_has_room_for_its_picture_before_its_charge(meshes, public, tmp_path, monkeypatch, here, undrawn):
     """Somebody else takes what is left of the disk, as soon as the release is charged."""
     ledger = add_budget(tmp_path / "budget.ledger", GaussianDP(5.0), "faces")
     disk, charge = Disk(monkeypatch, 2**30), Ledger.charge
@@ -536,7 +573,6 @@ def test_a_face_has_room_for_its_picture_before_its_charge(meshes, public, tmp_p
     assert code == 0 and ledger.account().releases == 1, text
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["expected.png", "face.png", "release.json", "template.png"]
-    assert (tmp_path / "out" / "face.png").stat().st_size < PICTURE_ROOM
 
 
 def test_programs_of_the_shapes_of_meshes_are_not_kept(meshes, public, monkeypatch):
@@ -563,30 +599,44 @@ def test_nothing_said_depends_on_the_landmarks_of_one_person(people, meshes, pub
     assert set(found) == {(0, found[0][1])} and "b.stl" not in found[0][1]
 
 
-def test_nothing_said_depends_on_a_mesh(meshes, public, tmp_path, here, undrawn):
-    found = []
-    for change in (lambda path: None, lambda path: path.write_bytes(b"no mesh"), giant):
-        change(meshes / "a.ply")
-        out = tmp_path / "out"
-        found.append(call(meshes, public, "--norm-bound", 1e-4, "--force", "--out", out))
-        for path in out.iterdir():
-            path.unlink()
-    assert len(set(found)) == 1 and found[0][0] == 0
+@pytest.mark.parametrize(
+    "change", [lambda path: path.write_bytes(b"no mesh"), *exhaustive(giant)], ids=["no mesh", "giant"]
+)
+def test_nothing_said_depends_on_a_mesh(released, public, change):
+    folder, said, _ = released
+    change(folder / "meshes" / "a.ply")
+    assert release_again(folder, public) == said and said[0] == 0
 
 
-def test_what_is_published_states_the_time_of_the_start(meshes, public, tmp_path, monkeypatch, here, undrawn):
+def test_what_is_published_states_the_time_of_the_start(released):
     """Copies carry the time of the last change along, of folders, too; it would tell how long the meshes took."""
-    out, start = tmp_path / "out", "2026-01-01T00:00+00:00"
-    wanted = int(datetime.datetime.fromisoformat(start).timestamp()) * 10**9
-    monkeypatch.setattr(clock, "now", lambda: start)
-    code, text = call(meshes, public, "--norm-bound", 1e-4, "--force", "--out", out)
+    _, (code, text), states = released
+    wanted = int(datetime.datetime.fromisoformat(START).timestamp()) * 10**9
     assert code == 0, text
-    assert {path.stat().st_atime_ns for path in out.iterdir()} == {wanted}, "archives may hold that, too"
-    stated = {path.name: path.stat().st_mtime_ns for path in (out, *out.iterdir())}
+    out = pathlib.Path("out")
+    published = {path.name: state for path, state in states.items() if path.parent == out}
+    assert {state.st_atime_ns for state in published.values()} == {wanted}, "archives may hold that, too"
+    stated = {name: state.st_mtime_ns for name, state in {"out": states[out], **published}.items()}
     assert stated == dict.fromkeys(("out", "release.json", "face.png", "template.png", "expected.png"), wanted)
-    assert (tmp_path / "meshes-private" / "report.csv").stat().st_mtime_ns > wanted
+    assert states[pathlib.Path("meshes-private", "report.csv")].st_mtime_ns > wanted
 
 
+def test_private_meshes_are_given_to_other_processes(meshes, public, tmp_path, monkeypatch):
+    """Where there is one core, too."""
+
+    def ended(owner, function, jobs, workers):
+        return ((number, Ended(-9), None) for number, _ in enumerate(jobs))
+
+    monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(folder_module, "_one", lambda *_: pytest.fail("the work is done by the caller"))
+    monkeypatch.setattr(folder_module, "in_processes", ended)
+    code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
+    assert code == 0 and "Nothing is released" in text
+    rows = report_of(tmp_path / "meshes-private").values()
+    assert all("the system ended the process" in row["note"] for row in rows)
+
+
+@pytest.mark.exhaustive  # the same with processes; test_workers.py has them
 def test_private_meshes_are_not_processed_by_the_command_itself(meshes, public, tmp_path, monkeypatch):
     """Where there is one core, too: the system may end the process that works on a mesh."""
     monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)

@@ -105,7 +105,7 @@ def test_a_description_is_saved_whole_or_not_at_all(tmp_path, monkeypatch):
     assert len(times) == 1, "the folder does not tell either how long the work took"
 
 
-@pytest.mark.parametrize("space", [Sphere(2), *exhaustive(SPD(3), PlanarShapes(6))], ids=name)
+@pytest.mark.parametrize("space", [Euclidean(1), *exhaustive(Sphere(2), SPD(3), PlanarShapes(6))], ids=name)
 def test_records_of_a_description_fit_into_their_room(space):
     """Also where it is little more than its numbers; a picture is at most its pixels."""
     ball, point = GeodesicBall(space, space.origin, 0.2), np.asarray(space.origin)

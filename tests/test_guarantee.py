@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from decimal_tails import PI, log_delta, normal_tail
 from scipy.stats import norm
+from strategies import exhaustive
 
 from jaxgeodp.privacy import (
     ApproximateDP,
@@ -265,7 +266,7 @@ def test_mixtures_have_an_answer_at_any_delta_above_the_sum():
             compose([ApproximateDP(0.1, 1e-20)] * 3, delta=few)
 
 
-@pytest.mark.parametrize(("count", "epsilon", "mu"), [(1, 0.5, 1.0), (10, 2.0, 4.0)])
+@pytest.mark.parametrize(("count", "epsilon", "mu"), [(1, 0.5, 1.0), *exhaustive((10, 2.0, 4.0))])
 def test_numerical_composition_is_not_below_the_truth(count, epsilon, mu):
     """Of randomised responses and one Gaussian release, whose delta is a finite sum."""
     pytest.importorskip("dp_accounting")

@@ -148,7 +148,7 @@ def largest_trace(found, dim):
     return min(np.max(traces), (dim - 2) / found.least)
 
 
-@pytest.mark.parametrize("s", [0.25, 0.6])
+@pytest.mark.parametrize("s", [0.25, *exhaustive(0.6)])
 @pytest.mark.parametrize("dim", [2, 4, 6, 96])
 @pytest.mark.usefixtures("fine_cells")
 def test_planar_shapes_have_the_measured_terms(dim, s):

@@ -7,6 +7,7 @@ import warnings
 import jax
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 from jaxgeodp import (
     Euclidean,
@@ -107,7 +108,7 @@ def test_scales_in_other_units_than_the_radius_are_not_refused(radius):
     assert np.max(np.abs(KNGMechanism(plane, 1.0, FrechetMedian()).release(points).value)) < 0.5 * radius
 
 
-@pytest.mark.parametrize("statistic", [FrechetMedian(), PowerMean(1.5)])
+@pytest.mark.parametrize("statistic", [FrechetMedian(), *exhaustive(PowerMean(1.5))])
 def test_the_median_is_drawn_alike_at_every_radius(statistic, tmp_path):
     """What is nearer than 64 roundings of 1 is at the centre, whatever the ball: at 1e-14 the law was uniform."""
     points, spreads = np.random.default_rng(0).uniform(-0.5, 0.5, (300, 2)), []
@@ -133,6 +134,7 @@ def test_no_privacy_parameter_makes_the_envelope_too_wide(epsilon):
     assert 0.0 <= mass - (math.lgamma(28.0) + 28.0 * math.log(scale)) < 0.1
 
 
+@pytest.mark.exhaustive  # the masses of the envelope are those of the law above
 @pytest.mark.parametrize("epsilon", [1e3, 1e6, 1e9])
 def test_small_scales_in_many_dimensions_are_drawn_at_once(epsilon):
     """The envelope's tail, thousands of times as long as the bulk, held more than the bulk: none in 10 minutes."""

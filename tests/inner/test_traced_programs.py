@@ -15,9 +15,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from strategies import exhaustive
 
 import jaxgeodp
-from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups, traced_programs
+from jaxgeodp import Euclidean, GeodesicBall, LaplaceMechanism, Sphere, TangentLaplace, release_groups, traced_programs
 from jaxgeodp.compiling import COMPILED_SOON, called, compiled_ahead
 from jaxgeodp.manifolds.analytic import cos_sqrt
 from jaxgeodp.mechanisms import plan_mechanisms
@@ -25,6 +26,7 @@ from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.traced_programs import LEAST_SECONDS, keep_in, keeping_none
 
 BALL = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5)
+PLANE = GeodesicBall(Euclidean(2), [0.0, 0.0], 0.5)
 VALUE = 0.7310585786300049
 
 
@@ -242,12 +244,12 @@ def test_no_name_depends_on_a_private_number_of_records(folder):
 
     What a release takes its number of places for is a shape, and part of the release: with so little noise the least.
     """
-    mechanism, kept = TangentLaplace(BALL, 100.0), []
+    mechanism, kept = TangentLaplace(PLANE, 100.0), []
     for n, persons in ((40, 20), (55, 23)):
         own = folder / str(n)
         own.mkdir()
         keep_in(own)
-        records = BALL.clip(np.random.default_rng(0).normal([0.0, 0.0, 5.0], 1.0, (n, 3)))
+        records = PLANE.clip(np.random.default_rng(0).normal(size=(n, 2)))
         whose = np.arange(n) % persons
         one = mechanism.release(records, persons=whose, adjacency="add-remove")
         groups = release_groups(mechanism, records, whose % 2, [0, 1], persons=whose)
@@ -316,7 +318,7 @@ def test_a_number_within_a_program_would_be_seen(folder, planted):
     assert pattern in wrong.read_bytes() and pattern not in right.read_bytes()
 
 
-@pytest.mark.parametrize("mechanism", [LaplaceMechanism, TangentLaplace])
+@pytest.mark.parametrize("mechanism", [TangentLaplace, *exhaustive(LaplaceMechanism)])
 def test_draws_and_plans_are_those_of_programs_that_are_not_kept(folder, mechanism):
     records = BALL.clip(np.random.default_rng(0).normal([0.0, 0.0, 5.0], 1.0, (12, 3)))
     kept = mechanism(BALL, 1.0).simulate(jax.random.key(3), records, 5)
@@ -355,9 +357,9 @@ def test_the_source_is_part_of_a_name(tmp_path):
     """Of two copies of the package that differ in a comment, none takes what the other has kept."""
     package = pathlib.Path(jaxgeodp.__file__).parent
     code = (
-        "import sys, pathlib; from jaxgeodp.traced_programs import keep_in; from jaxgeodp import GeodesicBall, Sphere; "
-        "from jaxgeodp.releases.expected import reference_records; keep_in(pathlib.Path(sys.argv[1])); "
-        "reference_records(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), 0.5)"
+        "import sys, pathlib; from jaxgeodp.traced_programs import keep_in; "
+        "from jaxgeodp import Euclidean, GeodesicBall; from jaxgeodp.releases.expected import reference_records; "
+        "keep_in(pathlib.Path(sys.argv[1])); reference_records(GeodesicBall(Euclidean(1), [0.0], 0.5), 0.5)"
     )
     kept = tmp_path / "kept"
     kept.mkdir()
