@@ -18,9 +18,9 @@ from rich.table import Table
 from jaxgeodp import datasets, plotting
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.manifolds import SPD, PlanarShapes
-from jaxgeodp.mechanisms import KNGMechanism, LaplaceMechanism
+from jaxgeodp.mechanisms import LaplaceMechanism, TangentLaplace
 from jaxgeodp.pictures import color_of
 from jaxgeodp.statistics import frechet_mean
 
@@ -38,8 +38,13 @@ SHAPE_LOST = 0.15
 COVARIANCE_LOST = 0.5
 # Entries of the log-ratio to the mean beyond this have the deepest colour; 0.4 is 49 % more or 33 % less.
 RATIO_LIMIT = 0.4
-_MECHANISMS = {"laplace": LaplaceMechanism, "kng": KNGMechanism}
+_TITLES = {"laplace": "Noise of a ball", "tangent": "Of a smooth shape"}
 _LEGEND = f"""private means, ε-DP →
+
+above: LaplaceMechanism
+below: TangentLaplace with
+Shape.smooth, made of the
+public centre and radius
 
 black: what was released
 coloured: {DRAWS} draws that
@@ -73,14 +78,14 @@ def _run(out: pathlib.Path) -> None:
     with OUTPUT.status("Making shapes and matrices of digits; compiling their means ..."):
         shapes = _shape_study()
         covariances = _covariance_study()
-    total = 2 * len(_MECHANISMS) * len(EPSILONS)
+    total = 2 * len(_TITLES) * len(EPSILONS)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=OUTPUT, transient=True) as progress:
         task = progress.add_task("private releases; the first of a kind is compiled", total=total)
         for study in (shapes, covariances):
-            for name, mechanism in _MECHANISMS.items():
+            for name in _TITLES:
                 for epsilon in EPSILONS:
-                    study.release(name, mechanism, epsilon, out)
+                    study.release(name, epsilon, out)
                     progress.advance(task)
     with OUTPUT.status("Drawing pictures ..."):
         _draw_shapes(shapes, out / "shapes.png")
@@ -97,9 +102,17 @@ class _Study:
             self.mean = np.asarray(frechet_mean(ball.manifold, ball.clip(points)))
         self.releases, self.draws = {}, {}
 
-    def release(self, name, mechanism, epsilon, out):
+    def mechanism(self, name, epsilon):
+        """Of a setting; nothing but public numbers makes it."""
+        if name == "laplace":
+            return LaplaceMechanism(self.ball, epsilon)
+        n = len(self.points)
+        shape = Shape.smooth(self.ball.manifold, self.ball.center, n, radius=self.ball.radius, epsilon=epsilon)
+        return TangentLaplace(self.ball, epsilon, shape)
+
+    def release(self, name, epsilon, out):
         """Release once, and draw what might have been released instead."""
-        private = mechanism(self.ball, epsilon)
+        private = self.mechanism(name, epsilon)
         release = private.release(self.points)
         release.save(out / f"{self.title}-{name}-epsilon-{epsilon:g}.json")
         self.releases[name, epsilon] = release.value
@@ -123,7 +136,7 @@ class _Study:
         distances = self.distances(name, epsilon)
         lost = np.median(distances) > self.lost
         label = (
-            f"{name.upper() if name == 'kng' else name.title()}, ε = {epsilon:g}{': lost' if lost else ''}\n"
+            f"{_TITLES[name]}, ε = {epsilon:g}{': lost' if lost else ''}\n"
             f"error {np.median(distances):.2g} ({distances[0]:.2g} to {distances[-1]:.2g})"
         )
         return {"label": label, "fontweight": "bold" if lost else "normal"}
@@ -162,7 +175,7 @@ def _draw_shapes(study, path):
     plotting.draw_outline(axes[0, 1], to_landmarks(study.mean), upright, color="black")
     axes[1, 1].axis("off")
     axes[1, 1].text(0.5, 0.5, _LEGEND, ha="center", va="center", fontsize=9)
-    for row, name in enumerate(_MECHANISMS):
+    for row, name in enumerate(_TITLES):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 2]
             heading = study.heading(name, epsilon)
@@ -196,7 +209,7 @@ def _draw_covariances(study, path):
     axes[1, 0].set_title(f"public centre (font)\ndistance {study.distance(study.ball.center):.3f}", fontsize=9)
     plotting.draw_matrix(axes[1, 0], _log_ratio(study.ball.center, study.mean), FEATURES, RATIO_LIMIT)
     images = []
-    for row, name in enumerate(_MECHANISMS):
+    for row, name in enumerate(_TITLES):
         for column, epsilon in enumerate(EPSILONS):
             panel = axes[row, column + 1]
             panel.set_title(fontsize=9, **study.heading(name, epsilon))
@@ -229,13 +242,13 @@ def _report(shapes, covariances, out, seconds):
         title=f"distance of private means from the mean, median of {DRAWS} draws\n(shown because these data are public)"
     )
     table.add_column("data")
-    table.add_column("mechanism")
+    table.add_column("noise")
     for epsilon in EPSILONS:
         table.add_column(f"ε = {epsilon:g}", justify="right")
     for study in (shapes, covariances):
-        for name in _MECHANISMS:
+        for name in _TITLES:
             found = [study.distances(name, epsilon) for epsilon in EPSILONS]
-            table.add_row(study.title, name, *(f"{np.median(distances):.2g}" for distances in found))
+            table.add_row(study.title, _TITLES[name].lower(), *(f"{np.median(distances):.2g}" for distances in found))
     OUTPUT.print(table)
     say(
         f"Wrote shapes.png, covariances.png and {len(shapes.releases) + len(covariances.releases)} release records "

@@ -16,7 +16,8 @@ from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.statistics.convex_risk import ConvexRisk
-from jaxgeodp.statistics.statistic import EmpiricalRisk, FrechetMean
+from jaxgeodp.statistics.empirical_risk import EmpiricalRisk
+from jaxgeodp.statistics.statistic import FrechetMean
 
 _LARGEST = 1e30
 
