@@ -29,6 +29,7 @@ from jaxgeodp.manifolds import (
     riemannian_hessian,
 )
 from jaxgeodp.mechanisms import (
+    AdaptiveMechanism,
     EuclideanLaplace,
     GibbsMechanism,
     KNGMechanism,
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SPD",
+    "AdaptiveMechanism",
     "ApproximateDP",
     "ConvexRisk",
     "Description",

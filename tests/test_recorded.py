@@ -18,6 +18,7 @@ from meshes import surface_mechanism
 
 from jaxgeodp import (
     SPD,
+    AdaptiveMechanism,
     EmpiricalRisk,
     Euclidean,
     EuclideanLaplace,
@@ -50,6 +51,7 @@ from jaxgeodp.surfaces import FaceMeanMechanism, JointGaussian, PointwiseGaussia
 
 PLACE = pathlib.Path(__file__).with_name("recorded_releases.json")
 PLANE = GeodesicBall(Hyperbolic(2), np.array([1.25, 0.75, 0.0]), 0.5)
+LINE = GeodesicBall(Euclidean(1), np.array([0.5]), 0.4)
 CAP = GeodesicBall(Sphere(2), np.array([0.6, 0.0, -0.8]), 0.4)
 MATRICES = GeodesicBall(SPD(2), np.array([[2.0, 0.5], [0.5, 1.0]]), 1.0)
 TRIANGLES = GeodesicBall(PlanarShapes(3), PlanarShapes(3).origin, 0.2)
@@ -70,6 +72,8 @@ RELEASES = {
     "tangent on the grid": (lambda: TangentLaplace(PLANE, 2.0), {"numerics": "grid"}),
     "tangent Gaussian in a shape": (lambda: TangentGaussian(CAP, 2.0, _shape()), {}),
     "tangent in a shape, on the grid": (lambda: TangentLaplace(CAP, 2.0, _shape()), {"numerics": "grid"}),
+    "in steps at epsilon": (lambda: AdaptiveMechanism(LINE, epsilon=60.0), {}),
+    "in steps at mu": (lambda: AdaptiveMechanism(CAP, mu=20.0), {}),
     "wrapped": (lambda: WrappedLaplace(CAP, 2.0), {}),
     "wrapped Gaussian on the grid": (lambda: WrappedGaussian(CAP, 2.0), {"numerics": "grid"}),
     "Laplace": (lambda: LaplaceMechanism(MATRICES, 5.0), {}),

@@ -9,7 +9,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.mechanisms import plan_mechanisms
+from jaxgeodp.mechanisms import AdaptiveMechanism, plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
 from jaxgeodp.releases import Mechanism
@@ -18,7 +18,7 @@ from jaxgeodp.releases.expected import REFERENCES, expected_error
 from jaxgeodp.releases.ways import Way
 from jaxgeodp.statistics import FrechetMean, FrechetMedian
 
-AUTO = "auto"
+AUTO, ADAPTIVE = "auto", "adaptive"
 _STATISTICS = {"mean": FrechetMean, "median": FrechetMedian}
 
 
@@ -42,10 +42,13 @@ class Choice:
     calibration: str
     delta: float
     numerics: str
+    symmetric: bool = False
 
     def __post_init__(self):
-        if self.mechanism != AUTO and self.mechanism not in released_mechanisms():
-            known = ", ".join((AUTO, *released_mechanisms()))
+        if self.symmetric and self.mechanism != ADAPTIVE:
+            raise InputError(f"--symmetric is for --mechanism {ADAPTIVE}.")
+        if self.mechanism not in (AUTO, ADAPTIVE, *released_mechanisms()):
+            known = ", ".join((AUTO, ADAPTIVE, *released_mechanisms()))
             raise InputError(f"--mechanism must be one of {known}, got '{self.mechanism}'.")
         if (self.epsilon is None) == (self.mu is None):
             raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
@@ -55,7 +58,13 @@ class Choice:
             raise InputError(f"--numerics must be idealized or grid, got '{self.numerics}'.")
         if self.statistic not in _STATISTICS:
             raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{self.statistic}'.")
-        if self.mechanism != AUTO:
+        if self.mechanism == ADAPTIVE:
+            if (self.statistic, self.calibration, self.delta, self.numerics) != ("mean", "tight", 0.0, "idealized"):
+                raise InputError(
+                    f"--mechanism {ADAPTIVE} is for --statistic mean, --calibration tight, --delta 0 and --numerics "
+                    "idealized."
+                )
+        elif self.mechanism != AUTO:
             self._check_named(MECHANISMS[self.mechanism])
         elif not self._candidates():
             raise InputError("no mechanism does all that these options ask for; see 'jaxgeodp release --help'.")
@@ -83,6 +92,8 @@ class Choice:
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
         """
+        if self.mechanism == ADAPTIVE:
+            return AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu, symmetric=self.symmetric), {}
         shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
         if shape is not None and self.mechanism in (AUTO, *shaped):
             name = shaped[0] if self.mechanism == AUTO and shaped else self.mechanism
@@ -116,6 +127,8 @@ class Choice:
         """
         if self.statistic != "mean" or self.calibration != "tight" or self.delta != 0.0:
             raise InputError("--center auto --radius auto is for --statistic mean, --calibration tight and --delta 0.")
+        if self.mechanism == ADAPTIVE:
+            raise InputError(f"--mechanism {ADAPTIVE} needs a public ball: --center and --radius, or --ball.")
         name = "wrapped" if (self.mechanism, self.numerics, self.mu) == (AUTO, "grid", None) else self.mechanism
         return LocatedMechanism(space, name, epsilon=self.epsilon, mu=self.mu, domain=domain)
 
@@ -124,7 +137,9 @@ class Choice:
         return mechanism_named(name, ball, self.strength, self.calibration, **more)
 
     def _needed(self):
-        return "--epsilon or --mu" if self.mechanism == AUTO else f"--{MECHANISMS[self.mechanism].parameter}"
+        return (
+            "--epsilon or --mu" if self.mechanism in (AUTO, ADAPTIVE) else f"--{MECHANISMS[self.mechanism].parameter}"
+        )
 
     def _candidates(self) -> list[str]:
         """All that can do what the options ask for."""

@@ -9,10 +9,10 @@ def manifolds(incomplete: str) -> list[str]:
 
 
 def released_names(incomplete: str) -> list[str]:
-    """Names of mechanisms that ``release`` takes, and "auto", that begin so."""
-    from jaxgeodp.cli.choice import AUTO, released_mechanisms
+    """Names of mechanisms that ``release`` takes, "auto" and "adaptive", that begin so."""
+    from jaxgeodp.cli.choice import ADAPTIVE, AUTO, released_mechanisms
 
-    return one_of(AUTO, *released_mechanisms())(incomplete)
+    return one_of(AUTO, ADAPTIVE, *released_mechanisms())(incomplete)
 
 
 def summed_names(incomplete: str) -> list[str]:

@@ -53,10 +53,13 @@ def release(
         typer.Option(
             help="laplace, kng, wrapped, tangent, wrapped-gaussian, tangent-gaussian, gaussian or gibbs; or auto: the "
             "one with the least expected error, as 'jaxgeodp plan' finds it from public numbers, or, where the file "
-            "--ball has a shape, tangent or tangent-gaussian with it.",
+            "--ball has a shape, tangent or tangent-gaussian with it; or adaptive: in steps that fit the records.",
             autocompletion=released_names,
         ),
     ] = AUTO,
+    symmetric: Annotated[
+        bool, typer.Option("--symmetric", help="Of adaptive: suppose that records lie symmetrically about their mean.")
+    ] = False,
     calibration: Annotated[
         str, typer.Option(help="tight or theorem, of laplace and kng.", autocompletion=one_of("tight", "theorem"))
     ] = "tight",
@@ -92,7 +95,7 @@ def release(
 ) -> None:
     """Release the Frechet mean or median of a data file with differential privacy for each record."""
     with one_sentence_errors():
-        choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics)
+        choice = Choice(mechanism, epsilon, mu, statistic, calibration, delta, numerics, symmetric)
         parted = GroupOptions(source.layout.group, groups, adjacency, groups_per_person)
         parted.check(mechanism, source.layout)
         public = BallOptions(center, radius_of(center, radius, ball, domain), ball, source.center)

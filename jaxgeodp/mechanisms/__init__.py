@@ -1,5 +1,6 @@
 """Differentially private mechanisms on manifolds."""
 
+from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.chain import release_by_chain
 from jaxgeodp.mechanisms.curves import Curves, PlanCurves, plan_curves
@@ -17,6 +18,7 @@ from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.releases.mechanism import Mechanism
 
 __all__ = [
+    "AdaptiveMechanism",
     "BallMechanism",
     "Curves",
     "EuclideanLaplace",

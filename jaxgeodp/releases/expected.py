@@ -116,6 +116,8 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
     with jax.enable_x64(True):
         home = mechanism.at_home
         law = home.law(n)
+        if not isinstance(law, PointLaw):
+            raise InputError(f"{type(mechanism).__name__}: no expected error is known of a release in steps.")
         law.check()
         if isinstance(way, OnGrid | FromSums) and law.grid is not None:
             law = law.grid.continuous()

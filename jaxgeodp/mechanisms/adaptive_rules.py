@@ -1,0 +1,135 @@
+"""The public numbers of an adaptive release: what each stage costs, where it clips, when it goes on.
+
+All follow from n, the dimension and the privacy parameter; the constants are docs/mathematics.md, section 21. Lengths
+are in units of the radius, costs are shares of epsilon or of mu^2.
+"""
+
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+# The least n mu for which anything was found out, and from which on the rule without symmetry is used.
+_FEW, _MANY = 50.0, 200.0
+# The largest share of a budget that pairs and one count may cost; and the least n epsilon for each dimension.
+_DEAR, _FEW_PER_DIMENSION = 0.12, 25.0
+#: Middle rounds at most.
+MIDDLES = 2
+#: A middle round is made while the centre is less well known than this share of the radius, squared; and of the budget
+#: of a pure one this much must be left.
+KNOWN, LEFT = 0.02, Fraction(3, 5)
+#: How far off, beside noise, a first and a further centre are supposed to be: half of it cannot be told.
+FIRST_BIAS, BIAS = 0.05, 0.02
+#: Of radii that are tried, one to the next; at least and at most this much, and this multiple of the centre's error.
+STEP, LEAST, MOST, NOISE = 2.0**0.25, 0.005, 0.7, 0.7
+#: Of pure releases: a radius is not tried that is less than this multiple of the centre's error.
+TOO_NEAR = 1.2
+
+
+class Rule(NamedTuple):
+    """See the module docstring."""
+
+    pure: bool
+    first: Fraction  #: cost of the first mean
+    first_clip: float
+    middle: Fraction  #: of a middle one
+    count: Fraction  #: of a count
+    kept: float  #: share of the records that a radius must hold
+    reach: float  #: the last clip in units of the radius that holds them
+    slope: float  #: J: how far a mean of clipped logarithms moves with its centre
+    filled: float  #: from which radius on, or below which share of pairs, the ball counts as filled
+    pairs: Fraction = Fraction(0)  #: cost of the pair count
+    pair_radius: float = 0.0
+    start: float = 1.0  #: radius before one was found
+    ladder: tuple[float, ...] = ()
+
+
+def rule_for(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> Rule | None:
+    """The rule; None where there are too few records to find anything out, and one release is made.
+
+    Args:
+        n: number of records.
+        dim: of the manifold.
+        strength: epsilon or mu.
+        pure: whether it is epsilon.
+        symmetric: whether records are supposed to lie symmetrically about their mean.
+    """
+    return (_pure if pure else _gaussian)(n, dim, strength, symmetric)
+
+
+def _gaussian(n, dim, mu, symmetric) -> Rule | None:
+    if n * mu < _FEW:
+        return None
+    count = mu * min(0.15, max(0.05, 25.0 / (n * mu)))
+    if symmetric or n * mu <= _MANY:
+        clipped = _best_kept(n, dim, mu, 0.05 if symmetric else 1.0)
+        kept = min(clipped, 0.88)  # above, a noisy count cannot tell it from all
+        reach, filled = _quantile(dim, clipped) / _quantile(dim, kept), 0.8
+        slope = _slope(dim, _quantile(dim, clipped))
+    else:
+        kept = min(max(1.0 - 2.5 / (count * n), 0.75), 0.998)
+        clipped = max(1.0 - min(0.3, 2.0 * math.sqrt(dim) / (n * mu)), kept)
+        reach = _quantile(dim, clipped) / _quantile(dim, kept)
+        slope, filled = max(0.9, _slope(dim, _quantile(dim, clipped))), min(0.8, 0.71 / reach)
+    share = _rounded((count / mu) ** 2)
+    return Rule(False, Fraction(3, 100), 1.0, Fraction(8, 100), share, kept, reach, slope, filled)
+
+
+def _pure(n, dim, epsilon, symmetric) -> Rule | None:
+    pairs = (8.0 if symmetric else 12.0) / (0.45 * n)
+    count = 3.2 / (0.33 * n) if symmetric else max(6.0 / (0.33 * n), 0.02 * epsilon)
+    if (pairs + count) / epsilon > _DEAR or (not symmetric and n * epsilon < _FEW_PER_DIMENSION * dim):
+        return None
+    first = (0.14 if symmetric else 0.1) * (100.0 * dim / (n * epsilon)) ** (1.0 / 3.0)
+    costs = [_rounded(own) for own in (min(max(first, 0.03), 0.4), count / epsilon, pairs / epsilon)]
+    if symmetric:
+        clip = 0.6 if dim <= 6 else 0.5
+        reach = 0.85 if dim <= 3 else 0.72 if dim <= 6 else 0.7
+        filled = 0.7 if dim <= 2 else 0.62 if dim == 3 else 0.5
+        further = 0.8, reach, 0.92, filled, costs[2], 0.6 * math.sqrt(2.0), 0.55, (0.25, 0.1, 0.04, 0.016)
+    else:
+        clip, told = 0.6, max(0.85, 1.0 - 2.7 / (count * n))
+        kept = max(told, 0.95)
+        clipped = max(1.0 - min(0.3, 2.0 * math.sqrt(dim * (dim + 1)) / (n * epsilon)), kept)
+        reach = (0.9 if told < 0.95 else 1.0) * (_quantile(dim, clipped) / _quantile(dim, kept)) ** 1.5
+        further = told, reach, 1.0, 0.9, costs[2], 0.5, 1.0, (0.5, 0.25, 0.1, 0.04)
+    return Rule(True, costs[0], clip, Fraction(16, 100), costs[1], *further)
+
+
+def _rounded(share: float) -> Fraction:
+    """A cost of few digits, so that sums are short."""
+    return Fraction(math.ceil(share * 10**6), 10**6)
+
+
+def _quantile(dim, share) -> float:
+    """Of the length of a standard normal vector."""
+    return math.sqrt(2.0 * float(special.gammaincinv(dim / 2.0, share)))
+
+
+def _slope(dim, clip) -> float:
+    """J of standard normal vectors clipped at a length: E[1; |v| < clip] + E[(1 - 1/d) clip/|v|; |v| >= clip]."""
+    within = float(special.gammainc(dim / 2.0, clip**2 / 2.0))
+    if dim == 1:
+        return within
+    beyond = float(special.gammaincc((dim - 1) / 2.0, clip**2 / 2.0))
+    inverse = math.exp(special.gammaln((dim - 1) / 2.0) - special.gammaln(dim / 2.0)) / math.sqrt(2.0)
+    return within + (1.0 - 1.0 / dim) * clip * inverse * beyond
+
+
+def _best_kept(n, dim, mu, skew) -> float:
+    """The share of normal records that the best clip leaves, if ``skew`` of the mean excess is in one direction."""
+    lengths = _quantiles(dim)
+    shares = np.linspace(0.5, 0.985, 195)
+    clips = np.array([_quantile(dim, share) for share in shares])
+    excess = np.maximum(lengths[None] - clips[:, None], 0.0)
+    slopes = np.array([_slope(dim, clip) for clip in clips])
+    noise = 4.0 * dim * clips**2 / (n * mu) ** 2
+    errors = (noise + np.mean(excess**2, axis=1) / n + (skew * np.mean(excess, axis=1)) ** 2) / slopes**2
+    return float(shares[np.argmin(errors)])
+
+
+def _quantiles(dim):
+    middles = (np.arange(4000) + 0.5) / 4000
+    return np.sqrt(2.0 * special.gammaincinv(dim / 2.0, middles))

@@ -1,0 +1,193 @@
+"""The way of an adaptive release: which question follows from the answers to those before, whoever answers them.
+
+A question is public: it follows from the rule and from what was released (docs/mathematics.md, Theorem V2). The last
+one gets all that is left of the budget.
+"""
+
+import math
+from collections.abc import Generator
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxgeodp.mechanisms import adaptive_rules as rules
+from jaxgeodp.mechanisms.adaptive_rules import Rule
+from jaxgeodp.privacy.decimals import float_below, square, written
+
+
+class Pairs(NamedTuple):
+    """How many of the pairs of records are no farther apart than a radius. The answer is a noisy number."""
+
+    radius: float
+    cost: Fraction
+
+
+class Count(NamedTuple):
+    """How many records are within a radius about a released centre. The answer is a noisy number."""
+
+    center: Any
+    radius: float
+    cost: Fraction
+
+
+class Mean(NamedTuple):
+    """Where the mean of logarithms at a released centre is, each shortened to a clip.
+
+    The answer is the noisy vector, shortened to the clip, and the centre moved by ``gain`` times it.
+    """
+
+    center: Any
+    clip: float
+    gain: float
+    cost: Fraction
+
+
+class Whole(NamedTuple):
+    """The mean of all records in the public ball; the answer is what is released.
+
+    Attributes:
+        first: a vector at the public centre that was released before, or None.
+        shares: of it and of the new one.
+        cost: all that is left.
+    """
+
+    first: Any
+    shares: tuple[float, float]
+    cost: Fraction
+
+
+Walk = Generator[Pairs | Count | Mean | Whole, Any, None]
+
+
+def strength_of(strength: float, pure: bool, share: Fraction) -> float:
+    """Epsilon, or mu, of a share of the budget, rounded down."""
+    exact = Fraction(written(strength)) if pure else Fraction(square(written(strength)))
+    return float_below(exact * share, 1 if pure else 2)
+
+
+class Spending:
+    """What is spent, exactly, and how wide the noise of a share is.
+
+    Args:
+        n, dim: numbers of records and dimensions.
+        strength, pure: epsilon, or mu.
+    """
+
+    def __init__(self, n: int, dim: int, strength: float, pure: bool):
+        """See the class."""
+        self.n, self.dim, self.strength, self.pure = n, dim, strength, pure
+        self.spent = Fraction(0)
+
+    @property
+    def left(self) -> Fraction:
+        """Of the budget."""
+        return 1 - self.spent
+
+    def pay(self, cost: Fraction) -> Fraction:
+        """The cost."""
+        self.spent += cost
+        assert self.spent <= 1  # Theorem V2
+        return cost
+
+    def variance(self, clip: float, cost: Fraction) -> float:
+        """Of the noise of a mean, in each coordinate."""
+        scale = 2.0 * clip / (self.n * strength_of(self.strength, self.pure, cost))
+        return scale**2 * (self.dim + 1 if self.pure else 1)
+
+
+def gain_of(slope: float, center: float, noise: float) -> float:
+    """The step for a centre and noise of these variances."""
+    return slope * center / (slope**2 * center + noise)
+
+
+def refine(rule: Rule | None, ball, spending: Spending) -> Walk:
+    """The questions about records in a public ball; each is sent its answer.
+
+    Args:
+        rule: None for one release.
+        ball: public; its centre and radius.
+        spending: of the budget, nothing of which is spent yet.
+    """
+    if rule is None:
+        yield Whole(None, (0.0, 1.0), spending.pay(Fraction(1)))
+        return
+    yield from (_pure if rule.pure else _gaussian)(rule, np.asarray(ball.center), ball.radius, spending)
+
+
+def _gaussian(rule, public, r, spending) -> Walk:
+    dim = spending.dim
+    first, center = yield Mean(public, r, 1.0, spending.pay(rule.first))
+    noise = spending.variance(r, rule.first)
+    variance = noise + (rules.FIRST_BIAS * r) ** 2 / dim
+    for visit in range(rules.MIDDLES + 1):
+        radii = tried_radii(np, r, math.sqrt(variance * dim))
+        low, high = 0, len(radii) - 1
+        while low < high:
+            middle = (low + high) // 2
+            count = yield Count(center, radii[middle], spending.pay(rule.count))
+            low, high = (low, middle) if count >= rule.kept * spending.n else (middle + 1, high)
+        radius = float(radii[high])
+        if visit == 0 and radius >= rule.filled * r:
+            own = spending.variance(r, spending.left)
+            shares = own / (noise + own), noise / (noise + own)
+            yield Whole(first, shares, spending.pay(spending.left))
+            return
+        if variance * dim <= rules.KNOWN * radius**2 or visit == rules.MIDDLES:
+            break
+        gain = gain_of(rule.slope, variance, spending.variance(radius, rule.middle))
+        _, center = yield Mean(center, radius, gain, spending.pay(rule.middle))
+        variance = moved_variance(rule, variance, gain, spending.variance(radius, rule.middle), radius, dim)
+    clip = min(rule.reach * radius / math.sqrt(rules.STEP), r)
+    gain = gain_of(rule.slope, variance, spending.variance(clip, spending.left))
+    yield Mean(center, clip, gain, spending.pay(spending.left))
+
+
+def _pure(rule, public, r, spending) -> Walk:
+    dim, n = spending.dim, spending.n
+    near = yield Pairs(rule.pair_radius * r, spending.pay(rule.pairs))
+    if near < rule.filled * (n // 2):
+        yield Whole(None, (0.0, 1.0), spending.pay(spending.left))
+        return
+    clip = rule.first_clip * r
+    _, center = yield Mean(public, clip, 1.0, spending.pay(rule.first))
+    bias = (rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r
+    variance = spending.variance(clip, rule.first) + bias**2 / dim
+    radius, middles = rule.start * r, 0
+    for share in rule.ladder:
+        known = share * r >= rules.TOO_NEAR * math.sqrt(variance * dim)
+        if not known and middles < rules.MIDDLES and spending.left >= rules.LEFT:
+            middles, clip = middles + 1, min(rule.reach * radius, r)
+            noise = spending.variance(clip, rule.middle)
+            gain = gain_of(rule.slope, variance, noise)
+            _, center = yield Mean(center, clip, gain, spending.pay(rule.middle))
+            variance = moved_variance(rule, variance, gain, noise, radius, dim)
+            known = share * r >= rules.TOO_NEAR * math.sqrt(variance * dim)
+        if not known:
+            break
+        count = yield Count(center, share * r, spending.pay(rule.count))
+        if count < rule.kept * n:
+            break
+        radius = share * r
+    clip = min(rule.reach * radius, r)
+    gain = gain_of(rule.slope, variance, spending.variance(clip, spending.left))
+    yield Mean(center, clip, gain, spending.pay(spending.left))
+
+
+def moved_variance(rule, variance, gain, noise, radius, dim):
+    """Of a centre after a step."""
+    return (1.0 - gain * rule.slope) ** 2 * variance + gain**2 * noise + (rules.BIAS * radius) ** 2 / dim
+
+
+def tried_radii(module, r, error):
+    """Ascending, (radii,), from a multiple of the centre's error up to r.
+
+    Args:
+        module: NumPy, or JAX's; there as many as there can be, the last ones all r.
+        r: of the public ball.
+        error: of the centre.
+    """
+    least = module.clip(rules.NOISE * error, rules.LEAST * r, rules.MOST * r)
+    most = math.ceil(math.log(1.0 / rules.LEAST) / math.log(rules.STEP)) + 1
+    radii = module.minimum(least * rules.STEP ** np.arange(most + 1.0), r)
+    return radii if module is not np else radii[: int(np.argmax(radii >= r)) + 1]

@@ -1,0 +1,305 @@
+"""Releases in steps: what they cost on every path, what they tell, how near they come, and planted mistakes."""
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxgeodp as jgd
+from jaxgeodp.checks import InputError
+from jaxgeodp.mechanisms import adaptive_rules as rules
+from jaxgeodp.mechanisms.adaptive_law import _pair_distances
+from jaxgeodp.mechanisms.adaptive_rules import rule_for
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, Whole, refine, strength_of, tried_radii
+
+SHAPES = jgd.PlanarShapes(4)
+PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [1.0, -1.0], 1.0)
+BUDGETS = [{"mu": 1.0}, {"epsilon": 1.0}]
+_budgets = pytest.mark.parametrize("budget", BUDGETS, ids=lambda own: next(iter(own)))
+
+
+def records(ball, offset, spread, n=500, seed=0):
+    """Normal in the tangent space, in units of the radius."""
+    manifold, draws = ball.manifold, np.random.default_rng(seed)
+    z = draws.normal(size=(n, manifold.dim)) * spread / math.sqrt(manifold.dim)
+    z[:, 0] += offset
+    frame = manifold.frame(jnp.asarray(ball.center))
+    return np.array(jax.vmap(lambda v: manifold.exp(ball.center, manifold.combine(ball.radius * v, frame)))(z))
+
+
+# Costs -----------------------------------------------------------------------------------------------------
+
+
+def asked(rule, ball, spending, answers):
+    """The questions of a walk, each count answered by the next of ``answers``: True for all records, False for none."""
+    steps, answers = refine(rule, ball, spending), iter(answers)
+    question, found = next(steps), []
+    while True:
+        found.append(question)
+        if isinstance(question, Mean):
+            answer = np.zeros(spending.dim), np.asarray(ball.center) + 0.01
+        elif isinstance(question, Whole):
+            answer = None
+        else:
+            answer = spending.n if next(answers, True) else 0
+        try:
+            question = steps.send(answer)
+        except StopIteration:
+            return found
+
+
+def all_paths(*case):
+    """Each answer that is asked for both ways."""
+    waiting = [()]
+    while waiting:
+        path = waiting.pop()
+        found = asked_of(path, *case)
+        if sum(isinstance(own, Count | Pairs) for own in found) > len(path):
+            waiting += [(*path, True), (*path, False)]
+        else:
+            yield found
+
+
+def some_paths(*case):
+    """Counts of all records, of none, and at random."""
+    draws = np.random.default_rng(0)
+    for share in (1.0, 0.0, *[0.5] * 60, *[0.8] * 20, *[0.2] * 20):
+        yield asked_of((draws.random(20) < share).tolist(), *case)
+
+
+def asked_of(path, rule, ball, n, dim, strength, pure):
+    return asked(rule, ball, Spending(n, dim, strength, pure), path)
+
+
+CASES = [
+    (n, dim, strength, pure, symmetric)
+    for n, dim, strength in ((100, 2, 1.0), (500, 10, 0.9), (10**6, 30, 0.3))
+    for pure, symmetric in itertools.product((True, False), (True, False))
+]
+
+
+@pytest.mark.parametrize("paths", [some_paths, pytest.param(all_paths, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(("n", "dim", "strength", "pure", "symmetric"), CASES)
+def test_costs_add_up_to_the_budget_on_every_path(paths, n, dim, strength, pure, symmetric):
+    rule = rule_for(n, dim, strength, pure, symmetric)
+    ball = jgd.GeodesicBall(jgd.Euclidean(dim), np.zeros(dim), 1.0)
+    seen = list(paths(rule, ball, n, dim, strength, pure))
+    assert (max(map(len, seen)) == 1) == (rule is None)
+    for found in seen:
+        assert sum(own.cost for own in found) == 1
+        assert all(own.cost > 0 for own in found) and found[-1].cost > Fraction(3, 10)
+        assert isinstance(found[-1], Mean | Whole) and len(found) <= 19
+    for found in seen[:5]:
+        strengths = [Fraction(strength_of(strength, pure, own.cost)) for own in found]
+        total = sum(strengths) if pure else sum(own**2 for own in strengths)
+        budget = Fraction(strength) if pure else Fraction(strength) ** 2
+        assert budget * (1 - Fraction(1, 10**9)) < total <= budget * (1 + Fraction(1, 10**15))
+
+
+def test_a_count_that_is_not_paid_is_seen(monkeypatch):
+    pay = Spending.pay
+    monkeypatch.setattr(Spending, "pay", lambda self, cost: pay(self, cost) if cost > Fraction(1, 50) else cost)
+    rule = rule_for(500, 2, 1.0, False, False)
+    assert any(sum(own.cost for own in found) > 1 for found in some_paths(rule, PLANE, 500, 2, 1.0, False))
+
+
+def test_radii_are_the_same_in_programs():
+    for error in (1e-4, 0.02, 0.3, 2.0):
+        own = tried_radii(np, 0.7, error)
+        other = np.asarray(tried_radii(jnp, 0.7, jnp.asarray(error)))
+        assert own[-1] == 0.7 and np.all(np.diff(own) > 0) and np.allclose(other[: len(own)], own)
+        assert np.all(other[len(own) - 1 :] == 0.7) and len(own) <= 32  # five counts find one of them
+
+
+def test_what_a_stage_sees_moves_by_what_it_pays_for():
+    """One record is in one pair, and counts once; a mean moves by 2 clip/n at most."""
+    data = records(PLANE, 0.3, 0.5, 41)
+    for place, other in itertools.product((0, 20, 39, 40), (PLANE.center, np.array([1.0, 0.0]))):
+        changed = np.array(data)
+        changed[place] = other
+        for radius in (0.1, 0.5, 1.0):
+            first, second = (int(np.sum(_pair_distances(PLANE, own) <= radius)) for own in (data, changed))
+            assert abs(first - second) <= 1
+    law = jgd.AdaptiveMechanism(PLANE, mu=1.0).law(41).mean
+    ends = [np.tile(PLANE.center, (41, 1)) for _ in range(2)]
+    ends[0][3], ends[1][3] = np.array([51.0, -1.0]), np.array([-49.0, -1.0])
+    first, second = (np.asarray(law.at_home(own)[0].location(law.at_home(own).records, None)) for own in ends)
+    moved = np.linalg.norm(first - second)
+    assert 2.0 / 41 * (1 - 1e-6) < moved <= 2.0 / 41
+
+
+# The constants ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 10])
+def test_how_far_a_clipped_mean_follows_its_centre(dim):
+    draws = np.random.default_rng(dim).normal(size=(400_000, dim))
+    clip, step = 1.2, 0.02
+    moved = draws + step * np.eye(dim)[0]
+    factors = [np.minimum(1.0, clip / np.linalg.norm(own, axis=1)) for own in (draws, moved)]
+    means = [np.mean(factor * own[:, 0]) for factor, own in zip(factors, (draws, moved), strict=True)]
+    assert rules._slope(dim, clip) == pytest.approx((means[1] - means[0]) / step, abs=0.01)
+    assert rules._quantile(dim, 0.8) == pytest.approx(stats.chi(dim).ppf(0.8))
+
+
+def test_the_share_that_is_left_is_that_of_the_page():
+    """Of normal records, mu = 1: docs/mathematics.md, section 21."""
+    found = [rules._best_kept(n, dim, 1.0, 0.05) for n in (500, 2000) for dim in (2, 3, 6, 10)]
+    assert np.allclose(found, [0.93, 0.90, 0.82, 0.74, 0.975, 0.96, 0.93, 0.89], atol=0.012)
+
+
+def test_few_records_are_released_once():
+    for n, budget in ((40, {"mu": 1.0}), (100, {"epsilon": 1.0}), (500, {"epsilon": 0.05})):
+        law = jgd.AdaptiveMechanism(PLANE, **budget).law(n)
+        assert law.rule is None and law.terms.more["one release"]
+    assert jgd.AdaptiveMechanism(PLANE, mu=1.0).law(60).rule is not None
+
+
+# Draws -----------------------------------------------------------------------------------------------------
+
+
+def errors(mechanism, data, num, key=0):
+    """Distances of draws from the mean of the records in the ball."""
+    manifold = mechanism.ball.manifold
+    mean = jgd.frechet_mean(manifold, mechanism.ball.clip(data))
+    return np.asarray(jax.vmap(manifold.dist, (None, 0))(mean, mechanism.simulate(jax.random.key(key), data, num)))
+
+
+def one_release(ball, budget):
+    return jgd.WrappedGaussian(ball, 1.0) if "mu" in budget else jgd.WrappedLaplace(ball, 1.0)
+
+
+@_budgets
+def test_narrow_records_are_told_far_better_and_filled_balls_as_well(budget):
+    """The ratios of a table in docs/mathematics.md, section 21, with room for 300 draws."""
+    mechanism = jgd.AdaptiveMechanism(PLANE, **budget)
+    most = {(0.5, 0.15): 0.45 if "mu" in budget else 0.7, (0.6, 0.05): 0.2 if "mu" in budget else 0.4, (0.0, 1.0): 1.2}
+    for (offset, spread), limit in most.items():
+        data = records(PLANE, offset, spread)
+        ratio = errors(mechanism, data, 300).mean() / errors(one_release(PLANE, budget), data, 300).mean()
+        assert ratio < limit, (offset, spread, ratio)
+
+
+@_budgets
+def test_releases_have_the_law_of_simulations(budget):
+    """Of 60 releases; with the noise of the last step halved they would not."""
+    data = records(PLANE, 0.5, 0.15)
+    mechanism = jgd.AdaptiveMechanism(PLANE, **budget)
+    mean = data.mean(axis=0)
+    found = [np.linalg.norm(mechanism.release(data).value - mean) for _ in range(60)]
+    simulated = errors(mechanism, data, 2000)
+    assert stats.ks_2samp(found, simulated).pvalue > 1e-3
+    assert stats.ks_2samp(np.array(found) / 2, simulated).pvalue < 1e-3
+
+
+@pytest.mark.parametrize(
+    "ball",
+    [
+        jgd.GeodesicBall(jgd.Sphere(2), [0.6, 0.0, 0.8], 0.5),
+        pytest.param(jgd.GeodesicBall(jgd.SPD(2), [[2.0, 0.5], [0.5, 1.0]], 1.5), marks=pytest.mark.exhaustive),
+        pytest.param(
+            jgd.GeodesicBall(jgd.PlanarShapes(4), jgd.PlanarShapes(4).origin, 0.3), marks=pytest.mark.exhaustive
+        ),
+    ],
+    ids=lambda ball: str(ball.manifold),
+)
+@_budgets
+def test_values_are_points_on_curved_spaces_and_nearer_than_one_release(ball, budget):
+    data = records(ball, 0.5, 0.12)
+    mechanism = jgd.AdaptiveMechanism(ball, **budget)
+    ratio = errors(mechanism, data, 200).mean() / errors(one_release(ball, budget), data, 200).mean()
+    assert ratio < (0.55 if "mu" in budget else 0.85)
+    release = mechanism.release(data)
+    assert bool(ball.manifold.belongs(release.value)) and bool(ball.contains(release.value))
+
+
+@_budgets
+def test_the_record_tells_every_stage_and_broken_records_tell_nothing(budget):
+    data = records(PLANE, 0.5, 0.15)
+    data[3] = np.nan
+    data[4] = np.inf
+    data[5] = 1e300
+    record = jgd.AdaptiveMechanism(PLANE, **budget).release(data).record
+    stages = record["steps"]
+    assert sum(own["share"] for own in stages) == pytest.approx(1.0) and stages[-1]["asked"].startswith("mean")
+    assert {"mean", "records"} <= {own["asked"] for own in stages}
+    assert ("pairs" in {own["asked"] for own in stages}) == ("epsilon" in budget)
+    assert "Theorem V2" in record["guarantee"]["theorem"] and record["symmetric"] is False
+    assert np.allclose(stages[-1]["center"], record["value"])
+
+
+@_budgets
+def test_a_count_of_all_or_none_leads_somewhere(monkeypatch, budget):
+    """Every path ends with a point: counts are forced, as no data would."""
+    mechanism, data = jgd.AdaptiveMechanism(PLANE, **budget), records(PLANE, 0.5, 0.15)
+    law = mechanism.law(500)
+    for answer in (-(10.0**9), 10.0**9):
+        own = type(law)._answered
+
+        def forced(self, question, given, programs, own=own, answer=answer):
+            found, told = own(self, question, given, programs)
+            return (answer if isinstance(question, Count | Pairs) else found), told
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(law), "_answered", forced)
+            release = mechanism.release(data)
+        assert np.all(np.isfinite(release.value)) and bool(PLANE.contains(release.value))
+
+
+def test_options_are_answered():
+    data = records(PLANE, 0.5, 0.15)
+    mechanism = jgd.AdaptiveMechanism(PLANE, epsilon=2.0)
+    assert mechanism.release(data, adjacency="add-remove").record["count"]["value"] > 0
+    assert mechanism.release(data, persons=np.arange(500) // 2).record["n"] == 250
+    for wrong in ({"weights": np.ones(500)}, {"numerics": "grid"}, {"delta": 1e-6}):
+        with pytest.raises(InputError, match="AdaptiveMechanism"):
+            mechanism.release(data, **wrong)
+    with pytest.raises(InputError, match="density"):
+        mechanism.log_density(PLANE.center, data)
+    for wrong in ({}, {"epsilon": 1.0, "mu": 1.0}, {"epsilon": -1.0}):
+        with pytest.raises(InputError):
+            jgd.AdaptiveMechanism(PLANE, **wrong)
+
+
+# Audits ----------------------------------------------------------------------------------------------------
+
+
+def largest_loss(mechanism, pair, num, bins=12):
+    """A lower bound (99.9 %) of the loss between two data sets, by draws in cells of the first coordinate."""
+    draws = [np.asarray(mechanism.simulate(jax.random.key(3 + k), own, num))[:, 0] for k, own in enumerate(pair)]
+    edges = np.quantile(np.concatenate(draws), np.linspace(0, 1, bins + 1)[1:-1])
+    counts = [np.bincount(np.searchsorted(edges, own), minlength=bins) for own in draws]
+    best = 0.0
+    for first, second in (counts, counts[::-1]):
+        low = stats.beta.ppf(1e-3 / bins, first, num - first + 1)
+        high = stats.beta.ppf(1 - 1e-3 / bins, second + 1, num - second)
+        best = max(best, float(np.max(np.log(np.maximum(np.nan_to_num(low), 1e-12)) - np.log(high))))
+    return best
+
+
+@pytest.mark.parametrize("num", [4_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
+@_budgets
+def test_no_draws_contradict_the_promise_and_too_little_noise_is_caught(budget, num):
+    """One record jumps from end to end, about a narrow cluster to which the last step is fitted."""
+    line = jgd.GeodesicBall(jgd.Euclidean(1), [0.0], 1.0)
+    pair = [np.full((200, 1), 0.45) for _ in range(2)]
+    pair[0][7], pair[1][7] = -1.0, 1.0
+    law = jgd.AdaptiveMechanism(line, **({"epsilon": 2.0} if "epsilon" in budget else budget)).law(200)
+    assert law.rule is not None
+    promised = 2.0 if "epsilon" in budget else largest_loss_of_normal(1.0)
+    assert largest_loss(law, pair, num) <= promised
+    assert largest_loss(dataclasses.replace(law, strength=5.0 * law.strength), pair, num) > promised
+
+
+def largest_loss_of_normal(mu, bins=12):
+    """Of N(0, 1) against N(mu, 1) by any set of at least this probability under their mixture."""
+    share = 2.0 / bins  # a cell has 1/bins under the mixture: at most this under one of them
+    tails = np.linspace(1e-3, share, 400)
+    other = stats.norm.cdf(stats.norm.ppf(tails) - mu)
+    return float(np.max(np.log(tails / other)[tails + other >= share - 1e-9]))
