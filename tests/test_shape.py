@@ -122,6 +122,24 @@ def test_sums_of_integers_are_those_of_blocks_and_noise_has_the_rank_of_the_shap
     assert np.linalg.norm(off - direction * (off @ direction) / (direction @ direction)) < 1e-12
 
 
+def test_what_is_not_right_with_a_shape_is_refused():
+    """No region of it is known, as noise, clip and gains are other ones; persons' means would be in the ball."""
+    case = Case(jgd.Sphere(2))
+    mechanism = jgd.TangentLaplace(case.ball, 1.0, case.shape)
+    release = mechanism.release(case.records)
+    for refused in (lambda: release.expected_error, lambda: jgd.confidence_ball(release)):
+        with pytest.raises(InputError):
+            refused()
+    with pytest.raises(InputError, match="persons"):
+        mechanism.release(case.records, persons=np.arange(N))
+    with pytest.raises(InputError, match="shape must be a Shape"):
+        jgd.TangentLaplace(case.ball, 1.0, np.eye(3))
+    rebuilt = jax.tree.map(lambda leaf: leaf, mechanism)
+    object.__setattr__(rebuilt.shape, "gains", np.array(3.0))
+    with pytest.raises(InputError, match="gains"):
+        rebuilt.release(case.records)
+
+
 def test_the_record_says_what_shape_it_was_and_what_is_supposed():
     case = Case(jgd.Sphere(2))
     record = jgd.TangentLaplace(case.ball, 1.0, case.shape).release(case.records).record
@@ -155,6 +173,7 @@ def test_a_shape_that_does_not_fit_the_ball_is_refused(change, words):
 @pytest.mark.parametrize(
     "change",
     [{"clip": 0.0}, {"clip": np.inf}, {"gains": 0.0}, {"gains": 1.1}, {"gains": [0.5] * 3}, {"point": "abc"},
+     {"source": 5}, {"source": "a" * 201}, {"expected": "b"}, {"expected": np.nan}, {"vectors": [[1.0], [1.0, 2.0]]},
      {"vectors": np.zeros((0, 3))}, {"vectors": np.full((1, 3), np.nan)}, {"vectors": np.ones((2, 2))}],
 )  # fmt: skip
 def test_a_shape_of_wrong_numbers_is_refused(change):
@@ -187,6 +206,37 @@ def test_less_budget_takes_fewer_directions_and_draws_nearer_to_the_point():
     weak, strong = (least_error(populations, 100, strength, True, 1e12) for strength in (0.2, 20.0))
     assert weak.columns.shape[1] < strong.columns.shape[1] == 8
     assert weak.gains[0] < strong.gains[0] and weak.expected > strong.expected
+
+
+def _groups(count, seed=0):
+    """Populations of 100 records in 10 dimensions, with means of their own."""
+    draws, root = np.random.default_rng(seed), np.sqrt(np.arange(1.0, 11.0) ** -1.5)
+    return [(0.1 * draws.normal(size=10) + 0.15 * draws.normal(size=(100, 10))) * root for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_groups_are_judged_by_axes_of_others(count):
+    """The stated error is that of further groups; by their own axes few groups would state a third of it."""
+    stated, found = [], []
+    for seed in range(20):
+        own = least_error(Populations.of(_groups(count, seed)), 60, 1.0, True, 1e12)
+        stated.append(own.expected**2)
+        draws = np.random.default_rng(1000 + seed)
+        for records in _groups(10, 500 + seed):
+            z = records[:60] @ np.linalg.pinv(own.columns).T
+            z *= np.minimum(1.0, own.clip / np.linalg.norm(z, axis=1))[:, None]
+            way = draws.normal(size=z.shape[1])
+            noise = 2 * own.clip / 60 * draws.gamma(len(way)) * way / np.linalg.norm(way)
+            value = own.columns @ (own.gains * (z.mean(axis=0) + noise))
+            found.append(np.sum((value - records[:60].mean(axis=0)) ** 2))
+    assert np.sqrt(np.mean(stated)) == pytest.approx(np.sqrt(np.mean(found)), rel=0.15)
+
+
+def test_with_many_records_hardly_any_is_clipped():
+    skew = [np.random.default_rng(k).exponential(size=(200, 3)) - 1.0 + 0.1 * k for k in range(5)]
+    clips = [least_error(Populations.of(skew), n, 1.0, False, 1e12).clip for n in (10, 1000, 10**6)]
+    errors = [least_error(Populations.of(skew), n, 1.0, False, 1e12).expected for n in (10_000, 10**6)]
+    assert clips[0] < clips[1] <= clips[2] and errors[0] < 0.01 and errors[1] < 1e-4
 
 
 def test_of_one_group_there_are_all_directions_and_no_gains():
@@ -261,9 +311,16 @@ def test_shapes_are_refused_what_they_cannot_be_made_of():
     for wrong in ({"radius": 0.0}, {"radius": 0.3, "offset": -1.0}, {"radius": 0.3, "power": np.nan}):
         with pytest.raises(InputError, match=r"Shape\.smooth"):
             jgd.Shape.smooth(space, point, 10, epsilon=1.0, **wrong)
-    for groups, centers in (([], None), ([np.eye(3)], []), ([np.full((3, 3), np.nan)], None), ([np.eye(2)], None)):
-        with pytest.raises(InputError, match="group"):
+    wrong_groups = [
+        *(([], None), ([np.eye(3)], []), ([np.full((3, 3), np.nan)], None), ([np.eye(2)], None), (5, None)),
+        *((["abc"], None), ([[point] * 5], None), ([np.eye(3)], [[0.0, 0.0, -1.0]])),
+    ]
+    for groups, centers in wrong_groups:
+        with pytest.raises(InputError, match=r"group|opposite"):
             jgd.Shape.from_groups(space, point, groups, 10, centers=centers, epsilon=1.0)
+    for wrong in ({"radius": 1e-200}, {"radius": 1e160}, {"n": 10**400}, {"epsilon": 1e-300}, {"power": 1e9}):
+        with pytest.raises(InputError):
+            jgd.Shape.smooth(space, point, **({"n": 10, "radius": 0.3, "epsilon": 1.0} | wrong))
 
 
 # By the command ------------------------------------------------------------------------------------------
@@ -293,6 +350,12 @@ def test_a_ball_with_a_shape_is_made_of_public_records_and_a_release_takes_it(tm
     )
     assert code == 0 and "TangentGaussian" in told, told
     assert json.loads(out.read_text())["shape"]["source"] == shape["source"]
+    for words in (("--mechanism", "wrapped-gaussian"), ("--mechanism", "adaptive")):
+        code, told = _run(
+            "release", tmp_path / "private.csv", "--manifold", "euclidean", "--ball", made, "--mu", 1, "--overwrite",
+            *words, "--out", out,
+        )  # fmt: skip
+        assert code == 2 and "has a shape" in told.replace("\n", " "), told
 
 
 def test_the_command_refuses_groups_without_a_shape_and_a_shape_that_is_none(tmp_path):

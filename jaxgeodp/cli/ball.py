@@ -55,7 +55,9 @@ def ball(
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.array()
             found = suggest_ball(space, records, n, epsilon, mu)
-            own = _shape(found, records, source, n, epsilon, mu) if shape else None
+            own = made = _shape(found, records, source, n, epsilon, mu) if shape else None
+            pays = made is not None and made.expected is not None and made.expected < found.error.min()
+            own = own if pays else None
         write_atomically(out, _document(found, n, epsilon, mu, len(records), source, own), replace=overwrite)
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
@@ -67,6 +69,11 @@ def ball(
         f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
         f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
+    if made is not None and own is None:
+        say(
+            f"NO SHAPE IS IN THE FILE: the noise of the ball is expected to be off by {found.error.min():.3g}, that of "
+            f"the shape by {made.expected:.3g}."
+        )
     if own is not None:
         mechanism = "TangentLaplace" if mu is None else "TangentGaussian"
         say(

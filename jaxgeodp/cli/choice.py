@@ -92,13 +92,16 @@ class Choice:
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
         """
-        if self.mechanism == ADAPTIVE:
+        if self.mechanism == ADAPTIVE and shape is None:
             return AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu, symmetric=self.symmetric), {}
-        shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
-        if shape is not None and self.mechanism in (AUTO, *shaped):
-            name = shaped[0] if self.mechanism == AUTO and shaped else self.mechanism
-            if name != AUTO:
-                return mechanism_named(name, ball, self.strength, self.calibration, shape=shape), {}
+        if shape is not None:
+            shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
+            if not shaped or self.mechanism not in (AUTO, *shaped):
+                raise InputError(
+                    f"--ball: its file has a shape, which --mechanism {self.mechanism} with these options does not "
+                    "take: choose tangent (--epsilon) or tangent-gaussian (--mu), or a file without."
+                )
+            return mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape), {}
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
         names = [
@@ -137,9 +140,8 @@ class Choice:
         return mechanism_named(name, ball, self.strength, self.calibration, **more)
 
     def _needed(self):
-        return (
-            "--epsilon or --mu" if self.mechanism in (AUTO, ADAPTIVE) else f"--{MECHANISMS[self.mechanism].parameter}"
-        )
+        either = self.mechanism in (AUTO, ADAPTIVE)
+        return "--epsilon or --mu" if either else f"--{MECHANISMS[self.mechanism].parameter}"
 
     def _candidates(self) -> list[str]:
         """All that can do what the options ask for."""

@@ -13,7 +13,7 @@ from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
-from jaxgeodp.io.balls import read_ball
+from jaxgeodp.io.balls import read_ball, read_shape
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_curves, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS
@@ -122,5 +122,7 @@ def plan(
 
 def _public_ball(space, radius, file):
     if file is not None:
+        if read_shape(file, space) is not None:
+            say("The file has a shape, which 'jaxgeodp release' takes; the errors here are without it.")
         return read_ball(file, space)
     return GeodesicBall(space, space.origin, radius)

@@ -95,6 +95,8 @@ def prepare(
         everyone, own = [PublicSite.load(path) for path in others], SiteKey.load(key_file)
         with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.records(least=1)
+            if public.shape(space) is not None:
+                raise InputError("--ball: its file has a shape, which sites do not take; make one without --shape.")
             persons = source.persons(len(records))
             chosen, _ = choice.made(public.ball(space, source.layout), len(records))
             about = _described(choice, chosen)

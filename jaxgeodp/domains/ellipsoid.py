@@ -13,10 +13,12 @@ import numpy as np
 # Populations that are supposed, and records of each.
 _POPULATIONS, _RECORDS = 40, 200
 # Shares of records that the clip leaves as they are.
-_KEPT = (0.6, 0.7, 0.8, 0.9, 0.97)
+_KEPT = (0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 0.997, 1.0)
 # More axes are taken as long as the expected error is within this of the least: what is left out is lost if the
 # populations were not as supposed; noise is as large as it is stated to be.
 _NEARLY = 1.03
+# Of a coordinate, however little is expected there.
+_LEAST_GAIN = 1e-3
 
 
 class Populations(NamedTuple):
@@ -24,12 +26,12 @@ class Populations(NamedTuple):
 
     vectors: list[np.ndarray]  #: of each, (records, d)
     means: np.ndarray  #: (populations, d), of those that vectors are samples of
-    known: bool  #: whether it is known how far means lie from the point: of two at least
+    alike: bool  #: whether they are as many as one likes of one law; else each is judged by axes of the others
 
     @staticmethod
     def of(vectors: list[np.ndarray]) -> "Populations":
         """Those of which these are the records."""
-        return Populations(vectors, np.stack([own.mean(axis=0) for own in vectors]), len(vectors) > 1)
+        return Populations(vectors, np.stack([own.mean(axis=0) for own in vectors]), False)
 
 
 class Ellipsoid(NamedTuple):
@@ -61,6 +63,9 @@ def supposed_populations(covariance: np.ndarray, offset: float, spread: float) -
 def least_error(populations: Populations, n: int, strength: float, pure: bool, condition: float) -> Ellipsoid:
     """The ellipsoid for n records of a population like these.
 
+    Of groups each is judged by the axes of the others, as its own would fit it too well; of one group nothing is known
+    of how far means lie off, and it has all its axes and no gains.
+
     Args:
         populations: see there.
         n: number of records.
@@ -68,33 +73,67 @@ def least_error(populations: Populations, n: int, strength: float, pure: bool, c
         pure: whether it is epsilon.
         condition: largest ratio of eigenvalues of the second moment of directions that are kept.
     """
-    second = np.mean([own.T @ own / len(own) for own in populations.vectors], axis=0)
-    values, axes = np.linalg.eigh(second)
-    values, axes = values[::-1], axes[:, ::-1]
-    usable = int(np.sum(values * condition > values[0]))
-    share = float(np.mean(np.sum(populations.means**2, axis=1)) / np.sum(values))
+    seconds = np.stack([own.T @ own / len(own) for own in populations.vectors])
+    every, known = _Axes.of(np.mean(seconds, axis=0), condition), len(seconds) > 1
+    if populations.alike or not known:
+        judges = [every] * len(seconds)
+    else:
+        judges = [_Axes.of(np.mean(np.delete(seconds, own, axis=0), axis=0), condition) for own in range(len(seconds))]
+    usable = min(own.usable for own in (every, *judges))
+    share = float(np.mean(np.sum(populations.means**2, axis=1)) / np.sum(every.values))
     found = []
-    for rank in _ranks(usable) if populations.known else [usable]:
-        lengths = values[:rank] ** 0.25
-        coordinates = [(own @ axes[:, :rank]) / lengths for own in populations.vectors]
+    for rank in _ranks(usable) if known else [usable]:
+        pairs = zip(populations.vectors, judges, strict=True)
+        coordinates = [own @ judge.columns(rank) / judge.lengths(rank) for own, judge in pairs]
         norms = [np.linalg.norm(own, axis=1) for own in coordinates]
-        targets, lost = populations.means @ axes[:, :rank], np.sum((populations.means @ axes[:, rank:]) ** 2, axis=1)
         for kept in _KEPT:
-            clip = float(np.mean([np.quantile(own, kept) for own in norms]))
+            lengths = [np.quantile(own, kept) for own in norms]
+            clip = float(np.mean(lengths) if kept < 1.0 else np.max(lengths))
             scale = 2.0 * clip / (n * strength)
-            noise = scale**2 * (rank + 1 if pure else 1) * lengths**2
-            gains = share * values[:rank] / (share * values[:rank] + noise) if populations.known else np.ones(rank)
-            means = [
-                np.mean(z * np.minimum(1.0, clip / np.maximum(norm, 1e-300))[:, None], axis=0)
-                for z, norm in zip(coordinates, norms, strict=True)
+            noise = scale**2 * (rank + 1 if pure else 1) * every.lengths(rank) ** 2
+            signal = share * every.values[:rank]
+            gains = np.maximum(signal / (signal + noise), _LEAST_GAIN) if known else np.ones(rank)
+            off = [
+                _missed(judge, rank, gains, z * np.minimum(1.0, clip / np.maximum(norm, 1e-300))[:, None], mean)
+                for judge, z, norm, mean in zip(judges, coordinates, norms, populations.means, strict=True)
             ]
-            off = np.sum((targets - gains * lengths * np.stack(means)) ** 2, axis=1) + lost
             error = float(np.sqrt(np.mean(off) + np.sum(gains**2 * noise)))
-            found.append((error, rank, Ellipsoid(axes[:, :rank] * lengths, clip, gains, error)))
+            ellipsoid = Ellipsoid(every.columns(rank) * every.lengths(rank), clip, gains, error)
+            found.append((error, rank, ellipsoid))
     least = min(error for error, _, _ in found)
     near = [own for own in found if own[0] <= _NEARLY * least]
     most = max(rank for _, rank, _ in near)
     return min((own for own in near if own[1] == most), key=lambda own: own[0])[2]
+
+
+class _Axes(NamedTuple):
+    """Of a second moment, the longest first."""
+
+    values: np.ndarray
+    axes: np.ndarray
+    usable: int
+
+    @staticmethod
+    def of(second: np.ndarray, condition: float) -> "_Axes":
+        values, axes = np.linalg.eigh(second)
+        values, axes = values[::-1], axes[:, ::-1]
+        return _Axes(values, axes, max(1, int(np.sum(values * condition > values[0]))))
+
+    def columns(self, rank: int) -> np.ndarray:
+        """Directions, (d, rank)."""
+        return self.axes[:, :rank]
+
+    def lengths(self, rank: int) -> np.ndarray:
+        """Of the columns of D."""
+        return self.values[:rank] ** 0.25
+
+
+def _missed(judge, rank, gains, shortened, mean) -> float:
+    """The squared distance from a population's mean to what a release without noise would be."""
+    columns = judge.columns(rank)
+    value = gains * judge.lengths(rank) * np.mean(shortened, axis=0)
+    target = mean @ columns
+    return float(np.sum((target - value) ** 2) + max(mean @ mean - target @ target, 0.0))
 
 
 def _ranks(usable: int) -> list[int]:

@@ -25,6 +25,8 @@ from jaxgeodp.pytrees import Pytree
 LARGEST_CONDITION = 1e3
 # How far private means are supposed to be from the point, and records from their mean, in units of the radius.
 _OFFSET, _SPREAD = 1.0 / 3.0, 0.5
+# Of words for records, in characters; of numbers, beyond which squares leave double precision; of powers.
+_LONGEST, _LARGEST, _STEEPEST = 200, 1e30, 20.0
 
 
 @final
@@ -71,9 +73,12 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
 
     def __post_init__(self):
         for field in ("point", "vectors", "gains"):
-            given = np.asarray(getattr(self, field))
+            try:
+                given = np.asarray(getattr(self, field))
+            except ValueError:  # of lists of several lengths
+                given = np.asarray("")
             if given.dtype.kind not in "biufc":
-                raise InputError(f"Shape: {field} must hold numbers.")
+                raise InputError(f"Shape: {field} must be an array of numbers.")
             kept = np.array(given, complex if given.dtype.kind == "c" else float)
             if not np.isfinite(kept).all():
                 raise InputError(f"Shape: {field} must hold finite numbers.")
@@ -91,6 +96,11 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
             raise InputError("Shape: gains must be in (0, 1].")
         positive_number("Shape", "clip", self.clip)
         object.__setattr__(self, "clip", float(self.clip))
+        if not isinstance(self.source, str) or len(self.source) > _LONGEST:
+            raise InputError(f"Shape: source must be words, at most {_LONGEST} characters.")
+        if self.expected is not None:
+            positive_number("Shape", "expected", self.expected)
+            object.__setattr__(self, "expected", float(self.expected))
 
     @classmethod
     def smooth(
@@ -126,10 +136,10 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         Raises:
             ValueError: a number is out of range, not one privacy parameter, or the point is none of the manifold.
         """
-        positive_number("Shape.smooth", "radius", radius)
-        positive_number("Shape.smooth", "power", power)
+        _in_range("Shape.smooth", "radius", radius, _LARGEST)
+        _in_range("Shape.smooth", "power", power, _STEEPEST)
         offset = _OFFSET * radius if offset is None else offset
-        positive_number("Shape.smooth", "offset", offset)
+        _in_range("Shape.smooth", "offset", offset, _LARGEST)
         strength, pure = _strength("Shape.smooth", epsilon, mu)
         ball = GeodesicBall(manifold, point, radius)
         with jax.enable_x64(True):
@@ -172,9 +182,10 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         """
         name = "Shape.from_groups"
         strength, pure = _strength(name, epsilon, mu)
-        groups = [np.asarray(group) for group in groups]
-        if not groups or (centers is not None and len(centers) != len(groups)):
-            raise InputError(f"{name}: needs at least one group, and a centre for each, if there are any.")
+        if not isinstance(groups, Sequence) or not groups:
+            raise InputError(f"{name}: groups must be a list of arrays of public records, at least one.")
+        if centers is not None and len(centers) != len(groups):
+            raise InputError(f"{name}: needs a centre for each of {len(groups)} groups, or none.")
         ball = GeodesicBall(manifold, point, 1.0)
         abouts = [ball] * len(groups) if centers is None else [GeodesicBall(manifold, own, 1.0) for own in centers]
         with jax.enable_x64(True):
@@ -192,11 +203,6 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
             vectors = np.asarray(_combined(ball.manifold, center, found.columns.T))
         return cls(center, vectors, found.clip, found.gains, source, found.expected)
 
-    def at_home(self, ball: GeodesicBall) -> "Shape":
-        """The shape where an isometry carries the ball's centre to the origin."""
-        vectors = np.asarray(_carried(ball, self.vectors))
-        return dataclasses.replace(self, point=np.asarray(ball.at_home.center), vectors=vectors)
-
 
 def carried_vectors(ball: GeodesicBall, vectors) -> jax.Array:
     """Tangent vectors at the ball's centre, carried with it to the origin."""
@@ -209,30 +215,42 @@ def carried_vectors(ball: GeodesicBall, vectors) -> jax.Array:
     return jax.vmap(one)(vectors)
 
 
-_carried = jax.jit(carried_vectors)
-
-
 def _strength(owner, epsilon, mu) -> tuple[float, bool]:
     if (epsilon is None) == (mu is None):
         raise InputError(f"{owner}: needs epsilon or mu, and not both.")
-    positive_number(owner, "epsilon" if mu is None else "mu", epsilon if mu is None else mu)
+    _in_range(owner, "epsilon" if mu is None else "mu", epsilon if mu is None else mu, _LARGEST)
     return (float(epsilon), True) if mu is None else (float(mu), False)
 
 
 def _count(owner, n) -> int:
     positive_integer(owner, "n", n, 2)
+    if n > _LARGEST:
+        raise InputError(f"{owner}: n must be at most {_LARGEST:g}.")
     return int(n)
+
+
+def _in_range(owner, name, number, most):
+    positive_number(owner, name, number)
+    if not 1.0 / most <= number <= most:
+        raise InputError(f"{owner}: {name} must be between {1.0 / most:g} and {most:g}, got {number:g}.")
 
 
 def _about(owner, manifold, records, center, point) -> np.ndarray:
     """Coordinates (m, d) of public records about their centre, in the frame at the point."""
-    records = np.asarray(manifold.as_points(records))
+    try:
+        records = np.asarray(manifold.as_points(np.asarray(records)))
+    except (TypeError, ValueError):
+        records = np.zeros(0)
     if records.shape[1:] != manifold.shape or records.ndim != len(manifold.shape) + 1:
         raise InputError(f"{owner}: a group must have shape (m, {', '.join(map(str, manifold.shape))}).")
     records = records[np.asarray(jax.vmap(manifold.admissible)(records))].astype(center.dtype)
     if len(records) < 2:
         raise InputError(f"{owner}: a group needs at least two points of {manifold}.")
-    return np.asarray(_coordinates(manifold, center, point, records))
+    found = np.asarray(_coordinates(manifold, center, point, records))
+    found = found[np.isfinite(found).all(axis=1)]
+    if len(found) < 2 or not np.max(np.abs(found)) > 1.0 / _LARGEST:
+        raise InputError(f"{owner}: a group whose records do not differ from its centre, or lie opposite to it.")
+    return found
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)

@@ -23,7 +23,7 @@ _LARGEST = 1e30
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu", "shape")):
+class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
     """A private summary of n records in a public ball: data are (n, \\*shape of a point), n at least 2.
 
     As a pytree its numbers and the ball are leaves, the rest is static.
@@ -57,13 +57,6 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu", "shape")
             value = dataclasses.asdict(kinds[parameter](vars(self)[parameter]))[parameter]
             object.__setattr__(self, parameter, value)
             _check_range(name, parameter, value)
-
-    @property
-    def at_home(self) -> "BallMechanism":
-        """The same about the origin, to which an isometry carries its ball."""
-        shape = vars(self).get("shape")
-        carried = {} if shape is None else {"shape": shape.at_home(self.ball)}
-        return dataclasses.replace(self, ball=self.ball.at_home, **carried)
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:

@@ -27,6 +27,8 @@ _TOLERANCE = 1e-9
 _WRITTEN = 1e-6
 # Records are clipped where logarithms end, and no nearer than so many radii where they do not.
 _INSIDE, _FAR = 0.999, 1e6
+# Beyond these, squares leave double precision.
+_LARGEST = 1e30
 
 
 @final
@@ -38,7 +40,7 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
         columns: (d, k), what coordinates are mapped back by: D in the frame at the origin, times the gains.
         rows: (k, d), the pseudo-inverse of D.
         clip: how long coordinates may be.
-        rank, stretch: number of columns, and length of the longest axis; no part of programs.
+        rank, stretch: how many columns there are, and their largest singular value; no part of programs.
     """
 
     columns: Any
@@ -50,11 +52,6 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
     def size(self, ball):
         """The clip."""
         return self.clip
-
-    @property
-    @override
-    def axes(self):
-        return self.clip * np.linalg.pinv(self.rows)
 
     @override
     def spread(self, vector):
@@ -98,8 +95,12 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
     manifold, center = ball.manifold, np.asarray(ball.center)
     if shape.point.shape != manifold.shape:
         raise InputError(f"{owner}: the shape is about a point of another shape than those of {manifold}.")
-    if np.max(np.abs(shape.point - center)) > _TOLERANCE * (ball.radius + float(np.max(np.abs(center)))):
+    own = np.asarray(GeodesicBall(manifold, shape.point, ball.radius).center)  # as the ball's, if it is written
+    if np.max(np.abs(own - center)) > _TOLERANCE * (ball.radius + float(np.max(np.abs(center)))):
         raise InputError(f"{owner}: the point of the shape must be the centre of the ball.")
+    longest = float(np.max(np.abs(shape.vectors)))
+    if not 1.0 / _LARGEST <= longest <= _LARGEST or not 1.0 / _LARGEST <= shape.clip <= _LARGEST:
+        raise InputError(f"{owner}: clip and vectors of the shape must be between {1.0 / _LARGEST:g} and {_LARGEST:g}.")
     with jax.enable_x64(True), jax.ensure_compile_time_eval():
         columns, off = map(np.asarray, _placed(ball, shape.vectors))
     if not np.all(np.isfinite(columns)) or not off <= _WRITTEN:
@@ -111,15 +112,16 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
             f"at most {LARGEST_CONDITION:g} times the shortest; leave out directions that hardly matter."
         )
     back, rank = columns * shape.gains, columns.shape[1]
-    return ShapedMean(back, np.linalg.pinv(columns), shape.clip, rank, float(lengths[0]))
+    return ShapedMean(back, np.linalg.pinv(columns), shape.clip, rank, float(np.linalg.norm(back, 2)))
 
 
-def unclipped(ball: GeodesicBall) -> GeodesicBall:
+def unclipped(ball: GeodesicBall, mean: ShapedMean) -> GeodesicBall:
     """The ball about the same centre in which logarithms are right, beyond which records are clipped with a shape."""
     manifold = ball.manifold
     root = manifold.coordinate_growth
     ends = LARGEST_REACH / root if root > 0 else math.inf
-    radius = min(_INSIDE * manifold.injectivity_radius, ends, max(1.0, ball.radius) * _FAR)
+    reach = max(1.0, ball.radius, mean.clip * np.linalg.norm(np.linalg.pinv(mean.rows), 2))
+    radius = min(_INSIDE * manifold.injectivity_radius, ends, reach * _FAR)
     return GeodesicBall(manifold, ball.center, max(radius, ball.radius))
 
 
@@ -130,6 +132,7 @@ def told_of(shape: Shape) -> dict:
             "rank": len(shape.vectors),
             "clip": shape.clip,
             "source": shape.source,
+            "expected": shape.expected,
             "digest": digest_of_public(shape),
             "supposed": "no private record is behind it",
         }

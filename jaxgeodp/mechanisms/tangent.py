@@ -7,6 +7,7 @@ from typing import final
 from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
+from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -18,11 +19,13 @@ from jaxgeodp.releases.vector import VectorLaw, vector_law
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Tangent(BallMechanism):
+class _Tangent(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
     def __post_init__(self):
         super().__post_init__()
-        if vars(self)["shape"] is not None:
-            _ = self._shaped  # refuses a shape that is none
+        if (shape := vars(self)["shape"]) is not None:
+            if not isinstance(shape, Shape):
+                raise InputError(f"{type(self).__name__}: shape must be a Shape, got {type(shape).__name__}.")
+            _ = self._shaped  # refuses one that does not fit
 
     @functools.cached_property
     def _shaped(self) -> ShapedMean:
@@ -30,10 +33,16 @@ class _Tangent(BallMechanism):
 
     @property
     @override
+    def supports(self):
+        # A person's mean would be one of records in the ball, which a shape may reach beyond.
+        return super().supports - (set() if vars(self)["shape"] is None else {"persons"})
+
+    @property
+    @override
     def sums(self) -> VectorSums:
         if vars(self)["shape"] is None:
             return VectorSums(self.ball, type(self).__name__)
-        return VectorSums(unclipped(self.ball), type(self).__name__, self._shaped)
+        return VectorSums(unclipped(self.ball, self._shaped), type(self).__name__, self._shaped)
 
     def _law(self, n, noise: RotationInvariant, strength: float) -> VectorLaw:
         n, shape = record_count(n), vars(self)["shape"]
@@ -44,7 +53,7 @@ class _Tangent(BallMechanism):
             law = vector_law(self, n, MeanOfLogarithms(), noise, sensitivity, strength, described)
         else:
             formula = "2 clip/n, diameter of the shape's ball (Theorem Y)"
-            sensitivity, ball = Sensitivity(2.0 * shape.clip / n, formula), unclipped(self.ball)
+            sensitivity, ball = Sensitivity(2.0 * shape.clip / n, formula), unclipped(self.ball, self._shaped)
             described = f"{described}, shortened to the shape"
             law = vector_law(
                 self, n, self._shaped, noise, sensitivity, strength, described, ball=ball, more=told_of(shape)

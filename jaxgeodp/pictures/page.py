@@ -126,8 +126,8 @@ def _verification(record, digest):
         *_digest_words(record, element("code", digest)),
         " compare it with what ",
         element("code", "jaxgeodp ledger export"),
-        f" writes. Scale and sensitivity follow from n, the ball, {parameter} and the calibration alone: make the "
-        "mechanism in Python and compare ",
+        f" writes. Scale and sensitivity follow from n, the ball (or the clip of a shape), {parameter} and the "
+        "calibration alone: make the mechanism in Python and compare ",
         element("code", "mechanism.scale(n)"),
         " (of a second moment in integers ",
         element("code", "mechanism.law(n).grid.noisy(()).scale"),

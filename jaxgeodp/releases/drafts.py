@@ -28,15 +28,17 @@ Finish = Callable[[np.ndarray], np.ndarray]
 OPTIONS = {
     "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
     "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean",
-    "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, WrappedLaplace, "
-    "WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs calibration='tight'",
-    "persons": "persons= is not for it: persons needs a public ball whose points are the records, or a public "
-    "template; or let each record be one person's mean",
+    "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, TangentGaussian, "
+    "WrappedLaplace, WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs "
+    "calibration='tight'",
+    "persons": "persons= is not for it: persons needs a public ball whose points are the records, without a shape, or "
+    "a public template; or let each record be one person's mean",
     "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
     "add-remove": "a private number of records (adjacency='add-remove', release_groups) is not for it: it needs "
     "epsilon-DP or mu-GDP by one parameter; where mu promises zCDP give epsilon",
-    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace does and, "
-    "where space is flat, WrappedGaussian; of a LocatedMechanism with one of these SearchInRounds prepares stages",
+    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace and "
+    "TangentGaussian do and, where space is flat, WrappedGaussian; of a LocatedMechanism with one of these "
+    "SearchInRounds prepares stages",
 }
 
 

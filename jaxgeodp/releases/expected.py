@@ -1,5 +1,6 @@
 """How far off a release may be, from public numbers alone: draws around reference records that everybody knows."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import COMPILED_SOON, called
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.domains.shape import Shape
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.release import ExpectedError
 from jaxgeodp.releases.law import PointLaw
-from jaxgeodp.releases.vector import VectorLaw
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 from jaxgeodp.samplers.rejection import default_block
 from jaxgeodp.statistics import FrechetMean, FrechetMedian, PowerMean
@@ -29,26 +30,17 @@ _ON_A_LINE = 2048
 _LEVEL = 0.95
 
 
-def reference_records(ball: GeodesicBall, spread: float, axes: Any = None) -> tuple[jax.Array, jax.Array]:
+def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax.Array]:
     """Public records that stand for n, and their Frechet mean, which is their median, too.
 
     In random directions with a fixed seed, and in the opposite ones, around a point half of ``spread`` times the radius
     away from the centre, as far as that from it, on a line at all distances up to that: means are rarely at the centre.
-
-    Args:
-        ball: about the origin, if there are axes.
-        spread: see above.
-        axes: (d, k), of an ellipsoid in the frame at the centre, which then is in place of the ball.
     """
-    dim = ball.manifold.dim if axes is None else axes.shape[1]
-    count = _REFERENCES if dim > 1 else _ON_A_LINE
-    directions = np.random.default_rng(0).normal(size=(count // 2, dim))
+    count = _REFERENCES if ball.manifold.dim > 1 else _ON_A_LINE
+    directions = np.random.default_rng(0).normal(size=(count // 2, ball.manifold.dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    if dim == 1:
+    if ball.manifold.dim == 1:
         directions *= np.linspace(0.0, 1.0, len(directions))[:, None]  # of two places all between would be medians
-    if axes is not None:
-        places = jnp.asarray(ball.center), 0.5 * spread * axes, np.concatenate([directions, -directions])
-        return called(_shaped_records, *places, options=COMPILED_SOON, manifold=ball.manifold)
     length = 0.5 * spread * ball.radius
     places = jnp.asarray(ball.center), length, np.concatenate([directions, -directions])
     return called(_reference_records, *places, options=COMPILED_SOON, manifold=ball.manifold)
@@ -60,14 +52,6 @@ def _reference_records(origin, length, directions, manifold):
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
     frame = manifold.frame(center)
     return jax.vmap(lambda own: manifold.exp(center, length * manifold.combine(own, frame)))(directions), center
-
-
-@functools.partial(jax.jit, static_argnames="manifold", compiler_options=COMPILED_SOON)
-def _shaped_records(origin, axes, directions, manifold):
-    frame = manifold.frame(origin)
-    center = manifold.exp(origin, manifold.combine(axes[:, 0], frame))
-    there = jax.vmap(lambda own: manifold.transport(origin, center, own))(frame)
-    return jax.vmap(lambda own: manifold.exp(center, manifold.combine(axes @ own, there)))(directions), center
 
 
 def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, on_manifold: bool) -> jax.Array:
@@ -111,18 +95,19 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
     Raises:
         ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
     """
+    if isinstance(vars(mechanism).get("shape"), Shape):
+        raise InputError(f"{type(mechanism).__name__}: with a shape the error depends on what it leaves out and clips.")
     if not isinstance(mechanism.summarised, FrechetMean | FrechetMedian | PowerMean):
         raise InputError(f"{type(mechanism).__name__}: the expected error is known for means and medians in a ball.")
     with jax.enable_x64(True):
-        home = mechanism.at_home
+        home = dataclasses.replace(mechanism, ball=mechanism.ball.at_home)
         law = home.law(n)
         if not isinstance(law, PointLaw):
             raise InputError(f"{type(mechanism).__name__}: no expected error is known of a release in steps.")
         law.check()
         if isinstance(way, OnGrid | FromSums) and law.grid is not None:
             law = law.grid.continuous()
-        axes = law.summary.axes if isinstance(law, VectorLaw) else None
-        records, center = reference_records(home.ball, SPREAD, axes)
+        records, center = reference_records(home.ball, SPREAD)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))
     if not np.all(np.isfinite(errors)):
         raise InputError(f"{type(mechanism).__name__}: its values are not all points of {home.ball.manifold}.")

@@ -16,6 +16,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels
 from jaxgeodp.domains.persons import any_units, units
 from jaxgeodp.domains.records import record_count
+from jaxgeodp.domains.shape import Shape
 from jaxgeodp.privacy.clock import work_begins
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY, EITHER, GaussianDP, Guarantee, NotProven, PureDP
 from jaxgeodp.privacy.ledger import Ledger
@@ -363,6 +364,8 @@ def checked_again(mechanism: Any) -> None:
     ball = fields.get("ball")
     if ball is not None:
         fields["ball"] = GeodesicBall(ball.manifold, ball.center, ball.radius)
+    if isinstance(shape := fields.get("shape"), Shape):
+        fields["shape"] = dataclasses.replace(shape)
     made = kind(**fields)
     if isinstance(mechanism, Pytree):
         pairs = zip(jax.tree.leaves(mechanism), jax.tree.leaves(made), strict=True)

@@ -44,11 +44,6 @@ class Summary(abc.ABC):
     The vector is a function of the records as a set, with their weights: their order must not matter.
     """
 
-    @property
-    def axes(self) -> Any:
-        """Of the ellipsoid that records are expected in, as `reference_records` takes them; None for the ball."""
-        return None
-
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         if not issubclass(cls, Pytree):
