@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxgeodp import (
+    AdaptiveMechanism,
     Euclidean,
     GeodesicBall,
     GibbsMechanism,
@@ -15,6 +16,7 @@ from jaxgeodp import (
     LocatedMechanism,
     MetricLaplace,
     PlanarShapes,
+    Shape,
     Sphere,
     TangentLaplace,
     WrappedGaussian,
@@ -61,6 +63,9 @@ CASES = {
     "kng of a median": lambda: at(PLANE, KNGMechanism(PLANE, 1.0, statistic=FrechetMedian())),
     "gibbs of a median": lambda: at(PLANE, GibbsMechanism(PLANE, 1.0, SmoothedMedian(0.2))),
     "wrapped-gaussian, curved": lambda: at(CAP, WrappedGaussian(CAP, 1.0)),
+    "tangent with a shape": lambda: at(PLANE, TangentLaplace(PLANE, 1.0, Shape(PLANE.center, [[1.0, 0.0]], 0.3))),
+    "AdaptiveMechanism, epsilon": lambda: at(PLANE, AdaptiveMechanism(PLANE, epsilon=8.0)),
+    "AdaptiveMechanism, mu": lambda: at(PLANE, AdaptiveMechanism(PLANE, mu=4.0)),
     "MetricLaplace": lambda: (MetricLaplace(Sphere(2), 1.0), np.asarray(CAP.center)[None]),
     "SpreadMechanism, epsilon": lambda: at(PLANE, SpreadMechanism(PLANE, PLANE.center, FrechetVariance(), epsilon=1.0)),
     "SpreadMechanism, mu": lambda: at(PLANE, SpreadMechanism(PLANE, PLANE.center, FrechetVariance(), mu=1.0)),
@@ -91,7 +96,7 @@ ALWAYS = {
     *(("JointGaussian", word) for word in ("grid", "persons", "add-remove", "prepare")),
     *((name, "prepare") for name in ("curves", "faces", "SpreadMechanism, mu")),
     ("MetricLaplace", "delta"),
-    ("one curve", "add-remove"),
+    *(("one curve", "add-remove"), ("AdaptiveMechanism, epsilon", "add-remove"), ("AdaptiveMechanism, mu", "persons")),
     ("SpreadMechanism, epsilon", "add-remove"),
 }
 
