@@ -38,13 +38,16 @@ SHAPE_LOST = 0.15
 COVARIANCE_LOST = 0.5
 # Entries of the log-ratio to the mean beyond this have the deepest colour; 0.4 is 49 % more or 33 % less.
 RATIO_LIMIT = 0.4
-_TITLES = {"laplace": "Noise of a ball", "tangent": "Of a smooth shape"}
+_TITLES = {"laplace": "Ball", "tangent": "Shape"}
+# The yellow of TangentLaplace would hide the dots of gold.
+_DRAWN = {"laplace": color_of("laplace"), "tangent": "#00695c"}
 _LEGEND = f"""private means, ε-DP →
 
-above: LaplaceMechanism
-below: TangentLaplace with
-Shape.smooth, made of the
-public centre and radius
+above: noise of the ball
+(LaplaceMechanism)
+below: of a smooth shape
+made of centre and radius
+(Shape.smooth)
 
 black: what was released
 coloured: {DRAWS} draws that
@@ -169,7 +172,8 @@ def _draw_shapes(study, path):
     axes[0, 0].set_title(f"{len(study.points)} outlines (data)", fontsize=9)
     for point in study.points:
         plotting.draw_outline(axes[0, 0], to_landmarks(point), upright, color="0.4", linewidth=0.4, alpha=0.25)
-    axes[1, 0].set_title("public centre (font)", fontsize=9)
+    away = study.distance(study.ball.center)
+    axes[1, 0].set_title(f"public centre (font)\nerror {away:.2g}", fontsize=9)
     plotting.draw_outline(axes[1, 0], to_landmarks(study.ball.center), upright, color="0.4")
     axes[0, 1].set_title("Fréchet mean (not private)", fontsize=9)
     plotting.draw_outline(axes[0, 1], to_landmarks(study.mean), upright, color="black")
@@ -181,9 +185,7 @@ def _draw_shapes(study, path):
             heading = study.heading(name, epsilon)
             panel.set_title(fontsize=9, **heading)
             for draw in study.draws[name, epsilon]:
-                plotting.draw_outline(
-                    panel, to_landmarks(draw), upright, color=color_of(name), linewidth=0.6, alpha=0.35
-                )
+                plotting.draw_outline(panel, to_landmarks(draw), upright, color=_DRAWN[name], linewidth=0.6, alpha=0.35)
             released = to_landmarks(study.releases[name, epsilon])
             plotting.draw_outline(panel, released, upright, color="black", linewidth=1.4)
             mean = {"color": "gold", "linestyle": (0, (1, 1.2)), "linewidth": 1.4}
