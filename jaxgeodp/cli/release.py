@@ -197,6 +197,9 @@ def _tell(path, record, choice, space, statistic):
         made = "no ball about the centre that was found, which is released"
     else:
         made = f"sensitivity {record['sensitivity']['value']:.4g}, scale {record['scale']:.4g}"
+    if "steps" in record:
+        last = record["steps"][-1]
+        made = f"in {len(record['steps'])} steps, the last of scale {last['scale']:.4g}"
     if "stages" in record:
         made = f"in a ball of radius {record['ball']['radius']:.4g} that was found, in which {made}"
     guarantee = record["guarantee"]

@@ -59,6 +59,8 @@ class AdaptiveMechanism(BallMechanism):
     def __post_init__(self):
         if (self.epsilon is None) == (self.mu is None):
             raise InputError("AdaptiveMechanism: needs epsilon or mu, and not both.")
+        if not isinstance(self.symmetric, bool):
+            raise InputError(f"AdaptiveMechanism: symmetric must be True or False, got {self.symmetric!r}.")
         super().__post_init__()
 
     @property
@@ -77,10 +79,11 @@ class AdaptiveMechanism(BallMechanism):
         strength = self.epsilon if self.epsilon is not None else self.mu
         rule = rule_for(n, ball.manifold.dim, strength, pure, self.symmetric)
         hadamard = ball.manifold.curvature_bounds[1] <= 0.0
-        one = WrappedLaplace if pure else WrappedGaussian if hadamard or rule is None else TangentGaussian
-        mean = (TangentLaplace if pure else TangentGaussian)(ball, strength).law(n)
-        whole = one(ball, strength).law(n)
-        sensitivity = Sensitivity(2.0 * ball.radius / n, "of stages 2 clip/n and 1; of one release see there")
+        tangent, wrapped = (TangentLaplace, WrappedLaplace) if pure else (TangentGaussian, WrappedGaussian)
+        mean = tangent(ball, strength).law(n)
+        # Where curvature is positive a logarithm stretches, and the mean of logarithms has less noise.
+        whole = (wrapped if hadamard else tangent)(ball, strength).law(n)
+        sensitivity = Sensitivity(2.0 * ball.radius / n, "2r/n, of a first mean; each step has its own scale")
         terms = Terms(
             mechanism=type(self).__name__,
             statistic="mean of records shortened about a released point",

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import jax
@@ -36,6 +38,9 @@ from jaxgeodp.releases.law import Law, Terms, Told
 from jaxgeodp.releases.vector import VectorLaw
 from jaxgeodp.samplers.discrete import discrete_laplace
 
+# Discrete noise is added to counts in so many steps each: it is then about as fine as a real number's.
+_STEPS = 64
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
@@ -65,8 +70,13 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
 
     @property
     def scale(self):
-        """Of one release of all records."""
-        return self.whole.scale
+        """Of a mean in the public ball with all of the budget: no stage has less beside its clip."""
+        return self.mean.scale
+
+    @property
+    @override
+    def size(self):
+        return self.mean.size
 
     @property
     def order_matters(self):
@@ -75,27 +85,14 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
 
     @override
     def ready(self, shape):
-        name, ball, key = self.terms.mechanism, self.ball, public_key()
-        clip = compiled_ahead(name, _clipped, ball, shape)
-        whole = compiled_ahead(name, _whole, self.whole, key, shape, _zeros(ball), 1.0)
-        if self.rule is None:
-            programs = {"whole": whole}
-        else:
-            center = jnp.asarray(ball.center)
-            programs = {
-                "whole": whole,
-                "mean": compiled_ahead(name, _mean, self.mean, ball, key, shape, 1.0),
-                "distances": compiled_ahead(name, _distances, ball, center, shape),
-                "pairs": compiled_ahead(name, _pair_distances, ball, shape),
-                "normal": compiled_ahead(name, _normal, key),
-            }
+        ball, programs = self.ball, self.programs(shape)
 
         def draw(records):
-            records = clip(ball, records)
+            records = programs["clip"](ball, records)
             steps = refine(self.rule, ball, Spending(self.n, ball.manifold.dim, self.strength, self.pure))
             question, stages = next(steps), []
             while True:
-                answer, told = self._answered(question, records, programs)
+                answer, told = self.answered(question, records, programs)
                 stages.append(told)
                 try:
                     question = steps.send(answer)
@@ -104,8 +101,25 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
 
         return draw
 
-    def _answered(self, question, records, programs) -> tuple[Any, dict]:
-        """What is released, and what the record says of it."""
+    def programs(self, shape) -> dict[str, Callable]:
+        """What the stages compute of records of a shape, compiled."""
+        name, ball, key = self.terms.mechanism, self.ball, public_key()
+        programs = {
+            "clip": compiled_ahead(name, _clipped, ball, shape),
+            "whole": compiled_ahead(name, _whole, self.whole, key, shape, jnp.zeros(ball.manifold.dim), 1.0),
+        }
+        if self.rule is None:
+            return programs
+        center = jnp.asarray(ball.center)
+        return programs | {
+            "mean": compiled_ahead(name, _mean, self.mean, ball, key, shape, 1.0),
+            "distances": compiled_ahead(name, _distances, ball, center, shape),
+            "pairs": compiled_ahead(name, _pair_distances, ball, shape),
+            "normal": compiled_ahead(name, _normal, key),
+        }
+
+    def answered(self, question, records, programs) -> tuple[Any, dict]:
+        """What is released for a question about clipped records, and what the record says of it."""
         cost = {"share": float(question.cost)}
         own = strength_of(self.strength, self.pure, question.cost)
         if isinstance(question, Mean):
@@ -113,13 +127,14 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
             law = dataclasses.replace(self.mean, ball=ball, scale=2.0 * question.clip / (self.n * own), terms=None)
             vector, center = map(np.asarray, programs["mean"](law, self.ball, system_key(), records, question.gain))
             told = {"asked": "mean", "clip": question.clip, "gain": question.gain, "center": to_lists(center)}
+            told["scale"] = law.scale
             return (vector, center), told | cost
         if isinstance(question, Whole):
             old, new = question.shares
             first = old * question.first if question.first is not None else np.zeros(self.ball.manifold.dim)
             law = dataclasses.replace(self.whole, scale=self.whole.scale * self.strength / own, terms=None)
             value = np.asarray(programs["whole"](law, system_key(), records, first, new))
-            return value, {"asked": "mean of all"} | cost
+            return value, {"asked": "mean of all", "scale": law.scale} | cost
         if isinstance(question, Pairs):
             lengths, asked = programs["pairs"](self.ball, records), {"asked": "pairs"}
         else:
@@ -127,11 +142,13 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
             asked = {"asked": "records"}
         count = int(np.sum(np.asarray(lengths) <= question.radius))
         if self.pure:
-            scale = math.ceil(1 / written(own))
-            noisy = float(grid.with_noise(discrete_laplace, np.array([count], object), scale)[0])
+            steps = math.ceil(_STEPS / Fraction(written(own)))
+            sums = np.array([_STEPS * count], object)
+            scale, noisy = steps / _STEPS, float(grid.with_noise(discrete_laplace, sums, steps)[0]) / _STEPS
         else:
-            noisy = count + float(programs["normal"](system_key())) / own
-        return noisy, asked | {"radius": question.radius, "count": noisy} | cost
+            scale = 1.0 / own
+            noisy = count + scale * float(programs["normal"](system_key()))
+        return noisy, asked | {"radius": question.radius, "count": noisy, "scale": scale} | cost
 
     @override
     def log_density(self, x, records):
@@ -140,10 +157,6 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
     @override
     def simulate(self, key, records, num):
         return _simulated(self, key, records, num)
-
-
-def _zeros(ball):
-    return jnp.zeros(ball.manifold.dim)
 
 
 @jax.jit
@@ -179,12 +192,12 @@ def _noisy_vector(law, key, records):
 
 @jax.jit
 def _mean(law, public, key, records, gain):
-    """The noisy vector, no longer than the clip, and the centre moved by gain times it, in the public ball."""
+    """The noisy vector, and the centre moved by gain times it (shortened to the clip), in the public ball."""
     vector, own, back = _noisy_vector(law, key, records)
     length = jnp.linalg.norm(vector)
-    vector = vector * jnp.minimum(1.0, law.ball.radius / jnp.where(length > 0, length, 1.0))
+    step = gain * vector * jnp.minimum(1.0, law.ball.radius / jnp.where(length > 0, length, 1.0))
     manifold, home, frame = framed(own.ball, vector.dtype)
-    center = back(manifold.project(manifold.exp(home, manifold.combine(gain * vector, frame))))
+    center = back(manifold.project(manifold.exp(home, manifold.combine(step, frame))))
     return vector, public.pull_inside(center)
 
 
@@ -351,7 +364,7 @@ def _one_pure(told, rule, key):
     def step(state):
         begins, share = state.means == 0, ladder[state.place]
         known = share * r >= rules.TOO_NEAR * jnp.sqrt(state.variance * dim)
-        affordable = 1.0 - state.spent >= float(rules.LEFT) - 1e-12
+        affordable = 1.0 - state.spent >= float(rules.LEFT) - 5e-7  # costs are multiples of 1e-6
         moves = ~begins & (state.end == 0) & ~known & state.fresh & (state.means <= rules.MIDDLES) & affordable
         last = ~begins & ~moves & ((state.end == 1) | ~known)
         counts = ~begins & ~moves & ~last

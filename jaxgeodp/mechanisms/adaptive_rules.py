@@ -14,7 +14,9 @@ from scipy import special
 # The least n mu for which anything was found out, and from which on the rule without symmetry is used.
 _FEW, _MANY = 50.0, 200.0
 # The largest share of a budget that pairs and one count may cost; and the least n epsilon for each dimension.
-_DEAR, _FEW_PER_DIMENSION = 0.12, 25.0
+_DEAR, _FEW_PER_DIMENSION, _LEAST_SHARE = 0.12, 25.0, 0.02
+# Of a share of records that a noisy count must reach.
+_MOST_KEPT, _SURELY = 0.9999, 1.0 - 1e-12
 #: Middle rounds at most.
 MIDDLES = 2
 #: A middle round is made while the centre is less well known than this share of the radius, squared; and of the budget
@@ -70,7 +72,7 @@ def _gaussian(n, dim, mu, symmetric) -> Rule | None:
         slope = _slope(dim, _quantile(dim, clipped))
     else:
         kept = min(max(1.0 - 2.5 / (count * n), 0.75), 0.998)
-        clipped = max(1.0 - min(0.3, 2.0 * math.sqrt(dim) / (n * mu)), kept)
+        clipped = min(max(1.0 - min(0.3, 2.0 * math.sqrt(dim) / (n * mu)), kept), _SURELY)
         reach = _quantile(dim, clipped) / _quantile(dim, kept)
         slope, filled = max(0.9, _slope(dim, _quantile(dim, clipped))), min(0.8, 0.71 / reach)
     share = _rounded((count / mu) ** 2)
@@ -78,8 +80,9 @@ def _gaussian(n, dim, mu, symmetric) -> Rule | None:
 
 
 def _pure(n, dim, epsilon, symmetric) -> Rule | None:
-    pairs = (8.0 if symmetric else 12.0) / (0.45 * n)
-    count = 3.2 / (0.33 * n) if symmetric else max(6.0 / (0.33 * n), 0.02 * epsilon)
+    # With a share of epsilon at least, wrong turns become rare as n grows.
+    pairs = max((8.0 if symmetric else 12.0) / (0.45 * n), _LEAST_SHARE * epsilon)
+    count = max((3.2 if symmetric else 6.0) / (0.33 * n), _LEAST_SHARE * epsilon)
     if (pairs + count) / epsilon > _DEAR or (not symmetric and n * epsilon < _FEW_PER_DIMENSION * dim):
         return None
     first = (0.14 if symmetric else 0.1) * (100.0 * dim / (n * epsilon)) ** (1.0 / 3.0)
@@ -90,9 +93,9 @@ def _pure(n, dim, epsilon, symmetric) -> Rule | None:
         filled = 0.7 if dim <= 2 else 0.62 if dim == 3 else 0.5
         further = 0.8, reach, 0.92, filled, costs[2], 0.6 * math.sqrt(2.0), 0.55, (0.25, 0.1, 0.04, 0.016)
     else:
-        clip, told = 0.6, max(0.85, 1.0 - 2.7 / (count * n))
+        clip, told = 0.6, min(max(0.85, 1.0 - 2.7 / (count * n)), _MOST_KEPT)
         kept = max(told, 0.95)
-        clipped = max(1.0 - min(0.3, 2.0 * math.sqrt(dim * (dim + 1)) / (n * epsilon)), kept)
+        clipped = min(max(1.0 - min(0.3, 2.0 * math.sqrt(dim * (dim + 1)) / (n * epsilon)), kept), _SURELY)
         reach = (0.9 if told < 0.95 else 1.0) * (_quantile(dim, clipped) / _quantile(dim, kept)) ** 1.5
         further = told, reach, 1.0, 0.9, costs[2], 0.5, 1.0, (0.5, 0.25, 0.1, 0.04)
     return Rule(True, costs[0], clip, Fraction(16, 100), costs[1], *further)

@@ -34,7 +34,7 @@ class Count(NamedTuple):
 class Mean(NamedTuple):
     """Where the mean of logarithms at a released centre is, each shortened to a clip.
 
-    The answer is the noisy vector, shortened to the clip, and the centre moved by ``gain`` times it.
+    The answer is the noisy vector, and the centre moved by ``gain`` times it, shortened to the clip.
     """
 
     center: Any

@@ -76,6 +76,7 @@ def page_of(record: dict, digest: str) -> str:
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
         "Found with a part of the budget": _stages(record.get("stages", [])),
+        "Steps": _steps(record.get("steps", [])),
         "Stage of a search": _words(record.get("search")),
         "Ball that was found" if _is_found(record) else "Public ball": _ball(record),
         "Sensitivity": _words(record["sensitivity"]),
@@ -120,9 +121,16 @@ def _verification(record, digest):
     # Of a search, the mechanism about the ball and its parameter; of a private count, the parameter.
     left = record.get("last") or record.get("count", {}).get("left")
     parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
+    of_steps = (
+        " Of a step with strength s, which its share of the budget gives, the scale is 2 clip/(n s), and of a count 1/s."
+        if "steps" in record
+        else ""
+    )
     return element(
         "p",
-        "The record below is all that was published. ",
+        "The record below is all that was published.",
+        of_steps,
+        " ",
         *_digest_words(record, element("code", digest)),
         " compare it with what ",
         element("code", "jaxgeodp ledger export"),
@@ -207,6 +215,11 @@ def _ball(record):
 def _stages(stages):
     words = [f"radius {stage['radius']:.4g}" if "radius" in stage else "a centre" for stage in stages]
     return "" if not stages else f"{', '.join(words)}; each with noise of integers, charged together with the release"
+
+
+def _steps(steps):
+    words = [f"{step['asked']}, scale {step['scale']:.3g}, share {step['share']:.3g}" for step in steps]
+    return "; ".join(words)
 
 
 def _how_far(record):

@@ -35,7 +35,7 @@ class Release:
 
     ``value`` is the released point (NumPy array). ``record`` is a JSON-ready dictionary; nothing in it
     depends on the data except ``record["value"]``, and what earlier stages have released with noise: ``count`` and the
-    places n that follow from it, ``stages`` and the ball that follows from them.
+    places n that follow from it, ``stages`` and the ball that follows from them, and ``steps``.
 
     A record of a mechanism with a ball has the entries ``value``, ``guarantee`` (kind, parameters, adjacency, theorem),
     ``mechanism``, ``statistic``, ``manifold``, ``ball`` (centre and radius), ``n``, ``sensitivity`` (value, formula,
@@ -119,8 +119,8 @@ class Release:
             return ExpectedError(stated["mean"], stated["radius"], stated["level"])
         if self._expected is None:
             raise InputError(
-                f"{self.record['mechanism']}: the expected error is not in the record; 'jaxgeodp plan' tells it for "
-                "its numbers."
+                f"{self.record['mechanism']}: the expected error is not in the record; where it is known for such a "
+                "release, 'jaxgeodp plan' tells it."
             )
         return self._expected()
 
