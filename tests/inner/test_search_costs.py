@@ -31,7 +31,7 @@ from jaxgeodp.bounds.comparison import rauch
 from jaxgeodp.bounds.sensitivity import mean_sensitivity
 from jaxgeodp.locating import SearchInRounds, centers, walk
 from jaxgeodp.locating.parts import parts_of, vectors
-from jaxgeodp.mechanisms import tangent, wrapped
+from jaxgeodp.mechanisms import tangent_vectors, wrapped
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.releases import add_remove
@@ -148,11 +148,11 @@ def drawn(monkeypatch):
     monkeypatch.setattr(VectorLaw, "ready", ready)
     # The value on a grid.
 
-    def logarithms(owner, function, ball, shape):
-        return lambda own, points: iter([np.zeros((len(points), ball.manifold.dim))])
+    def logarithms(owner, function, summary, ball, shape):
+        return lambda summary, own, points: iter([np.zeros((len(points), ball.manifold.dim))])
 
-    monkeypatch.setattr(tangent, "compiled_in_blocks", logarithms)
-    monkeypatch.setattr(tangent, "compiled_ahead", lambda *given: lambda law, vector: np.asarray(law.ball.center))
+    monkeypatch.setattr(tangent_vectors, "compiled_in_blocks", logarithms)
+    monkeypatch.setattr(tangent_vectors, "compiled_ahead", lambda *given: lambda law, vector: np.asarray(law.ball.center))
     monkeypatch.setattr(wrapped, "compiled_ahead", lambda *given: lambda ball, mean: np.zeros(ball.manifold.dim))
     monkeypatch.setattr(wrapped, "mean_of_blocks", lambda name, ball, shape: lambda records: ball.center)
     return found
