@@ -1,7 +1,7 @@
 """A mean in a public ball by steps: where the records are, how far they reach, and a last step that fits them."""
 
 import dataclasses
-from typing import final
+from typing import Any, final
 
 from typing_extensions import override
 
@@ -66,7 +66,9 @@ class AdaptiveMechanism(BallMechanism):
     @property
     def guarantee(self) -> PureDP | GaussianDP:
         """epsilon-DP, or mu-GDP."""
-        return PureDP(self.epsilon) if self.epsilon is not None else GaussianDP(self.mu)
+        promise = self.budget
+        assert promise is not None  # one is given
+        return promise
 
     @property
     @override
@@ -74,9 +76,9 @@ class AdaptiveMechanism(BallMechanism):
         return super().supports - {"weights"}
 
     @override
-    def law(self, n, shape=()) -> AdaptiveLaw:
+    def law(self, n, shape=()) -> AdaptiveLaw:  # pyright: ignore[reportIncompatibleMethodOverride]
         n, ball, pure = record_count(n), self.ball, self.epsilon is not None
-        strength = self.epsilon if self.epsilon is not None else self.mu
+        strength: Any = self.epsilon if pure else self.mu
         rule = rule_for(n, ball.manifold.dim, strength, pure, self.symmetric)
         hadamard = ball.manifold.curvature_bounds[1] <= 0.0
         tangent, wrapped = (TangentLaplace, WrappedLaplace) if pure else (TangentGaussian, WrappedGaussian)

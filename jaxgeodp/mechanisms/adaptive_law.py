@@ -184,7 +184,7 @@ def _pair_distances(ball, records):
 def _noisy_vector(law, key, records):
     """Where a law's records are, with noise; the law at home; and the way back."""
     home, points, back = law.at_home(records)
-    location = home.location(points, home.center(points))
+    location: jax.Array = home.location(points, home.center(points))
     location = jnp.where(jnp.isfinite(location), location, 0.0)
     noise = home.noise.draw(key, 1, location.shape[0], location.dtype)[0]
     return location + jnp.asarray(home.scale, location.dtype) * noise, home, back
@@ -209,6 +209,9 @@ def _whole(law, key, records, first, share):
 
 
 # In simulations ------------------------------------------------------------------------------------------
+
+# Of scalars, whichever kind they are.
+_where: Callable[..., Any] = jnp.where
 
 
 @functools.partial(jax.jit, static_argnums=3)
@@ -299,45 +302,45 @@ def _stage(told, counts, count, mean, state):
 
 
 def _one_gaussian(told, rule, key):
-    dim, r, costs = told.dim, told.ball.radius, [float(own) for own in (rule.first, rule.middle, rule.count)]
+    dim, r, costs = told.dim, told.ball.radius, [float(own) for own in (rule.first, rule.middle, rule.counting)]
     key, of_whole = jax.random.split(key)
 
     def step(state):
         begins, searches = state.means == 0, state.place < state.end
         radii = tried_radii(jnp, r, jnp.sqrt(state.variance * dim))
-        middle, radius = (state.place + state.end) // 2, jnp.where(begins, r, radii[state.end])
+        middle, radius = (state.place + state.end) // 2, _where(begins, r, radii[state.end])
         filled = ~begins & (state.means == 1) & ~searches & (radius >= rule.filled * r)
         known = state.variance * dim <= rules.KNOWN * radius**2
         last = ~begins & (known | (state.means == rules.MIDDLES + 1))
-        cost = jnp.where(begins, costs[0], jnp.where(last, 1.0 - state.spent, costs[1]))
-        clip = jnp.where(last, jnp.minimum(rule.reach * radius / math.sqrt(rules.STEP), r), radius)
+        cost = _where(begins, costs[0], _where(last, 1.0 - state.spent, costs[1]))
+        clip = _where(last, jnp.minimum(rule.reach * radius / math.sqrt(rules.STEP), r), radius)
         noise = told.variance(clip, cost)
-        gain = jnp.where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
+        gain = _where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
         key, own = jax.random.split(state.key)
         count, vector, center = _stage(
             told, searches, (radii[middle], costs[2]), (clip, gain, cost), state._replace(key=own)
         )
         inside = count >= rule.kept * told.n
-        low, high = jnp.where(inside, state.place, middle + 1), jnp.where(inside, middle, state.end)
-        moved = jnp.where(
+        low, high = _where(inside, state.place, middle + 1), _where(inside, middle, state.end)
+        moved = _where(
             begins,
             noise + (rules.FIRST_BIAS * r) ** 2 / dim,
             moved_variance(rule, state.variance, gain, noise, radius, dim),
         )
-        variance = jnp.where(searches, state.variance, moved)
+        variance = _where(searches, state.variance, moved)
         whole = jnp.argmax(tried_radii(jnp, r, jnp.sqrt(variance * dim)) >= r)
         ends = filled | (last & ~searches)
-        paid = jnp.where(searches, costs[2], jnp.where(filled, 0.0, cost))
+        paid = _where(searches, costs[2], _where(filled, 0.0, cost))
         return _State(
             key,
-            jnp.where(filled, state.center, center),
+            _where(filled, state.center, center),
             variance,
             radius,
             state.spent + paid,
-            state.means + jnp.where(searches, 0, 1),
-            jnp.where(begins, vector, state.first),
-            jnp.where(searches, low, 0),
-            jnp.where(searches, high, whole),
+            state.means + _where(searches, 0, 1),
+            _where(begins, vector, state.first),
+            _where(searches, low, 0),
+            _where(searches, high, whole),
             state.fresh,
             ends,
             filled,
@@ -355,7 +358,7 @@ def _one_gaussian(told, rule, key):
 
 def _one_pure(told, rule, key):
     dim, n, r = told.dim, told.n, told.ball.radius
-    costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.count)]
+    costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.counting)]
     ladder, rungs = jnp.asarray([*rule.ladder, 0.0]), len(rule.ladder)
     of_pairs, of_whole, key = jax.random.split(key, 3)
     filled = told.pairs(of_pairs, rule.pair_radius * r, costs[0]) < rule.filled * (n // 2)
@@ -368,26 +371,26 @@ def _one_pure(told, rule, key):
         moves = ~begins & (state.end == 0) & ~known & state.fresh & (state.means <= rules.MIDDLES) & affordable
         last = ~begins & ~moves & ((state.end == 1) | ~known)
         counts = ~begins & ~moves & ~last
-        cost = jnp.where(begins, costs[1], jnp.where(moves, costs[2], 1.0 - state.spent))
-        clip = jnp.where(begins, rule.first_clip * r, jnp.minimum(rule.reach * state.radius, r))
+        cost = _where(begins, costs[1], _where(moves, costs[2], 1.0 - state.spent))
+        clip = _where(begins, rule.first_clip * r, jnp.minimum(rule.reach * state.radius, r))
         noise = told.variance(clip, cost)
-        gain = jnp.where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
+        gain = _where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
         key, own = jax.random.split(state.key)
         count, _, center = _stage(told, counts, (share * r, costs[3]), (clip, gain, cost), state._replace(key=own))
         inside = counts & (count >= rule.kept * n)
-        moved = jnp.where(begins, noise + bias, moved_variance(rule, state.variance, gain, noise, state.radius, dim))
+        moved = _where(begins, noise + bias, moved_variance(rule, state.variance, gain, noise, state.radius, dim))
         place = state.place + inside
         return _State(
             key,
             center,
-            jnp.where(counts, state.variance, moved),
-            jnp.where(begins, rule.start * r, jnp.where(inside, share * r, state.radius)),
-            state.spent + jnp.where(counts, costs[3], cost),
-            state.means + jnp.where(counts, 0, 1),
+            _where(counts, state.variance, moved),
+            _where(begins, rule.start * r, _where(inside, share * r, state.radius)),
+            state.spent + _where(counts, costs[3], cost),
+            state.means + _where(counts, 0, 1),
             state.first,
             place,
-            jnp.where((counts & ~inside) | (place == rungs), 1, 0),
-            jnp.where(counts, True, state.fresh & ~moves),
+            _where((counts & ~inside) | (place == rungs), 1, 0),
+            _where(counts, True, state.fresh & ~moves),
             last,
             state.filled,
         )

@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     first: Fraction  #: cost of the first mean
     first_clip: float
     middle: Fraction  #: of a middle one
-    count: Fraction  #: of a count
+    counting: Fraction  #: of a count
     kept: float  #: share of the records that a radius must hold
     reach: float  #: the last clip in units of the radius that holds them
     slope: float  #: J: how far a mean of clipped logarithms moves with its centre

@@ -120,12 +120,13 @@ def _gaussian(rule, public, r, spending) -> Walk:
     first, center = yield Mean(public, r, 1.0, spending.pay(rule.first))
     noise = spending.variance(r, rule.first)
     variance = noise + (rules.FIRST_BIAS * r) ** 2 / dim
+    radius = r
     for visit in range(rules.MIDDLES + 1):
         radii = tried_radii(np, r, math.sqrt(variance * dim))
         low, high = 0, len(radii) - 1
         while low < high:
             middle = (low + high) // 2
-            count = yield Count(center, radii[middle], spending.pay(rule.count))
+            count = yield Count(center, radii[middle], spending.pay(rule.counting))
             low, high = (low, middle) if count >= rule.kept * spending.n else (middle + 1, high)
         radius = float(radii[high])
         if visit == 0 and radius >= rule.filled * r:
@@ -165,7 +166,7 @@ def _pure(rule, public, r, spending) -> Walk:
             known = share * r >= rules.TOO_NEAR * math.sqrt(variance * dim)
         if not known:
             break
-        count = yield Count(center, share * r, spending.pay(rule.count))
+        count = yield Count(center, share * r, spending.pay(rule.counting))
         if count < rule.kept * n:
             break
         radius = share * r

@@ -154,7 +154,7 @@ class TangentGrid(Integers):
     def continuous(self) -> VectorLaw:
         """The law with noise of real numbers that is like that of integers."""
         law, steps = self.law, self.steps
-        dim = law.summary.rank or law.ball.manifold.dim
+        dim = _length(law)
         noise, _ = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
         return dataclasses.replace(law, noise=self.noise.continuous, scale=noise.scale * steps.step)
 
@@ -169,7 +169,7 @@ class TangentGrid(Integers):
             ValueError: the noise would reach points that double precision cannot hold (negative curvature).
         """
         law, steps = self.law, self.steps
-        dim = law.summary.rank or law.ball.manifold.dim
+        dim = _length(law)
         terms = law.terms
         if law.scale != terms.sensitivity / terms.strength or terms.guarantee != self.noise.guarantee(terms.strength):
             raise InputError(f"{terms.mechanism}: numerics='grid' needs the scale and the guarantee of its theorem.")
@@ -194,13 +194,18 @@ class TangentGrid(Integers):
         return Noisy(terms, scale, note, value)
 
 
+def _length(law) -> int:
+    """How many numbers its vector has."""
+    return law.summary.rank or law.ball.manifold.dim
+
+
 def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorLaw], Steps]) -> VectorLaw:
     """The law, with its way of being released in integers: ``steps`` of the law as it then is.
 
     Raises:
         ValueError: the noise would reach points that double precision cannot hold (negative curvature).
     """
-    _check_reach(law, law.scale, noise.reach(law.summary.rank or law.ball.manifold.dim))
+    _check_reach(law, law.scale, noise.reach(_length(law)))
     return dataclasses.replace(law, on_grid=lambda own: TangentGrid(own, noise, steps(own)))
 
 

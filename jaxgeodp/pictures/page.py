@@ -122,7 +122,7 @@ def _verification(record, digest):
     left = record.get("last") or record.get("count", {}).get("left")
     parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
     of_steps = (
-        " Of a step with strength s, which its share of the budget gives, the scale is 2 clip/(n s), and of a count 1/s."
+        " Of a step of strength s, which its share of the budget gives, the scale is 2 clip/(n s), of a count 1/s."
         if "steps" in record
         else ""
     )

@@ -152,7 +152,9 @@ def drawn(monkeypatch):
         return lambda summary, own, points: iter([np.zeros((len(points), ball.manifold.dim))])
 
     monkeypatch.setattr(tangent_vectors, "compiled_in_blocks", logarithms)
-    monkeypatch.setattr(tangent_vectors, "compiled_ahead", lambda *given: lambda law, vector: np.asarray(law.ball.center))
+    monkeypatch.setattr(
+        tangent_vectors, "compiled_ahead", lambda *given: lambda law, vector: np.asarray(law.ball.center)
+    )
     monkeypatch.setattr(wrapped, "compiled_ahead", lambda *given: lambda ball, mean: np.zeros(ball.manifold.dim))
     monkeypatch.setattr(wrapped, "mean_of_blocks", lambda name, ball, shape: lambda records: ball.center)
     return found
