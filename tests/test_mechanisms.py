@@ -392,7 +392,7 @@ def test_the_normaliser_moves_no_more_than_certified(manifold, radius, n):
     assert mechanism.sensitivity(n) / scale + allowed <= 1.0 + 1e-12
     center = jnp.asarray(ball.center)
     u, v = manifold.frame(center)[:2]
-    size = (360, 540) if manifold.dim == 2 else (80, 20)
+    size = (400, 600) if manifold.dim == 2 else (80, 20)
     rim = [manifold.exp(center, radius * d) for d in (u, -u, v, (u + v) / math.sqrt(2))]
     value = jax.jit(lambda points, weights: log_normaliser(manifold, points, weights, scale, support.radius, *size))
     weights = jnp.array([(n - 1) / n, 1 / n])

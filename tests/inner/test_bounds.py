@@ -243,7 +243,8 @@ def largest_gradient_change(manifold, ball_radius, reach):
 
     radii = jnp.array([reach, ball_radius, ball_radius])
     starts = jax.random.normal(jax.random.key(0), (48, 3, manifold.dim)) * radii[:, None]
-    best, _ = jax.vmap(lambda z: ascend(change, z, radii, 0.1 * ball_radius, 1000))(starts)
+    steps = 1000 if manifold.dim < 4 else 3000
+    best, _ = jax.vmap(lambda z: ascend(change, z, radii, 0.1 * ball_radius, steps))(starts)
     return jnp.max(best)
 
 
