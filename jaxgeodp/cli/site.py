@@ -64,7 +64,7 @@ def prepare(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="tangent or, on flat spaces, wrapped or wrapped-gaussian; the same at all sites.",
+            help="tangent or tangent-gaussian; on flat spaces also wrapped or wrapped-gaussian; the same at all sites.",
             autocompletion=summed_names,
         ),
     ] = "tangent",
@@ -82,7 +82,9 @@ def prepare(
 
         choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
         if choice.mechanism == "auto":
-            raise InputError("--mechanism must be tangent, wrapped or wrapped-gaussian, the same at all sites.")
+            raise InputError(
+                "--mechanism must be tangent, tangent-gaussian, wrapped or wrapped-gaussian, the same at all sites."
+            )
         if "auto" in (center, radius):
             raise InputError(
                 "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "

@@ -46,8 +46,8 @@ class SearchInRounds:
 
     ``now`` is the mechanism of the next stage: whoever has records prepares them with it, the states are merged (or
     masked and combined), the sum is finished, and ``after`` is the search that knows what was released. The last stage
-    is the release of the mean, by a mechanism whose sums add up: "tangent", where space is flat also "wrapped" and
-    "wrapped-gaussian". Each stage is charged when it is finished. All together they promise what `LocatedMechanism`
+    is the release of the mean, by one whose sums add up: "tangent", "tangent-gaussian", where space is flat "wrapped"
+    and "wrapped-gaussian". Each stage is charged when it is finished. All together they promise what `LocatedMechanism`
     promises: ask ``ledger.check(search.mechanism.guarantee)`` first.
 
     Args:
