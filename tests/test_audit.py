@@ -106,7 +106,7 @@ def test_curves():
     best = -math.inf  # at least 0.8 of what is there is proven by so many draws: a quarter less noise would be seen
     for start, end in (waves[:2], waves[2:]):
         data = np.stack([start] * 4)[:, None]
-        found = audit(_OneCurve(mechanism), data, np.concatenate([data[:3], end[None, None]]), draws=40_000)
+        found = audit(_OneCurve(mechanism), data, np.concatenate([data[:3], end[None, None]]), draws=100_000)
         best = max(best, found.lower_bound)
     assert 0.8 < best < 1.0
 

@@ -27,6 +27,7 @@ from typer.testing import CliRunner
 
 import jaxgeodp
 from jaxgeodp import (
+    AdaptiveMechanism,
     Euclidean,
     EuclideanLaplace,
     GeodesicBall,
@@ -37,6 +38,7 @@ from jaxgeodp import (
     MetricLaplace,
     PlanarShapes,
     RiemannianGaussian,
+    TangentGaussian,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
@@ -229,6 +231,8 @@ RELEASES = {
     "kng": (KNGMechanism(BALL, 0.5), ROWS),
     "wrapped": (WrappedLaplace(BALL, 0.5), ROWS),
     "tangent": (TangentLaplace(BALL, 0.5), ROWS),
+    "tangent gaussian": (TangentGaussian(BALL, 0.5), ROWS),
+    "adaptive": (AdaptiveMechanism(BALL, epsilon=0.5), ROWS),
     "euclidean": (EuclideanLaplace(BALL, 0.5), ROWS),
     "landmarks": (LandmarkLaplace(SHAPES, 0.5), TRIANGLES),
     "wrapped gaussian": (WrappedGaussian(BALL, 0.5), ROWS),

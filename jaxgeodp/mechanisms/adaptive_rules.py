@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 # The least n mu for which anything was found out, and from which on the rule without symmetry is used.
 _FEW, _MANY = 50.0, 200.0
@@ -108,11 +107,15 @@ def _rounded(share: float) -> Fraction:
 
 def _quantile(dim, share) -> float:
     """Of the length of a standard normal vector."""
+    from scipy import special
+
     return math.sqrt(2.0 * float(special.gammaincinv(dim / 2.0, share)))
 
 
 def _slope(dim, clip) -> float:
     """J of standard normal vectors clipped at a length: E[1; |v| < clip] + E[(1 - 1/d) clip/|v|; |v| >= clip]."""
+    from scipy import special
+
     within = float(special.gammainc(dim / 2.0, clip**2 / 2.0))
     if dim == 1:
         return within
@@ -134,5 +137,7 @@ def _best_kept(n, dim, mu, skew) -> float:
 
 
 def _quantiles(dim):
+    from scipy import special
+
     middles = (np.arange(4000) + 0.5) / 4000
     return np.sqrt(2.0 * special.gammaincinv(dim / 2.0, middles))

@@ -51,8 +51,9 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
             )
         _check_range(name, "radius", self.ball.radius)
         kinds = {"epsilon": PureDP, "mu": GaussianDP}
-        for parameter in kinds.keys() & {field.name for field in dataclasses.fields(self)}:
-            if vars(self)[parameter] is None:  # it has the other one
+        own = kinds.keys() & {field.name for field in dataclasses.fields(self)}
+        for parameter in own:
+            if vars(self)[parameter] is None and len(own) > 1:  # it has the other one
                 continue
             value = dataclasses.asdict(kinds[parameter](vars(self)[parameter]))[parameter]
             object.__setattr__(self, parameter, value)
