@@ -38,7 +38,7 @@ class AdaptiveMechanism(BallMechanism):
         epsilon: the whole budget, in (0, inf); or
         mu: that of Gaussian mechanisms.
         symmetric: suppose that the records lie symmetrically about their mean, and shorten more of them: less error if
-            they do, up to several times more if not.
+            they do, a bias if not.
 
     Raises:
         ValueError: see `BallMechanism`; not one privacy parameter.

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
+import jaxgeodp.mechanisms.adaptive_rules as rules
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.described import to_lists
-from jaxgeodp.mechanisms import adaptive_rules as rules
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_walk import (
     Mean,

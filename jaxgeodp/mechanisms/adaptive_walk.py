@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxgeodp.mechanisms import adaptive_rules as rules
+import jaxgeodp.mechanisms.adaptive_rules as rules
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.privacy.decimals import float_below, square, written
 
