@@ -14,10 +14,11 @@ from scipy import stats
 
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
-from jaxgeodp.mechanisms import adaptive_law
 from jaxgeodp.mechanisms import adaptive_rules as rules
-from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw, _pair_distances
+from jaxgeodp.mechanisms import adaptive_simulation
+from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
+from jaxgeodp.mechanisms.adaptive_stages import distances, pair_distances
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, Whole, refine, strength_of, tried_radii
 from jaxgeodp.releases.noise import Norm, Normal
 
@@ -127,7 +128,7 @@ def test_what_a_stage_sees_moves_by_what_it_pays_for():
         changed = np.array(data)
         changed[place] = other
         for radius in (0.1, 0.5, 1.0):
-            first, second = (int(np.sum(_pair_distances(PLANE, own) <= radius)) for own in (data, changed))
+            first, second = (int(np.sum(pair_distances(PLANE, own) <= radius)) for own in (data, changed))
             assert abs(first - second) <= 1
     law = jgd.AdaptiveMechanism(PLANE, mu=1.0).law(41).mean
     ends = [np.tile(PLANE.center, (41, 1)) for _ in range(2)]
@@ -299,11 +300,11 @@ def test_a_program_walks_as_a_release_does(monkeypatch, budget):
             return 0.12 * 500 * jnp.sin(777.0 * radius + wave) if wave else 0.0
 
         def count(told, key, center, radius, share, off=off):
-            inside = adaptive_law._distances(told.ball, center, told.records) <= radius
+            inside = distances(told.ball, center, told.records) <= radius
             return told.n * jnp.mean(inside) + off(radius)
 
         def pairs(told, key, radius, share):
-            return (told.n // 2) * jnp.mean(_pair_distances(told.ball, told.records) <= radius)
+            return (told.n // 2) * jnp.mean(pair_distances(told.ball, told.records) <= radius)
 
         def answered(law, question, given, programs, own=AdaptiveLaw.answered, off=off):
             answer, told = own(law, question, given, programs)
@@ -315,8 +316,8 @@ def test_a_program_walks_as_a_release_does(monkeypatch, budget):
             return answer, told
 
         with monkeypatch.context() as patched:
-            patched.setattr(adaptive_law._Simulated, "count", count)
-            patched.setattr(adaptive_law._Simulated, "pairs", pairs)
+            patched.setattr(adaptive_simulation._Simulated, "count", count)
+            patched.setattr(adaptive_simulation._Simulated, "pairs", pairs)
             patched.setattr(AdaptiveLaw, "answered", answered)
             jax.clear_caches()
             law = jgd.AdaptiveMechanism(ball, **budget, symmetric=place == 2).law(500)

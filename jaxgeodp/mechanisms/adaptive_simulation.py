@@ -1,0 +1,211 @@
+"""Adaptive releases in one program: the walk of `adaptive_walk.py` as a state machine, with noise of real numbers."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+import jaxgeodp.mechanisms.adaptive_rules as rules
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.mechanisms.adaptive_stages import distances, mean_stage, pair_distances, whole_stage
+from jaxgeodp.mechanisms.adaptive_walk import gain_of, moved_variance, tried_radii
+
+# Of scalars, whichever kind they are.
+_where: Callable[..., Any] = jnp.where
+
+
+@functools.partial(jax.jit, static_argnums=3)
+def simulated(law, key, records, num):
+    """``num`` releases of an `AdaptiveLaw`."""
+    keys = jax.random.split(key, num)
+    points = law.ball.clip(records)
+    zeros = jnp.zeros(law.ball.manifold.dim, jnp.finfo(points.dtype).dtype)
+    if law.rule is None:
+        return jax.lax.map(lambda own: whole_stage(law.whole, own, points, zeros, 1.0), keys)
+    one = _one_pure if law.rule.pure else _one_gaussian
+    return jax.lax.map(lambda own: one(_Simulated(law, points), law.rule, own), keys)
+
+
+class _Simulated:
+    """The stages in a program, with the noise of their costs."""
+
+    def __init__(self, law, records):
+        self.law, self.records, self.ball = law, records, law.ball
+        self.n, self.dim, self.real = law.n, law.ball.manifold.dim, jnp.finfo(records.dtype).dtype
+
+    def strength(self, share):
+        """Epsilon, or mu, of a share."""
+        return self.law.strength * (share if self.law.pure else jnp.sqrt(share))
+
+    def variance(self, clip, share):
+        """See `Spending.variance`."""
+        scale = 2.0 * clip / (self.n * self.strength(share))
+        return scale**2 * (self.dim + 1 if self.law.pure else 1)
+
+    def mean(self, key, center, clip, gain, share):
+        """See `Mean`."""
+        ball = GeodesicBall.tree_unflatten(self.ball.manifold, (center, clip))
+        scale = 2.0 * clip / (self.n * self.strength(share))
+        return mean_stage(
+            dataclasses.replace(self.law.mean, ball=ball, scale=scale), self.ball, key, self.records, gain
+        )
+
+    def count(self, key, center, radius, share):
+        """See `Count`."""
+        return self._noisy(key, self.n * jnp.mean(distances(self.ball, center, self.records) <= radius), share)
+
+    def pairs(self, key, radius, share):
+        """See `Pairs`, of records in a random order."""
+        order, noise = jax.random.split(key)
+        lengths = pair_distances(self.ball, jax.random.permutation(order, self.records))
+        return self._noisy(noise, (self.n // 2) * jnp.mean(lengths <= radius), share)
+
+    def whole(self, key, first, new, share):
+        """See `Whole`, the first vector times its share."""
+        law = self.law.whole
+        scale = law.scale * self.law.strength / self.strength(share)
+        return whole_stage(dataclasses.replace(law, scale=scale), key, self.records, first, new)
+
+    def _noisy(self, key, count, share):
+        draw = jax.random.laplace if self.law.pure else jax.random.normal
+        return count + draw(key, (), self.real) / self.strength(share)
+
+
+class _State(NamedTuple):
+    """Of a simulation between two stages."""
+
+    key: Any
+    center: Any
+    variance: Any  #: of the centre, in each coordinate
+    radius: Any  #: that was found
+    spent: Any
+    means: Any  #: that were made
+    first: Any  #: vector
+    place: Any  #: of mu: the lowest radius that is left to search; of epsilon: the rung
+    end: Any  #: of mu: the highest one; of epsilon: whether the last mean is next
+    fresh: Any  #: of epsilon: whether no middle round was made at this rung
+    done: Any
+    filled: Any
+
+
+def _begin(told, key):
+    public, number = jnp.asarray(told.ball.center, told.records.dtype), functools.partial(jnp.asarray, dtype=told.real)
+    r, no, zero, zeros = number(told.ball.radius), jnp.asarray(False), jnp.asarray(0), jnp.zeros(told.dim, told.real)
+    return _State(key, public, number(0.0), r, number(0.0), zero, zeros, zero, zero, ~no, no, no)
+
+
+def _stage(told, counts, count, mean, state):
+    """A count or a mean: the noisy number, the vector, the centre."""
+    return jax.lax.cond(
+        counts,
+        lambda own: (told.count(own, state.center, *count).astype(told.real), state.first, state.center),
+        lambda own: (jnp.zeros((), told.real), *told.mean(own, state.center, *mean)),
+        state.key,
+    )
+
+
+def _one_gaussian(told, rule, key):
+    dim, r, costs = told.dim, told.ball.radius, [float(own) for own in (rule.first, rule.middle, rule.counting)]
+    key, of_whole = jax.random.split(key)
+
+    def step(state):
+        begins, searches = state.means == 0, state.place < state.end
+        radii = tried_radii(jnp, r, jnp.sqrt(state.variance * dim))
+        middle, radius = (state.place + state.end) // 2, _where(begins, r, radii[state.end])
+        filled = ~begins & (state.means == 1) & ~searches & (radius >= rule.filled * r)
+        known = state.variance * dim <= rules.KNOWN * radius**2
+        last = ~begins & (known | (state.means == rules.MIDDLES + 1))
+        cost = _where(begins, costs[0], _where(last, 1.0 - state.spent, costs[1]))
+        clip = _where(last, jnp.minimum(rule.reach * radius / math.sqrt(rules.STEP), r), radius)
+        noise = told.variance(clip, cost)
+        gain = _where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
+        key, own = jax.random.split(state.key)
+        count, vector, center = _stage(
+            told, searches, (radii[middle], costs[2]), (clip, gain, cost), state._replace(key=own)
+        )
+        inside = count >= rule.kept * told.n
+        low, high = _where(inside, state.place, middle + 1), _where(inside, middle, state.end)
+        moved = _where(
+            begins,
+            noise + (rules.FIRST_BIAS * r) ** 2 / dim,
+            moved_variance(rule, state.variance, gain, noise, radius, dim),
+        )
+        variance = _where(searches, state.variance, moved)
+        whole = jnp.argmax(tried_radii(jnp, r, jnp.sqrt(variance * dim)) >= r)
+        ends = filled | (last & ~searches)
+        paid = _where(searches, costs[2], _where(filled, 0.0, cost))
+        return _State(
+            key,
+            _where(filled, state.center, center),
+            variance,
+            radius,
+            state.spent + paid,
+            state.means + _where(searches, 0, 1),
+            _where(begins, vector, state.first),
+            _where(searches, low, 0),
+            _where(searches, high, whole),
+            state.fresh,
+            ends,
+            filled,
+        )
+
+    end = jax.lax.while_loop(lambda state: ~state.done, step, _begin(told, key))
+    noise, own = told.variance(r, costs[0]), told.variance(r, 1.0 - end.spent)
+    old, new = own / (noise + own), noise / (noise + own)
+    return jax.lax.cond(
+        end.filled,
+        lambda: told.whole(of_whole, old * end.first, new, 1.0 - end.spent),
+        lambda: end.center,
+    )
+
+
+def _one_pure(told, rule, key):
+    dim, n, r = told.dim, told.n, told.ball.radius
+    costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.counting)]
+    ladder, rungs = jnp.asarray([*rule.ladder, 0.0]), len(rule.ladder)
+    of_pairs, of_whole, key = jax.random.split(key, 3)
+    filled = told.pairs(of_pairs, rule.pair_radius * r, costs[0]) < rule.filled * (n // 2)
+    bias = ((rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r) ** 2 / dim
+
+    def step(state):
+        begins, share = state.means == 0, ladder[state.place]
+        known = share * r >= rules.TOO_NEAR * jnp.sqrt(state.variance * dim)
+        affordable = 1.0 - state.spent >= float(rules.LEFT) - 5e-7  # costs are multiples of 1e-6
+        moves = ~begins & (state.end == 0) & ~known & state.fresh & (state.means <= rules.MIDDLES) & affordable
+        last = ~begins & ~moves & ((state.end == 1) | ~known)
+        counts = ~begins & ~moves & ~last
+        cost = _where(begins, costs[1], _where(moves, costs[2], 1.0 - state.spent))
+        clip = _where(begins, rule.first_clip * r, jnp.minimum(rule.reach * state.radius, r))
+        noise = told.variance(clip, cost)
+        gain = _where(begins, 1.0, gain_of(rule.slope, state.variance, noise))
+        key, own = jax.random.split(state.key)
+        count, _, center = _stage(told, counts, (share * r, costs[3]), (clip, gain, cost), state._replace(key=own))
+        inside = counts & (count >= rule.kept * n)
+        moved = _where(begins, noise + bias, moved_variance(rule, state.variance, gain, noise, state.radius, dim))
+        place = state.place + inside
+        return _State(
+            key,
+            center,
+            _where(counts, state.variance, moved),
+            _where(begins, rule.start * r, _where(inside, share * r, state.radius)),
+            state.spent + _where(counts, costs[3], cost),
+            state.means + _where(counts, 0, 1),
+            state.first,
+            place,
+            _where((counts & ~inside) | (place == rungs), 1, 0),
+            _where(counts, True, state.fresh & ~moves),
+            last,
+            state.filled,
+        )
+
+    begin = _begin(told, key)
+    begin = begin._replace(spent=begin.spent + costs[0])
+    return jax.lax.cond(
+        filled,
+        lambda: told.whole(of_whole, begin.first, 1.0, 1.0 - costs[0]),
+        lambda: jax.lax.while_loop(lambda state: ~state.done, step, begin).center,
+    )
