@@ -1,7 +1,8 @@
 """How far off a private mean outline is, with and without a shape for the noise; the table of docs/your-file.md.
 
 Digits of scikit-learn as outlines of 16 landmarks, the template of a font as the public centre, radius .3. *Smooth* is
-`Shape.smooth`, *groups* `Shape.from_groups` with the outlines of the nine other digits about their own templates.
+`Shape.smooth`, *groups* `Shape.from_groups` with the outlines of the nine other digits about their own templates; *in
+steps* is `AdaptiveMechanism` with the same shape, where there are enough records for steps.
 
     python benchmarks/shapes.py [--draws 200] [--digits 2 3 8]
 """
@@ -39,14 +40,19 @@ def shapes_of(digit: int, budget: dict) -> dict[str, jgd.Shape | None]:
     }
 
 
-def error(digit: int, budget: dict, shape: jgd.Shape | None, draws: int) -> float:
+def error(digit: int, budget: dict, shape: jgd.Shape | None, draws: int, steps: bool) -> str:
     """Mean distance of a draw from the mean of the outlines."""
     center, records = outlines(digit)
     space = jgd.PlanarShapes(LANDMARKS)
     ball, mean = jgd.GeodesicBall(space, center, RADIUS), jgd.frechet_mean(space, records)
     kind = jgd.TangentLaplace if "epsilon" in budget else jgd.TangentGaussian
-    values = kind(ball, *budget.values(), shape).simulate(jax.random.key(0), records, draws)
-    return float(np.mean(jax.vmap(space.dist, (None, 0))(mean, values)))
+    mechanism = kind(ball, *budget.values(), shape)
+    if steps:
+        mechanism = jgd.AdaptiveMechanism(ball, **budget, shape=shape)
+        if mechanism.law(len(records)).rule is None:
+            return "–"
+    values = mechanism.simulate(jax.random.key(0), records, draws)
+    return f"{float(np.mean(jax.vmap(space.dist, (None, 0))(mean, values))):.4f}"[1:]
 
 
 def main():
@@ -61,7 +67,9 @@ def main():
         rows = {}
         for budget in BUDGETS:
             for name, shape in shapes_of(digit, budget).items():
-                rows.setdefault(name, []).append(f"{error(digit, budget, shape, asked.draws):.4f}"[1:])
+                for steps in (False, True):
+                    found = error(digit, budget, shape, asked.draws, steps)
+                    rows.setdefault(f"{name}, in steps" if steps else name, []).append(found)
         for name, row in rows.items():
             print(f"| {digit}, {name} | " + " | ".join(row) + " |", flush=True)
 

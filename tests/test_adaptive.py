@@ -18,12 +18,13 @@ from jaxgeodp.mechanisms import adaptive_rules as rules
 from jaxgeodp.mechanisms import adaptive_simulation
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
-from jaxgeodp.mechanisms.adaptive_stages import distances, pair_distances
+from jaxgeodp.mechanisms.adaptive_stages import lengths, pair_lengths
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, Whole, refine, strength_of, tried_radii
 from jaxgeodp.releases.noise import Norm, Normal
 
 SHAPES = jgd.PlanarShapes(4)
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [1.0, -1.0], 1.0)
+MEAN = jgd.AdaptiveMechanism(PLANE, mu=1.0).law(500).mean
 BUDGETS = [{"mu": 1.0}, {"epsilon": 1.0}]
 _budgets = pytest.mark.parametrize("budget", BUDGETS, ids=lambda own: next(iter(own)))
 
@@ -42,7 +43,7 @@ def records(ball, offset, spread, n=500, seed=0):
 
 def asked(rule, ball, spending, answers):
     """The questions of a walk, each count answered by the next of ``answers``: True for all records, False for none."""
-    steps, answers = refine(rule, ball, spending), iter(answers)
+    steps, answers = refine(rule, ball.center, ball.radius, spending), iter(answers)
     question, found = next(steps), []
     while True:
         found.append(question)
@@ -128,7 +129,7 @@ def test_what_a_stage_sees_moves_by_what_it_pays_for():
         changed = np.array(data)
         changed[place] = other
         for radius in (0.1, 0.5, 1.0):
-            first, second = (int(np.sum(pair_distances(PLANE, own) <= radius)) for own in (data, changed))
+            first, second = (int(np.sum(pair_lengths(MEAN, own) <= radius)) for own in (data, changed))
             assert abs(first - second) <= 1
     law = jgd.AdaptiveMechanism(PLANE, mu=1.0).law(41).mean
     ends = [np.tile(PLANE.center, (41, 1)) for _ in range(2)]
@@ -300,19 +301,19 @@ def test_a_program_walks_as_a_release_does(monkeypatch, budget):
             return 0.12 * 500 * jnp.sin(777.0 * radius + wave) if wave else 0.0
 
         def count(told, key, center, radius, share, off=off):
-            inside = distances(told.ball, center, told.records) <= radius
+            inside = lengths(told.law.mean, center, told.records) <= radius
             return told.n * jnp.mean(inside) + off(radius)
 
         def pairs(told, key, radius, share):
-            return (told.n // 2) * jnp.mean(pair_distances(told.ball, told.records) <= radius)
+            return (told.n // 2) * jnp.mean(pair_lengths(told.law.mean, told.records) <= radius)
 
         def answered(law, question, given, programs, own=AdaptiveLaw.answered, off=off):
             answer, told = own(law, question, given, programs)
             if isinstance(question, Pairs):
-                answer = float(np.sum(np.asarray(programs["pairs"](law.ball, given)) <= question.radius))
+                answer = float(np.sum(np.asarray(programs["pairs"](law.mean, given)) <= question.radius))
             elif isinstance(question, Count):
-                lengths = programs["distances"](law.ball, jnp.asarray(question.center), given)
-                answer = float(np.sum(np.asarray(lengths) <= question.radius) + off(question.radius))
+                found = programs["lengths"](law.mean, jnp.asarray(question.center), given)
+                answer = float(np.sum(np.asarray(found) <= question.radius) + off(question.radius))
             return answer, told
 
         with monkeypatch.context() as patched:

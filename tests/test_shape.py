@@ -350,7 +350,7 @@ def test_a_ball_with_a_shape_is_made_of_public_records_and_a_release_takes_it(tm
     )
     assert code == 0 and "TangentGaussian" in told, told
     assert json.loads(out.read_text())["shape"]["source"] == shape["source"]
-    for words in (("--mechanism", "wrapped-gaussian"), ("--mechanism", "adaptive")):
+    for words in (("--mechanism", "wrapped-gaussian"), ("--mechanism", "gaussian")):
         code, told = _run(
             "release", tmp_path / "private.csv", "--manifold", "euclidean", "--ball", made, "--mu", 1, "--overwrite",
             *words, "--out", out,

@@ -66,6 +66,9 @@ CASES = {
     "tangent with a shape": lambda: at(PLANE, TangentLaplace(PLANE, 1.0, Shape(PLANE.center, [[1.0, 0.0]], 0.3))),
     "AdaptiveMechanism, epsilon": lambda: at(PLANE, AdaptiveMechanism(PLANE, epsilon=8.0)),
     "AdaptiveMechanism, mu": lambda: at(PLANE, AdaptiveMechanism(PLANE, mu=4.0)),
+    "AdaptiveMechanism with a shape": lambda: at(
+        PLANE, AdaptiveMechanism(PLANE, mu=4.0, shape=Shape(PLANE.center, [[1.0, 0.0]], 0.3))
+    ),
     "MetricLaplace": lambda: (MetricLaplace(Sphere(2), 1.0), np.asarray(CAP.center)[None]),
     "SpreadMechanism, epsilon": lambda: at(PLANE, SpreadMechanism(PLANE, PLANE.center, FrechetVariance(), epsilon=1.0)),
     "SpreadMechanism, mu": lambda: at(PLANE, SpreadMechanism(PLANE, PLANE.center, FrechetVariance(), mu=1.0)),

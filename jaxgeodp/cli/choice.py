@@ -92,14 +92,15 @@ class Choice:
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
         """
-        if self.mechanism == ADAPTIVE and shape is None:
-            return AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu, symmetric=self.symmetric), {}
+        if self.mechanism == ADAPTIVE:
+            steps = AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu, symmetric=self.symmetric, shape=shape)
+            return steps, {}
         if shape is not None:
             shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
             if not shaped or self.mechanism not in (AUTO, *shaped):
                 raise InputError(
                     f"--ball: its file has a shape, which --mechanism {self.mechanism} with these options does not "
-                    "take: choose tangent (--epsilon) or tangent-gaussian (--mu), or a file without."
+                    "take: choose tangent (--epsilon), tangent-gaussian (--mu) or adaptive, or a file without."
                 )
             return mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape), {}
         if self.mechanism != AUTO:

@@ -1,6 +1,7 @@
 """A mean in a public ball by steps: where the records are, how far they reach, and a last step that fits them."""
 
 import dataclasses
+import functools
 from typing import Any, final
 
 from typing_extensions import override
@@ -8,20 +9,26 @@ from typing_extensions import override
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import record_count
+from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean, told_of, unclipped
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
+from jaxgeodp.mechanisms.tangent_vectors import vector_length
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.law import Terms
+from jaxgeodp.releases.vector import VectorLaw
 
 _SAMPLER = {"name": "noise added to vectors and counts, in steps", "exactness": "exact up to floating point"}
+# A shape's clip is for the noise of one release. Of the first mean, where finding out costs little, this many times it.
+_FIRST_CLIP = {"epsilon": 1.0, "mu": 2.0}
 
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class AdaptiveMechanism(BallMechanism):
+class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
     """A private Frechet mean whose noise fits the records, where the ball is wider than they are.
 
     A part of the budget finds about where the records are and how far they reach; the rest pays for one step from
@@ -39,9 +46,11 @@ class AdaptiveMechanism(BallMechanism):
         mu: that of Gaussian mechanisms.
         symmetric: suppose that the records lie symmetrically about their mean, and shorten more of them: less error if
             they do, a bias if not.
+        shape: a public ellipsoid about the centre (Theorem Y): lengths are then those of a record's coordinates in it,
+            its clip (at mu twice that) takes the place of the radius, and noise has its shape, carried to new centres.
 
     Raises:
-        ValueError: see `BallMechanism`; not one privacy parameter.
+        ValueError: see `BallMechanism`; not one privacy parameter; a shape that `TangentLaplace` would refuse.
 
     Example:
         >>> import numpy as np
@@ -55,6 +64,7 @@ class AdaptiveMechanism(BallMechanism):
     epsilon: float | None = None
     mu: float | None = None
     symmetric: bool = False
+    shape: Shape | None = None
 
     def __post_init__(self):
         if (self.epsilon is None) == (self.mu is None):
@@ -62,6 +72,13 @@ class AdaptiveMechanism(BallMechanism):
         if not isinstance(self.symmetric, bool):
             raise InputError(f"AdaptiveMechanism: symmetric must be True or False, got {self.symmetric!r}.")
         super().__post_init__()
+        if self.shape is not None:
+            _ = self._shaped  # refuses one that does not fit
+
+    @functools.cached_property
+    def _shaped(self) -> ShapedMean:
+        assert self.shape is not None
+        return shaped_mean(type(self).__name__, self.shape, self.ball)
 
     @property
     def guarantee(self) -> PureDP | GaussianDP:
@@ -73,19 +90,18 @@ class AdaptiveMechanism(BallMechanism):
     @property
     @override
     def supports(self):
-        return super().supports - {"weights"}
+        # A person's mean would be one of records in the ball, which a shape may reach beyond.
+        return super().supports - {"weights"} - (set() if self.shape is None else {"persons"})
 
     @override
     def law(self, n, shape=()) -> AdaptiveLaw:  # pyright: ignore[reportIncompatibleMethodOverride]
-        n, ball, pure = record_count(n), self.ball, self.epsilon is not None
+        n, pure = record_count(n), self.epsilon is not None
         strength: Any = self.epsilon if pure else self.mu
-        rule = rule_for(n, ball.manifold.dim, strength, pure, self.symmetric)
-        hadamard = ball.manifold.curvature_bounds[1] <= 0.0
-        tangent, wrapped = (TangentLaplace, WrappedLaplace) if pure else (TangentGaussian, WrappedGaussian)
-        mean = tangent(ball, strength).law(n)
-        # Where curvature is positive a logarithm stretches, and the mean of logarithms has less noise.
-        whole = (wrapped if hadamard else tangent)(ball, strength).law(n)
-        sensitivity = Sensitivity(2.0 * ball.radius / n, "2r/n, of a first mean; each step has its own scale")
+        mean, whole, reach = self._laws(n, strength, TangentLaplace if pure else TangentGaussian)
+        rule = rule_for(n, vector_length(mean), strength, pure, self.symmetric)
+        of = "2r/n" if self.shape is None else f"{2.0 * reach / self.shape.clip:g} clip/n"
+        sensitivity = Sensitivity(2.0 * reach / n, f"{of}, of a first mean; each step has its own scale")
+        told = {} if self.shape is None else told_of(dataclasses.replace(self.shape, expected=None))
         terms = Terms(
             mechanism=type(self).__name__,
             statistic="mean of records shortened about a released point",
@@ -97,9 +113,26 @@ class AdaptiveMechanism(BallMechanism):
             theorem="docs/mathematics.md, Theorem V2",
             sampler=_SAMPLER,
             timing="the number of stages follows from what is released",
-            more={"symmetric": self.symmetric, "one release": rule is None},
+            more={"symmetric": self.symmetric, "one release": rule is None, **told},
         )
-        return AdaptiveLaw(rule, n, strength, pure, _bare(mean), _bare(whole), terms)
+        return AdaptiveLaw(rule, n, strength, pure, _bare(mean), _bare(whole), reach, terms)
+
+    def _laws(self, n, strength, tangent) -> tuple[VectorLaw, VectorLaw, float]:
+        """Of means of vectors about the centre; of one release with all of the budget; how long vectors may be."""
+        ball = self.ball
+        mean = tangent(ball, strength).law(n)
+        if self.shape is not None:
+            reach = _FIRST_CLIP["epsilon" if self.mu is None else "mu"] * self.shape.clip
+            summary = self._shaped.without_gains(reach)
+            law = dataclasses.replace(
+                mean, summary=summary, ball=unclipped(ball, summary), scale=2.0 * reach / n / strength
+            )
+            return law, tangent(ball, strength, self.shape).law(n), reach
+        # Where curvature is positive a logarithm stretches, and the mean of logarithms has less noise.
+        if ball.manifold.curvature_bounds[1] > 0.0:
+            return mean, mean, ball.radius
+        wrapped = WrappedLaplace if tangent is TangentLaplace else WrappedGaussian
+        return mean, wrapped(ball, strength).law(n), ball.radius
 
 
 def _bare(law):

@@ -16,8 +16,9 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_simulation import simulated
-from jaxgeodp.mechanisms.adaptive_stages import clipped, distances, mean_stage, normal, pair_distances, whole_stage
+from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import Mean, Pairs, Spending, Whole, refine, strength_of
+from jaxgeodp.mechanisms.tangent_vectors import vector_length
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.entropy import public_key, system_key
@@ -31,14 +32,15 @@ _STEPS = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
+class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("terms",)):
     """See the module docstring.
 
     Attributes:
         rule: None for one release.
         n, strength: of the release.
-        mean: of logarithms in the public ball; with other centres, clips and scales it is that of all stages.
+        mean: of vectors in the public ball; with other centres, clips and scales it is that of all stages.
         whole: of one release of all records there, with the whole budget.
+        reach: how long vectors of records about the public centre may be.
         terms: see `Law`.
     """
 
@@ -48,6 +50,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
     pure: bool
     mean: VectorLaw
     whole: VectorLaw
+    reach: Any
     terms: Terms
     support = None
 
@@ -55,6 +58,11 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
     def ball(self) -> GeodesicBall:
         """The public one."""
         return self.mean.ball
+
+    @property
+    def length(self) -> int:
+        """Of the vectors."""
+        return vector_length(self.mean)
 
     @property
     def scale(self):
@@ -77,7 +85,8 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
 
         def draw(records):
             records = programs["clip"](ball, records)
-            steps = refine(self.rule, ball, Spending(self.n, ball.manifold.dim, self.strength, self.pure))
+            spending = Spending(self.n, self.length, self.strength, self.pure)
+            steps = refine(self.rule, ball.center, self.reach, spending)
             question, stages = next(steps), []
             while True:
                 answer, told = self.answered(question, records, programs)
@@ -91,18 +100,18 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
 
     def programs(self, shape) -> dict[str, Callable]:
         """What the stages compute of records of a shape, compiled."""
-        name, ball, key = self.terms.mechanism, self.ball, public_key()
+        name, ball, key, first = self.terms.mechanism, self.ball, public_key(), jnp.zeros(self.length)
         programs = {
             "clip": compiled_ahead(name, clipped, ball, shape),
-            "whole": compiled_ahead(name, whole_stage, self.whole, key, shape, jnp.zeros(ball.manifold.dim), 1.0),
+            "whole": compiled_ahead(name, whole_stage, self.whole, key, shape, first, 1.0),
         }
         if self.rule is None:
             return programs
         center = jnp.asarray(ball.center)
         return programs | {
-            "mean": compiled_ahead(name, mean_stage, self.mean, ball, key, shape, 1.0),
-            "distances": compiled_ahead(name, distances, ball, center, shape),
-            "pairs": compiled_ahead(name, pair_distances, ball, shape),
+            "mean": compiled_ahead(name, mean_stage, self.mean, key, shape, center, 1.0, 1.0, 1.0),
+            "lengths": compiled_ahead(name, lengths, self.mean, center, shape),
+            "pairs": compiled_ahead(name, pair_lengths, self.mean, shape),
             "normal": compiled_ahead(name, normal, key),
         }
 
@@ -111,24 +120,23 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole"), outside=("terms",)):
         cost = {"share": float(question.cost)}
         own = strength_of(self.strength, self.pure, question.cost)
         if isinstance(question, Mean):
-            ball = GeodesicBall.tree_unflatten(self.ball.manifold, (jnp.asarray(question.center), question.clip))
-            law = dataclasses.replace(self.mean, ball=ball, scale=2.0 * question.clip / (self.n * own), terms=None)
-            vector, center = map(np.asarray, programs["mean"](law, self.ball, system_key(), records, question.gain))
+            scale, place = 2.0 * question.clip / (self.n * own), jnp.asarray(question.center)
+            found = programs["mean"](self.mean, system_key(), records, place, question.clip, scale, question.gain)
+            vector, center = map(np.asarray, found)
             told = {"asked": "mean", "clip": question.clip, "gain": question.gain, "center": to_lists(center)}
-            told["scale"] = law.scale
-            return (vector, center), told | cost
+            return (vector, center), told | {"scale": scale} | cost
         if isinstance(question, Whole):
             old, new = question.shares
-            first = old * question.first if question.first is not None else np.zeros(self.ball.manifold.dim)
+            first = old * question.first if question.first is not None else np.zeros(self.length)
             law = dataclasses.replace(self.whole, scale=self.whole.scale * self.strength / own, terms=None)
             value = np.asarray(programs["whole"](law, system_key(), records, first, new))
             return value, {"asked": "mean of all", "scale": law.scale} | cost
         if isinstance(question, Pairs):
-            lengths, asked = programs["pairs"](self.ball, records), {"asked": "pairs"}
+            found, asked = programs["pairs"](self.mean, records), {"asked": "pairs"}
         else:
-            lengths = programs["distances"](self.ball, jnp.asarray(question.center), records)
+            found = programs["lengths"](self.mean, jnp.asarray(question.center), records)
             asked = {"asked": "records"}
-        count = int(np.sum(np.asarray(lengths) <= question.radius))
+        count = int(np.sum(np.asarray(found) <= question.radius))
         if self.pure:
             steps = math.ceil(_STEPS / Fraction(written(own)))
             sums = np.array([_STEPS * count], object)

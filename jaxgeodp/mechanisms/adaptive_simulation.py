@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxgeodp.mechanisms.adaptive_rules as rules
-from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.mechanisms.adaptive_stages import distances, mean_stage, pair_distances, whole_stage
+from jaxgeodp.mechanisms.adaptive_stages import lengths, mean_stage, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import gain_of, moved_variance, tried_radii
 
 # Of scalars, whichever kind they are.
@@ -23,7 +22,7 @@ def simulated(law, key, records, num):
     """``num`` releases of an `AdaptiveLaw`."""
     keys = jax.random.split(key, num)
     points = law.ball.clip(records)
-    zeros = jnp.zeros(law.ball.manifold.dim, jnp.finfo(points.dtype).dtype)
+    zeros = jnp.zeros(law.length, jnp.finfo(points.dtype).dtype)
     if law.rule is None:
         return jax.lax.map(lambda own: whole_stage(law.whole, own, points, zeros, 1.0), keys)
     one = _one_pure if law.rule.pure else _one_gaussian
@@ -35,7 +34,7 @@ class _Simulated:
 
     def __init__(self, law, records):
         self.law, self.records, self.ball = law, records, law.ball
-        self.n, self.dim, self.real = law.n, law.ball.manifold.dim, jnp.finfo(records.dtype).dtype
+        self.n, self.dim, self.real = law.n, law.length, jnp.finfo(records.dtype).dtype
 
     def strength(self, share):
         """Epsilon, or mu, of a share."""
@@ -48,21 +47,18 @@ class _Simulated:
 
     def mean(self, key, center, clip, gain, share):
         """See `Mean`."""
-        ball = GeodesicBall.tree_unflatten(self.ball.manifold, (center, clip))
         scale = 2.0 * clip / (self.n * self.strength(share))
-        return mean_stage(
-            dataclasses.replace(self.law.mean, ball=ball, scale=scale), self.ball, key, self.records, gain
-        )
+        return mean_stage(self.law.mean, key, self.records, center, clip, scale, gain)
 
     def count(self, key, center, radius, share):
         """See `Count`."""
-        return self._noisy(key, self.n * jnp.mean(distances(self.ball, center, self.records) <= radius), share)
+        return self._noisy(key, self.n * jnp.mean(lengths(self.law.mean, center, self.records) <= radius), share)
 
     def pairs(self, key, radius, share):
         """See `Pairs`, of records in a random order."""
         order, noise = jax.random.split(key)
-        lengths = pair_distances(self.ball, jax.random.permutation(order, self.records))
-        return self._noisy(noise, (self.n // 2) * jnp.mean(lengths <= radius), share)
+        found = pair_lengths(self.law.mean, jax.random.permutation(order, self.records))
+        return self._noisy(noise, (self.n // 2) * jnp.mean(found <= radius), share)
 
     def whole(self, key, first, new, share):
         """See `Whole`, the first vector times its share."""
@@ -94,7 +90,7 @@ class _State(NamedTuple):
 
 def _begin(told, key):
     public, number = jnp.asarray(told.ball.center, told.records.dtype), functools.partial(jnp.asarray, dtype=told.real)
-    r, no, zero, zeros = number(told.ball.radius), jnp.asarray(False), jnp.asarray(0), jnp.zeros(told.dim, told.real)
+    r, no, zero, zeros = number(told.law.reach), jnp.asarray(False), jnp.asarray(0), jnp.zeros(told.dim, told.real)
     return _State(key, public, number(0.0), r, number(0.0), zero, zeros, zero, zero, ~no, no, no)
 
 
@@ -109,7 +105,7 @@ def _stage(told, counts, count, mean, state):
 
 
 def _one_gaussian(told, rule, key):
-    dim, r, costs = told.dim, told.ball.radius, [float(own) for own in (rule.first, rule.middle, rule.counting)]
+    dim, r, costs = told.dim, told.law.reach, [float(own) for own in (rule.first, rule.middle, rule.counting)]
     key, of_whole = jax.random.split(key)
 
     def step(state):
@@ -164,7 +160,7 @@ def _one_gaussian(told, rule, key):
 
 
 def _one_pure(told, rule, key):
-    dim, n, r = told.dim, told.n, told.ball.radius
+    dim, n, r = told.dim, told.n, told.law.reach
     costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.counting)]
     ladder, rungs = jnp.asarray([*rule.ladder, 0.0]), len(rule.ladder)
     of_pairs, of_whole, key = jax.random.split(key, 3)

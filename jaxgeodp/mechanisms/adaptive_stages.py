@@ -1,9 +1,9 @@
 """What the stages of an adaptive release compute of records; compiled alone, and inside simulations."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
-
-from jaxgeodp.mechanisms.tangent_vectors import framed
 
 
 @jax.jit
@@ -18,18 +18,24 @@ def normal(key):
     return jax.random.normal(key, (), jnp.float64)
 
 
-@jax.jit
-def distances(ball, center, records):
-    """From a point."""
-    center = center.astype(records.dtype)
-    return jax.vmap(lambda x: ball.manifold.dist(center, x))(records)
+def about(law, center, clip, scale):
+    """The law of a mean about a centre, of vectors up to a clip."""
+    summary, ball = law.summary.about(law.ball, center, clip)
+    return dataclasses.replace(law, summary=summary, ball=ball, scale=scale, terms=None)
 
 
 @jax.jit
-def pair_distances(ball, records):
-    """Of the first half of the records from the second."""
+def lengths(law, center, records):
+    """Of records' vectors about a centre."""
+    summary, ball = law.summary.about(law.ball, center, 1.0)
+    return jax.vmap(lambda x: summary.apart(ball, x))(records)
+
+
+@jax.jit
+def pair_lengths(law, records):
+    """Of the differences of the first half of the records from the second."""
     half = records.shape[0] // 2
-    return jax.vmap(ball.manifold.dist)(records[:half], records[half : 2 * half])
+    return jax.vmap(lambda x, y: law.summary.apart(law.ball, x, y))(records[:half], records[half : 2 * half])
 
 
 def _noisy_vector(law, key, records):
@@ -42,14 +48,12 @@ def _noisy_vector(law, key, records):
 
 
 @jax.jit
-def mean_stage(law, public, key, records, gain):
-    """The noisy vector, and the centre moved by gain times it (shortened to the clip), in the public ball."""
-    vector, own, back = _noisy_vector(law, key, records)
+def mean_stage(law, key, records, center, clip, scale, gain):
+    """The noisy vector about a centre, and this moved by gain times it (shortened to the clip), in the public ball."""
+    vector, own, back = _noisy_vector(about(law, center, clip, scale), key, records)
     length = jnp.linalg.norm(vector)
-    step = gain * vector * jnp.minimum(1.0, law.ball.radius / jnp.where(length > 0, length, 1.0))
-    manifold, home, frame = framed(own.ball, vector.dtype)
-    center = back(manifold.project(manifold.exp(home, manifold.combine(step, frame))))
-    return vector, public.pull_inside(center)
+    step = gain * vector * jnp.minimum(1.0, clip / jnp.where(length > 0, length, 1.0))
+    return vector, law.ball.pull_inside(back(own.summary.to_value(own.ball, step)))
 
 
 @jax.jit

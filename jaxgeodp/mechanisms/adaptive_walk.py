@@ -101,18 +101,19 @@ def gain_of(slope: float, center: float, noise: float) -> float:
     return slope * center / (slope**2 * center + noise)
 
 
-def refine(rule: Rule | None, ball, spending: Spending) -> Walk:
-    """The questions about records in a public ball; each is sent its answer.
+def refine(rule: Rule | None, center, reach: float, spending: Spending) -> Walk:
+    """The questions about records about a public centre; each is sent its answer.
 
     Args:
         rule: None for one release.
-        ball: public; its centre and radius.
+        center: public.
+        reach: how long vectors of records there may be.
         spending: of the budget, nothing of which is spent yet.
     """
     if rule is None:
         yield Whole(None, (0.0, 1.0), spending.pay(Fraction(1)))
         return
-    yield from (_pure if rule.pure else _gaussian)(rule, np.asarray(ball.center), ball.radius, spending)
+    yield from (_pure if rule.pure else _gaussian)(rule, np.asarray(center), reach, spending)
 
 
 def _gaussian(rule, public, r, spending) -> Walk:

@@ -33,21 +33,25 @@ _LARGEST = 1e30
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
-class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outside=("rank", "stretch")):
+class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outside=("stretch",)):
     """The mean of shortened coordinates in an ellipsoid.
 
     Attributes:
         columns: (d, k), what coordinates are mapped back by: D in the frame at the origin, times the gains.
         rows: (k, d), the pseudo-inverse of D.
         clip: how long coordinates may be.
-        rank, stretch: how many columns there are, and their largest singular value; no part of programs.
+        stretch: the largest singular value of ``columns``; no part of programs.
     """
 
     columns: Any
     rows: Any
     clip: Any
-    rank: Any
     stretch: Any
+
+    @property
+    def rank(self):
+        """How many columns there are."""
+        return self.columns.shape[1]
 
     def size(self, ball):
         """The clip."""
@@ -69,9 +73,34 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
 
     @override
     def vector(self, ball, x):
+        return shortened(self._coordinates(ball, x), self.clip)
+
+    @override
+    def about(self, ball, point, bound):
+        turn: jax.Array = _turn(ball, point)
+        columns, rows = turn @ jnp.asarray(self.columns, turn.dtype), jnp.asarray(self.rows, turn.dtype) @ turn.T
+        there = GeodesicBall.tree_unflatten(ball.manifold, (point, ball.radius))
+        return dataclasses.replace(self, columns=columns, rows=rows, clip=bound), there
+
+    @override
+    def apart(self, ball, x, y=None):
+        home = ball.at_home
+        own = self._coordinates(home, ball.to_home(x))
+        return jnp.linalg.norm(own if y is None else own - self._coordinates(home, ball.to_home(y)))
+
+    def without_gains(self, clip: float) -> "ShapedMean":
+        """For steps, which are not drawn towards the point.
+
+        Args:
+            clip: in place of this one.
+        """
+        columns = np.linalg.pinv(self.rows)
+        return dataclasses.replace(self, columns=columns, clip=clip, stretch=float(np.linalg.norm(columns, 2)))
+
+    def _coordinates(self, ball, x):
         manifold, center, frame = framed(ball, real_dtype(x))
         logarithm = manifold.coordinates(center, manifold.log(center, x), frame)
-        return shortened(jnp.asarray(self.rows, logarithm.dtype) @ logarithm, self.clip)
+        return jnp.asarray(self.rows, logarithm.dtype) @ logarithm
 
     @override
     def location(self, ball, points, center):
@@ -90,8 +119,10 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
         ball: of the mechanism.
 
     Raises:
-        ValueError: the shape is not one about the centre of this ball.
+        ValueError: the shape is none, or not one about the centre of this ball.
     """
+    if not isinstance(shape, Shape):
+        raise InputError(f"{owner}: shape must be a Shape, got {type(shape).__name__}.")
     manifold, center = ball.manifold, np.asarray(ball.center)
     if shape.point.shape != manifold.shape:
         raise InputError(f"{owner}: the shape is about a point of another shape than those of {manifold}.")
@@ -111,8 +142,8 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
             f"{owner}: the vectors of the shape must be linearly independent, and the longest axis of their ellipsoid "
             f"at most {LARGEST_CONDITION:g} times the shortest; leave out directions that hardly matter."
         )
-    back, rank = columns * shape.gains, columns.shape[1]
-    return ShapedMean(back, np.linalg.pinv(columns), shape.clip, rank, float(np.linalg.norm(back, 2)))
+    back = columns * shape.gains
+    return ShapedMean(back, np.linalg.pinv(columns), shape.clip, float(np.linalg.norm(back, 2)))
 
 
 def unclipped(ball: GeodesicBall, mean: ShapedMean) -> GeodesicBall:
@@ -147,3 +178,19 @@ def _placed(ball, vectors):
     columns = jax.vmap(lambda v: manifold.coordinates(origin, v, frame))(carried_vectors(ball, vectors)).T
     tangent = jax.vmap(lambda v: manifold.to_tangent(center, v.astype(center.dtype)))(vectors)
     return columns, jnp.max(jnp.abs(tangent - vectors)) / jnp.max(jnp.abs(vectors))
+
+
+def _turn(ball, point) -> jax.Array:
+    """The parallel transport from the ball's centre to a point of it, in the frames where both are carried home."""
+    manifold, center = ball.manifold, jnp.asarray(ball.center).astype(point.dtype)
+    there = GeodesicBall.tree_unflatten(manifold, (point, ball.radius))
+    _, home, frame = framed(ball.at_home, real_dtype(point))
+    _, other_home, other_frame = framed(there.at_home, real_dtype(point))
+
+    def moved(vector):
+        own = jax.jvp(ball.from_home, (home,), (vector.astype(home.dtype),))[1]
+        tangent = manifold.transport(center, point, manifold.to_tangent(center, own))
+        return manifold.coordinates(other_home, carried_vectors(there, tangent[None])[0], other_frame)
+
+    turn: jax.Array = jax.vmap(moved)(frame).T
+    return jnp.where(jnp.all(jnp.isfinite(turn)), turn, jnp.eye(len(turn), dtype=turn.dtype))

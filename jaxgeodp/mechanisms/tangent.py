@@ -7,7 +7,6 @@ from typing import final
 from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
@@ -22,9 +21,7 @@ from jaxgeodp.releases.vector import VectorLaw, vector_law
 class _Tangent(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
     def __post_init__(self):
         super().__post_init__()
-        if (shape := vars(self)["shape"]) is not None:
-            if not isinstance(shape, Shape):
-                raise InputError(f"{type(self).__name__}: shape must be a Shape, got {type(shape).__name__}.")
+        if vars(self)["shape"] is not None:
             _ = self._shaped  # refuses one that does not fit
 
     @functools.cached_property

@@ -82,6 +82,21 @@ class MeanOfVectors(TangentSummary):
     def vector(self, ball: GeodesicBall, x: jax.Array) -> jax.Array:
         """The vector of one clipped record, no longer than `size` but for rounding."""
 
+    @abc.abstractmethod
+    def about(self, ball: GeodesicBall, point: jax.Array, bound: Any) -> tuple["MeanOfVectors", GeodesicBall]:
+        """The same about another point, for vectors up to a bound, and the ball there that clips the records.
+
+        Args:
+            ball: of this one.
+            point: in the ball.
+            bound: of the vectors' length.
+        """
+
+    @abc.abstractmethod
+    def apart(self, ball: GeodesicBall, x: jax.Array, y: jax.Array | None = None) -> jax.Array:
+        """How long the difference of two records' vectors is, before they are shortened, or about how long; of one
+        record, the length of its own. Not finite where it is not known."""
+
 
 @dataclasses.dataclass(frozen=True)
 class MeanOfLogarithms(MeanOfVectors):
@@ -97,6 +112,14 @@ class MeanOfLogarithms(MeanOfVectors):
         points, weights = points_and_weights(points)
         manifold, center, frame = framed(ball, real_dtype(points))
         return manifold.coordinates(center, manifold.log_moments(center, points, weights)[0], frame)
+
+    @override
+    def about(self, ball, point, bound):
+        return self, GeodesicBall.tree_unflatten(ball.manifold, (point, bound))
+
+    @override
+    def apart(self, ball, x, y=None):
+        return ball.manifold.dist(jnp.asarray(ball.center).astype(x.dtype) if y is None else y, x)
 
 
 class Framed(NamedTuple):
@@ -154,7 +177,7 @@ class TangentGrid(Integers):
     def continuous(self) -> VectorLaw:
         """The law with noise of real numbers that is like that of integers."""
         law, steps = self.law, self.steps
-        dim = _length(law)
+        dim = vector_length(law)
         noise, _ = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
         return dataclasses.replace(law, noise=self.noise.continuous, scale=noise.scale * steps.step)
 
@@ -169,7 +192,7 @@ class TangentGrid(Integers):
             ValueError: the noise would reach points that double precision cannot hold (negative curvature).
         """
         law, steps = self.law, self.steps
-        dim = _length(law)
+        dim = vector_length(law)
         terms = law.terms
         if law.scale != terms.sensitivity / terms.strength or terms.guarantee != self.noise.guarantee(terms.strength):
             raise InputError(f"{terms.mechanism}: numerics='grid' needs the scale and the guarantee of its theorem.")
@@ -194,8 +217,8 @@ class TangentGrid(Integers):
         return Noisy(terms, scale, note, value)
 
 
-def _length(law) -> int:
-    """How many numbers its vector has."""
+def vector_length(law) -> int:
+    """How many numbers the vector of a `VectorLaw` in the tangent space has."""
     return law.summary.rank or law.ball.manifold.dim
 
 
@@ -205,7 +228,7 @@ def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorL
     Raises:
         ValueError: the noise would reach points that double precision cannot hold (negative curvature).
     """
-    _check_reach(law, law.scale, noise.reach(_length(law)))
+    _check_reach(law, law.scale, noise.reach(vector_length(law)))
     return dataclasses.replace(law, on_grid=lambda own: TangentGrid(own, noise, steps(own)))
 
 
