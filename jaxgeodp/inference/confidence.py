@@ -36,8 +36,8 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
     except InputError:
         raise InputError(
             f"confidence_ball: how far this release of {released.record['mechanism']} may be off is not in its record "
-            "and cannot be simulated (a ball that was found, a private number of records, a shape, steps, or no mean); "
-            "of a description, give all of it, confidence_ball(found)."
+            "and cannot be simulated (a ball that was found, a private number of records, a shape, steps, a value that "
+            "was drawn towards a point, or no mean); of a description, give all of it, confidence_ball(found)."
         ) from None
     if level != stated.level:
         raise InputError(f"confidence_ball: of a single release only level {stated.level:g} is known, got {level:g}.")

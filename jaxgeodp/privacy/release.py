@@ -124,6 +124,41 @@ class Release:
             )
         return self._expected()
 
+    def shrunk(self, toward: Any, spread: float) -> "Release":
+        """The value drawn towards a public point, as far as its noise makes likely; post-processing.
+
+        If the mean of the records is expected at a root mean square distance of ``spread`` from ``toward``, and the
+        noise has the root mean square N, the point at the share spread^2/(spread^2 + N^2) of the way from ``toward``
+        to the value has the least expected squared error (in flat space, of all such points), which is that share of
+        N^2. The guarantee and what was charged stay the same. The record keeps the value as it was released, and
+        "of", the digest that a ledger knows.
+
+        Confidence balls refuse it: their laws are of values as they were released.
+
+        Args:
+            toward: a point of the manifold: public, as the ball's centre is, or made of released values alone.
+            spread: public, in the manifold's distance, above 0.
+
+        Returns:
+            A release whose record has the entry "post_processing", with "expected_error" (root mean square).
+
+        Raises:
+            ValueError: ``toward`` is no point, ``spread`` is not positive, the expected error of the release is not
+                known, or it has been processed before.
+
+        Example:
+            >>> import numpy as np
+            >>> from jaxgeodp import Euclidean, GeodesicBall, LaplaceMechanism
+            >>> ball = GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0)
+            >>> release = LaplaceMechanism(ball, epsilon=0.1).release(np.zeros((100, 2)))
+            >>> drawn = release.shrunk(ball.center, spread=0.1)
+            >>> bool(np.linalg.norm(drawn.value) < np.linalg.norm(release.value)), drawn.guarantee
+            (True, PureDP(epsilon=0.1))
+        """
+        from jaxgeodp.privacy.shrunk import shrunk
+
+        return shrunk(self, toward, spread)
+
     def plot(self, path=None):
         """Draw the value: an outline, a globe, an ellipsoid, axes, curves or numbers.
 

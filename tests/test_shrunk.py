@@ -1,0 +1,79 @@
+"""Released values drawn towards a public point: what is told, how near they come, and what is refused."""
+
+import math
+
+import jax
+import numpy as np
+import pytest
+
+import jaxgeodp as jgd
+from jaxgeodp.checks import InputError
+from jaxgeodp.inference import confidence_ball
+from jaxgeodp.privacy import Release
+from jaxgeodp.privacy.release import record_digest
+
+PLANE = jgd.GeodesicBall(jgd.Euclidean(3), np.zeros(3), 1.0)
+CAP = jgd.GeodesicBall(jgd.Sphere(2), [0.0, 0.0, 1.0], 0.3)
+
+
+def test_the_record_tells_what_was_done_and_keeps_what_was_released(tmp_path):
+    release = jgd.LaplaceMechanism(CAP, 1.0).release(np.tile(CAP.center, (50, 1)))
+    drawn = release.shrunk(CAP.center, 0.05)
+    told, stated = drawn.record["post_processing"], release.expected_error
+    noise = stated.mean * math.sqrt(1.5)
+    assert told["share"] == pytest.approx(0.05**2 / (0.05**2 + noise**2)) and 0 < told["share"] < 1
+    assert told["expected_error"] == pytest.approx(noise * math.sqrt(told["share"]))
+    assert told["released"] == release.record["value"] and told["of"] == record_digest(release.record)
+    space = CAP.manifold
+    whole, part = (float(space.dist(CAP.center, own.value)) for own in (release, drawn))
+    assert part == pytest.approx(told["share"] * whole) and bool(space.belongs(drawn.value, 1e-12))
+    assert float(space.dist(drawn.value, release.value)) == pytest.approx(whole - part)
+    kept = {name: entry for name, entry in release.record.items() if name not in ("value", "expected_error")}
+    assert {name: drawn.record[name] for name in kept} == kept and "expected_error" not in drawn.record
+    drawn.save(tmp_path / "drawn.json")
+    assert np.array_equal(Release.load(tmp_path / "drawn.json").value, drawn.value)
+
+
+@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"mu": 1.0}], ids=["epsilon", "mu"])
+def test_it_comes_as_near_as_it_says_and_a_share_of_another_spread_does_not(budget):
+    """Over means that lie as far from the point as is said, each released once."""
+    n, spread = 80 if "epsilon" in budget else 35, 0.1
+    kind = jgd.LaplaceMechanism if "epsilon" in budget else jgd.WrappedGaussian
+    mechanism = kind(PLANE, *budget.values())
+    release = mechanism.release(np.zeros((n, 3)))
+    means = spread / math.sqrt(3.0) * np.random.default_rng(0).normal(size=(4000, 3))
+    draws = np.asarray(mechanism.simulate(jax.random.key(0), np.zeros((n, 3)), 4000)) + means
+
+    def error(share):
+        return math.sqrt(np.mean(np.sum((share * draws - means) ** 2, axis=1)))
+
+    told = release.shrunk(np.zeros(3), spread).record["post_processing"]
+    assert error(told["share"]) == pytest.approx(told["expected_error"], rel=0.04)
+    for wrong in (0.3 * spread, 3.0 * spread, 1e6):
+        assert error(release.shrunk(np.zeros(3), wrong).record["post_processing"]["share"]) > 1.1 * error(told["share"])
+
+
+def test_what_has_no_known_noise_is_refused():
+    data = np.random.default_rng(0).normal(0.0, 0.1, (300, 3))
+    shape = jgd.Shape(PLANE.center, np.eye(3), 0.5)
+    unknown = [
+        jgd.AdaptiveMechanism(PLANE, mu=1.0).release(data),
+        jgd.TangentGaussian(PLANE, 1.0, shape).release(data),
+        jgd.LaplaceMechanism(PLANE, 1.0).release(data, adjacency="add-remove"),
+    ]
+    for release in unknown:
+        with pytest.raises(InputError, match="not known"):
+            release.shrunk(PLANE.center, 0.1)
+    release = jgd.LaplaceMechanism(PLANE, 1.0).release(data)
+    drawn = release.shrunk(PLANE.center, 0.1)
+    with pytest.raises(InputError, match="before"):
+        drawn.shrunk(PLANE.center, 0.1)
+    with pytest.raises(InputError, match="not in its record"):
+        confidence_ball(drawn)
+    for toward, spread in (([0.0, 0.0], 0.1), ("here", 0.1), (1j * np.ones(3), 0.1), (PLANE.center, 0.0)):
+        with pytest.raises(InputError, match=r"Release\.shrunk"):
+            release.shrunk(toward, spread)
+    spherical = jgd.LaplaceMechanism(CAP, 1.0).release(np.tile(CAP.center, (50, 1)))
+    for toward in ([0.0, 0.0, 1.1], [0.0, 0.0, 0.0], [np.nan, 0.0, 1.0]):
+        with pytest.raises(InputError, match="no point"):
+            spherical.shrunk(toward, 0.1)
