@@ -155,9 +155,22 @@ class Release:
             >>> bool(np.linalg.norm(drawn.value) < np.linalg.norm(release.value)), drawn.guarantee
             (True, PureDP(epsilon=0.1))
         """
-        from jaxgeodp.privacy.shrunk import shrunk
+        from jaxgeodp.privacy.drawn_towards import drawn_towards
 
-        return shrunk(self, toward, spread)
+        record = self.record
+        if "post_processing" in record:
+            raise InputError("Release.shrunk: the value has been processed before; take the release as it was made.")
+        try:
+            error = self.expected_error.mean
+        except InputError:
+            raise InputError(
+                f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known from its "
+                "record (a private number of records, a shape, steps, or no point); a Shape has gains, which do the same."
+            ) from None
+        value, told = drawn_towards(toward, spread, self.value, record, error)
+        kept = {name: entry for name, entry in record.items() if name != "expected_error"}
+        told["of"] = record_digest(record)
+        return Release(value, kept | {"value": to_lists(value), "post_processing": told})
 
     def plot(self, path=None):
         """Draw the value: an outline, a globe, an ellipsoid, axes, curves or numbers.

@@ -1,8 +1,7 @@
 """A released point drawn towards a public one: post-processing, for who has reason to expect the mean near there."""
 
-import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,32 +11,33 @@ from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.names import manifold_of
-from jaxgeodp.privacy.release import Release, record_digest
 
 # How far a point may be from the manifold, relative to its largest number.
 _TOLERANCE = 1e-6
 
 
-def shrunk(release: Release, toward: Any, spread: float) -> Release:
-    """See `Release.shrunk`."""
+class Drawn(NamedTuple):
+    """See `drawn_towards`."""
+
+    value: np.ndarray
+    told: dict  #: for the record
+
+
+def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, error: float) -> Drawn:
+    """See `Release.shrunk`.
+
+    Args:
+        toward, spread: see there.
+        value, record: of a release.
+        error: mean distance that it is expected to be off.
+    """
     positive_number("Release.shrunk", "spread", spread)
-    record = release.record
-    if "post_processing" in record:
-        raise InputError("Release.shrunk: the value has been processed before; take the release as it was made.")
-    try:
-        stated = release.expected_error
-        manifold = manifold_of(record["manifold"])
-    except InputError:
-        raise InputError(
-            f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known from its "
-            "record (a private number of records, a shape, steps, or no point); a Shape has gains, which do the same."
-        ) from None
+    manifold = manifold_of(record["manifold"])
     with jax.enable_x64(True):
-        point, value = _point(manifold, toward), jnp.asarray(release.value)
-        noise = _root_mean_square(stated.mean, manifold.dim, record["guarantee"]["kind"] == "pure")
+        point = _point(manifold, toward)
+        noise = _root_mean_square(error, manifold.dim, record["guarantee"]["kind"] == "pure")
         share = 1.0 / (1.0 + (noise / spread) ** 2)
-        moved = np.asarray(_between(manifold, point, value, share))
-    moved = moved if np.all(np.isfinite(moved)) else np.array(release.value)
+        moved = np.asarray(jax.jit(manifold.between)(point, jnp.asarray(value), share))
     told = {
         "name": "drawn towards a public point",
         "toward": to_lists(np.asarray(point)),
@@ -45,12 +45,8 @@ def shrunk(release: Release, toward: Any, spread: float) -> Release:
         "share": share,
         "released": record["value"],
         "expected_error": noise * math.sqrt(share),
-        "of": record_digest(record),
     }
-    kept = {name: entry for name, entry in record.items() if name != "expected_error"}
-    return dataclasses.replace(
-        release, value=moved, record=kept | {"value": to_lists(moved), "post_processing": told}, _expected=None
-    )
+    return Drawn(moved if np.all(np.isfinite(moved)) else np.array(value), told)
 
 
 def _root_mean_square(mean, dim, pure) -> float:
@@ -72,7 +68,3 @@ def _point(manifold: Manifold, given) -> jax.Array:
     if not float(manifold.deviation(own)) <= _TOLERANCE:
         raise InputError(f"Release.shrunk: toward is no point of {manifold} to {_TOLERANCE:g}; project it first.")
     return manifold.project(own)
-
-
-def _between(manifold, point, value, share):
-    return jax.jit(manifold.between)(point, value, share)
