@@ -164,8 +164,9 @@ class Release:
             error = self.expected_error.mean
         except InputError:
             raise InputError(
-                f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known from its "
-                "record (a private number of records, a shape, steps, or no point); a Shape has gains, which do the same."
+                f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known "
+                "from its record (a private number of records, a shape, steps, or no point); a Shape has gains, which "
+                "do the same."
             ) from None
         value, told = drawn_towards(toward, spread, self.value, record, error)
         kept = {name: entry for name, entry in record.items() if name != "expected_error"}
