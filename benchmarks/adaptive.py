@@ -1,16 +1,21 @@
 """How far off a release in steps is, over one release about the public centre; the table of docs/mathematics.md.
 
-Normal records at an offset and of a spread (root mean square), in units of the radius, clipped to the ball.
+Normal records at an offset and of a spread (root mean square), in units of the radius, clipped to the ball. With
+``--populations``, those of `plan_in_steps` in flat space, for many n and dimensions.
 
     python benchmarks/adaptive.py [--draws 300] [--records 500]
+    python benchmarks/adaptive.py --populations
 """
 
 import argparse
+import itertools
 
 import jax
 import numpy as np
 
 import jaxgeodp as jgd
+from jaxgeodp.mechanisms import plan_in_steps
+from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean
 
 SPACES = {
     "R², r = 1": (jgd.Euclidean(2), 1.0),
@@ -39,11 +44,27 @@ def error(mechanism, records: np.ndarray, draws: int) -> float:
     return float(np.mean(jax.vmap(manifold.dist, (None, 0))(mean, values)))
 
 
+def print_populations() -> None:
+    """Ratios of errors, and their geometric mean."""
+    heads = ["", *(f"{own.law} {own.offset:g}, {own.spread:g}" for own in POPULATIONS), "geometric mean"]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    for parameter, dim, n in itertools.product(("mu", "epsilon"), (2, 3, 6, 10, 30), (50, 200, 500, 2000, 10_000)):
+        ball = jgd.GeodesicBall(jgd.Euclidean(dim), np.zeros(dim), 1.0)
+        found = plan_in_steps(ball, n, **{parameter: 1.0})
+        if found is not None:
+            row = [f"{'μ' if parameter == 'mu' else 'ε'}, d = {dim}, n = {n}", *(f"{own.ratio:.2f}" for own in found)]
+            print("| " + " | ".join([*row, f"{geometric_mean(found):.2f}"]) + " |", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--records", type=int, default=500)
+    parser.add_argument("--populations", action="store_true")
     asked = parser.parse_args()
+    if asked.populations:
+        print_populations()
+        return
     jax.config.update("jax_enable_x64", True)
     names = [f"{'μ' if 'mu' in budget else 'ε'}{', symmetric' if symmetric else ''}" for budget, symmetric in KINDS]
     print("| space | offset, spread | " + " | ".join(names) + " |\n" + "|---" * (len(KINDS) + 2) + "|")

@@ -9,9 +9,10 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.mechanisms import AdaptiveMechanism, plan_mechanisms
+from jaxgeodp.mechanisms import AdaptiveMechanism, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
+from jaxgeodp.mechanisms.populations import is_better
 from jaxgeodp.releases import Mechanism
 from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.releases.expected import REFERENCES, expected_error
@@ -81,13 +82,16 @@ class Choice:
         assert given is not None  # as checked
         return given
 
-    def made(self, ball: GeodesicBall, n: int, shape: Shape | None = None) -> tuple[BallMechanism, dict]:
+    def made(
+        self, ball: GeodesicBall, n: int, shape: Shape | None = None, weighted: bool = False
+    ) -> tuple[BallMechanism, dict]:
         """The mechanism, and what the record says of its choice.
 
         Args:
             ball: public.
             n: number of records.
             shape: public, which "auto" takes, if there is one.
+            weighted: whether records have weights, with which no steps are taken.
 
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
@@ -105,6 +109,8 @@ class Choice:
             return mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape), {}
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
+        if not weighted and (taken := self._steps(ball, n)) is not None:
+            return taken
         names = [
             name
             for name in self._candidates()
@@ -122,6 +128,22 @@ class Choice:
         return self._named(best.name, ball), {
             "chosen": {"by": "smallest expected error for public reference records", "expected_errors": among}
         }
+
+    def _steps(self, ball, n) -> tuple[BallMechanism, dict] | None:
+        """Where they are expected to be better than one release, and may be taken."""
+        if self.statistic != "mean" or self.calibration != "tight" or self.delta or self.numerics == "grid":
+            return None
+        found = plan_in_steps(ball, n, self.epsilon, self.mu)
+        if found is None or not is_better(found):
+            return None
+        try:
+            steps = AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu)
+            steps.law(n)
+        except InputError:  # another mechanism may not refuse
+            return None
+        errors = {own.population.words: own.ratio for own in found}
+        by = "least geometric mean of expected errors over reference populations, in none much more than of one release"
+        return steps, {"chosen": {"by": by, "over_one_release": errors}}
 
     def located(self, space: Manifold, domain: float | None) -> Mechanism:
         """The mechanism that finds its own ball.
@@ -173,6 +195,10 @@ class Choice:
 
 def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
     """What a record says of the expected error; nothing where it is not known."""
+    if isinstance(mechanism, AdaptiveMechanism) and mechanism.shape is None:
+        given = mechanism.epsilon, mechanism.mu
+        found = plan_in_steps(mechanism.ball, n, *given, symmetric=mechanism.symmetric)
+        return {"expected_errors": {own.population.words: own.steps for own in found}} if found else {}
     try:
         return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}
     except InputError:

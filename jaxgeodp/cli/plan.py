@@ -15,8 +15,9 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.balls import read_ball, read_shape
 from jaxgeodp.manifolds.names import manifold_named
-from jaxgeodp.mechanisms import plan_curves, plan_mechanisms
+from jaxgeodp.mechanisms import plan_curves, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.mechanisms.populations import geometric_mean, is_better
 from jaxgeodp.privacy.guarantee import GaussianDP
 
 # At which mu is compared with epsilon.
@@ -91,10 +92,7 @@ def plan(
             share = f"{row.error / public.radius:.2g}" if MECHANISMS[row.name].on_manifold else "-"
             numbers = (f"{row.sensitivity:.4g}", f"{row.scale:.4g}", support, error, share)
             rows.append((row.mechanism, row.guarantee, *numbers))
-    widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
-    for cells in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-        say(line.rstrip())
+    _say_table(rows)
     for row in plans:
         if row.refusal:
             say(f"{row.mechanism}: {row.refusal}")
@@ -116,8 +114,32 @@ def plan(
             f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
+    for budget in ({"epsilon": epsilon}, *([] if mu is None else [{"mu": mu}])):
+        if (found := plan_in_steps(public, n, **budget)) is not None:
+            _say_steps(found, *budget.popitem())
     if plot is not None:
         say(f"Wrote {plot}: the same errors for other radii, n and budgets.")
+
+
+def _say_steps(found, parameter, strength):
+    """How near steps come, for each reference population."""
+    rows = [(f"in steps (adaptive), {parameter} = {strength:g}: records", "in steps", "one release", "centre", "ratio")]
+    for own in found:
+        rows.append((own.population.words, *(f"{x:.3g}" for x in (own.steps, own.one, own.center)), f"{own.ratio:.2f}"))
+    _say_table(rows)
+    alone = [own.population.words for own in found if own.center <= min(own.steps, own.one)]
+    taken = "auto takes steps" if is_better(found) else "auto takes one release"
+    near = f"; the public centre alone is expected to be as near for: {', '.join(alone)}" if alone else ""
+    say(
+        "Offset and spread in radii, mean distances from the mean, simulated in flat space. Ratio "
+        f"{geometric_mean(found):.2f} on the whole: {taken}{near}."
+    )
+
+
+def _say_table(rows):
+    widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
+    for cells in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
 
 def _public_ball(space, radius, file):

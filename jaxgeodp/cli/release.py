@@ -138,7 +138,9 @@ def release(
             if center == "auto":
                 chosen, why = choice.located(space, domain), {}
             else:
-                chosen, why = choice.made(public.ball(space, source.layout), equal, public.shape(space))
+                chosen, why = choice.made(
+                    public.ball(space, source.layout), equal, public.shape(space), heavy is not None
+                )
             if dask is not None:
                 check_finish(chosen, count, space.shape, book)  # before workers read anything
             more = why | source.described

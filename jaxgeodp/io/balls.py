@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import re
 
 import numpy as np
 
@@ -23,6 +24,11 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     """The public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
+    if re.fullmatch(r"[-+\d.eE,;\s()\[\]]+", center) and not pathlib.Path(center).exists():
+        raise InputError(
+            f"--center {center}: takes origin or a file with one point; write these numbers as the one row of a .csv "
+            "file, and name it."
+        )
     try:
         numbers = read_numbers(pathlib.Path(center), layout)
     except InputError:  # without the column of persons, which a centre need not have

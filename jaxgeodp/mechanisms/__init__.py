@@ -12,6 +12,7 @@ from jaxgeodp.mechanisms.landmarks import LandmarkLaplace
 from jaxgeodp.mechanisms.laplace import LaplaceMechanism
 from jaxgeodp.mechanisms.metric import MetricLaplace
 from jaxgeodp.mechanisms.plan import Plan, plan_mechanisms
+from jaxgeodp.mechanisms.populations import plan_in_steps
 from jaxgeodp.mechanisms.suggestion import Suggestion, suggest_ball
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
@@ -37,6 +38,7 @@ __all__ = [
     "WrappedGaussian",
     "WrappedLaplace",
     "plan_curves",
+    "plan_in_steps",
     "plan_mechanisms",
     "release_by_chain",
     "suggest_ball",

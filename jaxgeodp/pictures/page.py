@@ -75,6 +75,8 @@ def page_of(record: dict, digest: str) -> str:
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
+        "Expected errors of steps": _errors(record.get("expected_errors", {})),
+        "Over one release": _errors(record.get("chosen", {}).get("over_one_release", {})),
         "Found with a part of the budget": _stages(record.get("stages", [])),
         "Steps": _steps(record.get("steps", [])),
         "Stage of a search": _words(record.get("search")),

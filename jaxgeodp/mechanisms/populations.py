@@ -1,0 +1,216 @@
+"""How near releases in steps are expected to come, for populations that everybody knows: from public numbers alone.
+
+In flat space of the manifold's dimension, where the walk needs no program to be simulated (docs/mathematics.md, section
+21).
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.mechanisms.adaptive_rules import rule_for
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, refine, strength_of
+from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
+
+# Records that stand for n, and simulated releases.
+_RECORDS, _DRAWS = 512, 200
+# Of clusters: the share of the larger one, and of the variance that lies between the two.
+_LARGER, _BETWEEN = 0.7, 0.75
+
+
+class Population(NamedTuple):
+    """Records at an offset from the centre and of a spread (root mean square), in units of the radius."""
+
+    offset: float
+    spread: float
+    law: str = "normal"
+
+    @property
+    def words(self) -> str:
+        """For tables and records."""
+        return f"{self.law}, offset {self.offset:g}, spread {self.spread:g}"
+
+    def records(self, dim: int) -> np.ndarray:
+        """Those that stand for n, in the unit ball of R^dim, (m, dim); always the same."""
+        draws = np.random.default_rng(0)
+        z = _LAWS[self.law](draws, dim) * self.spread / math.sqrt(dim)
+        z[:, 0] += self.offset
+        return z * np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300))
+
+
+def _normal(draws, dim):
+    half = draws.normal(size=(_RECORDS // 2, dim))
+    return np.concatenate([half, -half])
+
+
+def _skew(draws, dim):
+    z = draws.exponential(size=(_RECORDS, dim))
+    return z - z.mean(axis=0)
+
+
+def _heavy(draws, dim):
+    half = draws.normal(size=(_RECORDS // 2, dim)) / np.sqrt(draws.chisquare(3, size=(_RECORDS // 2, 1)))
+    return np.concatenate([half, -half])
+
+
+def _clusters(draws, dim):
+    z = math.sqrt(1.0 - _BETWEEN) * _normal(draws, dim)
+    larger = np.arange(_RECORDS) % (_RECORDS // 2) < _LARGER * (_RECORDS // 2)
+    apart = math.sqrt(_BETWEEN * dim / (_LARGER * (1.0 - _LARGER)))
+    z[:, min(1, dim - 1)] += apart * (np.where(larger, 1.0, 0.0) - _LARGER)
+    return z
+
+
+_LAWS = {"normal": _normal, "skew": _skew, "heavy tails": _heavy, "clusters": _clusters}
+
+#: From records that fill the ball to such as fill a twentieth of it.
+POPULATIONS = (
+    Population(0.3, 0.5),
+    Population(0.5, 0.35),
+    Population(0.5, 0.15),
+    Population(0.6, 0.05),
+    Population(0.5, 0.35, "skew"),
+    Population(0.5, 0.35, "heavy tails"),
+    Population(0.5, 0.35, "clusters"),
+)
+
+
+# In place of one release steps are chosen where the geometric mean of their error over its is at most this, and none is
+# more than that.
+_BETTER, _WORSE = 0.8, 1.1
+
+
+class Expected(NamedTuple):
+    """Mean distances from the mean of a population's records."""
+
+    population: Population
+    steps: float
+    one: float  #: of one release about the centre, with all of the budget
+    center: float  #: of the public centre
+
+    @property
+    def ratio(self) -> float:
+        """Of steps to one release."""
+        return self.steps / self.one
+
+
+def plan_in_steps(
+    ball: GeodesicBall, n: int, epsilon: float | None = None, mu: float | None = None, symmetric: bool = False
+) -> tuple[Expected, ...] | None:
+    """How far `AdaptiveMechanism` and one release are expected to be from the mean, population by population.
+
+    Simulated in flat space of the manifold's dimension, by 200 releases each; no data are needed, and it takes a
+    second. One release has noise of scale 2 r/(n epsilon), or 2 r/(n mu), about the mean.
+
+    Args:
+        ball: the public ball.
+        n: number of records, at least 2.
+        epsilon: privacy parameter; or
+        mu: of Gaussian mechanisms.
+        symmetric: see `AdaptiveMechanism`.
+
+    Returns:
+        For each of `POPULATIONS` the mean distance of steps, of one release and of the public centre from the mean of
+        the records in the ball; None where `AdaptiveMechanism` makes one release itself, as there are too few records.
+
+    Raises:
+        ValueError: a parameter is out of range, or not one privacy parameter.
+
+    Example:
+        >>> from jaxgeodp import GeodesicBall, Sphere
+        >>> from jaxgeodp.mechanisms import plan_in_steps
+        >>> found = plan_in_steps(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), n=500, mu=1.0)
+        >>> found[2].population.words, found[2].ratio < 0.5
+        ('normal, offset 0.5, spread 0.15', True)
+    """
+    positive_integer("plan_in_steps", "n", n, 2)
+    if (epsilon is None) == (mu is None):
+        raise InputError("plan_in_steps: needs epsilon or mu, and not both.")
+    pure = mu is None
+    strength = PureDP(epsilon).epsilon if epsilon is not None else GaussianDP(mu).mu if mu is not None else 0.0
+    found = _expected_in_steps(int(n), ball.manifold.dim, strength, pure, symmetric)
+    r = ball.radius
+    return found and tuple(own._replace(steps=r * own.steps, one=r * own.one, center=r * own.center) for own in found)
+
+
+def is_better(found: tuple[Expected, ...]) -> bool:
+    """Whether steps are chosen in place of one release: where they gain much on the whole, and hardly lose anywhere."""
+    return geometric_mean(found) <= _BETTER and max(own.ratio for own in found) <= _WORSE
+
+
+def geometric_mean(found: tuple[Expected, ...]) -> float:
+    """Of the ratios of errors."""
+    return math.exp(sum(math.log(own.ratio) for own in found) / len(found))
+
+
+@functools.lru_cache(maxsize=64)
+def _expected_in_steps(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> tuple[Expected, ...] | None:
+    """In a ball of radius 1; see `plan_in_steps`."""
+    if rule_for(n, dim, strength, pure, symmetric) is None:
+        return None
+    return tuple(_expected(own, n, dim, strength, pure, symmetric) for own in POPULATIONS)
+
+
+def _expected(population, n, dim, strength, pure, symmetric):
+    records = population.records(dim)
+    mean = records.mean(axis=0)
+    flat = _Flat(records, n, strength, pure)
+    rule = rule_for(n, dim, strength, pure, symmetric)
+    steps = np.array([flat.released(rule) for _ in range(_DRAWS)])
+    near = float(np.mean(np.linalg.norm(steps - mean, axis=1)))
+    return Expected(population, near, 2.0 / (n * strength) * _mean_length(dim, pure), float(np.linalg.norm(mean)))
+
+
+def _mean_length(dim, pure) -> float:
+    """Of noise of scale 1: density exp(-|z|), or normal."""
+    if pure:
+        return float(dim)
+    return math.sqrt(2.0) * math.exp(math.lgamma((dim + 1.0) / 2.0) - math.lgamma(dim / 2.0))
+
+
+class _Flat:
+    """Answers of stages about records in the unit ball, with noise of real numbers."""
+
+    def __init__(self, records, n, strength, pure):
+        self.records, self.n, self.strength, self.pure = records, n, strength, pure
+        self.draws, self.dim = np.random.default_rng(1), records.shape[1]
+
+    def noise(self, scale):
+        z = self.draws.normal(size=self.dim)
+        return scale * (z * self.draws.gamma(self.dim) / np.linalg.norm(z) if self.pure else z)
+
+    def released(self, rule):
+        steps = refine(rule, np.zeros(self.dim), 1.0, Spending(self.n, self.dim, self.strength, self.pure))
+        question = next(steps)
+        while True:
+            answer = self.answered(question)
+            try:
+                question = steps.send(answer)
+            except StopIteration:
+                return answer[1] if isinstance(question, Mean) else answer
+
+    def answered(self, question):
+        own = strength_of(self.strength, self.pure, question.cost)
+        if isinstance(question, Mean):
+            away = self.records - question.center
+            lengths = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
+            vector = np.minimum(1.0, question.clip / lengths) @ away / len(away)
+            vector = vector + self.noise(2.0 * question.clip / (self.n * own))
+            length = np.linalg.norm(vector)
+            center = question.center + question.gain * vector * min(1.0, question.clip / length)
+            return vector, center / max(1.0, np.linalg.norm(center))
+        if isinstance(question, Count | Pairs):
+            if isinstance(question, Pairs):
+                mixed = self.draws.permutation(self.records)
+                lengths, number = np.linalg.norm(mixed[::2] - mixed[1::2], axis=1), self.n // 2
+            else:
+                lengths, number = np.linalg.norm(self.records - question.center, axis=1), self.n
+            noise = self.draws.laplace() if self.pure else self.draws.normal()
+            return number * np.mean(lengths <= question.radius) + noise / own
+        old, new = question.shares
+        first = 0.0 if question.first is None else old * question.first
+        return first + new * (self.records.mean(axis=0) + self.noise(2.0 / (self.n * own)))

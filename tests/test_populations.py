@@ -1,0 +1,131 @@
+"""Reference populations of releases in steps: what is expected, and what plan and auto make of it."""
+
+import json
+import math
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import jaxgeodp as jgd
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli import app
+from jaxgeodp.mechanisms import plan_in_steps
+from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better
+
+PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [0.0, 0.0], 2.0)
+
+
+def _run(*words):
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_populations_are_what_they_are_called():
+    for dim in (1, 2, 10):
+        for own in POPULATIONS:
+            records = own.records(dim)
+            assert records.shape == (512, dim) and np.max(np.linalg.norm(records, axis=1)) <= 1.0 + 1e-12
+            assert np.array_equal(records, own.records(dim))
+            if own.law == "normal" and own.spread <= 0.15:  # none is clipped
+                away = records - records.mean(axis=0)
+                assert abs(math.sqrt(np.mean(np.sum(away**2, axis=1))) - own.spread) < 0.07 * own.spread
+                assert np.allclose(records.mean(axis=0), own.offset * np.eye(dim)[0], atol=0.03)
+    skew, heavy, clusters = (own.records(2) for own in POPULATIONS[4:])
+    third = np.mean(((skew - skew.mean(axis=0)) / skew.std(axis=0)) ** 3, axis=0)
+    assert np.all(third[1:] > 0.5) and np.linalg.norm(heavy, axis=1).max() > 0.999
+    assert np.mean(np.abs(clusters[:, 1] - np.median(clusters[:, 1])) < 0.3) == pytest.approx(0.7, abs=0.05)
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, {"epsilon": 1.0}], ids=["mu", "epsilon"])
+def test_errors_are_those_of_simulated_releases(budget):
+    """In a plane, where the walk is the mechanism's own; a population's are not those of another."""
+    found = plan_in_steps(PLANE, 512, **budget)
+    mechanism = jgd.AdaptiveMechanism(PLANE, **budget)
+    one = (jgd.WrappedGaussian if "mu" in budget else jgd.WrappedLaplace)(PLANE, 1.0)
+    for own in (found[2], found[4]):
+        records = PLANE.radius * own.population.records(2)
+        for given, expected in ((mechanism, own.steps), (one, own.one)):
+            draws = np.asarray(given.simulate(jax.random.key(0), records, 400))
+            assert np.mean(np.linalg.norm(draws - records.mean(axis=0), axis=1)) == pytest.approx(expected, rel=0.12)
+        assert own.center == pytest.approx(np.linalg.norm(records.mean(axis=0)))
+    assert found[2].steps < 0.8 * found[4].steps
+
+
+LONG = [
+    pytest.param(n, dim, budget, marks=pytest.mark.exhaustive)
+    for n in (50, 200, 500, 2000, 10_000)
+    for dim in (2, 6, 30)
+    for budget in ("mu", "epsilon")
+]
+
+
+@pytest.mark.parametrize(("n", "dim", "budget"), [(500, 3, "mu"), (2000, 6, "epsilon"), *LONG])
+def test_steps_are_hardly_worse_than_one_release_in_any_population(n, dim, budget):
+    ball = jgd.GeodesicBall(jgd.Euclidean(dim), np.zeros(dim), 1.0)
+    found = plan_in_steps(ball, n, **{budget: 1.0})
+    if found is None:
+        assert (budget == "epsilon" and n <= 500) or n * 1.0 <= 50
+        return
+    assert max(own.ratio for own in found) < 1.16
+    assert geometric_mean(found) < (0.8 if budget == "mu" else 0.97)
+
+
+def test_who_supposes_symmetry_is_told_what_it_costs():
+    ball = jgd.GeodesicBall(jgd.Euclidean(2), np.zeros(2), 1.0)
+    found = plan_in_steps(ball, 2000, mu=1.0, symmetric=True)
+    assert found[4].ratio > 2.0 and not is_better(found)
+    assert found[2].ratio < plan_in_steps(ball, 2000, mu=1.0)[2].ratio
+
+
+def test_few_records_have_no_steps_and_wrong_numbers_are_refused():
+    assert plan_in_steps(PLANE, 40, mu=1.0) is None and plan_in_steps(PLANE, 100, epsilon=1.0) is None
+    for wrong in ({"n": 1, "mu": 1.0}, {"n": 50}, {"n": 50, "mu": 1.0, "epsilon": 1.0}, {"n": 50, "mu": -1.0}):
+        with pytest.raises(InputError):
+            plan_in_steps(PLANE, **wrong)
+
+
+def test_plan_says_what_auto_takes():
+    code, told = _run("plan", "--manifold", "euclidean(2)", "--radius", 2, "--n", 500, "--epsilon", 1, "--mu", 1)
+    assert code == 0 and "in steps (adaptive), epsilon = 1" in told and "in steps (adaptive), mu = 1" in told
+    assert "auto takes one release" in told and "auto takes steps" in told and "public centre alone" not in told
+    code, told = _run("plan", "--manifold", "euclidean(100)", "--radius", 2, "--n", 60, "--epsilon", 1, "--mu", 1)
+    assert code == 0 and "the public centre alone is expected to be as near for: normal, offset 0.3" in told
+
+
+def test_auto_takes_steps_where_they_gain(tmp_path):
+    data, out = tmp_path / "data.csv", tmp_path / "mean.json"
+    np.savetxt(data, np.random.default_rng(0).normal([0.5, 0.0], 0.1, (300, 2)), delimiter=",")
+    np.savetxt(tmp_path / "weights.csv", np.ones(300), delimiter=",")
+    words = (
+        "release",
+        data,
+        "--manifold",
+        "euclidean",
+        "--center",
+        "origin",
+        "--radius",
+        2,
+        "--overwrite",
+        "--out",
+        out,
+    )
+
+    def record(*more):
+        code, told = _run(*words, *more)
+        assert code == 0, told
+        return json.loads(out.read_text())
+
+    steps = record("--mu", 1)
+    assert steps["mechanism"] == "AdaptiveMechanism" and "expected_error" not in steps
+    ratios = steps["chosen"]["over_one_release"]
+    assert ratios.keys() == steps["expected_errors"].keys() == {own.words for own in POPULATIONS}
+    assert max(ratios.values()) <= 1.1 and all(own > 0 for own in steps["expected_errors"].values())
+    for other in (
+        ("--epsilon", 1),
+        ("--mu", 1, "--numerics", "grid"),
+        ("--mu", 1, "--weights", tmp_path / "weights.csv"),
+    ):
+        assert record(*other)["mechanism"] != "AdaptiveMechanism"
+    assert record("--mu", 1, "--mechanism", "adaptive", "--symmetric")["expected_errors"] != steps["expected_errors"]
