@@ -23,7 +23,7 @@ SPACES = {
     "S², r = .5": (jgd.Sphere(2), 0.5),
     "SPD(2), r = 1.5": (jgd.SPD(2), 1.5),
 }
-POPULATIONS = ((0.0, 1.0), (0.3, 0.5), (0.5, 0.35), (0.5, 0.15), (0.6, 0.05))
+PLACES = ((0.0, 1.0), (0.3, 0.5), (0.5, 0.35), (0.5, 0.15), (0.6, 0.05))
 KINDS = [({"mu": 1.0}, False), ({"mu": 1.0}, True), ({"epsilon": 1.0}, False), ({"epsilon": 1.0}, True)]
 
 
@@ -50,8 +50,8 @@ def print_populations() -> None:
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for parameter, dim, n in itertools.product(("mu", "epsilon"), (2, 3, 6, 10, 30), (50, 200, 500, 2000, 10_000)):
         ball = jgd.GeodesicBall(jgd.Euclidean(dim), np.zeros(dim), 1.0)
-        found = plan_in_steps(ball, n, **{parameter: 1.0})
-        if found is not None:
+        found = plan_in_steps(ball, n, 1.0) if parameter == "epsilon" else plan_in_steps(ball, n, mu=1.0)
+        if found:
             row = [f"{'μ' if parameter == 'mu' else 'ε'}, d = {dim}, n = {n}", *(f"{own.ratio:.2f}" for own in found)]
             print("| " + " | ".join([*row, f"{geometric_mean(found):.2f}"]) + " |", flush=True)
 
@@ -70,7 +70,7 @@ def main():
     print("| space | offset, spread | " + " | ".join(names) + " |\n" + "|---" * (len(KINDS) + 2) + "|")
     for name, (manifold, radius) in SPACES.items():
         ball = jgd.GeodesicBall(manifold, manifold.origin, radius)
-        for offset, spread in POPULATIONS:
+        for offset, spread in PLACES:
             records, row = population(ball, offset, spread, asked.records), []
             for budget, symmetric in KINDS:
                 one = jgd.WrappedGaussian(ball, 1.0) if "mu" in budget else jgd.WrappedLaplace(ball, 1.0)

@@ -134,7 +134,7 @@ class Choice:
         if self.statistic != "mean" or self.calibration != "tight" or self.delta or self.numerics == "grid":
             return None
         found = plan_in_steps(ball, n, self.epsilon, self.mu)
-        if found is None or not is_better(found):
+        if not is_better(found):
             return None
         try:
             steps = AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu)
@@ -196,8 +196,7 @@ class Choice:
 def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
     """What a record says of the expected error; nothing where it is not known."""
     if isinstance(mechanism, AdaptiveMechanism) and mechanism.shape is None:
-        given = mechanism.epsilon, mechanism.mu
-        found = plan_in_steps(mechanism.ball, n, *given, symmetric=mechanism.symmetric)
+        found = plan_in_steps(mechanism.ball, n, mechanism.epsilon, mechanism.mu, mechanism.symmetric)
         return {"expected_errors": {own.population.words: own.steps for own in found}} if found else {}
     try:
         return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}

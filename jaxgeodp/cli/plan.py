@@ -114,16 +114,17 @@ def plan(
             f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
-    for budget in ({"epsilon": epsilon}, *([] if mu is None else [{"mu": mu}])):
-        if (found := plan_in_steps(public, n, **budget)) is not None:
-            _say_steps(found, *budget.popitem())
+    if found := plan_in_steps(public, n, epsilon=epsilon):
+        _say_steps(found, f"epsilon = {epsilon:g}")
+    if mu is not None and (found := plan_in_steps(public, n, mu=mu)):
+        _say_steps(found, f"mu = {mu:g}")
     if plot is not None:
         say(f"Wrote {plot}: the same errors for other radii, n and budgets.")
 
 
-def _say_steps(found, parameter, strength):
+def _say_steps(found, budget):
     """How near steps come, for each reference population."""
-    rows = [(f"in steps (adaptive), {parameter} = {strength:g}: records", "in steps", "one release", "centre", "ratio")]
+    rows = [(f"in steps (adaptive), {budget}: records", "in steps", "one release", "centre", "ratio")]
     for own in found:
         rows.append((own.population.words, *(f"{x:.3g}" for x in (own.steps, own.one, own.center)), f"{own.ratio:.2f}"))
     _say_table(rows)

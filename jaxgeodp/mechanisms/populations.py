@@ -100,7 +100,7 @@ class Expected(NamedTuple):
 
 def plan_in_steps(
     ball: GeodesicBall, n: int, epsilon: float | None = None, mu: float | None = None, symmetric: bool = False
-) -> tuple[Expected, ...] | None:
+) -> tuple[Expected, ...]:
     """How far `AdaptiveMechanism` and one release are expected to be from the mean, population by population.
 
     Simulated in flat space of the manifold's dimension, by 200 releases each; no data are needed, and it takes a
@@ -115,7 +115,7 @@ def plan_in_steps(
 
     Returns:
         For each of `POPULATIONS` the mean distance of steps, of one release and of the public centre from the mean of
-        the records in the ball; None where `AdaptiveMechanism` makes one release itself, as there are too few records.
+        the records in the ball; nothing where `AdaptiveMechanism` makes one release, as there are too few records.
 
     Raises:
         ValueError: a parameter is out of range, or not one privacy parameter.
@@ -134,12 +134,12 @@ def plan_in_steps(
     strength = PureDP(epsilon).epsilon if epsilon is not None else GaussianDP(mu).mu if mu is not None else 0.0
     found = _expected_in_steps(int(n), ball.manifold.dim, strength, pure, symmetric)
     r = ball.radius
-    return found and tuple(own._replace(steps=r * own.steps, one=r * own.one, center=r * own.center) for own in found)
+    return tuple(own._replace(steps=r * own.steps, one=r * own.one, center=r * own.center) for own in found)
 
 
 def is_better(found: tuple[Expected, ...]) -> bool:
     """Whether steps are chosen in place of one release: where they gain much on the whole, and hardly lose anywhere."""
-    return geometric_mean(found) <= _BETTER and max(own.ratio for own in found) <= _WORSE
+    return bool(found) and geometric_mean(found) <= _BETTER and max(own.ratio for own in found) <= _WORSE
 
 
 def geometric_mean(found: tuple[Expected, ...]) -> float:
@@ -148,10 +148,10 @@ def geometric_mean(found: tuple[Expected, ...]) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def _expected_in_steps(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> tuple[Expected, ...] | None:
+def _expected_in_steps(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> tuple[Expected, ...]:
     """In a ball of radius 1; see `plan_in_steps`."""
     if rule_for(n, dim, strength, pure, symmetric) is None:
-        return None
+        return ()
     return tuple(_expected(own, n, dim, strength, pure, symmetric) for own in POPULATIONS)
 
 
