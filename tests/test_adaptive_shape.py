@@ -1,6 +1,7 @@
 """Releases in steps with noise that has a shape: what each stage sees, what it promises, and how near it comes."""
 
 import json
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -156,6 +157,7 @@ def test_few_records_are_released_once_with_the_shape():
 
 def test_what_a_shape_does_not_go_with_is_refused():
     case = Case(jgd.Sphere(2))
+    wrong: Any
     for wrong in ("round", jgd.Shape(case.other, case.vectors, 0.3), jgd.Shape(case.ball.center, 2 * [[1, 1, 1]], 0.3)):
         with pytest.raises(InputError, match="AdaptiveMechanism"):
             jgd.AdaptiveMechanism(case.ball, mu=1.0, shape=wrong)

@@ -124,10 +124,9 @@ def plan(
 
 def _say_steps(found, budget):
     """How near steps come, for each reference population."""
-    rows = [(f"in steps (adaptive), {budget}: records", "in steps", "one release", "centre", "ratio")]
-    for own in found:
-        rows.append((own.population.words, *(f"{x:.3g}" for x in (own.steps, own.one, own.center)), f"{own.ratio:.2f}"))
-    _say_table(rows)
+    heads = f"in steps (adaptive), {budget}: records", "in steps", "one release", "centre", "ratio"
+    rows = [(own.population.words, *(f"{x:.3g}" for x in own[1:]), f"{own.ratio:.2f}") for own in found]
+    _say_table([heads, *rows])
     alone = [own.population.words for own in found if own.center <= min(own.steps, own.one)]
     taken = "auto takes steps" if is_better(found) else "auto takes one release"
     near = f"; the public centre alone is expected to be as near for: {', '.join(alone)}" if alone else ""
