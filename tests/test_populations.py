@@ -69,15 +69,17 @@ def test_steps_are_hardly_worse_than_one_release_in_any_population(n, dim, budge
     if not found:
         assert (budget == "epsilon" and n <= 500) or n * 1.0 <= 50
         return
-    assert max(own.ratio for own in found) < 1.16
-    assert geometric_mean(found) < (0.8 if budget == "mu" else 0.97)
+    assert max(own.ratio for own in found) < 1.1
+    assert n == 50 or geometric_mean(found) < (0.8 if budget == "mu" else 0.93)
 
 
 def test_who_supposes_symmetry_is_told_what_it_costs():
     ball = jgd.GeodesicBall(jgd.Euclidean(2), np.zeros(2), 1.0)
-    found = plan_in_steps(ball, 2000, mu=1.0, symmetric=True)
-    assert found[4].ratio > 2.0 and not is_better(found)
-    assert found[2].ratio < plan_in_steps(ball, 2000, mu=1.0)[2].ratio
+    found, other = (plan_in_steps(ball, 500, mu=1.0, symmetric=own) for own in (True, False))
+    assert found[4].ratio > 1.4 and not is_better(found) and is_better(other)
+    assert all(own.ratio < 1.25 for own in (*found[:4], found[5]))
+    assert sum(own.ratio for own in found[:4]) < sum(own.ratio for own in other[:4])
+    assert plan_in_steps(ball, 2000, mu=1.0, symmetric=True) == plan_in_steps(ball, 2000, mu=1.0)
 
 
 def test_few_records_have_no_steps_and_wrong_numbers_are_refused():

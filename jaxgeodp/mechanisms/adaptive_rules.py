@@ -55,8 +55,11 @@ def rule_for(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> 
         dim: of the manifold.
         strength: epsilon or mu.
         pure: whether it is epsilon.
-        symmetric: whether records are supposed to lie symmetrically about their mean.
+        symmetric: whether records are supposed to lie symmetrically about their mean: used while noise is wide enough
+            for it to pay to clip more of them, also if they are not normal.
     """
+    # Limits: where reference populations begin to lose (docs/mathematics.md, section 21).
+    symmetric = symmetric and n * strength <= (500.0 * (dim - 1) ** 0.35 if pure else 250.0 * dim * (dim > 1))
     return (_pure if pure else _gaussian)(n, dim, strength, symmetric)
 
 
@@ -89,7 +92,7 @@ def _pure(n, dim, epsilon, symmetric) -> Rule | None:
     if symmetric:
         clip = 0.6 if dim <= 6 else 0.5
         reach = 0.85 if dim <= 3 else 0.72 if dim <= 6 else 0.7
-        filled = 0.7 if dim <= 2 else 0.62 if dim == 3 else 0.5
+        filled = 0.85 if dim <= 2 else 0.62 if dim == 3 else 0.5
         further = 0.8, reach, 0.92, filled, costs[2], 0.6 * math.sqrt(2.0), 0.55, (0.25, 0.1, 0.04, 0.016)
     else:
         clip, told = 0.6, min(max(0.85, 1.0 - 2.7 / (count * n)), _MOST_KEPT)
