@@ -41,20 +41,23 @@ class Points(NamedTuple):
         return jgd.GeodesicBall(self.space, self.space.origin, self.radius)
 
 
-def records(cell: Points) -> jax.Array:
+def records(cell: Points, data_set: int = 0) -> jax.Array:
     """Normal in a tangent space half a radius from the centre, .35 radii wide, clipped into the ball.
 
-    If wide, in that of the centre, 1 radius wide, so that many lie on the sphere around the ball.
+    If wide, in that of the centre, 1 radius wide, so that many lie on the sphere around the ball. ``data_set`` says
+    which of many.
     """
     space, origin = cell.space, jnp.asarray(cell.space.origin)
-    direction = space.random_tangent(jax.random.key(9), origin)
+    direction = space.random_tangent(jax.random.key(9 + 100 * data_set), origin)
     middle = space.exp(origin, (0.0 if cell.wide else 0.5) * cell.radius / space.norm(origin, direction) * direction)
     spread = (1.0 if cell.wide else 0.35) * cell.radius / np.sqrt(space.dim)
 
     def record(key):
         return space.project(space.exp(middle, spread * space.random_tangent(key, middle)))
 
-    return jax.jit(lambda keys: cell.ball.clip(jax.vmap(record)(keys)))(jax.random.split(jax.random.key(1), cell.n))
+    return jax.jit(lambda keys: cell.ball.clip(jax.vmap(record)(keys)))(
+        jax.random.split(jax.random.key(1 + 100 * data_set), cell.n)
+    )
 
 
 def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] | None = None) -> list[Score]:
@@ -135,6 +138,8 @@ def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
         flat = jgd.GeodesicBall(jgd.LogEuclidean(cell.space.size), cell.space.origin, cell.radius)
         law = jgd.WrappedGaussian if cell.budget == "mu" else jgd.TangentLaplace
         found["log-Euclidean mean and noise"] = (False, law(flat, strength))
+    for name, symmetric in (("AdaptiveMechanism", False), ("AdaptiveMechanism, symmetric", True)):
+        found[name] = (True, jgd.AdaptiveMechanism(ball, **{cell.budget: strength}, symmetric=symmetric))
     return found | {SEARCH: (True, located)}
 
 
