@@ -376,7 +376,7 @@ def test_options_are_answered():
     mechanism = jgd.AdaptiveMechanism(PLANE, epsilon=2.0)
     assert mechanism.release(data, adjacency="add-remove").record["count"]["value"] > 0
     assert mechanism.release(data, persons=np.arange(500) // 2).record["n"] == 250
-    for wrong in ({"weights": np.ones(500)}, {"numerics": "grid"}, {"delta": 1e-6}):
+    for wrong in ({"weights": np.ones(500)}, {"numerics": "grid"}, {"delta": 1e-6}):  # pairs are no sum of records
         with pytest.raises(InputError, match="AdaptiveMechanism"):
             mechanism.release(data, **wrong)
     with pytest.raises(InputError, match="density"):

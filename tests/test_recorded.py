@@ -74,6 +74,7 @@ RELEASES = {
     "tangent in a shape, on the grid": (lambda: TangentLaplace(CAP, 2.0, _shape()), {"numerics": "grid"}),
     "in steps at epsilon": (lambda: AdaptiveMechanism(LINE, epsilon=60.0), {}),
     "in steps at mu": (lambda: AdaptiveMechanism(CAP, mu=20.0), {}),
+    "in steps on the grid": (lambda: AdaptiveMechanism(CAP, mu=20.0), {"numerics": "grid"}),
     "in steps in a shape": (lambda: AdaptiveMechanism(CAP, mu=20.0, shape=_shape()), {}),
     "wrapped": (lambda: WrappedLaplace(CAP, 2.0), {}),
     "wrapped Gaussian on the grid": (lambda: WrappedGaussian(CAP, 2.0), {"numerics": "grid"}),

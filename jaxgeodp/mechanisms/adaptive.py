@@ -35,7 +35,8 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
     there, with records shortened to what balances noise against clipping. Which stage comes next, and its cost, follow
     from what was released, and on every path the costs add up to the budget (docs/mathematics.md, Theorem V2): a
     release is epsilon-DP, or mu-GDP. Where the records fill the ball, or are too few to find anything out, one release
-    about the public centre is made. The record holds every stage.
+    about the public centre is made. The record holds every stage. With ``mu`` and ``numerics="grid"`` all stages are
+    sums of integers with exact noise, data may be `RecordBlocks`, and mu^2/2-zCDP is promised.
 
     What is released is the mean of records shortened about a released point: near the Frechet mean, and biased where
     many far records lie on one side.
@@ -91,7 +92,8 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
     @override
     def supports(self):
         # A person's mean would be one of records in the ball, which a shape may reach beyond.
-        return super().supports - {"weights"} - (set() if self.shape is None else {"persons"})
+        own = super().supports | (set() if self.mu is None else {"grid"})
+        return own - {"weights"} - (set() if self.shape is None else {"persons"})
 
     @override
     def law(self, n, shape=()) -> AdaptiveLaw:  # pyright: ignore[reportIncompatibleMethodOverride]

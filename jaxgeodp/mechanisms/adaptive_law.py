@@ -1,6 +1,7 @@
 """The law of an adaptive release: the walk, answered with noise."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -14,6 +15,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.mechanisms.adaptive_grid import ready_on_grid
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_simulation import simulated
 from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
@@ -78,6 +80,12 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
     def order_matters(self):
         """Whether records are paired."""
         return self.rule is not None and self.rule.pure
+
+    @property
+    @override
+    def grid(self):
+        """At mu: pairs of records in a secret order are not sums."""
+        return None if self.pure else functools.partial(ready_on_grid, self)
 
     @override
     def ready(self, shape):

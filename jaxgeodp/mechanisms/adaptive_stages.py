@@ -1,6 +1,7 @@
 """What the stages of an adaptive release compute of records; compiled alone, and inside simulations."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -50,10 +51,36 @@ def _noisy_vector(law, key, records):
 @jax.jit
 def mean_stage(law, key, records, center, clip, scale, gain):
     """The noisy vector about a centre, and this moved by gain times it (shortened to the clip), in the public ball."""
-    vector, own, back = _noisy_vector(about(law, center, clip, scale), key, records)
+    vector, _, _ = _noisy_vector(about(law, center, clip, scale), key, records)
+    return vector, stepped(law, center, clip, vector, gain)
+
+
+@jax.jit
+def stepped(law, center, clip, vector, gain):
+    """A centre moved by gain times a vector, which is shortened to the clip, in the public ball."""
     length = jnp.linalg.norm(vector)
     step = gain * vector * jnp.minimum(1.0, clip / jnp.where(length > 0, length, 1.0))
-    return vector, law.ball.pull_inside(back(own.summary.to_value(own.ball, step)))
+    return law.ball.pull_inside(value_of(about(law, center, clip, None), step))
+
+
+@jax.jit
+def value_of(law, vector):
+    """What a vector stands for."""
+    return law.ball.from_home(law.summary.to_value(law.ball.at_home, vector))
+
+
+@jax.jit
+def clipped_vectors(law, center, clip, records):
+    """Of raw records, clipped into the public ball, about a centre: each no longer than the clip, (n, length)."""
+    own = about(law, center, clip, None)
+    points = own.ball.clip_to_home(law.ball.clip(records))
+    return jax.vmap(functools.partial(own.summary.vector, own.ball.at_home))(points)
+
+
+@jax.jit
+def clipped_lengths(law, center, records):
+    """Of the same, before they are shortened."""
+    return lengths(law, center, law.ball.clip(records))
 
 
 @jax.jit

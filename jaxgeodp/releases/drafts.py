@@ -29,8 +29,8 @@ OPTIONS = {
     "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
     "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean",
     "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, TangentGaussian, "
-    "WrappedLaplace, WrappedGaussian), second moments, points and surfaces, and for curves and faces, which needs "
-    "calibration='tight'",
+    "WrappedLaplace, WrappedGaussian, AdaptiveMechanism with mu), second moments, points and surfaces, and for "
+    "curves and faces, which needs calibration='tight'",
     "persons": "persons= is not for it: persons needs a public ball whose points are the records, without a shape, or "
     "a public template; or let each record be one person's mean",
     "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
