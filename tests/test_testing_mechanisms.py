@@ -12,6 +12,7 @@ from strategies import exhaustive
 
 from jaxgeodp import (
     SPD,
+    AdaptiveMechanism,
     EmpiricalRisk,
     Euclidean,
     EuclideanLaplace,
@@ -27,7 +28,9 @@ from jaxgeodp import (
     PureDP,
     RiemannianGaussian,
     Rotations,
+    Shape,
     Sphere,
+    TangentGaussian,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
@@ -143,6 +146,7 @@ SOUND = [
     pytest.param(Opaque(), id="a line without a density, by hand"),
 ]
 PRINCIPAL = EmpiricalRisk(lambda x, y: -0.5 * jnp.vdot(x, y) ** 2, gradient_bound=0.5, shape=(3,))
+SHAPE = Shape([0.0, 0.0, 1.0], [[0.0, 1.0, 0.0], [0.3, 0.0, 0.0]], 0.4, [0.9, 0.5])
 FAR = GeodesicBall(Hyperbolic(2), [np.cosh(9.0), 0.6 * np.sinh(9.0), 0.8 * np.sinh(9.0)], 0.5)
 MORE = exhaustive(
     LaplaceMechanism(LINE, 1.0),
@@ -170,6 +174,10 @@ MORE = exhaustive(
     EuclideanLaplace(ball(SPD(2), 0.5), 1.0),
     LandmarkLaplace(ball(PlanarShapes(4), 0.3), 1.0),
     LandmarkLaplace(ball(PlanarShapes(4), 0.3), 1.0, align=False),
+    AdaptiveMechanism(ball(Sphere(2), 0.5), mu=10.0),
+    AdaptiveMechanism(ball(SPD(2), 0.5), epsilon=10.0, symmetric=True),
+    AdaptiveMechanism(LINE, mu=10.0),
+    TangentGaussian(ball(Sphere(2), 0.5), 1.0, SHAPE),
 )
 
 

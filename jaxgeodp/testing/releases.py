@@ -25,6 +25,8 @@ _KEYS = (
     *("value", "guarantee", "mechanism", "statistic", "manifold", "ball", "n", "sensitivity", "scale", "support"),
     *("sampler", "numerics", "library", "created"),
 )
+# Of a record, what is drawn: the value, and what stages before it have released with noise; and the time.
+_DRAWN = ("value", "steps", "created")
 
 
 def statistic_of(mechanism):
@@ -86,7 +88,7 @@ def release_record(mechanism):
         assert record["sensitivity"]["value"] == mechanism.sensitivity(n), "the record says another sensitivity"
         promised = dataclasses.asdict(mechanism.guarantee)
         assert promised.items() <= record["guarantee"].items(), "the record says another guarantee"
-    public = [{**release.record, "value": None, "created": None} for release in releases]
+    public = [_public(release.record) for release in releases]
     different = [key for key in public[0] if public[0][key] != public[1].get(key)]
     assert not different, f"the record's {', '.join(different)} depends on the data"
     assert not np.array_equal(releases[0].value, releases[1].value), "two releases have the same value"
@@ -174,10 +176,14 @@ def _outcome(mechanism, data) -> str:
         except Exception as error:  # whatever it is, it tells
             return f"{type(error).__name__}: {error}"
     value = np.asarray(release.value)
-    public = {key: entry for key, entry in release.record.items() if key not in ("value", "created")}
+    public = _public(release.record)
     finite = "a finite value" if np.all(np.isfinite(value)) else "a value that is not finite"
     heard = ", ".join(str(warning.message) for warning in caught) or "no warning"
     return f"released {finite} of shape {value.shape} and type {value.dtype}, {heard}, {public}"
+
+
+def _public(record) -> dict:
+    return {key: entry for key, entry in record.items() if key not in _DRAWN}
 
 
 def _from_json(release) -> dict:
