@@ -19,12 +19,15 @@ from audited import (
     Points,
     RadiusFromTheData,
     ReusedKey,
+    TwiceTheBudget,
+    about_a_cluster,
     at_right_angles,
 )
 from timing import print_machine
 
 from jaxgeodp import (
     SPD,
+    AdaptiveMechanism,
     Euclidean,
     EuclideanLaplace,
     FrechetMedian,
@@ -36,7 +39,9 @@ from jaxgeodp import (
     PlanarShapes,
     RiemannianGaussian,
     Rotations,
+    Shape,
     Sphere,
+    TangentGaussian,
     TangentLaplace,
     WrappedGaussian,
     WrappedLaplace,
@@ -47,6 +52,8 @@ from jaxgeodp.privacy import adversarial_neighbours, audit
 from jaxgeodp.surfaces import JointGaussian, PointwiseGaussian
 
 N = 5
+# Records for which there are steps.
+MANY = 200
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
@@ -96,6 +103,14 @@ def rows():
         spread = SpreadMechanism(ball, ball.center, TangentCovariance(), epsilon=1.0)
         yield "second moment, hull noise", spread, {"at right angles": at_right_angles(ball, N)}
     spread = SpreadMechanism(MATRICES, MATRICES.center, TangentCovariance(), epsilon=1.0)
+    shape = Shape(LINE.center, [[0.5]], 1.0)
+    for budget in ({"mu": 1.0}, {"epsilon": 2.0}, {"mu": 1.0, "shape": shape}):
+        steps, pairs = AdaptiveMechanism(LINE, **budget), {"about a cluster": about_a_cluster(LINE, MANY)}
+        yield f"AdaptiveMechanism, {', '.join(budget)}, n = {MANY}", steps, pairs
+    for build in (TangentLaplace, TangentGaussian):
+        yield f"{build.__name__} with a shape", build(LINE, 1.0, shape), adversarial_neighbours(LINE, N)
+    planted = TwiceTheBudget(AdaptiveMechanism(LINE, mu=1.0))
+    yield "PLANTED: steps with twice the budget", planted, {"about a cluster": about_a_cluster(LINE, MANY)}
     yield (
         "PLANTED: hull noise of half the scale",
         HalfTheSecondMoment(spread),

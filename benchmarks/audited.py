@@ -173,6 +173,32 @@ class HalfTheScale(BallMechanism):
         return dataclasses.replace(law, scale=law.scale / 2.0)
 
 
+class TwiceTheBudget(BallMechanism):
+    """Planted: releases in steps each of which spends as if there were twice the budget."""
+
+    def __init__(self, steps):
+        object.__setattr__(self, "ball", steps.ball)
+        object.__setattr__(self, "steps", steps)
+
+    @property
+    def guarantee(self):
+        """What it claims."""
+        return self.steps.guarantee
+
+    def law(self, n, shape=()):
+        """With half of the noise."""
+        law = self.steps.law(n)
+        return dataclasses.replace(law, strength=2.0 * law.strength)
+
+
+def about_a_cluster(ball, n):
+    """A record that jumps from one end of the ball to the other, the others at a point between: steps fit them."""
+    manifold, center = ball.manifold, np.asarray(ball.center)
+    axis, reach = np.asarray(manifold.frame(center))[0], (1.0 - 1e-6) * ball.radius
+    cluster, *ends = (np.asarray(manifold.exp(center, far * reach * axis)) for far in (0.45, 1.0, -1.0))
+    return tuple(np.stack([cluster] * (n - 1) + [end]) for end in ends)
+
+
 def at_right_angles(ball, n):
     """A record at the rim that jumps a quarter round: a second moment sees no jump to the other end."""
     manifold, center = ball.manifold, np.asarray(ball.center)
