@@ -11,7 +11,7 @@ from fractions import Fraction
 import jax
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import float_below, square, written
@@ -33,13 +33,8 @@ def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str,
     Raises:
         ValueError: none is given, or both, or it is out of range.
     """
-    if (epsilon is None) == (mu is None):
-        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
-    if epsilon is not None:
-        name, whole = "epsilon", PureDP(epsilon).epsilon
-    else:
-        assert mu is not None  # one of them is given
-        name, whole = "mu", GaussianDP(mu).mu
+    name, given = epsilon_or_mu(owner, epsilon, mu)
+    whole = PureDP(given).epsilon if name == "epsilon" else GaussianDP(given).mu
     if not _SMALLEST < whole < _LARGEST:
         raise InputError(f"{owner}: {name} must be between {_SMALLEST:g} and {_LARGEST:g}, got {whole:g}.")
     return name, whole
