@@ -18,6 +18,7 @@ from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Request, drafted
+from jaxgeodp.releases.record import entries_without_noise
 from jaxgeodp.releases.ways import OnGrid, Way
 
 _GRID = OnGrid()
@@ -99,7 +100,5 @@ def _of_one(records):
 def _none(draft, known) -> Draft:
     """The draft of what could not be computed, as where double precision ends."""
     nothing = "none: it could not be computed, and the public value 0 is released"
-    unused = {"value": None, "formula": nothing, "calibration": "tight"}
-    entries = draft.entries | known | {"scale": None, "sensitivity": unused}
-    entries |= {"sampler": {"name": nothing, "exactness": "exact"}}
+    entries = draft.entries | known | entries_without_noise(nothing, "tight")
     return dataclasses.replace(draft, entries=entries, expected=None)
