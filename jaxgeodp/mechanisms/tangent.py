@@ -117,5 +117,5 @@ class TangentGaussian(_Tangent):
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):
-        """See `TangentLaplace.law`."""
+        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
         return self._law(n, Normal(), self.mu)
