@@ -46,6 +46,18 @@ def negative_number(owner: str, name: str, value) -> None:
         raise InputError(f"{owner}: {name} must be a finite number below 0, got {short(value)}.")
 
 
+def epsilon_or_mu(owner: str, epsilon: float | None, mu: float | None) -> tuple[str, float]:
+    """Return the name of the privacy parameter that is given, and what was given, which is not checked.
+
+    Raises:
+        ValueError: none is given, or both.
+    """
+    given = [(name, value) for name, value in (("epsilon", epsilon), ("mu", mu)) if value is not None]
+    if len(given) != 1:
+        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
+    return given[0]
+
+
 def short(value) -> str:
     """A public value for a sentence; Python refuses to write integers of thousands of digits."""
     try:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -138,6 +139,43 @@ def test_no_file_uses_what_is_private_to_another(name):
 def test_private_uses_are_found():
     tree = ast.parse("self._mine, result._replace(x=1), other._secret, self.part._secret, type(self)._kind, f.__name__")
     assert private_uses(tree) == {"other._secret", "self.part._secret", "type(self)._kind"}
+
+
+def classes(trees):
+    """Of all classes by name, what they define and the names of their bases."""
+    found = {}
+    for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        own = {getattr(part, "name", ast.unparse(getattr(part, "target", part))): part for part in node.body}
+        bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        found[node.name] = own, bases
+    return found
+
+
+def mere_pointers(trees):
+    """Overriding methods whose docstring only points to another: what they override has one already."""
+    known = classes(trees)
+
+    def inherited(name):
+        bases = known[name][1] if name in known else []
+        return set().union(*({*known.get(base, ({},))[0], *inherited(base)} for base in bases))
+
+    return {
+        f"{name}.{method}"
+        for name, (own, _) in known.items()
+        for method, node in own.items()
+        if isinstance(node, ast.FunctionDef) and method in inherited(name)
+        if re.fullmatch(r"See `[\w.]+`\.", ast.get_docstring(node) or "")
+    }
+
+
+def test_methods_that_override_do_not_only_point_to_another():
+    assert mere_pointers(sources().values()) == set()
+
+
+def test_mere_pointers_are_found():
+    base = 'class A:\n    size: int\n    def f(self):\n        """What it is."""\nclass B(x.A): ...\n'
+    own = 'class C(B):\n    def f(self):\n        """See `A.f`."""\n    def size(self):\n        """See `A.g`."""\n'
+    assert mere_pointers([ast.parse(base + own + own.replace("C", "D").replace("B", "E"))]) == {"C.f", "C.size"}
 
 
 @pytest.mark.parametrize("module", ["matplotlib", "pyarrow", "sklearn", "trimesh"])

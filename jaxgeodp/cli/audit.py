@@ -10,10 +10,11 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import DOMAIN, radius_of
 from jaxgeodp.cli.completion import audited_names, manifolds, one_of
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.registries import MANIFOLD_HELP, SIZE_HELP, listed, with_several
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds.names import manifold_named
-from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
+from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named
 from jaxgeodp.privacy import adversarial_neighbours
 from jaxgeodp.privacy import audit as audited
 from jaxgeodp.privacy.guarantee import ZeroConcentratedDP
@@ -23,36 +24,28 @@ _NEARLY = 0.9
 
 
 def audit(
-    manifold: Annotated[
-        str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.", autocompletion=manifolds)
-    ],
+    manifold: Annotated[str, typer.Option(help=MANIFOLD_HELP, autocompletion=manifolds)],
     radius: Annotated[
         str, typer.Option(help="Radius of the public ball about the origin; or auto: a part of the budget finds it.")
     ],
     mechanism: Annotated[
         str,
         typer.Option(
-            help="auto (laplace for epsilon, wrapped-gaussian for mu), laplace, kng, wrapped, tangent, "
-            "wrapped-gaussian, tangent-gaussian, gaussian, gibbs, euclidean, euclidean-projected, landmarks or "
-            "landmarks-unaligned; with --radius auto the one that releases.",
+            help=f"auto ({DEFAULTS['epsilon']} for epsilon, {DEFAULTS['mu']} for mu), {listed(MECHANISMS)}; with "
+            "--radius auto the one that releases.",
             autocompletion=audited_names,
         ),
     ] = "auto",
     epsilon: Annotated[float | None, typer.Option(help="Of the mechanism, above 0.")] = None,
     mu: Annotated[float | None, typer.Option(help="Of the Gaussian mechanisms, above 0.")] = None,
     domain: DOMAIN = None,
-    size: Annotated[
-        int | None,
-        typer.Option(
-            help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes); "
-            "or in the name, spd(3)."
-        ),
-    ] = None,
+    size: Annotated[int | None, typer.Option(help=SIZE_HELP)] = None,
     n: Annotated[int, typer.Option("--n", help="Number of records.")] = 5,
     calibration: Annotated[
         str,
         typer.Option(
-            help="tight, theorem or paper, of laplace and kng.", autocompletion=one_of("tight", "theorem", "paper")
+            help=f"tight, theorem or paper, of {with_several('calibrations')}.",
+            autocompletion=one_of("tight", "theorem", "paper"),
         ),
     ] = "tight",
     draws: Annotated[int, typer.Option(help="From each of the two laws, for each pair of neighbours.")] = 1_000_000,
@@ -62,7 +55,7 @@ def audit(
     """Lower bound on epsilon (mu, rho), from draws for invented neighbours: exit code 1 if the promise is broken."""
     with one_sentence_errors():
         if mechanism == "auto":
-            mechanism = "laplace" if mu is None else "wrapped-gaussian"
+            mechanism = DEFAULTS["epsilon" if mu is None else "mu"]
         if mechanism not in MECHANISMS:
             raise InputError(f"--mechanism must be one of auto, {', '.join(MECHANISMS)}, got '{mechanism}'.")
         parameter = MECHANISMS[mechanism].parameter

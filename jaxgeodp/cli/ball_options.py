@@ -8,18 +8,19 @@ import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.registries import listed
 from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.io.balls import read_ball, read_center, read_shape
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.names import has_natural_origin
+from jaxgeodp.manifolds.names import MANIFOLDS, has_natural_origin
 
 CENTER = Annotated[
     str | None,
     typer.Option(
         help="Centre of the public ball: a file with one point, or 'origin'; by default the --template, or, on "
-        "euclidean, hyperbolic and rotations, the origin."
+        f"{listed((name for name, entry in MANIFOLDS.items() if entry.natural_origin), 'and')}, the origin."
     ),
 ]
 RADIUS = Annotated[

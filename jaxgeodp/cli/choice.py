@@ -6,6 +6,7 @@ Only public numbers decide: the manifold, the ball, the number of records, the b
 import dataclasses
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.registries import with_several
 from jaxgeodp.domains import GeodesicBall, Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
@@ -183,13 +184,13 @@ class Choice:
         if entry.parameter != self.parameter:
             raise InputError(f"--mechanism {name} needs --{entry.parameter} and no other privacy parameter.")
         if self.calibration != "tight" and len(entry.calibrations) == 1:
-            raise InputError(f"--calibration is for {_with('calibrations')}, got --mechanism {name}.")
+            raise InputError(f"--calibration is for {with_several('calibrations')}, got --mechanism {name}.")
         for option, is_asked in (("delta", self.delta != 0.0), ("grid", self.numerics == "grid")):
             if is_asked and name not in (taking := names_with(option)):
                 raise InputError(f"--mechanism {name}: {OPTIONS[option]}; choose one of {', '.join(taking)}.")
         if self.statistic not in entry.statistics:
             raise InputError(
-                f"--statistic {self.statistic} needs --mechanism {_with('statistics')}, got --mechanism {name}."
+                f"--statistic {self.statistic} needs --mechanism {with_several('statistics')}, got --mechanism {name}."
             )
 
 
@@ -202,8 +203,3 @@ def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
         return {"expected_error": expected_error(mechanism, n, way)._asdict() | {"of": REFERENCES}}
     except InputError:
         return {}
-
-
-def _with(field):
-    """The names of the mechanisms that have several."""
-    return " and ".join(name for name, entry in MECHANISMS.items() if len(getattr(entry, field)) > 1)

@@ -10,15 +10,17 @@ import typer
 
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
+from jaxgeodp.cli.registries import listed
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
+from jaxgeodp.manifolds.names import MANIFOLDS
 
 _OPTIONS: dict[str, Any] = {
     "manifold": Annotated[
         str,
         typer.Option(
-            help="euclidean, sphere, hyperbolic, spd, rotations, shapes or grassmann; sizes are read off the file's "
-            "shape. Or a product with its sizes, as 'sphere(2) * spd(3)'.",
+            help=f"{listed(MANIFOLDS)}; sizes are read off the file's shape. Or a product with its sizes, as "
+            "'sphere(2) * spd(3)'.",
             autocompletion=manifolds,
         ),
     ],

@@ -11,6 +11,7 @@ from jaxgeodp.cli.completion import manifolds
 from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
+from jaxgeodp.cli.registries import MANIFOLD_HELP, SIZE_HELP
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.balls import read_ball, read_shape
@@ -25,14 +26,7 @@ _DELTA = 1e-6
 
 
 def plan(
-    manifold: Annotated[
-        str,
-        typer.Option(
-            help="euclidean, sphere, hyperbolic, spd, rotations, shapes, grassmann(5, 2), or a product: "
-            "sphere(2) * spd(3).",
-            autocompletion=manifolds,
-        ),
-    ],
+    manifold: Annotated[str, typer.Option(help=MANIFOLD_HELP, autocompletion=manifolds)],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
     center: Annotated[
@@ -41,13 +35,7 @@ def plan(
     radius: RADIUS_OR_AUTO = None,
     domain: DOMAIN = None,
     ball: BALL = None,
-    size: Annotated[
-        int | None,
-        typer.Option(
-            help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes); "
-            "or in the name, spd(3)."
-        ),
-    ] = None,
+    size: Annotated[int | None, typer.Option(help=SIZE_HELP)] = None,
     mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
     spread: Annotated[
         float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")

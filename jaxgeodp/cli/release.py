@@ -8,18 +8,20 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
-from jaxgeodp.cli.choice import AUTO, Choice, stated_error
+from jaxgeodp.cli.choice import AUTO, Choice, released_mechanisms, stated_error
 from jaxgeodp.cli.cluster import prepared_on
 from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_picture, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERSON, GroupOptions
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.cli.registries import listed, with_several
 from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
+from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
@@ -46,14 +48,18 @@ def release(
     domain: DOMAIN = None,
     ball: BALL = None,
     statistic: Annotated[
-        str, typer.Option(help="mean or, with kng, median.", autocompletion=one_of("mean", "median"))
+        str,
+        typer.Option(
+            help=f"mean or, with {with_several('statistics')}, median.", autocompletion=one_of("mean", "median")
+        ),
     ] = "mean",
     mechanism: Annotated[
         str,
         typer.Option(
-            help="laplace, kng, wrapped, tangent, wrapped-gaussian, tangent-gaussian, gaussian or gibbs; or auto: the "
-            "one with the least expected error, as 'jaxgeodp plan' finds it from public numbers, or, where the file "
-            "--ball has a shape, tangent or tangent-gaussian with it; or adaptive: in steps that fit the records.",
+            help=f"{listed(released_mechanisms())}; or auto: the one with the least expected error, as 'jaxgeodp plan' "
+            "finds it from public numbers, or, where the file --ball has a shape, "
+            f"{listed(name for name, entry in MECHANISMS.items() if entry.shaped)} with it; or adaptive: in steps that "
+            "fit the records.",
             autocompletion=released_names,
         ),
     ] = AUTO,
@@ -61,7 +67,10 @@ def release(
         bool, typer.Option("--symmetric", help="Of adaptive: suppose that records lie symmetrically about their mean.")
     ] = False,
     calibration: Annotated[
-        str, typer.Option(help="tight or theorem, of laplace and kng.", autocompletion=one_of("tight", "theorem"))
+        str,
+        typer.Option(
+            help=f"tight or theorem, of {with_several('calibrations')}.", autocompletion=one_of("tight", "theorem")
+        ),
     ] = "tight",
     delta: Annotated[
         float,

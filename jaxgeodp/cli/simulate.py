@@ -9,30 +9,29 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import manifolds, one_of, simulated_names
 from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.progress import peak_memory, replicates_bar
+from jaxgeodp.cli.registries import MANIFOLD_HELP, SIZE_HELP, with_several
+from jaxgeodp.mechanisms.names import MECHANISMS
 
 
 def simulate(
-    manifold: Annotated[
-        str, typer.Option(help="euclidean, sphere, hyperbolic, spd, rotations or shapes.", autocompletion=manifolds)
-    ],
+    manifold: Annotated[str, typer.Option(help=MANIFOLD_HELP, autocompletion=manifolds)],
     radius: Annotated[float, typer.Option(help="Radius of the public ball.")],
     n: Annotated[int, typer.Option("--n", help="Records per data set.")],
     mechanism: Annotated[
         str,
         typer.Option(
-            help="kng, laplace, wrapped, tangent, euclidean, ...; see docs/sweeps.md.", autocompletion=simulated_names
+            help=f"{', '.join(MECHANISMS)}, or located or located-gaussian, which find their ball; see docs/sweeps.md.",
+            autocompletion=simulated_names,
         ),
     ],
-    size: Annotated[
-        int | None,
-        typer.Option(help="Dimension (euclidean, sphere, hyperbolic), matrix size (spd), landmarks (shapes)."),
-    ] = None,
+    size: Annotated[int | None, typer.Option(help=SIZE_HELP)] = None,
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter of the pure mechanisms.")] = None,
     mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms.")] = None,
     calibration: Annotated[
         str,
         typer.Option(
-            help="tight, theorem or paper, of kng and laplace.", autocompletion=one_of("tight", "theorem", "paper")
+            help=f"tight, theorem or paper, of {with_several('calibrations')}.",
+            autocompletion=one_of("tight", "theorem", "paper"),
         ),
     ] = "tight",
     data: Annotated[
@@ -58,7 +57,7 @@ def simulate(
         )  # fmt: skip
         (cell,) = description.cells()
         if cell.calibration != calibration:
-            raise InputError(f"--calibration is for laplace and kng, got --mechanism {mechanism}.")
+            raise InputError(f"--calibration is for {with_several('calibrations')}, got --mechanism {mechanism}.")
         with quiet_libraries(), replicates_bar() as report:
             generator = description.generator()
             chosen = description.mechanism(cell, generator.ball)

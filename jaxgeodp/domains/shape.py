@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxgeodp.checks import InputError, positive_integer, positive_number
+from jaxgeodp.checks import InputError, epsilon_or_mu, positive_integer, positive_number
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.ellipsoid import Ellipsoid, Populations, least_error, supposed_populations
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -216,10 +216,9 @@ def carried_vectors(ball: GeodesicBall, vectors) -> jax.Array:
 
 
 def _strength(owner, epsilon, mu) -> tuple[float, bool]:
-    if (epsilon is None) == (mu is None):
-        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
-    _in_range(owner, "epsilon" if mu is None else "mu", epsilon if mu is None else mu, _LARGEST)
-    return (float(epsilon), True) if mu is None else (float(mu), False)
+    parameter, strength = epsilon_or_mu(owner, epsilon, mu)
+    _in_range(owner, parameter, strength, _LARGEST)
+    return float(strength), parameter == "epsilon"
 
 
 def _count(owner, n) -> int:

@@ -112,8 +112,8 @@ class FaceMeanMechanism(Mechanism):
         return OfFaces(self._curves.encoding)
 
     @property
+    @override
     def sums(self) -> EncodedSums | None:
-        """See `FunctionalGaussianMechanism.sums`."""
         return EncodedSums(type(self).__name__, self.encoding) if self.calibration == "tight" else None
 
     @property

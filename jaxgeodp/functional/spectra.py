@@ -4,11 +4,12 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 _Method = TypeVar("_Method", bound=Callable)
 
@@ -22,10 +23,7 @@ def one_program(method: _Method) -> _Method:
 class Spectrum(Protocol):
     """What a spectrum offers; ``modes`` is the number of eigenvalues that are told apart."""
 
-    @property
-    def eigenvalues(self) -> jax.Array:
-        """Not negative, shape (modes,), or (J, modes) for J length scales."""
-        ...
+    eigenvalues: jax.Array  #: not negative, shape (modes,), or (J, modes) for J length scales
 
     @property
     def multiplicity(self) -> np.ndarray:
@@ -43,15 +41,15 @@ class Spectrum(Protocol):
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["eigenvalues"], meta_fields=["samples"])
 @dataclasses.dataclass(frozen=True, eq=False)
-class FourierSpectrum:
+class FourierSpectrum(Spectrum):
     """On m equispaced samples of the circle: constants, cosines and sines, and by even m the alternating vector."""
 
     eigenvalues: jax.Array
     samples: int
 
     @property
+    @override
     def multiplicity(self):
-        """See `Spectrum.multiplicity`."""
         counts = np.full(self.samples // 2 + 1, 2.0)
         counts[0] = 1.0
         if self.samples % 2 == 0:
@@ -59,18 +57,20 @@ class FourierSpectrum:
         return counts
 
     @one_program
+    @override
     def apply(self, factors, curves):
-        """See `Spectrum.apply`."""
         return jnp.fft.irfft(factors * jnp.fft.rfft(curves), self.samples)
 
     @one_program
+    @override
     def energies(self, curves):
-        """See `Spectrum.energies`."""
         coefficients = jnp.fft.rfft(curves) / self.samples
         return (coefficients.real**2 + coefficients.imag**2) * self.multiplicity
 
 
-class DenseSpectrum(NamedTuple):
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False)
+class DenseSpectrum(Spectrum):
     """Orthonormal eigenvectors, as columns, of the operator made symmetric by the roots of the weights."""
 
     eigenvalues: jax.Array
@@ -78,17 +78,17 @@ class DenseSpectrum(NamedTuple):
     roots: jax.Array
 
     @property
+    @override
     def multiplicity(self):
-        """See `Spectrum.multiplicity`."""
         return np.ones(self.eigenvalues.shape[-1])
 
     @one_program
+    @override
     def apply(self, factors, curves):
-        """See `Spectrum.apply`."""
         coefficients = jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots)
         return jnp.einsum("...ik,...k->...i", self.vectors, factors * coefficients) / self.roots
 
     @one_program
+    @override
     def energies(self, curves):
-        """See `Spectrum.energies`."""
         return jnp.einsum("...ik,...i->...k", self.vectors, curves * self.roots) ** 2

@@ -11,13 +11,14 @@ from fractions import Fraction
 import jax
 import numpy as np
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.decimals import float_below, square, written
 from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.drafts import Request, drafted
+from jaxgeodp.releases.record import entries_without_noise
 from jaxgeodp.releases.ways import OnGrid, Way
 
 _GRID = OnGrid()
@@ -33,13 +34,8 @@ def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str,
     Raises:
         ValueError: none is given, or both, or it is out of range.
     """
-    if (epsilon is None) == (mu is None):
-        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
-    if epsilon is not None:
-        name, whole = "epsilon", PureDP(epsilon).epsilon
-    else:
-        assert mu is not None  # one of them is given
-        name, whole = "mu", GaussianDP(mu).mu
+    name, given = epsilon_or_mu(owner, epsilon, mu)
+    whole = PureDP(given).epsilon if name == "epsilon" else GaussianDP(given).mu
     if not _SMALLEST < whole < _LARGEST:
         raise InputError(f"{owner}: {name} must be between {_SMALLEST:g} and {_LARGEST:g}, got {whole:g}.")
     return name, whole
@@ -104,7 +100,5 @@ def _of_one(records):
 def _none(draft, known) -> Draft:
     """The draft of what could not be computed, as where double precision ends."""
     nothing = "none: it could not be computed, and the public value 0 is released"
-    unused = {"value": None, "formula": nothing, "calibration": "tight"}
-    entries = draft.entries | known | {"scale": None, "sensitivity": unused}
-    entries |= {"sampler": {"name": nothing, "exactness": "exact"}}
+    entries = draft.entries | known | entries_without_noise(nothing, "tight")
     return dataclasses.replace(draft, entries=entries, expected=None)

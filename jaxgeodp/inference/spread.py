@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
@@ -75,13 +75,9 @@ class SpreadMechanism(Mechanism):
     mu: float | None = None
 
     def __post_init__(self):
-        if (self.epsilon is None) == (self.mu is None):
-            raise InputError("SpreadMechanism: needs epsilon or mu, and not both.")
-        if self.epsilon is not None:
-            object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
-        else:
-            assert self.mu is not None
-            object.__setattr__(self, "mu", GaussianDP(self.mu).mu)
+        name, given = epsilon_or_mu("SpreadMechanism", self.epsilon, self.mu)
+        strength = PureDP(given).epsilon if name == "epsilon" else GaussianDP(given).mu
+        object.__setattr__(self, name, strength)
         if not self.ball.satisfies_assumption:
             raise InputError(
                 f"SpreadMechanism: radius {self.ball.radius:g} violates Assumption 1; choose a smaller one."

@@ -33,6 +33,16 @@ class _Fit(NamedTuple):
     wider: jax.Array
 
 
+class _Search(NamedTuple):
+    """For such variances, between two rounds."""
+
+    turn: Any
+    fitted: jax.Array
+    tried: jax.Array  #: next
+    goes_on: jax.Array
+    wider: jax.Array
+
+
 def unclipped(population: Population, ball: GeodesicBall) -> Population:
     """The same with ``law``, ``clipped`` and ``wider``; itself if the mean lies outside, where spread is too large.
 
@@ -83,18 +93,15 @@ def _fit(ball, mean, frame, vectors, seen, normal):
         return jnp.mean((own - jnp.mean(own, axis=0)) ** 2, axis=0), jnp.mean(beyond)
 
     def once(state):
-        turn, fitted, tried, _, _ = state
+        tried = state.tried
         left, share = moments(tried)
         fits = share <= _MOST_CLIPPED
         factor: Any = jnp.where(left > 0.0, seen / jnp.where(left > 0.0, left, 1.0), 1.0)
         following = tried * jnp.maximum(factor, 1e-3)
         changed = jnp.any(jnp.abs(following - tried) > _CLOSE * tried)
-        fitted = jnp.where(fits, tried, fitted)
-        return turn + 1, fitted, following, fits & changed, ~fits
+        fitted = jnp.where(fits, tried, state.fitted)
+        return _Search(state.turn + 1, fitted, following, fits & changed, ~fits)
 
-    def goes_on(state):
-        return (state[0] < _ROUNDS) & state[3]
-
-    start = 0, seen, seen, jnp.asarray(True), jnp.asarray(False)
-    _, variances, _, _, wider = jax.lax.while_loop(goes_on, once, start)
-    return _Fit(variances, moments(variances)[1], wider)
+    start = _Search(0, seen, seen, jnp.asarray(True), jnp.asarray(False))
+    found = jax.lax.while_loop(lambda state: (state.turn < _ROUNDS) & state.goes_on, once, start)
+    return _Fit(found.fitted, moments(found.fitted)[1], found.wider)

@@ -5,15 +5,17 @@ to begin with. Across the direction of a mean at distance z from the last centre
 curvature is -1. The second is a release of `LaplaceMechanism` or `RiemannianGaussian`, whose noise does not grow.
 """
 
+import abc
 import dataclasses
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.bounds.gibbs import hadamard_scale
 from jaxgeodp.bounds.rounding import of_computed_mean
@@ -64,27 +66,27 @@ class Found(NamedTuple):
 Finder = Callable[[Any, float, Any], Found]
 
 
-class Center(Protocol):
+class Center(abc.ABC):
     """A stage that finds a centre; public numbers only."""
 
+    @abc.abstractmethod
     def finder(self, owner: str, shape: jax.ShapeDtypeStruct) -> Finder:
         """What finds it in a release; compiled."""
-        ...
 
+    @abc.abstractmethod
     def simulated(self, key: jax.Array, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
         """What finds it in a simulation."""
-        ...
 
 
 @dataclasses.dataclass(frozen=True)
-class Summed(Pytree, leaves=()):
+class Summed(Center, Pytree, leaves=()):
     """The mean of integer vectors, with exact noise of integers."""
 
     part: Part
     noise: Noise
 
+    @override
     def finder(self, owner, shape):
-        """See `Center`."""
         sums, noisy = self.sums(owner, shape), self.noisy(owner, shape.shape[0])
         return lambda center, radius, records: noisy(center, radius, sums(center, radius, records))
 
@@ -109,8 +111,8 @@ class Summed(Pytree, leaves=()):
 
         return find
 
+    @override
     def simulated(self, key, center, radius, records):
-        """See `Center`."""
         draw = jax.random.normal if self.noise.gaussian else jax.random.laplace
         shift = self.noise.scale / grid.STEPS / records.shape[0] * draw(key, (self.part.vector_length,))
         mean = jnp.mean(vectors(self.part, center, radius, records), axis=0)
@@ -118,15 +120,15 @@ class Summed(Pytree, leaves=()):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Drawn(Pytree, leaves=("laws",)):
+class Drawn(Center, Pytree, leaves=("laws",)):
     """A draw about the tree mean of the clipped records, whose sensitivity is that of their Frechet mean."""
 
     part: Part
     radii: tuple[float, ...]
     laws: tuple[DensityLaw, ...]  #: of each radius
 
+    @override
     def finder(self, owner, shape):
-        """See `Center`."""
         program = compiled_ahead(owner, _drawn, self.part, self.laws[0], public_key(), shape)
 
         def find(center, radius, records):
@@ -138,11 +140,11 @@ class Drawn(Pytree, leaves=("laws",)):
 
         return find
 
+    @override
     def simulated(self, key, center, radius, records):
-        """See `Center`."""
         scale = jnp.asarray([law.scale for law in self.laws])[jnp.searchsorted(jnp.asarray(self.radii), radius)]
         point = _drawn(self.part, _about(self.laws[0], center, radius, scale), key, records).points[0]
-        return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
+        return jnp.asarray(jnp.where(jnp.all(jnp.isfinite(point)), point, center))
 
 
 def _told(law: DensityLaw) -> dict:

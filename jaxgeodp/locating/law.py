@@ -23,13 +23,14 @@ from jaxgeodp.locating.parts import distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.locating.walk import Radius, counts_of, place_of, walk
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import plain_number, to_lists
+from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
 from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
 from jaxgeodp.releases.limits import check_numbers
+from jaxgeodp.releases.record import entries_of_noise, entries_without_noise
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
 from jaxgeodp.samplers.above_threshold import first_above_simulated
 
@@ -150,20 +151,8 @@ class LocatedLaw(Law):
             raise
         except Exception:  # it would tell of the records
             nothing = "none: no ball about the centre that was found, which is released"
-            unused = {"value": None, "formula": nothing, "calibration": self.terms.calibration}
-            none = {"scale": None, "support": None, "sampler": {"name": nothing, "exactness": "exact"}}
-            return Told(np.asarray(center), entries | none | {"sensitivity": unused})
-        entries |= {
-            "scale": plain_number(ready.scale),
-            "sensitivity": {
-                "value": plain_number(ready.terms.sensitivity),
-                "formula": ready.terms.formula,
-                "calibration": ready.terms.calibration,
-            },
-            "support": law.support and {"center": "as ball", "radius": law.support.radius},
-            "sampler": ready.terms.sampler,
-        }
-        return Told(value, entries)
+            return Told(np.asarray(center), entries | entries_without_noise(nothing, self.terms.calibration))
+        return Told(value, entries | entries_of_noise(ready, law.support))
 
 
 def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMechanism]) -> Last:

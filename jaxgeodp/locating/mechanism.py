@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from typing_extensions import override
 
-from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.checks import InputError, epsilon_or_mu, positive_number
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.records import host_array, record_count, records_of_shape
 from jaxgeodp.locating.centers import drawn_center
@@ -100,9 +100,8 @@ class LocatedMechanism(Mechanism):
 
     def _check(self):
         name = _NAME
-        if (budget := self.budget) is None:
-            raise InputError(f"{name}: needs epsilon or mu, and not both.")
-        ((parameter, strength),) = dataclasses.asdict(budget).items()
+        parameter, given = epsilon_or_mu(name, self.epsilon, self.mu)
+        strength = PureDP(given).epsilon if parameter == "epsilon" else GaussianDP(given).mu
         object.__setattr__(self, parameter, strength)
         if not 1.0 / _LARGEST <= strength <= _LARGEST:
             raise InputError(f"{name}: {parameter} must be between 1e-30 and 1e30, got {strength:g}.")

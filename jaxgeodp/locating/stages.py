@@ -40,6 +40,7 @@ class Stage(Sums):
     statistic: str  #: in words
     theorem: str
     formula: str  #: of the sensitivity
+    sensitivity: int  #: how far one record moves the integers: each count; the vector, in Euclidean length
 
     @property
     @abc.abstractmethod
@@ -50,11 +51,6 @@ class Stage(Sums):
     @abc.abstractmethod
     def scale(self) -> int:
         """Of the noise of integers."""
-
-    @property
-    @abc.abstractmethod
-    def sensitivity(self) -> int:
-        """How far one record moves the integers: each count; the vector, in Euclidean length."""
 
     @property
     @abc.abstractmethod
@@ -91,6 +87,7 @@ class RadiusStage(Stage):
     statistic = "radius of a ball about a released centre that holds nearly all records"
     theorem = "docs/mathematics.md, Theorem Q1"
     formula = "1, of each count, all in one direction"
+    sensitivity = largest = 1
 
     @property
     @override
@@ -112,16 +109,6 @@ class RadiusStage(Stage):
     def fallback(self):
         """The largest one."""
         return self.question.radii[-1]
-
-    @property
-    @override
-    def largest(self):
-        return 1
-
-    @property
-    @override
-    def sensitivity(self):
-        return 1
 
     @property
     @override
@@ -160,6 +147,7 @@ class CenterStage(Stage):
     statistic = "mean of integer vectors of records clipped to a released ball, as a point"
     theorem = "docs/mathematics.md, section 16 and Theorem N"
     formula = "2 R, the diameter of the ball of integers"
+    sensitivity, largest = 2 * grid.STEPS, grid.STEPS
 
     @property
     @override
@@ -182,16 +170,6 @@ class CenterStage(Stage):
     def fallback(self):
         """Where the search began."""
         return np.asarray(origin_of(self.summed.part))
-
-    @property
-    @override
-    def largest(self):
-        return grid.STEPS
-
-    @property
-    @override
-    def sensitivity(self):
-        return 2 * grid.STEPS
 
     @property
     @override

@@ -7,7 +7,7 @@ from typing import Any, final
 from typing_extensions import override
 
 from jaxgeodp.bounds.sensitivity import Sensitivity
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
@@ -68,8 +68,7 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
     shape: Shape | None = None
 
     def __post_init__(self):
-        if (self.epsilon is None) == (self.mu is None):
-            raise InputError("AdaptiveMechanism: needs epsilon or mu, and not both.")
+        epsilon_or_mu("AdaptiveMechanism", self.epsilon, self.mu)
         if not isinstance(self.symmetric, bool):
             raise InputError(f"AdaptiveMechanism: symmetric must be True or False, got {self.symmetric!r}.")
         super().__post_init__()

@@ -4,6 +4,7 @@ All follow from n, the dimension and the privacy parameter; the constants are do
 are in units of the radius, costs are shares of epsilon or of mu^2.
 """
 
+import functools
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -77,8 +78,17 @@ def _gaussian(n, dim, mu, symmetric) -> Rule | None:
         clipped = min(max(1.0 - min(0.3, 2.0 * math.sqrt(dim) / (n * mu)), kept), _SURELY)
         reach = _quantile(dim, clipped) / _quantile(dim, kept)
         slope, filled = max(0.9, _slope(dim, _quantile(dim, clipped))), min(0.8, 0.71 / reach)
-    share = _rounded((count / mu) ** 2)
-    return Rule(False, Fraction(3, 100), 1.0, Fraction(8, 100), share, kept, reach, slope, filled)
+    return Rule(
+        pure=False,
+        first=Fraction(3, 100),
+        first_clip=1.0,
+        middle=Fraction(8, 100),
+        counting=_rounded((count / mu) ** 2),
+        kept=kept,
+        reach=reach,
+        slope=slope,
+        filled=filled,
+    )
 
 
 def _pure(n, dim, epsilon, symmetric) -> Rule | None:
@@ -88,19 +98,38 @@ def _pure(n, dim, epsilon, symmetric) -> Rule | None:
     if (pairs + count) / epsilon > _DEAR or (not symmetric and n * epsilon < _FEW_PER_DIMENSION * dim):
         return None
     first = (0.14 if symmetric else 0.1) * (100.0 * dim / (n * epsilon)) ** (1.0 / 3.0)
-    costs = [_rounded(own) for own in (min(max(first, 0.03), 0.4), count / epsilon, pairs / epsilon)]
+    rule = functools.partial(
+        Rule,
+        pure=True,
+        first=_rounded(min(max(first, 0.03), 0.4)),
+        middle=Fraction(16, 100),
+        counting=_rounded(count / epsilon),
+        pairs=_rounded(pairs / epsilon),
+    )
     if symmetric:
-        clip = 0.6 if dim <= 6 else 0.5
-        reach = 0.85 if dim <= 3 else 0.72 if dim <= 6 else 0.7
-        filled = 0.85 if dim <= 2 else 0.62 if dim == 3 else 0.5
-        further = 0.8, reach, 0.92, filled, costs[2], 0.6 * math.sqrt(2.0), 0.55, (0.25, 0.1, 0.04, 0.016)
-    else:
-        clip, told = 0.6, min(max(0.85, 1.0 - 2.7 / (count * n)), _MOST_KEPT)
-        kept = max(told, 0.95)
-        clipped = min(max(1.0 - min(0.3, 2.0 * math.sqrt(dim * (dim + 1)) / (n * epsilon)), kept), _SURELY)
-        reach = (0.9 if told < 0.95 else 1.0) * (_quantile(dim, clipped) / _quantile(dim, kept)) ** 1.5
-        further = told, reach, 1.0, 0.9, costs[2], 0.5, 1.0, (0.5, 0.25, 0.1, 0.04)
-    return Rule(True, costs[0], clip, Fraction(16, 100), costs[1], *further)
+        return rule(
+            first_clip=0.6 if dim <= 6 else 0.5,
+            kept=0.8,
+            reach=0.85 if dim <= 3 else 0.72 if dim <= 6 else 0.7,
+            slope=0.92,
+            filled=0.85 if dim <= 2 else 0.62 if dim == 3 else 0.5,
+            pair_radius=0.6 * math.sqrt(2.0),
+            start=0.55,
+            ladder=(0.25, 0.1, 0.04, 0.016),
+        )
+    told = min(max(0.85, 1.0 - 2.7 / (count * n)), _MOST_KEPT)
+    kept = max(told, 0.95)
+    clipped = min(max(1.0 - min(0.3, 2.0 * math.sqrt(dim * (dim + 1)) / (n * epsilon)), kept), _SURELY)
+    return rule(
+        first_clip=0.6,
+        kept=told,
+        reach=(0.9 if told < 0.95 else 1.0) * (_quantile(dim, clipped) / _quantile(dim, kept)) ** 1.5,
+        slope=1.0,
+        filled=0.9,
+        pair_radius=0.5,
+        start=1.0,
+        ladder=(0.5, 0.25, 0.1, 0.04),
+    )
 
 
 def _rounded(share: float) -> Fraction:

@@ -91,7 +91,20 @@ class _State(NamedTuple):
 def _begin(told, key):
     public, number = jnp.asarray(told.ball.center, told.records.dtype), functools.partial(jnp.asarray, dtype=told.real)
     r, no, zero, zeros = number(told.law.reach), jnp.asarray(False), jnp.asarray(0), jnp.zeros(told.dim, told.real)
-    return _State(key, public, number(0.0), r, number(0.0), zero, zeros, zero, zero, ~no, no, no)
+    return _State(
+        key=key,
+        center=public,
+        variance=number(0.0),
+        radius=r,
+        spent=number(0.0),
+        means=zero,
+        first=zeros,
+        place=zero,
+        end=zero,
+        fresh=~no,
+        done=no,
+        filled=no,
+    )
 
 
 def _stage(told, counts, count, mean, state):
@@ -135,18 +148,18 @@ def _one_gaussian(told, rule, key):
         ends = filled | (last & ~searches)
         paid = _where(searches, costs[2], _where(filled, 0.0, cost))
         return _State(
-            key,
-            _where(filled, state.center, center),
-            variance,
-            radius,
-            state.spent + paid,
-            state.means + _where(searches, 0, 1),
-            _where(begins, vector, state.first),
-            _where(searches, low, 0),
-            _where(searches, high, whole),
-            state.fresh,
-            ends,
-            filled,
+            key=key,
+            center=_where(filled, state.center, center),
+            variance=variance,
+            radius=radius,
+            spent=state.spent + paid,
+            means=state.means + _where(searches, 0, 1),
+            first=_where(begins, vector, state.first),
+            place=_where(searches, low, 0),
+            end=_where(searches, high, whole),
+            fresh=state.fresh,
+            done=ends,
+            filled=filled,
         )
 
     end = jax.lax.while_loop(lambda state: ~state.done, step, _begin(told, key))
@@ -184,18 +197,18 @@ def _one_pure(told, rule, key):
         moved = _where(begins, noise + bias, moved_variance(rule, state.variance, gain, noise, state.radius, dim))
         place = state.place + inside
         return _State(
-            key,
-            center,
-            _where(counts, state.variance, moved),
-            _where(begins, rule.start * r, _where(inside, share * r, state.radius)),
-            state.spent + _where(counts, costs[3], cost),
-            state.means + _where(counts, 0, 1),
-            state.first,
-            place,
-            _where((counts & ~inside) | (place == rungs), 1, 0),
-            _where(counts, True, state.fresh & ~moves),
-            last,
-            state.filled,
+            key=key,
+            center=center,
+            variance=_where(counts, state.variance, moved),
+            radius=_where(begins, rule.start * r, _where(inside, share * r, state.radius)),
+            spent=state.spent + _where(counts, costs[3], cost),
+            means=state.means + _where(counts, 0, 1),
+            first=state.first,
+            place=place,
+            end=_where((counts & ~inside) | (place == rungs), 1, 0),
+            fresh=_where(counts, True, state.fresh & ~moves),
+            done=last,
+            filled=state.filled,
         )
 
     begin = _begin(told, key)

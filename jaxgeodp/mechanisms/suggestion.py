@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold
@@ -90,8 +90,7 @@ def suggest_ball(
         ValueError: fewer than two public records are points; all of them are one point; not one privacy parameter; or
             at every radius every mechanism refuses: the reason of the last.
     """
-    if (epsilon is None) == (mu is None):
-        raise InputError("suggest_ball: needs epsilon or mu, and not both.")
+    epsilon_or_mu("suggest_ball", epsilon, mu)
     with jax.enable_x64(True):
         points = manifold.as_points(jnp.asarray(public))
         points = points.astype(jnp.result_type(points, complex if manifold.dtype_kind == "complex" else float))

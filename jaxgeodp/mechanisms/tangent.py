@@ -17,32 +17,34 @@ from jaxgeodp.releases.noise import Norm, Normal, RotationInvariant
 from jaxgeodp.releases.vector import VectorLaw, vector_law
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class _Tangent(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
+    shape: Shape | None  # the last field of each of them
+
     def __post_init__(self):
         super().__post_init__()
-        if vars(self)["shape"] is not None:
+        if self.shape is not None:
             _ = self._shaped  # refuses one that does not fit
 
     @functools.cached_property
     def _shaped(self) -> ShapedMean:
-        return shaped_mean(type(self).__name__, vars(self)["shape"], self.ball)
+        assert self.shape is not None
+        return shaped_mean(type(self).__name__, self.shape, self.ball)
 
     @property
     @override
     def supports(self):
         # A person's mean would be one of records in the ball, which a shape may reach beyond.
-        return super().supports - (set() if vars(self)["shape"] is None else {"persons"})
+        return super().supports - (set() if self.shape is None else {"persons"})
 
     @property
     @override
     def sums(self) -> VectorSums:
-        if vars(self)["shape"] is None:
+        if self.shape is None:
             return VectorSums(self.ball, type(self).__name__)
         return VectorSums(unclipped(self.ball, self._shaped), type(self).__name__, self._shaped)
 
     def _law(self, n, noise: RotationInvariant, strength: float) -> VectorLaw:
-        n, shape = record_count(n), vars(self)["shape"]
+        n, shape = record_count(n), self.shape
         described = "mean of the logarithms at the public centre"
         if shape is None:
             formula = "2r/n, diameter of a ball of the tangent space"
@@ -115,5 +117,5 @@ class TangentGaussian(_Tangent):
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):
-        """See `TangentLaplace.law`."""
+        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
         return self._law(n, Normal(), self.mu)

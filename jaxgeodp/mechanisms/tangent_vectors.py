@@ -252,11 +252,7 @@ class VectorSums(Sums):
     ball: GeodesicBall
     owner: str
     summary: MeanOfVectors = MeanOfLogarithms()
-
-    @property
-    @override
-    def largest(self):
-        return grid.STEPS
+    largest = grid.STEPS
 
     @override
     def shape(self, record):

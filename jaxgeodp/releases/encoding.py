@@ -249,11 +249,7 @@ class EncodedSums(Sums):
 
     owner: str
     encoding: Encoding
-
-    @property
-    @override
-    def largest(self):
-        return grid.STEPS
+    largest = grid.STEPS
 
     @override
     def shape(self, record):

@@ -95,7 +95,7 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
     Raises:
         ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
     """
-    if isinstance(vars(mechanism).get("shape"), Shape):
+    if isinstance(getattr(mechanism, "shape", None), Shape):
         raise InputError(f"{type(mechanism).__name__}: with a shape the error depends on what it leaves out and clips.")
     if not isinstance(mechanism.summarised, FrechetMean | FrechetMedian | PowerMean):
         raise InputError(f"{type(mechanism).__name__}: the expected error is known for means and medians in a ball.")

@@ -18,12 +18,13 @@ SumsOf = Callable[[Any], np.ndarray]
 
 
 class Sums(abc.ABC):
-    """How records become integers that add up: those of all records are the sum of those of blocks, whatever n is."""
+    """How records become integers that add up: those of all records are the sum of those of blocks, whatever n is.
 
-    @property
-    @abc.abstractmethod
-    def largest(self) -> int:
-        """No integer of a record is larger in absolute value."""
+    Attributes:
+        largest: no integer of a record is larger in absolute value.
+    """
+
+    largest: Any
 
     @abc.abstractmethod
     def shape(self, record: tuple[int, ...]) -> tuple[int, ...]:

@@ -39,6 +39,27 @@ def entries_of(ready: Ready, domain: dict, n: int, support: GeodesicBall | None)
     }
 
 
+def entries_of_noise(ready: Ready, support: GeodesicBall | None) -> dict:
+    """Those of `entries_of` that are not the same wherever a release before has found its ball."""
+    own = entries_of(ready, {}, ready.terms.n, support)
+    return {name: own[name] for name in ("sensitivity", "scale", "support", "sampler")}
+
+
+def entries_without_noise(why: str, calibration: str) -> dict:
+    """In their place, of a value that is public already.
+
+    Args:
+        why: there is no noise, and what is released.
+        calibration: see `Terms`.
+    """
+    return {
+        "sensitivity": {"value": None, "formula": why, "calibration": calibration},
+        "scale": None,
+        "support": None,
+        "sampler": {"name": why, "exactness": "exact"},
+    }
+
+
 def further_entries(owner: str, law: dict | None, weights: Weights | None, call: dict, domain: dict) -> dict:
     """What some records say: what the law, weights and the call add.
 

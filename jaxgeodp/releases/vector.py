@@ -110,8 +110,8 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
     order_matters = False  # of a summary, see there
 
     @property
+    @override
     def size(self):
-        """See `Summary.size`."""
         return self.summary.size(self.ball)
 
     @property

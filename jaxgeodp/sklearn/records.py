@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
@@ -104,15 +104,12 @@ def mechanism_for(
     Raises:
         ValueError: the parameters do not go together; or see the mechanism.
     """
-    given = {name: value for name, value in {"epsilon": epsilon, "mu": mu}.items() if value is not None}
-    if len(given) != 1:
-        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
+    parameter, strength = epsilon_or_mu(owner, epsilon, mu)
     if radius is None:
         if center is not None:
             raise InputError(f"{owner}: a center needs a radius; leave both out to find a ball privately.")
         return LocatedMechanism(manifold, mechanism, epsilon=epsilon, mu=mu)
     ball = GeodesicBall(manifold, manifold.origin if center is None else center, radius)
-    ((parameter, strength),) = given.items()
     if mechanism in MECHANISMS and MECHANISMS[mechanism].parameter != parameter:
         raise InputError(f"{owner}: mechanism {mechanism!r} needs {MECHANISMS[mechanism].parameter}, not {parameter}.")
     return mechanism_named(DEFAULTS[parameter] if mechanism == "auto" else mechanism, ball, strength)
