@@ -84,7 +84,7 @@ def asked_of(path, rule, ball, n, dim, strength, pure):
 
 CASES = [
     (n, dim, strength, pure, symmetric)
-    for n, dim, strength in ((100, 2, 1.0), (500, 10, 0.9), (10**6, 30, 0.3))
+    for n, dim, strength in ((60, 3, 1.0), (100, 2, 1.0), (500, 10, 0.9), (10**6, 30, 0.3))
     for pure, symmetric in itertools.product((True, False), (True, False))
 ]
 
@@ -369,6 +369,22 @@ def test_wrong_turns_become_rare():
     data = records(PLANE, 0.5, 0.02, 5000)
     far = 0.5 * np.mean(errors(one_release(PLANE, {"epsilon": 1.0}), data, 200))
     assert np.mean(errors(jgd.AdaptiveMechanism(PLANE, epsilon=1.0), data, 200) > far) < 0.07
+
+
+def test_few_records_have_two_means_without_a_question_where_symmetry_is_supposed():
+    space = jgd.GeodesicBall(jgd.Euclidean(3), np.zeros(3), 1.0)
+    half = 0.2 * np.random.default_rng(0).normal(size=(30, 3))
+    data = np.concatenate([half, -half]) + np.array([0.5, 0.0, 0.0])
+    mechanism = jgd.AdaptiveMechanism(space, epsilon=1.0, symmetric=True)
+    steps = mechanism.release(data).record["steps"]
+    assert [own["asked"] for own in steps] == ["mean", "mean"] and [own["clip"] for own in steps] == [0.5, 0.25]
+    assert [own["share"] for own in steps] == [0.4, 0.6] and not mechanism.law(60).order_matters
+    assert [own["scale"] for own in steps] == pytest.approx([2 * 0.5 / (60 * 0.4), 2 * 0.25 / (60 * 0.6)], rel=1e-6)
+    released = [np.linalg.norm(mechanism.release(data).value - data.mean(axis=0)) for _ in range(150)]
+    simulated = errors(mechanism, data, 2000)
+    assert np.mean(released) == pytest.approx(np.mean(simulated), rel=0.15)
+    assert np.mean(simulated) < 0.85 * np.mean(errors(one_release(space, {"epsilon": 1.0}), data, 2000))
+    assert jgd.AdaptiveMechanism(space, epsilon=1.0).law(60).rule is None  # supposing nothing, one release
 
 
 def test_options_are_answered():

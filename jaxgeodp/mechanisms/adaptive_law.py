@@ -79,7 +79,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
     @property
     def order_matters(self):
         """Whether records are paired."""
-        return self.rule is not None and self.rule.pure
+        return self.rule is not None and self.rule.pure and not self.rule.fixed
 
     @property
     @override

@@ -13,7 +13,8 @@ import numpy as np
 
 # The least n mu for which anything was found out, and from which on the rule without symmetry is used.
 _FEW, _MANY = 50.0, 200.0
-# The largest share of a budget that pairs and one count may cost; and the least n epsilon for each dimension.
+# The largest share of a budget that pairs and one count may cost; the n epsilon for each dimension from which on there
+# are questions, and up to which there are two means without; the least share of a pair count and of a count.
 _DEAR, _FEW_PER_DIMENSION, _LEAST_SHARE = 0.12, 25.0, 0.02
 # Of a share of records that a noisy count must reach.
 _MOST_KEPT, _SURELY = 0.9999, 1.0 - 1e-12
@@ -46,6 +47,22 @@ class Rule(NamedTuple):
     pair_radius: float = 0.0
     start: float = 1.0  #: radius before one was found
     ladder: tuple[float, ...] = ()
+    fixed: bool = False  #: two means and no question between them, whose clips are ``first_clip`` and ``reach``
+
+
+# Of few records that are supposed to lie symmetrically.
+_FIXED = Rule(
+    pure=True,
+    first=Fraction(2, 5),
+    first_clip=0.5,
+    middle=Fraction(0),
+    counting=Fraction(0),
+    kept=0.0,
+    reach=0.25,
+    slope=0.5,
+    filled=0.0,
+    fixed=True,
+)
 
 
 def rule_for(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> Rule | None:
@@ -96,7 +113,7 @@ def _pure(n, dim, epsilon, symmetric) -> Rule | None:
     pairs = max((8.0 if symmetric else 12.0) / (0.45 * n), _LEAST_SHARE * epsilon)
     count = max((3.2 if symmetric else 6.0) / (0.33 * n), _LEAST_SHARE * epsilon)
     if (pairs + count) / epsilon > _DEAR or (not symmetric and n * epsilon < _FEW_PER_DIMENSION * dim):
-        return None
+        return _FIXED if symmetric and n * epsilon <= _FEW_PER_DIMENSION * dim else None
     first = (0.14 if symmetric else 0.1) * (100.0 * dim / (n * epsilon)) ** (1.0 / 3.0)
     rule = functools.partial(
         Rule,

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 import jaxgeodp.mechanisms.adaptive_rules as rules
 from jaxgeodp.mechanisms.adaptive_stages import lengths, mean_stage, pair_lengths, whole_stage
-from jaxgeodp.mechanisms.adaptive_walk import gain_of, moved_variance, tried_radii
+from jaxgeodp.mechanisms.adaptive_walk import first_variance, gain_of, moved_variance, tried_radii
 
 # Of scalars, whichever kind they are.
 _where: Callable[..., Any] = jnp.where
@@ -25,7 +25,7 @@ def simulated(law, key, records, num):
     zeros = jnp.zeros(law.length, jnp.finfo(points.dtype).dtype)
     if law.rule is None:
         return jax.lax.map(lambda own: whole_stage(law.whole, own, points, zeros, 1.0), keys)
-    one = _one_pure if law.rule.pure else _one_gaussian
+    one = _one_fixed if law.rule.fixed else _one_pure if law.rule.pure else _one_gaussian
     return jax.lax.map(lambda own: one(_Simulated(law, points), law.rule, own), keys)
 
 
@@ -140,7 +140,7 @@ def _one_gaussian(told, rule, key):
         low, high = _where(inside, state.place, middle + 1), _where(inside, middle, state.end)
         moved = _where(
             begins,
-            noise + (rules.FIRST_BIAS * r) ** 2 / dim,
+            first_variance(rule, noise, r, dim),
             moved_variance(rule, state.variance, gain, noise, radius, dim),
         )
         variance = _where(searches, state.variance, moved)
@@ -172,13 +172,21 @@ def _one_gaussian(told, rule, key):
     )
 
 
+def _one_fixed(told, rule, key):
+    r, share, (key, last) = told.law.reach, float(rule.first), jax.random.split(key)
+    first, clip = rule.first_clip * r, rule.reach * r
+    _, center = told.mean(key, jnp.asarray(told.ball.center, told.records.dtype), first, 1.0, share)
+    variance = first_variance(rule, told.variance(first, share), r, told.dim)
+    gain = gain_of(rule.slope, variance, told.variance(clip, 1.0 - share))
+    return told.mean(last, center, clip, gain, 1.0 - share)[1]
+
+
 def _one_pure(told, rule, key):
     dim, n, r = told.dim, told.n, told.law.reach
     costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.counting)]
     ladder, rungs = jnp.asarray([*rule.ladder, 0.0]), len(rule.ladder)
     of_pairs, of_whole, key = jax.random.split(key, 3)
     filled = told.pairs(of_pairs, rule.pair_radius * r, costs[0]) < rule.filled * (n // 2)
-    bias = ((rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r) ** 2 / dim
 
     def step(state):
         begins, share = state.means == 0, ladder[state.place]
@@ -194,7 +202,8 @@ def _one_pure(told, rule, key):
         key, own = jax.random.split(state.key)
         count, _, center = _stage(told, counts, (share * r, costs[3]), (clip, gain, cost), state._replace(key=own))
         inside = counts & (count >= rule.kept * n)
-        moved = _where(begins, noise + bias, moved_variance(rule, state.variance, gain, noise, state.radius, dim))
+        after = moved_variance(rule, state.variance, gain, noise, state.radius, dim)
+        moved = _where(begins, first_variance(rule, noise, r, dim), after)
         place = state.place + inside
         return _State(
             key=key,

@@ -113,14 +113,14 @@ def refine(rule: Rule | None, center, reach: float, spending: Spending) -> Walk:
     if rule is None:
         yield Whole(None, (0.0, 1.0), spending.pay(Fraction(1)))
         return
-    yield from (_pure if rule.pure else _gaussian)(rule, np.asarray(center), reach, spending)
+    yield from (_fixed if rule.fixed else _pure if rule.pure else _gaussian)(rule, np.asarray(center), reach, spending)
 
 
 def _gaussian(rule, public, r, spending) -> Walk:
     dim = spending.dim
     first, center = yield Mean(public, r, 1.0, spending.pay(rule.first))
     noise = spending.variance(r, rule.first)
-    variance = noise + (rules.FIRST_BIAS * r) ** 2 / dim
+    variance = first_variance(rule, noise, r, dim)
     radius = r
     for visit in range(rules.MIDDLES + 1):
         radii = tried_radii(np, r, math.sqrt(variance * dim))
@@ -153,8 +153,7 @@ def _pure(rule, public, r, spending) -> Walk:
         return
     clip = rule.first_clip * r
     _, center = yield Mean(public, clip, 1.0, spending.pay(rule.first))
-    bias = (rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r
-    variance = spending.variance(clip, rule.first) + bias**2 / dim
+    variance = first_variance(rule, spending.variance(clip, rule.first), r, dim)
     radius, middles = rule.start * r, 0
     for share in rule.ladder:
         known = share * r >= rules.TOO_NEAR * math.sqrt(variance * dim)
@@ -174,6 +173,19 @@ def _pure(rule, public, r, spending) -> Walk:
     clip = min(rule.reach * radius, r)
     gain = gain_of(rule.slope, variance, spending.variance(clip, spending.left))
     yield Mean(center, clip, gain, spending.pay(spending.left))
+
+
+def _fixed(rule, public, r, spending) -> Walk:
+    clip = rule.first_clip * r
+    _, center = yield Mean(public, clip, 1.0, spending.pay(rule.first))
+    variance = first_variance(rule, spending.variance(clip, rule.first), r, spending.dim)
+    gain = gain_of(rule.slope, variance, spending.variance(rule.reach * r, spending.left))
+    yield Mean(center, rule.reach * r, gain, spending.pay(spending.left))
+
+
+def first_variance(rule, noise, r, dim):
+    """Of a centre found by a mean with a first clip: noise, and what clipping about the public centre has cut off."""
+    return noise + ((rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r) ** 2 / dim
 
 
 def moved_variance(rule, variance, gain, noise, radius, dim):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.checks import epsilon_or_mu, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, refine, strength_of
@@ -128,8 +128,7 @@ def plan_in_steps(
         ('normal, offset 0.5, spread 0.15', True)
     """
     positive_integer("plan_in_steps", "n", n, 2)
-    if (epsilon is None) == (mu is None):
-        raise InputError("plan_in_steps: needs epsilon or mu, and not both.")
+    epsilon_or_mu("plan_in_steps", epsilon, mu)
     pure = mu is None
     strength = PureDP(epsilon).epsilon if epsilon is not None else GaussianDP(mu).mu if mu is not None else 0.0
     found = _expected_in_steps(int(n), ball.manifold.dim, strength, pure, symmetric)
