@@ -375,3 +375,14 @@ def test_standard_errors_of_means_without_tails(module_of):
     np.testing.assert_allclose(means, kept.mean(axis=1))
     assert stated.mean() == pytest.approx(means.std(), rel=0.04)
     assert (kept.std(axis=1) / np.sqrt(80)).mean() < 0.8 * means.std()
+
+
+@pytest.mark.exhaustive
+def test_steps_meet_tuned_steps(module_of, monkeypatch, capsys):
+    """One cell: who supposes symmetry is nearer than who does not, and that nearer than one release."""
+    arena_steps = module_of("arena_steps")
+    monkeypatch.setattr(sys, "argv", ["arena_steps.py", "--quick"])
+    arena_steps.main()
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| SPD(2)"))
+    once, two, limit, steps, symmetric, *ratios = (float(cell) for cell in row.split("|")[2:-1])
+    assert 0.7 * limit < min(two, symmetric) and symmetric < steps < once and ratios[0] > ratios[1]
