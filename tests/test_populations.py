@@ -133,3 +133,7 @@ def test_auto_takes_steps_where_they_gain(tmp_path):
     ):
         assert record(*other)["mechanism"] != "AdaptiveMechanism"
     assert record("--mu", 1, "--mechanism", "adaptive", "--symmetric")["expected_errors"] != steps["expected_errors"]
+    assert "by how the records lie" in _run("show", out)[1]
+    assert record("--mu", 1, "--mechanism", "adaptive", "--numerics", "grid")["guarantee"]["kind"] == "zcdp"
+    code, told = _run(*words, "--epsilon", 1, "--mechanism", "adaptive", "--numerics", "grid")
+    assert code == 2 and "needs --mu" in told

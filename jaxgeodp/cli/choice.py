@@ -61,11 +61,10 @@ class Choice:
         if self.statistic not in _STATISTICS:
             raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{self.statistic}'.")
         if self.mechanism == ADAPTIVE:
-            if (self.statistic, self.calibration, self.delta, self.numerics) != ("mean", "tight", 0.0, "idealized"):
-                raise InputError(
-                    f"--mechanism {ADAPTIVE} is for --statistic mean, --calibration tight, --delta 0 and --numerics "
-                    "idealized."
-                )
+            if (self.statistic, self.calibration, self.delta) != ("mean", "tight", 0.0):
+                raise InputError(f"--mechanism {ADAPTIVE} is for --statistic mean, --calibration tight and --delta 0.")
+            if self.numerics == "grid" and self.mu is None:
+                raise InputError(f"--mechanism {ADAPTIVE} with --numerics grid needs --mu.")
         elif self.mechanism != AUTO:
             self._check_named(MECHANISMS[self.mechanism])
         elif not self._candidates():

@@ -81,7 +81,7 @@ def _words(record):
         ),
         f"because: {promised.get('theorem', '')}",
         *_under(record),
-        *_how_far(record.get("expected_error")),
+        *_how_far(record),
     )
 
 
@@ -105,8 +105,11 @@ def _together(record):
         yield f"The ledger has the SHA-256 of the digests of {groups}, written one after the other."
 
 
-def _how_far(stated):
-    if stated is None:
+def _how_far(record):
+    if populations := record.get("expected_errors"):
+        least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
+        return (f"error:   {least} to {most} on average, by how the records lie (for reference populations)",)
+    if (stated := record.get("expected_error")) is None:
         return ()
     line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
     return (f"{line} (for public reference records)",)
