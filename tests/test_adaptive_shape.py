@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
-from jaxgeodp.mechanisms.adaptive_stages import about, lengths, pair_lengths
+from jaxgeodp.mechanisms.adaptive_stages import about, lengths, pair_lengths, stepped
+from jaxgeodp.privacy import Ledger, ZeroConcentratedDP
 
 SPACES = [
     jgd.Sphere(2),
@@ -177,3 +178,35 @@ def test_the_command_takes_a_ball_with_a_shape(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "mean.json").read_text())
     assert record["mechanism"] == "AdaptiveMechanism" and record["shape"]["rank"] == 2 and len(record["steps"]) > 1
+
+
+def test_a_shape_that_reaches_beyond_double_precision_is_refused_before_a_charge(tmp_path):
+    """Once a step left double precision, and a release was charged and lost."""
+    space = jgd.SPD(4)
+    ball = jgd.GeodesicBall(space, space.origin, 1.0)
+    frame, ledger = np.asarray(space.frame(space.origin)), Ledger(tmp_path / "ledger.db", ZeroConcentratedDP(100.0))
+    far = jgd.AdaptiveMechanism(ball, mu=1.0, shape=jgd.Shape(ball.center, frame, 14.5))
+    with pytest.raises(InputError, match="too far for double precision"):
+        far.release(np.tile(np.eye(4), (50, 1, 1)), ledger)
+    assert ledger.account().releases == 0
+    near = jgd.AdaptiveMechanism(ball, mu=1.0, shape=jgd.Shape(ball.center, frame, 10.0))
+    for numerics in ("idealized", "grid"):
+        for _ in range(8):
+            near.release(np.tile(np.eye(4), (50, 1, 1)), ledger, numerics=numerics).to_json()
+
+
+def test_a_step_that_is_no_point_is_not_made():
+    law = jgd.AdaptiveMechanism(jgd.GeodesicBall(jgd.Sphere(2), [0.0, 0.0, 1.0], 0.5), mu=1.0).law(500).mean
+    center = jnp.asarray([0.0, 0.0, 1.0])
+    for vector in (jnp.asarray([jnp.nan, 0.0]), jnp.asarray([jnp.inf, 0.0])):
+        assert np.array_equal(stepped(law, center, 0.1, vector, 1.0), center)
+
+
+def test_a_narrow_shape_does_not_cut_off_what_was_found():
+    """Records beyond the clip about the public centre, which a single release would shorten."""
+    ball = jgd.GeodesicBall(jgd.Euclidean(4), np.zeros(4), 1.0)
+    data = np.random.default_rng(0).normal([0.3, 0.0, 0.0, 0.0], 0.05, (500, 4))
+    for clip in (0.1, 0.15, 0.2):
+        mechanism = jgd.AdaptiveMechanism(ball, mu=1.0, shape=jgd.Shape(ball.center, np.eye(4), clip))
+        draws = np.asarray(mechanism.simulate(jax.random.key(0), data, 50))
+        assert np.mean(np.linalg.norm(draws - data.mean(axis=0), axis=1)) < 0.02

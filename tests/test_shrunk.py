@@ -5,9 +5,11 @@ import math
 import jax
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli import app
 from jaxgeodp.inference import confidence_ball
 from jaxgeodp.privacy import Release
 from jaxgeodp.privacy.release import record_digest
@@ -28,6 +30,9 @@ def test_the_record_tells_what_was_done_and_keeps_what_was_released(tmp_path):
     whole, part = (float(space.dist(CAP.center, own.value)) for own in (release, drawn))
     assert part == pytest.approx(told["share"] * whole) and bool(space.belongs(drawn.value, 1e-12))
     assert float(space.dist(drawn.value, release.value)) == pytest.approx(whole - part)
+    undone = drawn.record | told["before"] | {"value": told["released"]}
+    del undone["post_processing"]
+    assert record_digest(undone) == told["of"]
     kept = {name: entry for name, entry in release.record.items() if name not in ("value", "expected_error")}
     assert {name: drawn.record[name] for name in kept} == kept and "expected_error" not in drawn.record
     drawn.save(tmp_path / "drawn.json")
@@ -60,6 +65,7 @@ def test_what_has_no_known_noise_is_refused():
         jgd.AdaptiveMechanism(PLANE, mu=1.0).release(data),
         jgd.TangentGaussian(PLANE, 1.0, shape).release(data),
         jgd.LaplaceMechanism(PLANE, 1.0).release(data, adjacency="add-remove"),
+        jgd.LaplaceMechanism(PLANE, 1.0).release(data, delta=1e-6),
     ]
     for release in unknown:
         with pytest.raises(InputError, match="not known"):
@@ -77,3 +83,28 @@ def test_what_has_no_known_noise_is_refused():
     for toward in ([0.0, 0.0, 1.1], [0.0, 0.0, 0.0], [np.nan, 0.0, 1.0]):
         with pytest.raises(InputError, match="no point"):
             spherical.shrunk(toward, 0.1)
+
+
+def test_records_of_strangers_are_refused_in_words(tmp_path):
+    made = jgd.LaplaceMechanism(PLANE, 1.0).release(np.zeros((50, 3)))
+    stated = {"mean": 0.1, "radius": 0.2, "level": 0.95}
+    drawn = Release(made.value, made.record | {"expected_error": stated}).shrunk(PLANE.center, 1e-300)
+    assert np.allclose(drawn.value, 0.0)
+    for wrong in (
+        {"guarantee": {"epsilon": 1.0}},
+        {"guarantee": {"kind": [1]}},
+        {"expected_error": stated | {"mean": -1}},
+        {"expected_error": stated | {"mean": 10**400}},
+        {"expected_error": [1]},
+        {"manifold": {"name": "nowhere"}},
+    ):
+        with pytest.raises(InputError):
+            Release(made.value, made.record | {"expected_error": stated} | wrong).shrunk(PLANE.center, 0.1)
+    with pytest.raises(InputError, match="no point"):
+        Release(np.zeros(3, int), made.record | {"expected_error": stated}).shrunk(PLANE.center, 0.1)
+    path = tmp_path / "drawn.json"
+    made.shrunk(PLANE.center, 0.1).save(path)
+    done = CliRunner().invoke(app, ["show", str(path), "--html", str(tmp_path / "page.html")])
+    words = " ".join(done.output.split())
+    assert done.exit_code == 0 and "drawn: towards a public point" in words and record_digest(made.record)[:20] in words
+    assert record_digest(made.record) in (tmp_path / "page.html").read_text()

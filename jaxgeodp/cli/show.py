@@ -106,13 +106,16 @@ def _together(record):
 
 
 def _how_far(record):
-    if populations := record.get("expected_errors"):
+    if "toward" in (drawn := record.get("post_processing", {})):
+        yield f"drawn:   towards a public point, {drawn['share']:.3g} of the way is left"
+        yield f"ledger:  knows {drawn['of']}"
+        yield f"error:   {drawn['expected_error']:.3g} (root mean square), if the mean is as near there as was supposed"
+    elif populations := record.get("expected_errors"):
         least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
-        return (f"error:   {least} to {most} on average, by how the records lie (for reference populations)",)
-    if (stated := record.get("expected_error")) is None:
-        return ()
-    line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
-    return (f"{line} (for public reference records)",)
+        yield f"error:   {least} to {most} on average, by how the records lie (for reference populations)"
+    elif stated := record.get("expected_error"):
+        line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
+        yield f"{line} (for public reference records)"
 
 
 def _page(record, digest):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from typing import Any, final
 
 from typing_extensions import override
@@ -15,7 +16,7 @@ from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean, told_of, unclipped
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
-from jaxgeodp.mechanisms.tangent_vectors import vector_length
+from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, vector_length
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.law import Terms
@@ -102,7 +103,11 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
         rule = rule_for(n, vector_length(mean), strength, pure, self.symmetric)
         of = "2r/n" if self.shape is None else f"{2.0 * reach / self.shape.clip:g} clip/n"
         sensitivity = Sensitivity(2.0 * reach / n, f"{of}, of a first mean; each step has its own scale")
-        told = {} if self.shape is None else told_of(dataclasses.replace(self.shape, expected=None))
+        told = {}
+        if self.shape is not None:
+            told = {"shape": told_of(self.shape)["shape"] | {"expected": None}}  # that is of one release
+            # Its clip is for one release, and would cut off what counts have found.
+            rule = rule if rule is None or pure else rule._replace(filled=math.inf)
         terms = Terms(
             mechanism=type(self).__name__,
             statistic="mean of records shortened about a released point",
@@ -125,6 +130,12 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
         if self.shape is not None:
             reach = _FIRST_CLIP["epsilon" if self.mu is None else "mu"] * self.shape.clip
             summary = self._shaped.without_gains(reach)
+            root = ball.manifold.coordinate_growth
+            if root > 0 and not reach * summary.stretch * root <= LARGEST_REACH:
+                raise InputError(
+                    f"AdaptiveMechanism: a first mean reaches {reach * summary.stretch:.4g} on {ball.manifold}, too "
+                    f"far for double precision, which needs at most {LARGEST_REACH / root:.4g}: lower the shape's clip."
+                )
             law = dataclasses.replace(
                 mean, summary=summary, ball=unclipped(ball, summary), scale=2.0 * reach / n / strength
             )

@@ -57,10 +57,12 @@ def mean_stage(law, key, records, center, clip, scale, gain):
 
 @jax.jit
 def stepped(law, center, clip, vector, gain):
-    """A centre moved by gain times a vector, which is shortened to the clip, in the public ball."""
+    """A centre moved by gain times a vector, which is shortened to the clip, in the public ball; the same centre where
+    double precision does not tell the other one."""
     length = jnp.linalg.norm(vector)
     step = gain * vector * jnp.minimum(1.0, clip / jnp.where(length > 0, length, 1.0))
-    return law.ball.pull_inside(value_of(about(law, center, clip, None), step))
+    moved = law.ball.pull_inside(value_of(about(law, center, clip, None), step))
+    return jnp.where(jnp.all(jnp.isfinite(moved)), moved, center.astype(moved.dtype))
 
 
 @jax.jit

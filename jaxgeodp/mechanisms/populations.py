@@ -16,8 +16,14 @@ from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, refine, strength_of
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 
-# Records that stand for n, and simulated releases.
-_RECORDS, _DRAWS = 512, 200
+# Records that stand for n, and simulated releases: fewer in many dimensions, where all errors are nearly as large.
+_RECORDS = 512
+
+
+def _draws(dim):
+    return int(min(200, max(16, 6000 / dim)))
+
+
 # Of clusters: the share of the larger one, and of the variance that lies between the two.
 _LARGER, _BETWEEN = 0.7, 0.75
 
@@ -95,7 +101,7 @@ class Expected(NamedTuple):
     @property
     def ratio(self) -> float:
         """Of steps to one release."""
-        return self.steps / self.one
+        return self.steps / max(self.one, 1e-300)
 
 
 def plan_in_steps(
@@ -103,8 +109,8 @@ def plan_in_steps(
 ) -> tuple[Expected, ...]:
     """How far `AdaptiveMechanism` and one release are expected to be from the mean, population by population.
 
-    Simulated in flat space of the manifold's dimension, by 200 releases each; no data are needed, and it takes a
-    second. One release has noise of scale 2 r/(n epsilon), or 2 r/(n mu), about the mean.
+    Simulated in flat space of the manifold's dimension, by 200 releases each, fewer above 30 dimensions; no data are
+    needed, and it takes some seconds. One release has noise of scale 2 r/(n epsilon), or 2 r/(n mu), about the mean.
 
     Args:
         ball: the public ball.
@@ -143,7 +149,7 @@ def is_better(found: tuple[Expected, ...]) -> bool:
 
 def geometric_mean(found: tuple[Expected, ...]) -> float:
     """Of the ratios of errors."""
-    return math.exp(sum(math.log(own.ratio) for own in found) / len(found))
+    return math.exp(sum(math.log(max(own.ratio, 1e-300)) for own in found) / len(found))
 
 
 @functools.lru_cache(maxsize=64)
@@ -159,7 +165,7 @@ def _expected(population, n, dim, strength, pure, symmetric):
     mean = records.mean(axis=0)
     flat = _Flat(records, n, strength, pure)
     rule = rule_for(n, dim, strength, pure, symmetric)
-    steps = np.array([flat.released(rule) for _ in range(_DRAWS)])
+    steps = np.array([flat.released(rule) for _ in range(_draws(dim))])
     near = float(np.mean(np.linalg.norm(steps - mean, axis=1)))
     return Expected(population, near, 2.0 / (n * strength) * _mean_length(dim, pure), float(np.linalg.norm(mean)))
 

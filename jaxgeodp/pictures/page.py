@@ -75,6 +75,7 @@ def page_of(record: dict, digest: str) -> str:
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
+        "Drawn towards a public point": _drawn(record.get("post_processing", {})),
         "Expected errors of steps": _errors(record.get("expected_errors", {})),
         "Over one release": _errors(record.get("chosen", {}).get("over_one_release", {})),
         "Found with a part of the budget": _stages(record.get("stages", [])),
@@ -233,6 +234,12 @@ def _how_far(record):
         "from the mean or median of the records in the ball: a distance on the manifold, simulated for "
         f"{stated.get('of', 'public reference records')}. What records outside the ball would have moved is not in it."
     )
+
+
+def _drawn(processed):
+    if "toward" not in processed:
+        return ""
+    return f"{processed['share']:.3g} of the way is left; the ledger knows the record {processed['of']}"
 
 
 def _errors(errors):

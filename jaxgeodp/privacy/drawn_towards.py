@@ -23,20 +23,23 @@ class Drawn(NamedTuple):
     told: dict  #: for the record
 
 
-def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, error: float) -> Drawn:
+def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, error: float, normal: bool) -> Drawn:
     """See `Release.shrunk`.
 
     Args:
         toward, spread: see there.
         value, record: of a release.
         error: mean distance that it is expected to be off.
+        normal: whether its noise is; else the density of noise is exp(-|z|).
     """
     positive_number("Release.shrunk", "spread", spread)
     manifold = manifold_of(record["manifold"])
+    if np.shape(value) != manifold.shape or value.dtype.kind not in "fc":
+        raise InputError(f"Release.shrunk: the record holds no point of {manifold}.")
     with jax.enable_x64(True):
         point = _point(manifold, toward)
-        noise = _root_mean_square(error, manifold.dim, record["guarantee"]["kind"] == "pure")
-        share = 1.0 / (1.0 + (noise / spread) ** 2)
+        noise = _root_mean_square(error, manifold.dim, normal)
+        share = (spread / math.hypot(spread, noise)) ** 2
         moved = np.asarray(jax.jit(manifold.between)(point, jnp.asarray(value), share))
     told = {
         "name": "drawn towards a public point",
@@ -49,9 +52,9 @@ def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, e
     return Drawn(moved if np.all(np.isfinite(moved)) else np.array(value), told)
 
 
-def _root_mean_square(mean, dim, pure) -> float:
-    """Of the length of noise with this mean length: density exp(-|z|), or normal."""
-    if pure:
+def _root_mean_square(mean, dim, normal) -> float:
+    """Of the length of noise with this mean length."""
+    if not normal:
         return mean * math.sqrt((dim + 1.0) / dim)
     return mean * math.sqrt(dim / 2.0) * math.exp(math.lgamma(dim / 2.0) - math.lgamma((dim + 1.0) / 2.0))
 

@@ -17,8 +17,19 @@ from jaxgeodp.files import write_atomically
 from jaxgeodp.manifolds.described import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
-from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee, NotProven
+from jaxgeodp.privacy.guarantee import (
+    ADJACENCY,
+    KINDS,
+    GaussianDP,
+    Guarantee,
+    NotProven,
+    PureDP,
+    ZeroConcentratedDP,
+)
 from jaxgeodp.privacy.ledger import Ledger
+
+# Of distances that a record states.
+_LARGEST = 1e150
 
 
 class ExpectedError(NamedTuple):
@@ -114,7 +125,7 @@ class Release:
         """
         if "expected_error" in self.record:
             stated = self.record["expected_error"]
-            if not (isinstance(stated, dict) and all(_is_number(stated.get(name)) for name in ExpectedError._fields)):
+            if not (isinstance(stated, dict) and all(_is_distance(stated.get(name)) for name in ExpectedError._fields)):
                 raise InputError("Release: the record's expected error must have a number for mean, radius and level.")
             return ExpectedError(stated["mean"], stated["radius"], stated["level"])
         if self._expected is None:
@@ -130,8 +141,8 @@ class Release:
         If the mean of the records is expected at a root mean square distance of ``spread`` from ``toward``, and the
         noise has the root mean square N, the point at the share spread^2/(spread^2 + N^2) of the way from ``toward``
         to the value has the least expected squared error (in flat space, of all such points), which is that share of
-        N^2. The guarantee and what was charged stay the same. The record keeps the value as it was released, and
-        "of", the digest that a ledger knows.
+        N^2. The guarantee and what was charged stay the same. The record keeps the value as it was released, what else
+        it said ("before"), and "of", the digest of that record, which a ledger knows.
 
         Confidence balls refuse it: their laws are of values as they were released.
 
@@ -161,16 +172,18 @@ class Release:
         if "post_processing" in record:
             raise InputError("Release.shrunk: the value has been processed before; take the release as it was made.")
         try:
-            error = self.expected_error.mean
+            error, promise = self.expected_error.mean, self.guarantee
         except InputError:
+            error, promise = 0.0, None
+        if not isinstance(promise, PureDP | GaussianDP | ZeroConcentratedDP):
             raise InputError(
                 f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known "
-                "from its record (a private number of records, a shape, steps, or no point); a Shape has gains, which "
-                "do the same."
-            ) from None
-        value, told = drawn_towards(toward, spread, self.value, record, error)
+                "from its record (a private number of records, a shape, steps, a delta, or no point); a Shape has "
+                "gains, which do the same."
+            )
+        value, told = drawn_towards(toward, spread, self.value, record, error, not isinstance(promise, PureDP))
         kept = {name: entry for name, entry in record.items() if name != "expected_error"}
-        told["of"] = record_digest(record)
+        told |= {"before": {name: record[name] for name in record.keys() - kept.keys()}, "of": record_digest(record)}
         return Release(value, kept | {"value": to_lists(value), "post_processing": told})
 
     def plot(self, path=None):
@@ -323,6 +336,10 @@ def _are_words(values) -> bool:
 
 def _is_number(value) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_distance(value) -> bool:
+    return _is_number(value) and 0 <= value <= _LARGEST
 
 
 def idealized(timing: str) -> str:
