@@ -144,8 +144,7 @@ def _states(mechanism, data, **more):
     return mechanism.finish(mechanism.prepare(data[:half], **parts[0]) + mechanism.prepare(data[half:], **parts[1]))
 
 
-def _rounds():
-    mechanism = _located(epsilon=8.0)()
+def _rounds(mechanism):
     search = SearchInRounds(mechanism, n=400)
     while search.now is not None:
         search = search.after(search.now.finish(_states_of_stage(search.now, _many(mechanism))))
@@ -188,7 +187,8 @@ TOGETHER = {
     "located on the grid": lambda: _with(_located(epsilon=8.0), numerics="grid"),
     "located at mu": lambda: _with(lambda: LocatedMechanism(Euclidean(2), mu=4.0, domain=3.0)),
     "located, count private": lambda: _with(_located(epsilon=12.0), adjacency="add-remove"),
-    "rounds": _rounds,
+    "rounds": lambda: _rounds(_located(epsilon=8.0)()),
+    "rounds of steps": lambda: _rounds(AdaptiveMechanism(PLANE, mu=1.0)),
     "description": lambda: list(
         describe(_many(TangentLaplace(CAP, 1.0)), CAP.manifold, mu=4.0, ball=CAP).releases.values()
     ),

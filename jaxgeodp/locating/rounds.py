@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import final
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_integer
@@ -21,9 +20,19 @@ from jaxgeodp.locating.law import LocatedLaw
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import Schedule
-from jaxgeodp.locating.stages import CenterStage, LastStage, RadiusStage, Stage, StageMechanism, is_of_stage
+from jaxgeodp.locating.stages import (
+    CenterStage,
+    LastStage,
+    RadiusStage,
+    Stage,
+    StageMechanism,
+    is_of_stage,
+    no_value,
+    point_of,
+)
+from jaxgeodp.locating.steps import stages_in_steps
 from jaxgeodp.locating.walk import Middle, Radius, walk
-from jaxgeodp.manifolds import Manifold
+from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.names import mechanism_named
 from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
@@ -35,20 +44,19 @@ from jaxgeodp.releases.ways import FromSums
 _NAME = "SearchInRounds"
 # Records; what follows is for numbers that floats hold.
 _MOST = 10**18
-# Of the numbers of a point that was written and read again.
-_CLOSE = 1e-6
 
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class SearchInRounds:
-    """The search of a `LocatedMechanism` for n records that are not in one place.
+    """The stages of a `LocatedMechanism`, or of an `AdaptiveMechanism`, for n records that are not in one place.
 
     ``now`` is the mechanism of the next stage: whoever has records prepares them with it, the states are merged (or
     masked and combined), the sum is finished, and ``after`` is the search that knows what was released. The last stage
     is the release of the mean, by one whose sums add up: "tangent", "tangent-gaussian", where space is flat "wrapped"
     and "wrapped-gaussian". Each stage is charged when it is finished. All together they promise what `LocatedMechanism`
-    promises: ask ``ledger.check(search.mechanism.guarantee)`` first.
+    promises: ask ``ledger.check(search.mechanism.guarantee)`` first. Of `AdaptiveMechanism` that is for ``mu``, in zCDP
+    (``search.mechanism.guarantee.to_zcdp()``); how many stages there are follows from what they release.
 
     Args:
         mechanism: with a mechanism whose sums add up.
@@ -57,13 +65,15 @@ class SearchInRounds:
 
     Attributes:
         now: the mechanism of the next stage; None when all are finished.
-        guarantees: what each stage promises, in their order.
+        guarantees: what each stage promises, in their order; of an `AdaptiveMechanism` those that are known so far.
         center: point about which the last ball was sought; None before that.
         ball: that was found; None before that, and if none can be made about the centre, as far out double precision
-            ends: then nothing more is released, and the centre, which has been, is all there is.
+            ends: then nothing more is released, and the centre, which has been, is all there is. The public one of an
+            `AdaptiveMechanism`.
 
     Raises:
-        ValueError: the last release is no sum, there are too few records, or a release is of another search.
+        ValueError: the last release is no sum, a mechanism in steps has ``epsilon`` (pairs are no sums), there are too
+            few records, or a release is of another search.
 
     Example:
         >>> import numpy as np
@@ -78,7 +88,7 @@ class SearchInRounds:
         (8, (2, 2))
     """
 
-    mechanism: LocatedMechanism
+    mechanism: LocatedMechanism | AdaptiveMechanism
     n: int
     releases: tuple[Release, ...] = ()
     now: StageMechanism | LastStage | None = dataclasses.field(init=False, default=None)
@@ -87,8 +97,10 @@ class SearchInRounds:
     ball: GeodesicBall | None = dataclasses.field(init=False, default=None)
 
     def __post_init__(self):
-        if not isinstance(self.mechanism, LocatedMechanism):
-            raise InputError(f"{_NAME}: needs a LocatedMechanism, got {type(self.mechanism).__name__}.")
+        if not isinstance(self.mechanism, LocatedMechanism | AdaptiveMechanism):
+            raise InputError(
+                f"{_NAME}: needs a LocatedMechanism or an AdaptiveMechanism, got {type(self.mechanism).__name__}."
+            )
         positive_integer(_NAME, "n", self.n, 1)
         if self.n > _MOST:
             raise InputError(f"{_NAME}: n must be at most {_MOST:.0e}.")
@@ -113,7 +125,10 @@ class SearchInRounds:
 
     def _replay(self):
         """Ask the questions again, up to the first that is not answered."""
-        mechanisms = self._mechanisms(self.mechanism.law(self.n))
+        if isinstance(self.mechanism, AdaptiveMechanism):
+            mechanisms = self._steps(self.mechanism)
+        else:
+            mechanisms = self._mechanisms(self.mechanism, self.mechanism.law(self.n))
         own = next(mechanisms)
         for number, release in enumerate(self.releases, 1):
             if own is None or not isinstance(release, Release) or not is_of_stage(release.record, own):
@@ -121,9 +136,21 @@ class SearchInRounds:
             own = mechanisms.send(release)
         self._set(now=own)
 
-    def _mechanisms(self, law: LocatedLaw) -> Generator[StageMechanism | LastStage | None, Release, None]:
+    def _steps(self, mechanism: AdaptiveMechanism) -> Generator[StageMechanism | None, Release, None]:
+        """See `_mechanisms`."""
+        self._set(ball=mechanism.ball)
+        stages = stages_in_steps(_NAME, mechanism, self.n)
+        own = next(stages)
+        while own is not None:
+            self._set(guarantees=(*self.guarantees, own.guarantee))
+            own = stages.send((yield own))
+        yield None
+
+    def _mechanisms(
+        self, search: LocatedMechanism, law: LocatedLaw
+    ) -> Generator[StageMechanism | LastStage | None, Release, None]:
         """Those of all stages, of which each is sent its release; then None."""
-        search, plan, manifold = self.mechanism, law.schedule, law.manifold
+        plan, manifold = law.schedule, law.manifold
         costs, rest = _budget(law, search.guarantee)
         pure = isinstance(search.guarantee, PureDP)
         self._set(guarantees=(*costs, PureDP(rest) if pure else GaussianDP(rest).to_zcdp()))
@@ -153,7 +180,7 @@ class SearchInRounds:
                 except InputError:
                     break
                 self._set(ball=final.mechanism.ball)
-                _point(manifold, number, (yield final))
+                point_of(manifold, number, (yield final))
         yield None
 
 
@@ -199,19 +226,5 @@ def _answer(plan: Schedule, question: Radius | Middle, number: int, release: Rel
     if isinstance(question, Radius):
         if value.shape == () and value.dtype.kind == "f" and float(value) in question.radii:
             return float(value)
-        raise InputError(_no_value(number))
-    return _point(plan.parts[question.place].manifold, number, release)
-
-
-def _point(manifold: Manifold, number: int, release: Release) -> np.ndarray:
-    """The value, if it is a point."""
-    value, kind = np.asarray(release.value), "c" if manifold.dtype_kind == "complex" else "f"
-    if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
-        near = np.asarray(manifold.project(jnp.asarray(value)))
-        if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
-            return value
-    raise InputError(_no_value(number))
-
-
-def _no_value(number):
-    return f"{_NAME}: release {number} has no value that stage {number} could have."
+        raise no_value(number)
+    return point_of(plan.parts[question.place].manifold, number, release)

@@ -7,21 +7,23 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, final
 
+import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.locating.centers import Summed
-from jaxgeodp.locating.mechanism import AnyPoints
 from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import center_cost
 from jaxgeodp.locating.walk import Radius, counts_of
+from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import above_threshold, grid
 from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.release import Release
 from jaxgeodp.releases.integers import Integers, Noisy, Sums
 from jaxgeodp.releases.law import Law, Terms
 from jaxgeodp.releases.mechanism import Mechanism
@@ -30,6 +32,8 @@ from jaxgeodp.samplers.discrete import discrete_gaussian, discrete_laplace
 
 # Of refusals and records.
 _NAME = "SearchInRounds"
+# Of the numbers of a point that was written and read again.
+_CLOSE = 1e-6
 # What a stage takes.
 _OPTIONS = frozenset({"grid", "prepare"})
 
@@ -69,7 +73,7 @@ class Stage(Sums):
 
     @abc.abstractmethod
     def answer(self, n: int) -> Callable[[np.ndarray], Any]:
-        """Of the sum for n records, what is released; compiled."""
+        """Of the sum for n records, what is released, or `Told`; compiled."""
 
 
 @final
@@ -203,14 +207,14 @@ class StageMechanism(Mechanism):
         number: of the stage, from 1.
     """
 
-    points: AnyPoints
+    points: Domain
     stage: Stage
     n: int
     number: int
 
     @property
-    def domain(self) -> AnyPoints:
-        """Points, anywhere."""
+    def domain(self) -> Domain:
+        """Where records lie."""
         return self.points
 
     @property
@@ -346,10 +350,29 @@ class StageGrid(Integers):
     @override
     def noisy(self, shape):
         answer = self.stage.answer(self.terms.n)
-        return Noisy(self.terms, self.stage.scale, grid.NOTE, lambda sums: np.asarray(answer(sums)))
+        return Noisy(self.terms, self.stage.scale, grid.NOTE, answer)
 
 
 def is_of_stage(record: Any, mechanism: StageMechanism | LastStage) -> bool:
     """Whether a record is of this stage."""
     search = record.get("search") if isinstance(record, dict) else None
     return isinstance(search, dict) and search.get("digest") == digest_of_public(mechanism)
+
+
+def point_of(manifold: Manifold, number: int, release: Release) -> np.ndarray:
+    """The value of a stage, if it is a point.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value, kind = np.asarray(release.value), "c" if manifold.dtype_kind == "complex" else "f"
+    if value.shape == manifold.shape and value.dtype.kind == kind and bool(manifold.admissible(jnp.asarray(value))):
+        near = np.asarray(manifold.project(jnp.asarray(value)))
+        if np.allclose(near, value, rtol=_CLOSE, atol=_CLOSE * float(np.max(np.abs(value)))):
+            return value
+    raise no_value(number)
+
+
+def no_value(number: int) -> InputError:
+    """What is said of a release whose value its stage could not have."""
+    return InputError(f"{_NAME}: release {number} has no value that stage {number} could have.")

@@ -1,7 +1,11 @@
-"""Releases in steps in integers, at mu: each stage has exact discrete normal noise (docs/mathematics.md, Theorem N)."""
+"""Releases in steps in integers, at mu: each stage has exact discrete normal noise (docs/mathematics.md, Theorem N).
+
+A stage is two programs: of records the integers that add up, and of a sum what is released. They may be far apart.
+"""
 
 import dataclasses
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,21 +18,89 @@ from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Spending, Whole, refi
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP
-from jaxgeodp.releases.law import Ready, Told
+from jaxgeodp.releases.law import Ready, Terms, Told
 from jaxgeodp.samplers.discrete import discrete_gaussian
 
-# A count is made in so many steps each: noise is then about as fine as a real number's.
-_STEPS = 64
+#: A count is made in so many steps each: noise is then about as fine as a real number's.
+STEPS_OF_COUNTS = 64
+
+Question = Count | Mean | Whole
+#: Of a question and records the integers; of a question, its mu and their sum the answer, and what a record says of it.
+IntegersOf = Callable[[Any, Any], np.ndarray]
+AnswerOf = Callable[[Any, float, np.ndarray], tuple[Any, dict]]
 
 
-class _Programs(NamedTuple):
-    """What stages compute, compiled; of records block by block."""
+def integers_of(law: Any, kind: type[Question], shape: jax.ShapeDtypeStruct) -> IntegersOf:
+    """What makes the integers of raw records for questions of a kind; compiled.
 
-    vectors: Any
-    whole_vectors: Any
-    lengths: Any
-    moved: Any
-    value: Any
+    Args:
+        law: an `AdaptiveLaw` at mu.
+        kind: of question.
+        shape: of the records.
+    """
+    name, center = law.terms.mechanism, jnp.asarray(law.ball.center)
+    if kind is Count:
+        lengths_of = compiled_in_blocks(name, clipped_lengths, law.mean, center, shape)
+
+        def count(question, records):
+            found = lengths_of(law.mean, jnp.asarray(question.center), records)
+            return np.array([STEPS_OF_COUNTS * sum(int(np.sum(part <= question.radius)) for part in found)], object)
+
+        return count
+    own = law.mean if kind is Mean else _whole(law)
+    vectors_of = compiled_in_blocks(name, clipped_vectors, own, center, 1.0, shape)
+
+    def total(question, records):
+        about, bound = _place(law, question)
+        return grid.sum_on_grid(vectors_of(own, about, bound, records), bound)
+
+    return total
+
+
+def answer_of(law: Any, kind: type[Question]) -> AnswerOf:
+    """Noise, and what is released for questions of a kind; compiled.
+
+    Args:
+        law: an `AdaptiveLaw` at mu.
+        kind: of question.
+    """
+    name, center, vector = law.terms.mechanism, jnp.asarray(law.ball.center), jnp.zeros(law.length)
+    if kind is Count:
+
+        def count(question, mu, total):
+            noise = noise_of(law, question, mu)
+            noisy = noise.step * float(grid.with_noise(discrete_gaussian, total, noise.scale)[0])
+            told = {"asked": "records", "radius": question.radius, "count": noisy}
+            return noisy, told | {"scale": noise.scale * noise.step}
+
+        return count
+    whole = _whole(law)
+    if kind is Mean:
+        step_to = compiled_ahead(name, stepped, law.mean, center, 1.0, vector, 1.0)
+    else:
+        value_at = compiled_ahead(name, value_of, whole, vector)
+
+    def answer(question, mu, total):
+        noise = noise_of(law, question, mu)
+        found = noise.step * grid.with_noise(discrete_gaussian, total, noise.scale)
+        if kind is Whole:
+            old, new = question.shares
+            both = new * found if question.first is None else old * question.first + new * found
+            told = {"asked": "mean of all", "scale": noise.scale * noise.step}
+            return np.asarray(value_at(whole, both)), told
+        about, bound = _place(law, question)
+        moved = np.asarray(step_to(law.mean, about, bound, found, question.gain))
+        told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(moved)}
+        return (found, moved), told | {"scale": noise.scale * noise.step}
+
+    return answer
+
+
+def noise_of(law: Any, question: Question, mu: float) -> grid.GridNoise:
+    """Of the sum of integers for a question."""
+    if isinstance(question, Count):
+        return grid.gaussian_noise(STEPS_OF_COUNTS, 1.0 / STEPS_OF_COUNTS, mu)
+    return grid.gaussian_noise(2 * grid.STEPS, _place(law, question)[1] / grid.STEPS / law.n, mu)
 
 
 def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
@@ -38,61 +110,43 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
         law: see there.
         shape: of the records.
     """
-    name, center = law.terms.mechanism, jnp.asarray(law.ball.center)
-    # Where the law's one release has noise about the Frechet mean, that of the logarithms is released in its place.
-    whole = law.whole if isinstance(law.whole.summary, MeanOfVectors) else law.mean
-    vector = jnp.zeros(law.length)
-    programs = _Programs(
-        compiled_in_blocks(name, clipped_vectors, law.mean, center, 1.0, shape),
-        compiled_in_blocks(name, clipped_vectors, whole, center, 1.0, shape),
-        compiled_in_blocks(name, clipped_lengths, law.mean, center, shape),
-        compiled_ahead(name, stepped, law.mean, center, 1.0, vector, 1.0),
-        compiled_ahead(name, value_of, whole, vector),
-    )
-    terms = dataclasses.replace(
-        law.terms,
-        guarantee=GaussianDP(law.strength).to_zcdp(),
-        theorem="docs/mathematics.md, Theorems V2 and N",
-        sampler=grid.sampler(discrete_gaussian, [law.length, 1], [grid.STEPS, _STEPS]),
-    )
+    kinds = (Whole,) if law.rule is None else (Count, Mean, Whole)
+    integers = {kind: integers_of(law, kind, shape) for kind in kinds}
+    answers = {kind: answer_of(law, kind) for kind in kinds}
 
     def draw(records):
         steps = refine(law.rule, law.ball.center, law.reach, Spending(law.n, law.length, law.strength, pure=False))
         question, stages = next(steps), []
         while True:
-            answer, told = _answered(law, whole, programs, question, records)
+            kind, mu = type(question), strength_of(law.strength, False, question.cost)
+            answer, told = answers[kind](question, mu, integers[kind](question, records))
             stages.append(told | {"share": float(question.cost)})
             try:
                 question = steps.send(answer)
             except StopIteration:
                 return Told(answer if isinstance(question, Whole) else answer[1], {"steps": stages})
 
-    return Ready(terms, law.scale, grid.NOTE, draw, False)
+    return Ready(terms_on_grid(law), law.scale, grid.NOTE, draw, False)
 
 
-def _answered(law, whole, programs, question: Any, records) -> tuple[Any, dict]:
-    """What is released for a question, and what the record says of it."""
-    own = strength_of(law.strength, False, question.cost)
-    if isinstance(question, Count):
-        found = programs.lengths(law.mean, jnp.asarray(question.center), records)
-        count = sum(int(np.sum(part <= question.radius)) for part in found)
-        noise = grid.gaussian_noise(_STEPS, 1.0 / _STEPS, own)
-        noisy = noise.step * float(
-            grid.with_noise(discrete_gaussian, np.array([_STEPS * count], object), noise.scale)[0]
-        )
-        return noisy, {"asked": "records", "radius": question.radius, "count": noisy, "scale": noise.scale * noise.step}
-    mean = isinstance(question, Mean)
-    bound = question.clip if mean else float(whole.summary.size(whole.ball))
-    center = jnp.asarray(question.center if mean else law.ball.center)
-    given = (law.mean, programs.vectors) if mean else (whole, programs.whole_vectors)
-    total = grid.sum_on_grid(given[1](given[0], center, bound, records), bound)
-    noise = grid.gaussian_noise(2 * grid.STEPS, bound / grid.STEPS / law.n, own)
-    vector = noise.step * grid.with_noise(discrete_gaussian, total, noise.scale)
-    scale = noise.scale * noise.step
-    if mean:
-        moved = np.asarray(programs.moved(law.mean, center, bound, vector, question.gain))
-        told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(moved), "scale": scale}
-        return (vector, moved), told
-    old, new = question.shares
-    both = new * vector if question.first is None else old * question.first + new * vector
-    return np.asarray(programs.value(whole, both)), {"asked": "mean of all", "scale": scale}
+def terms_on_grid(law: Any) -> Terms:
+    """Of a release of all stages."""
+    return dataclasses.replace(
+        law.terms,
+        guarantee=GaussianDP(law.strength).to_zcdp(),
+        theorem="docs/mathematics.md, Theorems V2 and N",
+        sampler=grid.sampler(discrete_gaussian, [law.length, 1], [grid.STEPS, STEPS_OF_COUNTS]),
+    )
+
+
+def _whole(law):
+    """Where the law's one release has noise about the Frechet mean, that of the logarithms is released in its place."""
+    return law.whole if isinstance(law.whole.summary, MeanOfVectors) else law.mean
+
+
+def _place(law, question):
+    """The centre of a mean, and the bound of its vectors."""
+    if isinstance(question, Mean):
+        return jnp.asarray(question.center), question.clip
+    whole = _whole(law)
+    return jnp.asarray(law.ball.center), float(whole.summary.size(whole.ball))

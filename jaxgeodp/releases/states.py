@@ -5,6 +5,7 @@ that the order of merging, and what does the merging, cannot change a bit of the
 """
 
 import dataclasses
+import fractions
 import functools
 import hashlib
 import json
@@ -217,6 +218,8 @@ def _words(thing):
             yield from _words(part)
     elif thing is None or isinstance(thing, str | bool | np.bool_):
         yield f"{type(thing).__name__.removesuffix('_')} {thing}".encode()
+    elif isinstance(thing, fractions.Fraction):
+        yield f"fraction {thing}".encode()
     elif isinstance(thing, int | float | np.integer | np.floating):
         # 1, 1.0 and NumPy's are one number; a whole one that no float holds is told by its digits.
         whole = isinstance(thing, int | np.integer) and (abs(thing) >= 2**1023 or int(float(thing)) != thing)
