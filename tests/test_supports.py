@@ -33,7 +33,7 @@ from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.statistics import FrechetMean, FrechetMedian, SmoothedMedian, Statistic
 from jaxgeodp.surfaces import FaceMeanMechanism, JointGaussian, PointwiseGaussian, SurfaceMeanMechanism
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "options.md"
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "reference" / "mechanisms.md"
 N = 60
 PLANE, CAP = (GeodesicBall(own, own.origin, 0.3) for own in (Euclidean(2), Sphere(2)))
 SHAPES = GeodesicBall(PlanarShapes(3), PlanarShapes(3).origin, 0.3)
@@ -111,7 +111,7 @@ def case(name):
 
 def table():
     """Of the page: name -> the words of a row."""
-    _, second = PAGE.read_text().split("## Mechanisms", 1)
+    _, second = PAGE.read_text().split("## Options", 1)
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in second.splitlines() if line[:1] == "|"]
     (_, *words), _, *body = rows
     assert words == list(OPTIONS)
