@@ -56,6 +56,7 @@ LONGEST = (
     *("test_examples", "test_testing", "test_frechet_mean", "test_privacy", "test_functional", "test_cli"),
     *("test_audit", "test_face_folder", "test_faces", "test_bounds", "test_entropy", "test_grid_releases"),
     *("test_two_outcomes", "test_ledger", "test_gaussian", "test_notebooks", "test_cache", "test_face_design"),
+    "test_recipes",
 )
 
 

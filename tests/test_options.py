@@ -43,8 +43,8 @@ class NotOfferedError(Exception):
 
 
 def _table():
-    first, _ = PAGE.read_text().split("## ", 1)
-    rows = [line.strip().strip("|").split("|") for line in first.splitlines() if line.startswith("|")]
+    lines = PAGE.read_text().splitlines()
+    rows = [line.strip().strip("|").split("|") for line in lines if line.startswith("|")]
     head, *body = [[cell.strip() for cell in row] for row in rows if not set("".join(row)) <= set("- ")]
     return {(row[0], name): cell for row in body for name, cell in zip(head[1:], row[1:], strict=True)}
 

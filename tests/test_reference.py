@@ -7,6 +7,9 @@ import re
 
 import pytest
 
+from jaxgeodp.manifolds.names import MANIFOLDS
+from jaxgeodp.mechanisms.names import MECHANISMS
+
 PAGES = sorted((pathlib.Path(__file__).parents[1] / "docs" / "reference").glob("*.md"))
 PUBLIC = (
     *("bounds", "domains", "experiments", "functional", "inference", "io", "locating", "manifolds", "mechanisms"),
@@ -15,9 +18,15 @@ PUBLIC = (
 DIRECTIVE = re.compile(r"^\.\. (?:py:)?(auto)?(?:class|function|data|exception)(?:tion)?:: ([\w.]+)", re.MULTILINE)
 
 
-def names_of(module):
-    """Public names of a module, and of the package those that are nowhere else."""
-    return [name for name in importlib.import_module(module).__all__ if name != "__version__"]
+def public(module):
+    """Public names of a module, with what they are."""
+    own = importlib.import_module(module)
+    return {name: getattr(own, name) for name in own.__all__ if name != "__version__"}
+
+
+def classes(registry):
+    """Of manifolds or mechanisms that have a name on the command line: they need not be exported."""
+    return {entry.make.__name__: entry.make for entry in registry.values() if isinstance(entry.make, type)}
 
 
 def documented():
@@ -36,17 +45,18 @@ def documented():
 ENTRIES = documented()
 
 
-@pytest.mark.parametrize("module", ["jaxgeodp", *(f"jaxgeodp.{part}" for part in PUBLIC)])
-def test_every_public_name_is_documented_with_an_example(module):
-    missing, without = [], []
-    for name in names_of(module):
-        if name not in ENTRIES:
-            missing.append(name)
-        elif ">>> " not in (inspect.getdoc(getattr(importlib.import_module(module), name)) or ""):
-            without += [] if ENTRIES[name] else [name]
-    assert not missing and not without, f"{module}: not in docs/reference: {missing}; without an example: {without}"
+NAMES = {module: public(module) for module in ("jaxgeodp", *(f"jaxgeodp.{part}" for part in PUBLIC))}
+
+
+@pytest.mark.parametrize("names", [*NAMES.values(), classes(MECHANISMS)], ids=[*NAMES, "the registry of mechanisms"])
+def test_every_public_name_is_documented_with_an_example(names):
+    missing = names.keys() - ENTRIES.keys()
+    without = [
+        name for name, own in names.items() if ">>> " not in (inspect.getdoc(own) or "") and not ENTRIES.get(name)
+    ]
+    assert not missing and not without, f"not in docs/reference: {missing}; without an example: {without}"
 
 
 def test_what_is_documented_is_public():
-    known = {name for module in ("jaxgeodp", *(f"jaxgeodp.{part}" for part in PUBLIC)) for name in names_of(module)}
+    known = set().union(*NAMES.values(), classes(MECHANISMS), classes(MANIFOLDS))
     assert ENTRIES.keys() <= known, sorted(ENTRIES.keys() - known)

@@ -21,7 +21,7 @@ from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
-from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.mechanisms.names import MECHANISMS, names_with
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import check_finish, finished, release_in
@@ -74,13 +74,14 @@ def release(
     ] = "tight",
     delta: Annotated[
         float,
-        typer.Option(help="Of laplace, kng, gibbs: above 0, a fixed number of proposals, so that time tells nothing."),
+        typer.Option(
+            help=f"Of {listed(names_with('delta'))}: above 0, a fixed number of proposals, so that time tells nothing."
+        ),
     ] = 0.0,
     numerics: Annotated[
         str,
         typer.Option(
-            help="idealized, or, of wrapped, tangent, wrapped-gaussian and tangent-gaussian: grid, whose guarantee "
-            "covers rounding, too.",
+            help=f"idealized, or, of {listed(names_with('grid'))}: grid, whose guarantee covers rounding, too.",
             autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",

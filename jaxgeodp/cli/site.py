@@ -14,13 +14,14 @@ from jaxgeodp.cli.completion import summed_names
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.cli.registries import listed
 from jaxgeodp.cli.room import numbers_of, record_room
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import all_reserved, reserved
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import manifold_of
-from jaxgeodp.mechanisms.names import mechanism_named
+from jaxgeodp.mechanisms.names import mechanism_named, names_with
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.mechanism import finished
 
@@ -64,12 +65,12 @@ def prepare(
     mechanism: Annotated[
         str,
         typer.Option(
-            help="tangent or tangent-gaussian; on flat spaces also wrapped or wrapped-gaussian; the same at all sites.",
+            help=f"{listed(names_with('prepare'))}, the same at all sites; wrapped noise is for flat spaces only.",
             autocompletion=summed_names,
         ),
     ] = "tangent",
     epsilon: Annotated[float | None, typer.Option(help="Privacy parameter; the same at all sites.")] = None,
-    mu: Annotated[float | None, typer.Option(help="Of wrapped-gaussian; the same at all sites.")] = None,
+    mu: Annotated[float | None, typer.Option(help="In place of epsilon; the same at all sites.")] = None,
     center: CENTER = None,
     radius: Annotated[str | None, typer.Option(help="Radius of the public ball.")] = None,
     ball: BALL = None,
@@ -82,9 +83,7 @@ def prepare(
 
         choice = Choice(mechanism, epsilon, mu, "mean", "tight", 0.0, "grid")
         if choice.mechanism == "auto":
-            raise InputError(
-                "--mechanism must be tangent, tangent-gaussian, wrapped or wrapped-gaussian, the same at all sites."
-            )
+            raise InputError(f"--mechanism must be {listed(names_with('prepare'))}, the same at all sites.")
         if "auto" in (center, radius):
             raise InputError(
                 "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "

@@ -116,7 +116,9 @@ def unbiased_names(manifold: Manifold) -> list[str]:
 
 def supported_on(manifold: Manifold, name: str) -> frozenset[str]:
     """The options that the mechanism of a name supports on a manifold, with all that it can be given by default."""
-    return MECHANISMS[name].make(GeodesicBall(manifold, manifold.origin, _SMALL), 1.0).supports
+    # The origin is a point: to check that compiles for longer than the help of a command may take.
+    ball = GeodesicBall.tree_unflatten(manifold, (manifold.origin, _SMALL))
+    return MECHANISMS[name].make(ball, 1.0).supports
 
 
 def names_with(option: str) -> list[str]:

@@ -23,9 +23,10 @@ _MECHANISMS = {
 _COLORS = {name: color for color, names in _MECHANISMS.items() for name in names}
 #: How a line with error bars is drawn.
 ERROR_BARS = {"markersize": 4.5, "linewidth": 1.2, "elinewidth": 1.2, "capsize": 3}
-_OTHERS = ("#393b79", "#637939", "#8c6d31", "#843c39", "#7b4173")
+#: Of mechanisms that are not in the table.
+OTHERS = ("#393b79", "#637939", "#8c6d31", "#843c39", "#7b4173")
 
 
 def color_of(mechanism: str) -> str:
-    """The colour of a mechanism, by any of its names; one of five darker ones for a mechanism of the user's own."""
-    return _COLORS.get(mechanism) or _OTHERS[zlib.crc32(mechanism.encode()) % len(_OTHERS)]
+    """The colour of a mechanism, by any of its names; one of five darker ones for a mechanism that has none."""
+    return _COLORS.get(mechanism) or OTHERS[zlib.crc32(mechanism.encode()) % len(OTHERS)]

@@ -111,7 +111,7 @@ class Mechanism(abc.ABC):
     ) -> Release:
         """One private release, in double precision, with randomness from the operating system.
 
-        Which options a mechanism takes is in its `supports` (docs/options.md has a table).
+        Which options a mechanism takes is in its `supports` (docs/reference/mechanisms.md has a table).
 
         Args:
             data: (n, \\*shape of a record), n >= 2; see the class. A record outside the domain is brought into it, a
