@@ -26,7 +26,7 @@ _FAR = 4.0
 # One size for all batches: fewer programs to compile.
 _BATCH = 24
 # Seconds, after which somebody waits.
-_PATIENCE = 2.0
+PATIENCE = 2.0
 
 
 def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "float64")) -> None:
@@ -382,7 +382,7 @@ def _told() -> Iterator[Callable[[str], None]]:
 
     def tell(law):
         nonlocal said
-        if not said and time.monotonic() - begun > _PATIENCE:
+        if not said and time.monotonic() - begun > PATIENCE:
             said = True
             print(f"check_manifold: compiling and checking {law}; this may take a minute", file=sys.stderr)
 
