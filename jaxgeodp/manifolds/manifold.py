@@ -26,6 +26,7 @@ import jaxgeodp.manifolds.defaults as defaults
 import jaxgeodp.manifolds.shooting as shooting
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.analytic import safe_sqrt
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import check_shape, fact, operation
 
 _NO_EXTRINSIC = "define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
@@ -251,15 +252,10 @@ class Manifold(abc.ABC):
         return jnp.tensordot(weights.astype(logs.dtype), logs, axes=1), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
-        """`log_moments`, a step towards the Frechet mean, and how good it is.
-
-        Returns ``(total, square, step, rate)`` with ``|total - H step| <= rate |total|``, H being the Hessian of
-        ``(1/2) sum_i w_i dist(x, x_i)**2`` at ``base``: 0 for Newton's step. ``rate`` is None where nothing is known,
-        and ``step`` only a direction of the right length, as here.
-        """
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
+        """`log_moments`, a step towards the Frechet mean, and how good it is; by default that is not known."""
         total, square = self.log_moments(base, points, weights)
-        return total, square, total, None
+        return NewtonMoments(total, square, step=total, rate=None)
 
     @operation
     def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:

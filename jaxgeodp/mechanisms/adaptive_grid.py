@@ -10,7 +10,7 @@ import numpy as np
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_stages import clipped_lengths, clipped_vectors, stepped, value_of
-from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Spending, Whole, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -65,12 +65,12 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
             try:
                 question = steps.send(answer)
             except StopIteration:
-                return Told(answer if isinstance(question, Whole) else answer[1], {"steps": stages})
+                return Told(answer if isinstance(question, Whole) else answer.center, {"steps": stages})
 
     return Ready(terms, law.scale, grid.NOTE, draw, False)
 
 
-def _answered(law, whole, programs, question: Any, records) -> tuple[Any, dict]:
+def _answered(law, whole, programs, question: Any, records) -> Told:
     """What is released for a question, and what the record says of it."""
     own = strength_of(law.strength, False, question.cost)
     if isinstance(question, Count):
@@ -80,7 +80,8 @@ def _answered(law, whole, programs, question: Any, records) -> tuple[Any, dict]:
         noisy = noise.step * float(
             grid.with_noise(discrete_gaussian, np.array([_STEPS * count], object), noise.scale)[0]
         )
-        return noisy, {"asked": "records", "radius": question.radius, "count": noisy, "scale": noise.scale * noise.step}
+        told = {"asked": "records", "radius": question.radius, "count": noisy, "scale": noise.scale * noise.step}
+        return Told(noisy, told)
     mean = isinstance(question, Mean)
     bound = question.clip if mean else float(whole.summary.size(whole.ball))
     center = jnp.asarray(question.center if mean else law.ball.center)
@@ -92,7 +93,7 @@ def _answered(law, whole, programs, question: Any, records) -> tuple[Any, dict]:
     if mean:
         moved = np.asarray(programs.moved(law.mean, center, bound, vector, question.gain))
         told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(moved), "scale": scale}
-        return (vector, moved), told
+        return Told(Moved(vector, moved), told)
     old, new = question.shares
     both = new * vector if question.first is None else old * question.first + new * vector
-    return np.asarray(programs.value(whole, both)), {"asked": "mean of all", "scale": scale}
+    return Told(np.asarray(programs.value(whole, both)), {"asked": "mean of all", "scale": scale})
