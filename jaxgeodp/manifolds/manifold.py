@@ -1,17 +1,5 @@
 """The interface of a Riemannian manifold, with automatic-differentiation defaults.
 
-A manifold is a small frozen (hashable) value; its operations are pure jitted functions of *single*
-points and tangent vectors, batched with `jax.vmap`. Points are plain arrays of shape ``shape``, real or
-complex according to ``dtype_kind``.
-
-A subclass gives ``dim``, ``shape``, ``inner`` and ``exp``. Everything else has a default, mostly by automatic
-differentiation, and is overridden where a closed form is better:
-
-- in coordinates (``shape == (dim,)``, every array a point) that is all;
-- in an ambient space, ``project`` and ``to_tangent`` are needed too, and ``origin`` if 0 is no point;
-- for private releases, the facts ``curvature_bounds``, ``injectivity_radius`` and, where that is finite,
-  ``diameter``: unknown by default, and what is unknown is refused.
-
 `jaxgeodp.testing.check_manifold` puts a manifold through the laws that all of it must obey.
 """
 
@@ -292,7 +280,7 @@ class Manifold(abc.ABC):
 
     def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
-        return heaviest(points, weights)
+        return defaults.heaviest(points, weights)
 
     # Home -------------------------------------------------------------------------------------------
 
@@ -407,9 +395,3 @@ class Manifold(abc.ABC):
 def real_dtype(x):
     """The floating dtype of the real parts of a floating or complex array."""
     return jnp.finfo(jnp.asarray(x).dtype).dtype
-
-
-def heaviest(points, weights):
-    """The point of the largest weight, as a sum: indexing would gather points that are sharded."""
-    chosen = jnp.arange(points.shape[0]) == jnp.argmax(weights)
-    return jnp.tensordot(chosen.astype(points.dtype), points, axes=1)

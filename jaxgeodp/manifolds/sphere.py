@@ -13,7 +13,8 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, heaviest, real_dtype
+from jaxgeodp.manifolds.defaults import heaviest
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.newton import NewtonMoments, solve
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
