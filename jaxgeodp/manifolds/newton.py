@@ -5,7 +5,7 @@ spectrum), so that few steps suffice, and no factorisation: a batch of them is p
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ class NewtonMoments(NamedTuple):
     total: jax.Array  #: ``sum_i w_i log_base(x_i)``
     square: jax.Array  #: ``sum_i w_i dist(base, x_i)**2``
     step: jax.Array  #: only a direction of the right length, where the rate is not known
-    rate: Any  #: 0 for Newton's step; None where nothing is known
+    rate: jax.Array | float | None  #: 0 for Newton's step; None where nothing is known
 
 
 def solve(apply: Callable, rhs: jax.Array, steps: int = _STEPS) -> tuple[jax.Array, jax.Array]:
