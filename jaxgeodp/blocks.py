@@ -12,7 +12,7 @@ import numpy as np
 from jaxgeodp.checks import InputError
 
 # Numbers that a block holds.
-_BLOCK = 2**20
+BLOCK = 2**20
 # Of blocks of one shape, whatever the number of records: numbers, about, and the most and least records.
 _NUMBERS, _MOST_ROWS, _LEAST_ROWS = 2**15, 2**11, 16
 
@@ -187,4 +187,4 @@ def sum_in_blocks(function, records, weights, rows: int | None = None):
 
 def _size(records) -> int:
     """Records per block."""
-    return max(1024, _BLOCK // max(1, math.prod(records.shape[1:])))
+    return max(1024, BLOCK // max(1, math.prod(records.shape[1:])))

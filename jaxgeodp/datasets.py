@@ -57,7 +57,7 @@ def digit_images(digit: int) -> np.ndarray:
         ValueError: if ``digit`` is not an integer in 0..9.
     """
     _check_digit(digit)
-    images, labels = _load()
+    images, labels = digits_table()
     return images[labels == digit]
 
 
@@ -170,11 +170,12 @@ def template_image(digit: int) -> np.ndarray:
         ValueError: if ``digit`` is not an integer in 0..9.
     """
     _check_digit(digit)
-    return _draw_template(int(digit)).copy()
+    return drawn_template(int(digit)).copy()
 
 
 @lru_cache(maxsize=1)
-def _load() -> tuple[np.ndarray, np.ndarray]:
+def digits_table() -> tuple[np.ndarray, np.ndarray]:
+    """All images and their digits."""
     # The templates, and the rest of the library, work without scikit-learn; to import it takes a second, and the table
     # that comes with it is read in a hundredth of one.
     found = importlib.util.find_spec("sklearn")
@@ -195,7 +196,8 @@ def _split(rows):
 
 
 @lru_cache(maxsize=10)
-def _draw_template(digit: int) -> np.ndarray:
+def drawn_template(digit: int) -> np.ndarray:
+    """The image of a digit of a font."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
     from matplotlib.path import Path as Polygon

@@ -69,7 +69,7 @@ def reserved(
         leftovers.callback(_remove, temporary)
         stream = leftovers.enter_context(os.fdopen(handle, "wb"))
         with _naming(path):
-            _allocate(stream.fileno(), size)
+            allocate(stream.fileno(), size)
             if changed is not None:
                 state_change(temporary, changed)
 
@@ -167,7 +167,7 @@ def _naming(path):
         raise
 
 
-def _allocate(handle, size):
+def allocate(handle, size):
     """Blocks for so many bytes, or, where the file system promises none, as many zeros; on the disk."""
     if not _promised(handle, size):
         with open(handle, "wb", closefd=False) as stream:

@@ -14,7 +14,6 @@ from scipy import stats
 
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
-from jaxgeodp.mechanisms import adaptive_rules as rules
 from jaxgeodp.mechanisms import adaptive_simulation
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
@@ -137,26 +136,6 @@ def test_what_a_stage_sees_moves_by_what_it_pays_for():
     first, second = (np.asarray(law.at_home(own)[0].location(law.at_home(own).records, None)) for own in ends)
     moved = np.linalg.norm(first - second)
     assert 2.0 / 41 * (1 - 1e-6) < moved <= 2.0 / 41
-
-
-# The constants ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dim", [1, 2, 3, 10])
-def test_how_far_a_clipped_mean_follows_its_centre(dim):
-    draws = np.random.default_rng(dim).normal(size=(400_000, dim))
-    clip, step = 1.2, 0.02
-    moved = draws + step * np.eye(dim)[0]
-    factors = [np.minimum(1.0, clip / np.linalg.norm(own, axis=1)) for own in (draws, moved)]
-    means = [np.mean(factor * own[:, 0]) for factor, own in zip(factors, (draws, moved), strict=True)]
-    assert rules._slope(dim, clip) == pytest.approx((means[1] - means[0]) / step, abs=0.01)
-    assert rules._quantile(dim, 0.8) == pytest.approx(stats.chi(dim).ppf(0.8))
-
-
-def test_the_share_that_is_left_is_that_of_the_page():
-    """Of normal records, mu = 1: docs/mathematics.md, section 21."""
-    found = [rules._best_kept(n, dim, 1.0, 0.05) for n in (500, 2000) for dim in (2, 3, 6, 10)]
-    assert np.allclose(found, [0.93, 0.90, 0.82, 0.74, 0.975, 0.96, 0.93, 0.89], atol=0.012)
 
 
 def test_few_records_are_released_once():
@@ -317,8 +296,8 @@ def test_a_program_walks_as_a_release_does(monkeypatch, budget):
             return answer, told
 
         with monkeypatch.context() as patched:
-            patched.setattr(adaptive_simulation._Simulated, "count", count)
-            patched.setattr(adaptive_simulation._Simulated, "pairs", pairs)
+            patched.setattr(adaptive_simulation.SimulatedStages, "count", count)
+            patched.setattr(adaptive_simulation.SimulatedStages, "pairs", pairs)
             patched.setattr(AdaptiveLaw, "answered", answered)
             jax.clear_caches()
             law = jgd.AdaptiveMechanism(ball, **budget, symmetric=place == 2).law(500)

@@ -2,7 +2,6 @@
 
 import json
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,8 +24,7 @@ from jaxgeodp import (
 from jaxgeodp.cli.app import app
 from jaxgeodp.cli.group_options import as_word
 from jaxgeodp.domains.points_in_ball import PointsInBall
-from jaxgeodp.privacy import ApproximateDP, GaussianDP, Ledger, PureDP, compose
-from jaxgeodp.privacy.decimals import written
+from jaxgeodp.privacy import ApproximateDP, Ledger, PureDP
 from jaxgeodp.privacy.ledger import contents
 from jaxgeodp.privacy.release import record_digest
 from jaxgeodp.releases.add_remove import Counting, hidden_count, in_places
@@ -155,23 +153,6 @@ def test_places_are_seldom_more_than_records():
         total = sum(math.exp(-abs(z) / scale) for z in range(-200 * scale, 200 * scale + 1))
         assert beyond / total < 0.05
         assert counting.places(-(10**6)) == 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.floats(1e-4, 50.0), st.integers(1, 2))
-def test_the_parts_are_never_more_than_the_whole(strength, times):
-    from jaxgeodp.releases.add_remove import _part, _split
-
-    own = _part(PureDP(strength), times)
-    scale, left = _split(own)
-    rest = left.epsilon
-    assert times * (Fraction(written(rest)) + Fraction(1, scale)) <= Fraction(written(strength))
-    own = _part(GaussianDP(strength), times)
-    scale, left = _split(own)
-    rest = left.mu
-    together = compose([GaussianDP(rest), PureDP(math.nextafter(1 / scale, 1.0)).to_gdp()] * times)
-    assert together.mu <= strength * (1 + 1e-12)
-    assert rest > 0.9 * own.mu
 
 
 # Releases -------------------------------------------------------------------------------------------------
@@ -353,10 +334,10 @@ def touched(whose, where, others_whose, others_where, most):
     """How many groups' records differ, of which each names who they are made of."""
 
     def groups_of(whose, where):
-        from jaxgeodp.releases.groups import _memberships
+        from jaxgeodp.releases.groups import memberships
 
         names, numbers = np.unique(np.array(whose), return_inverse=True)
-        own, groups = _memberships(numbers, np.array(where, int), most)
+        own, groups = memberships(numbers, np.array(where, int), most)
         found = {}
         for record, unit in enumerate(own):
             if groups[unit] >= 0:
@@ -622,7 +603,7 @@ def test_what_is_refused_after_the_charge_is_released_with_the_least(seen, monke
     for n in (40, 60, 95):
         record = MECHANISM.release(points(n), adjacency="add-remove").record
         assert record["n"] == min(n - 24, 30) and record["count"]["most"] == 30
-    monkeypatch.setattr("jaxgeodp.releases.add_remove._most", lambda *given: 2**24)  # nobody knew
+    monkeypatch.setattr("jaxgeodp.releases.add_remove.most_places", lambda *given: 2**24)  # nobody knew
     for n in (40, 60, 95):
         record = MECHANISM.release(points(n), adjacency="add-remove").record
         assert record["n"] == (n - 24 if n - 24 <= 30 else record["count"]["least"])

@@ -20,18 +20,15 @@ from audited import (
     laplace_by_coin_tosses,
     noise_on_a_line,
 )
-from scipy import stats
 from strategies import exhaustive
 
 from jaxgeodp import (
     Euclidean,
-    GaussianDP,
     GeodesicBall,
     GibbsMechanism,
     Hyperbolic,
     KNGMechanism,
     LaplaceMechanism,
-    PureDP,
     RiemannianGaussian,
     Sphere,
     TangentLaplace,
@@ -41,7 +38,6 @@ from jaxgeodp import (
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import SpreadMechanism
 from jaxgeodp.privacy import NotProven, adversarial_neighbours, audit
-from jaxgeodp.privacy.audit import _bound, _least, _least_rho
 from jaxgeodp.samplers.discrete import discrete_laplace
 
 SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
@@ -78,16 +74,6 @@ def test_what_is_right_is_not_contradicted_and_nearly_used_up(name):
     assert not found.violated
     assert least < found.lower_bound < found.promised == 1.0
     assert found.guarantee == mechanism.guarantee
-
-
-def test_the_divergences_of_one_bit():
-    """By sums over its two values, for each order of the code."""
-    for mine, theirs in ((0.9, 0.2), (0.5, 0.4), (0.3, 1e-2), (0.2, 0.3)):
-        orders = (1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0)
-        bits = ((mine, theirs), (1.0 - mine, 1.0 - theirs))
-        known = [math.log(sum(p * (p / q) ** (a - 1.0) for p, q in bits)) / (a - 1.0) / a for a in orders]
-        expected = max(known) if mine > theirs else 0.0
-        assert float(_least_rho(mine, theirs)) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.exhaustive
@@ -200,27 +186,6 @@ def test_value_and_cost_of_coin_tosses_tell_neighbours_apart():
     assert not drawn.audit(costs=1).violated
     assert not drawn.audit(values=1).violated
     assert drawn.audit().violated
-
-
-def test_bounds_are_seldom_wrong():
-    """Events of randomized response, whose epsilon is 1 exactly: at level 0.05 few of 400 bounds are above it."""
-    rng = np.random.default_rng(0)
-    truth = 1.0 / (1.0 + math.exp(-1.0))
-    wrong = 0
-    for _ in range(400):
-        mine, theirs = (rng.random(2000) < p for p in (truth, 1.0 - truth))
-        wrong += _bound(PureDP(1.0), mine.astype(float), theirs.astype(float), 0.05)[0] > 1.0
-    assert stats.binom.sf(wrong - 1, 400, 0.05) > 1e-4
-    # Planted: without confidence bounds half of them are wrong.
-    plain = [np.log(rng.binomial(1000, truth) / rng.binomial(1000, 1 - truth)) > 1.0 for _ in range(400)]
-    assert stats.binom.sf(np.sum(plain) - 1, 400, 0.05) < 1e-6
-
-
-def test_counts_at_the_ends():
-    assert _least(PureDP(1.0), np.asarray(0), np.asarray(0), 1000, 1e-6) == -math.inf
-    assert _least(GaussianDP(1.0), np.asarray(0), np.asarray(10), 1000, 1e-6) == -math.inf
-    assert _least(PureDP(1.0), np.asarray(1000), np.asarray(1000), 1000, 1e-6) < 0.0
-    assert 3.0 < _least(PureDP(1.0), np.asarray(1000), np.asarray(0), 1000, 1e-6) < math.log(1000)
 
 
 @pytest.mark.parametrize("n", [2, 5])

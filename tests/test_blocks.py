@@ -36,7 +36,7 @@ print((status("VmHWM") - before + data.nbytes) / data.nbytes)
 
 @pytest.mark.parametrize("count", [2048, 2049, 5000])
 def test_blocks_give_what_the_whole_gives(count, monkeypatch):
-    monkeypatch.setattr(blocks, "_BLOCK", 1)  # 1024 records at a time
+    monkeypatch.setattr(blocks, "BLOCK", 1)  # 1024 records at a time
     records = jnp.asarray(np.random.default_rng(0).normal(size=(count, 3)))
     weights = jnp.linspace(0.0, 1.0, count)
     np.testing.assert_array_equal(blocks.map_in_blocks(lambda x: x / jnp.linalg.norm(x), records),
@@ -57,7 +57,7 @@ def test_a_release_of_ten_million_points_is_compiled_for_at_most_three_times_the
         return (memory.argument_size_in_bytes + memory.temp_size_in_bytes) / memory.argument_size_in_bytes
 
     assert share(10_000_000) < 3.0
-    monkeypatch.setattr(blocks, "_BLOCK", 10**9)
+    monkeypatch.setattr(blocks, "BLOCK", 10**9)
     assert share(9_999_999) > 3.0
 
 

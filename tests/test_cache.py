@@ -14,7 +14,7 @@ import pytest
 from jax._src.compilation_cache import decompress_executable
 from strategies import exhaustive
 
-from jaxgeodp._version import __version__
+import jaxgeodp
 
 COMMAND = [sys.executable, "-c", "from jaxgeodp.cli import main; main()"]
 # JAX puts the seconds of compilation before a program.
@@ -199,7 +199,7 @@ def test_the_folder_is_for_its_user_and_its_versions_only(informed):
     own = folder / "jaxgeodp"
     assert code == 0 and stat.S_IMODE(own.stat().st_mode) == 0o700
     (folder,) = (own / "compiled").iterdir()
-    assert folder.name.startswith(f"jaxgeodp-{__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.__version__}-")
+    assert folder.name.startswith(f"jaxgeodp-{jaxgeodp.__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.__version__}-")
 
 
 def test_nothing_is_kept_where_others_could_have_put_programs(informed):

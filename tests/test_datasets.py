@@ -58,7 +58,7 @@ def test_caller_cannot_change_the_cached_data():
 
 
 def test_each_row_depends_on_its_record_alone(monkeypatch):
-    images, labels = datasets._load()
+    images, labels = datasets.digits_table()
     outlines = datasets.digit_outlines(3, 20)
     covariances = datasets.digit_covariances(3)
     reference = datasets.template_outline(3, datasets.REGISTRATION_POINTS)
@@ -70,7 +70,7 @@ def test_each_row_depends_on_its_record_alone(monkeypatch):
     position = np.flatnonzero(labels == 3)[5]
     changed = images.copy()
     changed[position] = 0.0
-    monkeypatch.setattr(datasets, "_load", lambda: (changed, labels))
+    monkeypatch.setattr(datasets, "digits_table", lambda: (changed, labels))
     others = np.arange(len(outlines)) != 5
     neighbour = datasets.digit_outlines(3, 20)
     assert neighbour.shape == outlines.shape
@@ -188,12 +188,12 @@ def test_template_of_zero_has_a_hole():
 
 
 def test_the_table_is_what_scikit_learn_loads(monkeypatch):
-    images, labels = datasets._load()
-    datasets._load.cache_clear()
+    images, labels = datasets.digits_table()
+    datasets.digits_table.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    for own, expected in zip((images, labels), datasets._load(), strict=True):
+    for own, expected in zip((images, labels), datasets.digits_table(), strict=True):
         np.testing.assert_array_equal(own, expected)
-    datasets._load.cache_clear()
+    datasets.digits_table.cache_clear()
 
 
 def test_templates_need_no_data(monkeypatch):
@@ -201,8 +201,8 @@ def test_templates_need_no_data(monkeypatch):
         raise AssertionError("the data set was loaded")
 
     expected = datasets.template_outline(4, 20)
-    datasets._load.cache_clear()
-    datasets._draw_template.cache_clear()
+    datasets.digits_table.cache_clear()
+    datasets.drawn_template.cache_clear()
     monkeypatch.setattr(np, "loadtxt", fail)
     np.testing.assert_array_equal(datasets.template_outline(4, 20), expected)
     assert datasets.template_covariance(4).shape == (5, 5)

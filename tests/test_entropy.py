@@ -166,14 +166,14 @@ class Recorder:
 
     def __init__(self, monkeypatch):
         self.blocks = []
-        original = chacha20._stream
+        original = chacha20.stream
 
         def recorded(key, counters, purpose):
-            if purpose == chacha20._BITS:
+            if purpose == chacha20.BITS:
                 jax.debug.callback(self.note, key, counters)
             return original(key, counters, purpose)
 
-        monkeypatch.setattr(chacha20, "_stream", recorded)
+        monkeypatch.setattr(chacha20, "stream", recorded)
         jax.clear_caches()
 
     def note(self, key, counters):

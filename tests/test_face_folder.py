@@ -136,7 +136,7 @@ def test_where_newton_finds_no_map_the_linear_one_is_taken(people, template, mon
     mesh = Mesh(people[0], TRIANGLES)
     usual = face_curves(mesh, NOSE, UP, template)
     linear = face_curves(mesh, NOSE, UP, template, method="linear")
-    monkeypatch.setattr(boundary_newton, "_STEPS", 0)
+    monkeypatch.setattr(boundary_newton, "STEPS", 0)
     found = face_curves(mesh, NOSE, UP, template)
     assert (usual.map, found.map) == ("newton", "linear")
     chex.assert_trees_all_close(found.curves, linear.curves)
@@ -431,7 +431,7 @@ def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes,
 
 def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tmp_path, monkeypatch):
     """Their mean is published: a folder below, a link to it, a link among public ones, and a link the other way."""
-    monkeypatch.setattr(folder_module, "_process", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr(folder_module, "processed", lambda *_: pytest.fail("work"))
     below = meshes / "below"
     below.mkdir()
     shutil.copy(public, below / "x.ply")
@@ -496,7 +496,7 @@ def test_a_reference_may_be_of_points_as_the_faces_may(people, meshes, public, t
     ],
 )
 def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work, message, monkeypatch):
-    monkeypatch.setattr(folder_module, "_process", lambda *_: pytest.fail("work"))
+    monkeypatch.setattr(folder_module, "processed", lambda *_: pytest.fail("work"))
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     (tmp_path / "file").touch()
@@ -628,7 +628,7 @@ def test_private_meshes_are_given_to_other_processes(meshes, public, tmp_path, m
         return ((number, Ended(-9), None) for number, _ in enumerate(jobs))
 
     monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(folder_module, "_one", lambda *_: pytest.fail("the work is done by the caller"))
+    monkeypatch.setattr(folder_module, "processed_face", lambda *_: pytest.fail("the work is done by the caller"))
     monkeypatch.setattr(folder_module, "in_processes", ended)
     code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
     assert code == 0 and "Nothing is released" in text
@@ -640,7 +640,7 @@ def test_private_meshes_are_given_to_other_processes(meshes, public, tmp_path, m
 def test_private_meshes_are_not_processed_by_the_command_itself(meshes, public, tmp_path, monkeypatch):
     """Where there is one core, too: the system may end the process that works on a mesh."""
     monkeypatch.setattr(folder_module.os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(folder_module, "_one", worker_jobs.die_unless_in_the_parent)
+    monkeypatch.setattr(folder_module, "processed_face", worker_jobs.die_unless_in_the_parent)
     code, text = call(meshes, public, "--prepare", "--norm-bound", 1e-4)
     assert code == 0 and "Nothing is released" in text
     rows = report_of(tmp_path / "meshes-private").values()

@@ -374,8 +374,8 @@ def test_mechanisms_and_means_go_through_jit_and_grad():
 def test_many_draws_are_those_of_any_block_size(monkeypatch):
     mechanism, data = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0), curves()
     expected = np.asarray(mechanism.simulate(jax.random.key(0), data, 50))
-    monkeypatch.setattr(encoding, "_BLOCK", 7 * 2 * 48)
-    encoding._draws.clear_cache()
+    monkeypatch.setattr(encoding, "BLOCK", 7 * 2 * 48)
+    encoding.drawn_values.clear_cache()
     chex.assert_trees_all_close(np.asarray(mechanism.simulate(jax.random.key(0), data, 50)), expected, atol=1e-14)
     assert len(np.unique(expected[:, 0, 0])) == 50
 

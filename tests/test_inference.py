@@ -246,7 +246,7 @@ def test_every_description_that_was_released_is_read_again(mu, fails, tmp_path, 
     """With hardly any noise, or much of it; and where one or both of the spreads could not be computed."""
     from jaxgeodp.inference import description as module
 
-    real, calls = module._nearest, []
+    real, calls = module.nearest_in_ball, []
 
     def nearest(*arguments):
         calls.append(0)
@@ -254,7 +254,7 @@ def test_every_description_that_was_released_is_read_again(mu, fails, tmp_path, 
             raise FloatingPointError("planted")
         return real(*arguments)
 
-    monkeypatch.setattr(module, "_nearest", nearest)
+    monkeypatch.setattr(module, "nearest_in_ball", nearest)
     describe(scattered(Sphere(2), 0.1, 60), Sphere(2), mu=mu, ball=BALL).save(tmp_path)
     assert Description.load(tmp_path).has_spread == (not fails)
 
@@ -449,7 +449,7 @@ def test_what_could_not_be_computed_says_so(monkeypatch):
     def fails(ball, point):
         raise FloatingPointError("of a record")
 
-    monkeypatch.setattr("jaxgeodp.inference.description._nearest", fails)
+    monkeypatch.setattr("jaxgeodp.inference.description.nearest_in_ball", fails)
     found = describe(scattered(Sphere(2), 0.1, 60), Sphere(2), mu=1.0, ball=BALL)
     assert (
         found.variance.record["scale"] is None and "could not be computed" in found.variance.record["sampler"]["name"]
@@ -523,7 +523,7 @@ def test_intervals_hold_all_variances_together(spreads, n, mu):
 
 def test_a_spread_that_could_not_be_computed_is_said(tmp_path, monkeypatch):
     """Nothing is refused after the charge: the mean is there, and the report says what is not."""
-    monkeypatch.setattr("jaxgeodp.inference.description._nearest", lambda *_: 1 / 0)
+    monkeypatch.setattr("jaxgeodp.inference.description.nearest_in_ball", lambda *_: 1 / 0)
     np.save(tmp_path / "data.npy", scattered(Sphere(2), 0.1, 60))
     options = ["--manifold", "sphere", "--center", "origin", "--radius", "0.5", "--mu", "1"]
     result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from jaxgeodp import Ledger, PlanarShapes, PureDP
 from jaxgeodp.cli import app
 from jaxgeodp.domains import align_landmarks, impute_landmarks, landmarks_from_r
-from jaxgeodp.domains.landmarks import _all_aligned
+from jaxgeodp.domains.landmarks import all_aligned
 from jaxgeodp.pictures import page_of
 from jaxgeodp.privacy.release import Release
 
@@ -62,9 +62,9 @@ def test_the_pose_of_a_record_is_of_no_account_and_with_scale_its_size(dimension
     np.testing.assert_allclose(align_landmarks(moved, template), aligned, rtol=0, atol=1e-12)
     np.testing.assert_allclose(aligned.mean(axis=1), np.tile(template.mean(axis=0), (7, 1)), rtol=0, atol=1e-12)
     np.testing.assert_allclose([size_of(one) for one in aligned], size_of(template))
-    programs = _all_aligned._cache_size()
+    programs = all_aligned._cache_size()
     np.testing.assert_array_equal(align_landmarks(records[1:], template), aligned[1:])
-    assert _all_aligned._cache_size() == programs, "a program would tell how many records there are"
+    assert all_aligned._cache_size() == programs, "a program would tell how many records there are"
     own = align_landmarks(records, template, scale=False)
     np.testing.assert_allclose([size_of(one) for one in own], [size_of(one) for one in records])
     np.testing.assert_allclose(align_landmarks(moved, template, scale=False) - template.mean(axis=0),

@@ -393,7 +393,7 @@ def test_a_link_is_the_same_ledger(tmp_path):
 def test_the_file_is_what_it_should_be(tmp_path):
     ledger = Ledger(tmp_path / "b.db", PureDP(1.0))
     ledger.charge(PureDP(0.1), "m")
-    with contextlib.closing(ledger_file._connect(ledger.path.as_uri())) as connection:
+    with contextlib.closing(ledger_file.connected(ledger.path.as_uri())) as connection:
         settings_ = {
             name: connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("journal_mode", "synchronous", "foreign_keys", "user_version", "application_id")
@@ -458,7 +458,7 @@ def test_a_missing_row_is_noticed_even_where_the_triggers_are_back(tmp_path, num
     ledger = Ledger(tmp_path / "b.db", PureDP(1.0))
     for _ in range(3):
         ledger.charge(PureDP(0.1), "m")
-    (trigger,) = [statement for statement in ledger_file._SCHEMA if "TRIGGER releases_remain" in statement]
+    (trigger,) = [statement for statement in ledger_file.SCHEMA if "TRIGGER releases_remain" in statement]
     spoil(ledger.path, f"DROP TRIGGER releases_remain; DELETE FROM releases WHERE id = {number}; {trigger}")
     assert "damaged or cut short" in words_of(lambda: ledger.charge(PureDP(0.1), "m"))
 
@@ -516,14 +516,14 @@ def test_threads_share_a_ledger(tmp_path):
 def test_a_full_disk_is_a_sentence_and_costs_nothing(tmp_path, monkeypatch):
     """The database may not grow by a page; what SQLite answers is what it answers on a full disk."""
     ledger = Ledger(tmp_path / "b.db", PureDP(1e6))
-    genuine = ledger_file._connect
+    genuine = ledger_file.connected
 
     def small(uri):
         connection = genuine(uri)
         connection.execute("PRAGMA max_page_count=1")
         return connection
 
-    monkeypatch.setattr(ledger_file, "_connect", small)
+    monkeypatch.setattr(ledger_file, "connected", small)
     drawn = []
     monkeypatch.setattr(os, "urandom", lambda size: drawn.append(size) or b"\1" * size)
     with pytest.raises(OSError, match="the disk is full; nothing was released"):
@@ -532,7 +532,7 @@ def test_a_full_disk_is_a_sentence_and_costs_nothing(tmp_path, monkeypatch):
     before = len(drawn)
     account = ledger.account()
     assert account.releases == before and account.lost == 0
-    monkeypatch.setattr(ledger_file, "_connect", genuine)
+    monkeypatch.setattr(ledger_file, "connected", genuine)
     TangentLaplace(BALL, 0.1).release(ROWS, ledger)
     assert ledger.account().releases == before + 1
 

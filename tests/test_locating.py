@@ -697,16 +697,3 @@ def test_an_audit_finds_a_search_that_spends_more_than_it_promises():
     assert 0.25 * own.guarantee.rho < found.lower_bound <= found.promised == own.guarantee.rho and not found.violated
     planted = audit(_Claims(own, ZeroConcentratedDP(0.25 * own.guarantee.rho)), data, neighbour, draws=4_000)
     assert planted.violated and planted.lower_bound == found.lower_bound
-
-
-def test_the_least_rho_of_counts_is_that_of_renyi_divergences():
-    """Two bits from normal laws at distance mu, whose divergence of order a is a mu^2/2 at most."""
-    from scipy.stats import norm
-
-    from jaxgeodp.privacy.audit import _least_rho
-
-    for mu in (0.3, 1.0, 3.0):
-        cuts = np.linspace(-3.0, 3.0 + mu, 12)
-        found = _least_rho(norm.sf(cuts - mu), norm.sf(cuts))
-        assert np.all(found <= mu**2 / 2) and found.max() > 0.3 * mu**2
-    assert _least_rho(np.array([0.2]), np.array([0.3]))[0] == 0.0

@@ -30,7 +30,7 @@ from jaxgeodp import (
 from jaxgeodp.manifolds.spectral import matrix_log
 from jaxgeodp.testing import LAWS
 
-# One of each class, with parts that compile soon; matrices of size 3 have tests/test_spd3.py besides.
+# One of each class, with parts that compile soon; matrices of size 3 have tests/inner/test_spd3.py besides.
 KINDS = [
     *(m for m in ONE_OF_EACH_KIND if m not in (SPD(3), Product(Sphere(2), SPD(2)))),
     Product(Sphere(2), Euclidean(1)),

@@ -340,8 +340,8 @@ def test_check_ends_whatever_a_finder_does(folder, monkeypatch):
         yield "one"
         raise ZeroDivisionError
 
-    monkeypatch.setattr(findings, "_of_copies", broken)
-    monkeypatch.setattr(command, "_picture", broken_picture)
+    monkeypatch.setattr(findings, "of_copies", broken)
+    monkeypatch.setattr(command, "picture_of", broken_picture)
     np.save("data.npy", MATRICES)
     result = run("check", "data.npy", *SPD)
     assert result.exit_code == 0 and result.stderr == "" and "look at them yourself" in said(result)

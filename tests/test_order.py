@@ -83,7 +83,7 @@ def _corners(n):
 def _first_centers(data, times, monkeypatch, adjacency):
     """The place of the first centre, along the axis of the first corner; counts have no noise."""
     monkeypatch.setattr(add_remove, "with_noise", lambda draw, steps, scale: np.array([1000.0 + 60.0]))
-    monkeypatch.setattr(add_remove, "_BEYOND", 0.5)
+    monkeypatch.setattr(add_remove, "BEYOND", 0.5)
     # Public, and the same each time.
     monkeypatch.setattr(LocatedMechanism, "law", functools.lru_cache(LocatedMechanism.law))
     mechanism = LocatedMechanism(PLANE, epsilon=4096.0 / len(data))  # as much noise for any number of records

@@ -214,7 +214,7 @@ def test_many_records_are_worked_on_in_blocks(monkeypatch):
     ball = ball_on(Sphere(2))
     records, labels = points_in(ball, 2500), np.arange(2500) % 7
     whole = frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7)
-    monkeypatch.setattr(persons, "_BLOCK", 1)  # 1024 records at a time
+    monkeypatch.setattr(persons, "BLOCK", 1)  # 1024 records at a time
     np.testing.assert_allclose(frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7), whole, atol=1e-12)
     own = frechet_mean(Sphere(2), records[labels == 3])
     np.testing.assert_allclose(whole[3], own, atol=1e-9)

@@ -389,7 +389,7 @@ def test_a_manifold_of_ones_own_and_a_second_round_that_fails(monkeypatch):
     def fails(*_):
         raise FloatingPointError("of a record")
 
-    monkeypatch.setattr("jaxgeodp.inference.regression._reach", fails)
+    monkeypatch.setattr("jaxgeodp.inference.regression.reach_of", fails)
     fit = geodesic_regression(times, data, ball, mu=100.0)
     assert fit.releases[1].record["scale"] is None and fit.speed == pytest.approx(1.0, abs=0.05)
 

@@ -141,6 +141,62 @@ def test_private_uses_are_found():
     assert private_uses(tree) == {"other._secret", "self.part._secret", "type(self)._kind"}
 
 
+def root(node):
+    """The first name of a dotted one."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return getattr(node, "id", None)
+
+
+def own_names(trees):
+    """Private names that files define for themselves."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    stored = [node for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)]
+    names = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names |= {getattr(node, "id", None) or getattr(node, "attr", "") for node in stored}
+    return {name for name in names if re.match("_[^_]", name)}
+
+
+def borrowed(tree, private):
+    """Which private names of the package a file imports, reads, or replaces by their text."""
+    nodes, found, ours = list(ast.walk(tree)), set(), {"jaxgeodp"}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "jaxgeodp":
+            ours |= {alias.asname or alias.name for alias in node.names}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            ours |= {alias.asname for alias in node.names if alias.name.startswith("jaxgeodp.")}
+            found |= {alias.name for alias in node.names if alias.name.startswith("jaxgeodp.")}
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            found |= {name for name in [str(node.args[0].value)] if name.startswith("jaxgeodp.")}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setattr") and root(node.args[0]) in ours:
+            owner, name = map(ast.unparse, node.args[:2])
+            found.add(f"{owner}.{name.strip(chr(39))}")
+    read = {use for use in private_uses(tree) if use.rpartition(".")[2] in private}
+    return read | {name for name in found if re.search(r"\._[^_]", name)}
+
+
+def test_private_names_of_the_package_are_used_by_tests_of_inner_laws_alone():
+    private = own_names(sources().values())
+    found = {
+        path.stem: borrowed(ast.parse(path.read_text()), private) for path in pathlib.Path(__file__).parent.glob("*.py")
+    }
+    assert not {name: uses for name, uses in found.items() if uses}
+
+
+def test_borrowed_names_are_found():
+    private = own_names([ast.parse("_NUMBER = 1\ndef _draw(): ...\nclass A:\n    def __init__(self): self._one = 2")])
+    assert private == {"_NUMBER", "_draw", "_one"}
+    tree = ast.parse(
+        "from jaxgeodp.releases import law, _draw\nfrom jaxgeodp._version import x\nimport walk\n"
+        "law._NUMBER, self._one, jitted._cache_size()\nmonkeypatch.setattr(law, '_draw', 1)\n"
+        "monkeypatch.setattr(walk, '_draw', 1)\nmonkeypatch.setattr('jaxgeodp.files._draw', 1)\n"
+        "monkeypatch.setattr(law, '__name__', 1)"
+    )
+    mine = {"law._NUMBER", "law._draw", "jaxgeodp.files._draw"}
+    assert borrowed(tree, private) == mine | {"jaxgeodp.releases._draw", "jaxgeodp._version.x"}
+
+
 def classes(trees):
     """Of all classes by name, what they define and the names of their bases."""
     found = {}

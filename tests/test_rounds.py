@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-from fractions import Fraction
 
 import jax
 import numpy as np
@@ -14,23 +13,18 @@ from typer.testing import CliRunner
 from jaxgeodp import (
     SPD,
     Euclidean,
-    GeodesicBall,
     Hyperbolic,
     LocatedMechanism,
     PlanarShapes,
     Product,
-    PureDP,
     Release,
     Sphere,
-    WrappedGaussian,
-    ZeroConcentratedDP,
 )
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.locating import SearchInRounds
 from jaxgeodp.locating import rounds as rounds_module
-from jaxgeodp.privacy import Ledger, grid
-from jaxgeodp.privacy.decimals import written
+from jaxgeodp.privacy import grid
 from jaxgeodp.releases import merged
 from jaxgeodp.releases.drafts import Request, drafted
 from jaxgeodp.releases.states import digest_of_public
@@ -94,37 +88,6 @@ def test_rounds_ask_and_find_what_a_search_in_one_place_does(space, name, budget
     np.testing.assert_allclose(found.releases[-1].value, one.value, rtol=1e-12)
     for first, second in zip(found.releases, again.releases, strict=True):
         np.testing.assert_array_equal(first.value, second.value)
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "whole"),
-    [
-        (LocatedMechanism(Sphere(2), "tangent", epsilon=8.1), PureDP(8.1)),
-        (LocatedMechanism(Euclidean(2), "wrapped-gaussian", mu=1.0, domain=30.0), ZeroConcentratedDP(0.5)),
-    ],
-    ids=str,
-)
-def test_all_stages_fit_into_the_budget_of_one_search(mechanism, whole, tmp_path, monkeypatch):
-    data = records_on(mechanism.manifold, N)
-    ledger = Ledger(tmp_path / "ledger.db", whole)
-    search = SearchInRounds(mechanism, N)
-    first = search.now
-    state = first.prepare(data)
-    search = search.after(first.finish(state, ledger))
-    with pytest.raises(InputError, match="finished before"):
-        first.finish(state, Ledger(tmp_path / "ledger.db", whole, "another data set"))
-    search = finished(search, data, 2, ledger)
-    costs = [next(iter(dataclasses.astuple(release.guarantee))) for release in search.releases]
-    total = sum(Fraction(written(cost)) for cost in costs)
-    limit = Fraction(written(next(iter(dataclasses.astuple(whole)))))
-    assert 0.999 * limit < total <= limit
-    assert ledger.account().releases == len(search.releases)
-    assert search.guarantees[:-1] == tuple(release.guarantee for release in search.releases[:-1])
-    # Planted: a last release with all of the budget.
-    strength, real = mechanism.epsilon or mechanism.mu, rounds_module._budget
-    monkeypatch.setattr(rounds_module, "_budget", lambda law, whole: (real(law, whole)[0], strength))
-    with pytest.raises(InputError, match="left of its budget"):
-        finished(SearchInRounds(mechanism, N), data, 1, Ledger(tmp_path / "other.db", whole))
 
 
 def test_sites_find_a_ball_together(tmp_path):
@@ -216,22 +179,6 @@ def test_a_centre_that_no_ball_is_about_ends_the_search(monkeypatch):
     search = finished(search, records_on(Sphere(2), N), 1)
     assert search.now is None and search.ball is None and len(search.releases) == 2
     np.testing.assert_array_equal(search.center, search.releases[0].value)
-
-
-@pytest.mark.parametrize(
-    ("mu", "domain", "n"), [(4.6e-7, 30.0, 517874561), (1.2098908963843057e-07, 1e6, 263790114539)]
-)
-def test_rounding_of_the_last_cost_stays_within_the_whole(mu, domain, n):
-    """Where rho of the last release, rounded up, would be above what is left."""
-    mechanism = LocatedMechanism(Euclidean(1), "wrapped-gaussian", mu=mu, domain=domain)
-    with jax.enable_x64(True):
-        law = mechanism.law(n)
-        whole = mechanism.guarantee
-        costs, rest = rounds_module._budget(law, whole)
-        last = WrappedGaussian(GeodesicBall(Euclidean(1), np.zeros(1), domain), rest).law(n)
-        charged = last.grid.noisy((1,)).terms.guarantee
-    total = sum(Fraction(written(own.rho)) for own in (*costs, charged))
-    assert 0.999 * Fraction(written(whole.rho)) < total <= Fraction(written(whole.rho))
 
 
 def test_what_is_released_in_place_of_no_answer_is_like_an_answer():

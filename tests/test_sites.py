@@ -72,7 +72,7 @@ def test_fewer_than_all_show_uniform_numbers():
 
 @pytest.mark.parametrize("mistake", ["no mask", "low bits", "one for all"])
 def test_masks_that_hide_too_little_are_caught(mistake, monkeypatch):
-    genuine = masking._mask
+    genuine = masking.mask_of
 
     def poor(secret, session, pair, count):
         numbers = genuine(secret, session, pair, count)
@@ -82,7 +82,7 @@ def test_masks_that_hide_too_little_are_caught(mistake, monkeypatch):
             "one for all": numbers[:1] * count,
         }[mistake]
 
-    monkeypatch.setattr(masking, "_mask", poor)
+    monkeypatch.setattr(masking, "mask_of", poor)
     assert min(levels_of_masked_numbers().values()) < 1e-7
 
 
@@ -95,7 +95,7 @@ def test_masks_are_those_of_the_standards():
     blocks = chacha20_blocks(jnp.asarray(key), jnp.arange(3, dtype=jnp.uint32), jnp.zeros(3, jnp.uint32))
     stream = np.asarray(blocks).astype("<u4").tobytes()
     numbers = [int.from_bytes(stream[32 * place : 32 * place + 32], "little") for place in range(count)]
-    assert masking._mask(secret, name, pair, count) == numbers
+    assert masking.mask_of(secret, name, pair, count) == numbers
 
 
 def test_a_site_that_is_missing_or_different_is_seen():
@@ -256,7 +256,7 @@ def test_a_key_is_not_used_up_where_there_is_no_room(tmp_path, monkeypatch):
     again = command("key", "north", "--out", tmp_path)
     assert again.exit_code == 2 and "another folder" in again.output and "--overwrite" not in again.output
     np.save(tmp_path / "north.npy", DATA)
-    monkeypatch.setattr("jaxgeodp.files._allocate", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    monkeypatch.setattr("jaxgeodp.files.allocate", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
     everyone = ",".join(str(tmp_path / f"{name}.pub") for name in NAMES)
     options = ("--manifold", "euclidean", "--radius", 1, "--epsilon", 1, "--sites", everyone)
     files = (tmp_path / "north.npy", "--key", tmp_path / "north.key", "--out", tmp_path / "north.masked")

@@ -39,7 +39,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import FrechetVariance, TangentCovariance
-from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms, _vectors
+from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms, vectors_of
 from jaxgeodp.privacy import Ledger, ZeroConcentratedDP, grid
 from jaxgeodp.releases import merged, release_groups
 from jaxgeodp.releases.states import digest_of_public
@@ -332,7 +332,7 @@ def test_a_logarithm_has_the_same_bits_anywhere_in_a_block(ball):
     """Of floating-point numbers, before rounding hides what is lost."""
     rows = rows_at_once(ball.manifold.shape)
     data = np.nan_to_num(points(ball, rows), nan=1.0)
-    coordinates = jax.jit(functools.partial(_vectors, MeanOfLogarithms()))
+    coordinates = jax.jit(functools.partial(vectors_of, MeanOfLogarithms()))
     whole = np.asarray(coordinates(ball, data))
     for places in (1, 3, 7, rows - 1):
         np.testing.assert_array_equal(

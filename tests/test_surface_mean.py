@@ -290,45 +290,6 @@ def test_a_surface_in_all_functions_is_better_than_curves_and_than_public_people
     assert_better(study, design_surfaces(basis, reference, n, mu), curves)
 
 
-def test_no_other_split_of_the_budget_errs_less():
-    """Against parts moved between directions: the expected error of the shrunk release is least."""
-    rng = np.random.default_rng(2)
-    root = rng.normal(size=(12, 12)) * np.geomspace(1.0, 0.01, 12)
-    covariance, strength = root.T @ root, 4.0 / (50 * 0.7) ** 2
-    variances, directions = surface_design._spent(covariance, strength)
-    lengths = np.sum(directions**2, axis=0)
-    spent = variances / lengths
-    assert spent.sum() == pytest.approx(1.0) and len(spent) < 12, "some directions get nothing"
-    eigenvalues = np.linalg.eigvalsh(covariance)[::-1]
-
-    def error(parts):
-        signal = surface_design.EXPECTED_SHIFT * eigenvalues
-        with np.errstate(divide="ignore"):
-            noise = strength * eigenvalues / parts
-        return np.sum(1.0 / (1.0 / signal + 1.0 / noise))
-
-    parts = np.zeros(12)
-    parts[: len(spent)] = spent
-    least = error(parts)
-    for _ in range(500):
-        other = np.maximum(parts + 10.0 ** rng.uniform(-5, -1) * rng.normal(size=12), 0.0)
-        assert error(other / other.sum()) >= least * (1 - 1e-12)
-    assert error(np.full(12, 1 / 12)) > 1.05 * least
-
-
-@pytest.mark.parametrize("strength", [1e-30, 1e-6, 1.0, 1e20])
-@pytest.mark.parametrize("rank", [1, 12])
-def test_a_budget_is_spent_whole_whatever_it_is(strength, rank):
-    root = np.random.default_rng(2).normal(size=(rank, 12)) * np.geomspace(1.0, 0.01, 12)
-    variances, directions = surface_design._spent(root.T @ root, strength)
-    assert np.sum(variances / np.sum(directions**2, axis=0)) == pytest.approx(1.0)
-    if strength == 1e20:
-        assert len(variances) == 1, "one direction, where noise drowns all"
-    if strength == 1e-30:
-        parts = np.sqrt(variances)  # nothing drowns: the square root of the covariance
-        chex.assert_trees_all_close(variances / np.sum(directions**2, axis=0), parts / parts.sum(), rtol=1e-6)
-
-
 def test_nothing_is_compiled_to_shrink_a_release(design, caplog):
     """It follows the charge, after which a program that cannot be compiled would lose the release."""
     with jax.log_compiles():
@@ -395,7 +356,7 @@ def test_without_a_prior_of_the_shift_few_directions_err_more_than_expected(monk
     n, shift = 1000, surface_design.EXPECTED_SHIFT + 1e-3
     design = coordinate_design([1.0], math.sqrt(shift / 0.3), n)
     expected = np.mean(design.expected_error(n) ** 2)
-    monkeypatch.setattr(shrinkage, "_LOG_PRIOR", np.zeros_like(shrinkage._LOG_PRIOR))
+    monkeypatch.setattr(shrinkage, "LOG_PRIOR", np.zeros_like(shrinkage.LOG_PRIOR))
     assert actual_error(design, n, shift, np.random.default_rng(8), 4_000) > 1.2 * expected
 
 
@@ -459,10 +420,10 @@ def test_what_has_no_coordinate_is_what_new_surfaces_have(study, basis):
 def test_many_public_surfaces_are_left_out_by_groups(study, few_functions):
     basis = few_functions
     people = np.concatenate([study.private.curves, study.reference.curves])
-    assert len(people) > surface_design._MOST_DESIGNS
+    assert len(people) > surface_design.MOST_DESIGNS
     grouped = design_surfaces(basis, people, 200, 1.0)
     alone = [
-        design_surfaces(basis, np.roll(people, j, axis=0)[: surface_design._MOST_DESIGNS], 200, 1.0).lengths
+        design_surfaces(basis, np.roll(people, j, axis=0)[: surface_design.MOST_DESIGNS], 200, 1.0).lengths
         for j in (0, 8)
     ]
     assert len(grouped.lengths) == len(people)

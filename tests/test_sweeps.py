@@ -46,7 +46,7 @@ from jaxgeodp.experiments import (
     run_replicates,
     run_sweep,
 )
-from jaxgeodp.experiments.replicates import _data, _releases, padded_size
+from jaxgeodp.experiments.replicates import padded_size, records_of, released
 from jaxgeodp.experiments.shapes import crossings
 from jaxgeodp.files import only_writer
 
@@ -250,9 +250,9 @@ def test_calibrations_compile_nothing_anew():
     for calibration in ("tight", "theorem"):
         run_replicates(KNGMechanism(S2, 1.0, calibration=calibration), data, 30, BLOCK)
         if calibration == "tight":
-            known = _data._cache_size(), _releases._cache_size()
+            known = records_of._cache_size(), released._cache_size()
     run_replicates(KNGMechanism(S2, 0.5), data, 40, 100)
-    assert (_data._cache_size(), _releases._cache_size()) == known
+    assert (records_of._cache_size(), released._cache_size()) == known
 
 
 def test_sizes_of_programs():

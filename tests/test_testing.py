@@ -313,7 +313,7 @@ def test_a_long_check_says_once_what_it_does_on_the_error_stream(monkeypatch, ca
     monkeypatch.setattr(TESTING, "LAWS", {"one": lambda *_: None, "two": lambda *_: None})
     check_manifold(Sphere(2), ["float32"])
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(TESTING, "_PATIENCE", -1.0)
+    monkeypatch.setattr(TESTING, "PATIENCE", -1.0)
     check_manifold(Sphere(2), ["float32"])
     line = "check_manifold: compiling and checking one (float32); this may take a minute\n"
     assert capsys.readouterr() == ("", line)

@@ -61,14 +61,15 @@ def _report(path, told) -> tuple[str, bytes | None]:
     lines = [_HEAD, f"{path.name}: {told.n} records on {told.manifold}."]
     lines += [finding.text for finding in told.found] or ["Nothing looks wrong."]
     try:
-        drawn = _picture(told)
+        drawn = picture_of(told)
     except Exception:  # for no content of a file may it stop the report
         drawn = None
         lines.append(NOT_COMPUTED)
     return "\n".join(lines) + "\n", drawn
 
 
-def _picture(told) -> bytes | None:
+def picture_of(told) -> bytes | None:
+    """Distances from the centre; None where there are none."""
     distances, radius = told.distances, told.radius
     if distances is None or not np.isfinite(distances).any():
         return None

@@ -81,7 +81,7 @@ def align_landmarks(records: ArrayLike, template: ArrayLike, scale: bool = True)
     """
     template, records = _configurations("align_landmarks", template, records)
     with jax.enable_x64(True):
-        return _in_blocks(lambda block: _all_aligned(block, template, bool(scale)), records)
+        return _in_blocks(lambda block: all_aligned(block, template, bool(scale)), records)
 
 
 def impute_landmarks(records: ArrayLike, template: ArrayLike) -> np.ndarray:
@@ -151,7 +151,8 @@ def _in_blocks(function, records) -> np.ndarray:
 
 
 @functools.partial(jax.jit, static_argnames="scale")
-def _all_aligned(records, template, scale):
+def all_aligned(records, template, scale):
+    """Records on a template, by a program for blocks of one shape."""
     return map_in_blocks(lambda record: _aligned(record, template, scale), records)
 
 

@@ -23,7 +23,7 @@ from jaxgeodp.traced_programs import keeping_none
 # Steps of steepest descent, for all persons at once: a public number.
 _STEPS = 100
 # Numbers that a block of records holds.
-_BLOCK = 2**20
+BLOCK = 2**20
 
 
 def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]:
@@ -99,7 +99,7 @@ def frechet_means(ball: GeodesicBall, records: jax.Array, places: jax.Array, cou
     Steepest descent from the public centre, in a public number of steps. Privacy does not depend on how near it comes.
     """
     home, points = ball.at_home, ball.clip_to_home(records)
-    size = min(len(points), max(1024, _BLOCK // math.prod(points.shape[1:])))
+    size = min(len(points), max(1024, BLOCK // math.prod(points.shape[1:])))
     manifold = home.manifold
     origin = jnp.asarray(home.center, points.dtype)
     sizes = jax.ops.segment_sum(jnp.ones(len(places)), places, count).reshape(-1, *(1,) * len(manifold.shape))

@@ -93,7 +93,7 @@ def run_replicates(
             with jax.enable_x64(True):  # a thread has a setting of its own
                 numbers = _numbers(mesh, start, step)
                 # Two programs, so that all mechanisms share that of the data.
-                records, means = _data(mesh, size, numbers, (generator, key, n))
+                records, means = records_of(mesh, size, numbers, (generator, key, n))
                 return _gathered(release(mesh, (numbers, records, means), noise_key))
 
         parts = []
@@ -153,7 +153,7 @@ def _gathered(results):
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _data(mesh, size, numbers, common):
+def records_of(mesh, size, numbers, common):
     """Padded records and their mean, of each replicate."""
 
     def replicate(number, generator: Generator, key, n: jax.Array):
@@ -165,7 +165,8 @@ def _data(mesh, size, numbers, common):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _releases(mesh, replicates, common):
+def released(mesh, replicates, common):
+    """What replicates measure of one draw each."""
 
     def replicate(number, records, mean, noise_key, law):
         key = jax.random.fold_in(noise_key, number)
@@ -180,7 +181,7 @@ def _release_of(law: Law, manifold, n):
     if not isinstance(law, PointLaw):
         return functools.partial(_searches, law, manifold, n)
     law.check()
-    return lambda mesh, replicates, noise_key: _releases(mesh, replicates, (noise_key, law))
+    return lambda mesh, replicates, noise_key: released(mesh, replicates, (noise_key, law))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

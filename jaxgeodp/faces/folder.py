@@ -130,7 +130,7 @@ def process_faces(
         leave_inside_import()
     settings = _Settings(nose, up, template, ridge, fill_holes, scan, triangles)
     if keep is None:
-        return _collect(_process(sources, own, settings, [None] * len(sources), workers, progress))
+        return _collect(processed(sources, own, settings, [None] * len(sources), workers, progress))
     keep = pathlib.Path(keep)
     make_private(keep)
     with only_writer(keep):
@@ -138,7 +138,7 @@ def process_faces(
             rest.unlink()
         common = _fingerprint_of_settings(settings)
         places = [_place(keep, common, *pair) for pair in zip(sources, own, strict=True)]
-        faces = _collect(_process(sources, own, settings, places, workers, progress))
+        faces = _collect(processed(sources, own, settings, places, workers, progress))
         names = [source.name if isinstance(source, pathlib.Path) else str(j) for j, source in enumerate(sources)]
         clipped = None if mechanism is None else mechanism.shortened(faces.curves)
         # The names of files are bytes, which need not be text.
@@ -194,12 +194,13 @@ def _place(keep, common, source, own):
     return keep / f"{digest.hexdigest()[:32]}.npz"
 
 
-def _process(sources, own, settings, places, workers, progress):
-    done = [_read(place, settings.template) for place in places]
+def processed(sources, own, settings, places, workers, progress):
+    """A result for each source: what was kept of it, or new work."""
+    done = [kept_face(place, settings.template) for place in places]
     waiting = [j for j, result in enumerate(done) if result is None]
     say = (lambda count: None) if progress is None else progress
     say(len(sources) - len(waiting))
-    one = functools.partial(_one, settings)
+    one = functools.partial(processed_face, settings)
     jobs = [(sources[j], own[j], places[j]) for j in waiting]
     if workers == 1:
         answers = ((k, one(*job), None) for k, job in enumerate(jobs))
@@ -227,7 +228,7 @@ def _told(result, before, template):
     return result._replace(report=result.report._replace(note=note))
 
 
-def _one(settings, source, own, place):
+def processed_face(settings, source, own, place):
     """One face, kept if another attempt would end alike."""
     template = settings.template
     try:
@@ -272,7 +273,7 @@ def _unused(template, note, final=False):
     return _Result(np.full(template.curves.shape, np.nan), np.zeros((0, 3)), report, final)
 
 
-def _read(place, template):
+def kept_face(place, template):
     """What was kept; None if nothing was, or it cannot be read."""
     if place is None or not place.is_file():
         return None

@@ -14,7 +14,7 @@ EXPECTED_SHIFT = 0.25
 SHIFT_FACTOR = 4.0
 # Shifts over which expectations are taken: equally spaced on the scale of logarithms.
 _SHIFTS = np.logspace(-4.0, 4.0, 161)
-_LOG_PRIOR = -0.5 * (np.log(_SHIFTS / EXPECTED_SHIFT) / np.log(SHIFT_FACTOR)) ** 2
+LOG_PRIOR = -0.5 * (np.log(_SHIFTS / EXPECTED_SHIFT) / np.log(SHIFT_FACTOR)) ** 2
 # Released coordinates beyond, in deviations of the noise, count as so large: squares must not overflow.
 _LARGEST = 1e100
 # Simulated releases: so many numbers in all, but no fewer and no more releases than these.
@@ -35,7 +35,7 @@ def shrinkage_weights(coordinates, roots) -> np.ndarray:
     """
     spreads = _SHIFTS[:, None] * np.minimum(roots, _LARGEST) ** 2 + 1.0
     squares = np.clip(coordinates, -_LARGEST, _LARGEST) ** 2
-    logs = _LOG_PRIOR - 0.5 * (squares @ (1.0 / spreads).T + np.sum(np.log(spreads), axis=1))
+    logs = LOG_PRIOR - 0.5 * (squares @ (1.0 / spreads).T + np.sum(np.log(spreads), axis=1))
     likely = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
     return (likely / np.sum(likely, axis=-1, keepdims=True)) @ (1.0 - 1.0 / spreads)
 

@@ -33,7 +33,7 @@ _BISECTIONS = 60
 # What the noise of a bound of 1 may be, in variances: beyond, a budget is split as here.
 _STRENGTHS = 1e-30, 1e20
 # Many public surfaces are left out by groups, in so many designs: each needs all eigenvectors of a covariance.
-_MOST_DESIGNS = 40
+MOST_DESIGNS = 40
 
 
 class SurfaceDesign(NamedTuple):
@@ -283,7 +283,7 @@ def _left_out(basis, flat, vectors, spectrum_counts, strength):
         spectrum_counts, strength: see there and `_spent`.
     """
     count = len(vectors)
-    groups = min(count, _MOST_DESIGNS)
+    groups = min(count, MOST_DESIGNS)
     lengths, rest = np.zeros(count), np.zeros(len(basis.weights))
     for group in range(groups):
         left = np.arange(count) % groups == group

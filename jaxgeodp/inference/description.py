@@ -303,7 +303,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
 
     def about_the_mean(mechanism):
         where = ball if ball is not None else ball_of_record(manifold, drawn["ball"])
-        about = np.asarray(_nearest(where, jnp.asarray(drawn["mean"])))
+        about = np.asarray(nearest_in_ball(where, jnp.asarray(drawn["mean"])))
         return dataclasses.replace(mechanism, ball=where, about=about)
 
     def known():
@@ -314,7 +314,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
 
 
 @jax.jit
-def _nearest(ball, point):
+def nearest_in_ball(ball, point):
     """The point, or the nearest one of the ball; far from the origin, where the ball is at home."""
     home = ball.at_home
     own = ball.to_home(point)

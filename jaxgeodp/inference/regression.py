@@ -104,7 +104,7 @@ def geodesic_regression(
         def second():
             correction = _correction(drawn[0], mechanisms[0], n)
             middle, velocity = moved(place.middle, place.velocity, place.frame, correction, ball)
-            about = AlongGeodesic(middle, velocity, frame_at(ball.manifold, middle), _reach(correction, ball))
+            about = AlongGeodesic(middle, velocity, frame_at(ball.manifold, middle), reach_of(correction, ball))
             return dataclasses.replace(mechanisms[1], about=about)
 
         with refused_in_words(name):
@@ -149,6 +149,6 @@ def _correction(value, mechanism, n) -> Correction:
     return correction_of(statistic, dim, value, laplace * mechanism.scale(n), mechanism.about.reach, n)
 
 
-def _reach(correction, ball) -> float:
+def reach_of(correction, ball) -> float:
     """A length that nearly all residuals from the corrected geodesic keep below."""
     return min(correction.usual_length(_BEYOND), 2.0 * ball.radius)

@@ -125,7 +125,7 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         found += _told("points", _of_no_points, records, usable)
         if kind in _OF_KIND:
             found += _told("records", _OF_KIND[kind], records, table, layout)
-        found += _told("copies", _of_copies, records)
+        found += _told("copies", of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
             found += _told("distances", _of_distances, distances[np.isfinite(distances)], radius, len(records))
@@ -294,7 +294,8 @@ def _of_lengths(records, table, layout) -> Iterator[str]:
 _OF_KIND = {"spd": _of_matrices, "sphere": _of_lengths}
 
 
-def _of_copies(records) -> Iterator[str]:
+def of_copies(records) -> Iterator[str]:
+    """How many records are there twice."""
     flat = np.ascontiguousarray(records).reshape(len(records), -1)
     flat = flat[~np.isnan(flat).any(axis=1)]
     copies = len(flat) - len(np.unique(flat, axis=0)) if len(flat) else 0

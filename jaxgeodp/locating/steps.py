@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.locating.stages import Stage, StageMechanism, no_value, point_of
 from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.adaptive_grid import STEPS_OF_COUNTS, Question, answer_of, integers_of, noise_of
-from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Spending, Whole, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import float_above, float_below, half, square, written
 from jaxgeodp.privacy.guarantee import GaussianDP, ZeroConcentratedDP
@@ -113,10 +113,9 @@ class StepStage(Stage):
         answers = answer_of(self._law, type(self.question))
 
         def told(total):
-            answer, _ = answers(self.question, self.mu, total)
-            if isinstance(self.question, Mean):
-                vector, center = answer
-                return Told(center, {_VECTOR: vector.tolist()})
+            answer = answers(self.question, self.mu, total).value
+            if isinstance(answer, Moved):
+                return Told(answer.center, {_VECTOR: answer.vector.tolist()})
             return np.asarray(answer)
 
         return told
@@ -174,4 +173,4 @@ def _answer(stage: StepStage, number: int, release: Release):
         raise no_value(number) from None
     if vector.shape != length or not np.all(np.isfinite(vector)):
         raise no_value(number)
-    return vector, center
+    return Moved(vector, center)

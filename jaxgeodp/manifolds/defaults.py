@@ -51,3 +51,9 @@ def log_det_exp(manifold, point, tangent) -> jax.Array:
     )
     jacobian = jax.vmap(lambda column: manifold.coordinates(endpoint, column, end_frame), in_axes=-1)(columns)
     return jnp.linalg.slogdet(jacobian)[1]
+
+
+def heaviest(points, weights):
+    """The point of the largest weight, as a sum: indexing would gather points that are sharded."""
+    chosen = jnp.arange(points.shape[0]) == jnp.argmax(weights)
+    return jnp.tensordot(chosen.astype(points.dtype), points, axes=1)

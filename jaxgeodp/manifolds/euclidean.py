@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
 
 
@@ -70,10 +71,10 @@ class Euclidean(Manifold):
         return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
         """The Hessian is the identity."""
         total, square = self.log_moments(base, points, weights)
-        return total, square, total, 0.0
+        return NewtonMoments(total, square, step=total, rate=0.0)
 
     def ambient_radius(self, center, radius):
         """r."""

@@ -19,6 +19,7 @@ import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spectral as spectral
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.spd import SPD, cholesky_root, symmetric_basis
 
@@ -106,10 +107,10 @@ class _FlatMatrices(Manifold, abc.ABC):
         return self._tangent(start, total), weights @ jnp.sum(differences**2, axis=(-2, -1))
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
         """The Hessian is the identity."""
         total, square = self.log_moments(base, points, weights)
-        return total, square, total, 0.0
+        return NewtonMoments(total, square, step=total, rate=0.0)
 
     def home(self, center) -> jax.Array:
         """The identity."""

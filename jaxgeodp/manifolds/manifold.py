@@ -1,17 +1,5 @@
 """The interface of a Riemannian manifold, with automatic-differentiation defaults.
 
-A manifold is a small frozen (hashable) value; its operations are pure jitted functions of *single*
-points and tangent vectors, batched with `jax.vmap`. Points are plain arrays of shape ``shape``, real or
-complex according to ``dtype_kind``.
-
-A subclass gives ``dim``, ``shape``, ``inner`` and ``exp``. Everything else has a default, mostly by automatic
-differentiation, and is overridden where a closed form is better:
-
-- in coordinates (``shape == (dim,)``, every array a point) that is all;
-- in an ambient space, ``project`` and ``to_tangent`` are needed too, and ``origin`` if 0 is no point;
-- for private releases, the facts ``curvature_bounds``, ``injectivity_radius`` and, where that is finite,
-  ``diameter``: unknown by default, and what is unknown is refused.
-
 `jaxgeodp.testing.check_manifold` puts a manifold through the laws that all of it must obey.
 """
 
@@ -26,6 +14,7 @@ import jaxgeodp.manifolds.defaults as defaults
 import jaxgeodp.manifolds.shooting as shooting
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.analytic import safe_sqrt
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import check_shape, fact, operation
 
 _NO_EXTRINSIC = "define extrinsic_radius, extrinsic and from_extrinsic to find a centre without a ball."
@@ -251,15 +240,10 @@ class Manifold(abc.ABC):
         return jnp.tensordot(weights.astype(logs.dtype), logs, axes=1), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
-        """`log_moments`, a step towards the Frechet mean, and how good it is.
-
-        Returns ``(total, square, step, rate)`` with ``|total - H step| <= rate |total|``, H being the Hessian of
-        ``(1/2) sum_i w_i dist(x, x_i)**2`` at ``base``: 0 for Newton's step. ``rate`` is None where nothing is known,
-        and ``step`` only a direction of the right length, as here.
-        """
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
+        """`log_moments`, a step towards the Frechet mean, and how good it is; by default that is not known."""
         total, square = self.log_moments(base, points, weights)
-        return total, square, total, None
+        return NewtonMoments(total, square, step=total, rate=None)
 
     @operation
     def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
@@ -296,7 +280,7 @@ class Manifold(abc.ABC):
 
     def mean_start(self, points, weights) -> jax.Array:
         """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
-        return heaviest(points, weights)
+        return defaults.heaviest(points, weights)
 
     # Home -------------------------------------------------------------------------------------------
 
@@ -411,9 +395,3 @@ class Manifold(abc.ABC):
 def real_dtype(x):
     """The floating dtype of the real parts of a floating or complex array."""
     return jnp.finfo(jnp.asarray(x).dtype).dtype
-
-
-def heaviest(points, weights):
-    """The point of the largest weight, as a sum: indexing would gather points that are sharded."""
-    chosen = jnp.arange(points.shape[0]) == jnp.argmax(weights)
-    return jnp.tensordot(chosen.astype(points.dtype), points, axes=1)

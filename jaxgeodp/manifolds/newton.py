@@ -5,6 +5,7 @@ spectrum), so that few steps suffice, and no factorisation: a batch of them is p
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,18 @@ import jax.numpy as jnp
 _STEPS = 6
 # Of `solve_preconditioned`: relative, and a number of steps that only data of extreme spread take.
 _RESIDUAL, _LARGEST = 1e-8, 30
+
+
+class NewtonMoments(NamedTuple):
+    """`Manifold.log_moments`, a step towards the Frechet mean, and how good it is.
+
+    ``|total - H step| <= rate |total|``, H being the Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at the base.
+    """
+
+    total: jax.Array  #: ``sum_i w_i log_base(x_i)``
+    square: jax.Array  #: ``sum_i w_i dist(base, x_i)**2``
+    step: jax.Array  #: only a direction of the right length, where the rate is not known
+    rate: jax.Array | float | None  #: 0 for Newton's step; None where nothing is known
 
 
 def solve(apply: Callable, rhs: jax.Array, steps: int = _STEPS) -> tuple[jax.Array, jax.Array]:

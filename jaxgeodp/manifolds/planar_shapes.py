@@ -27,6 +27,7 @@ from jaxgeodp.manifolds.analytic import (
 )
 from jaxgeodp.manifolds.hermitian import hermitian_matrix, hermitian_vector
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -192,7 +193,7 @@ class PlanarShapes(Manifold):
         return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
         """A step over the mean of the Hessian's eigenvalues: ``1``, ``2t cot 2t`` and dim - 2 times ``t cot t``."""
         coefficients, squares, cosine = self._log_coefficients(base, points)
         ratio = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2)
@@ -200,7 +201,7 @@ class PlanarShapes(Manifold):
         trace = 1.0 + weights @ (complex_direction + (self.dim - 2) * ratio * cosine)
         total = self.to_tangent(base, (weights * coefficients) @ points)
         step = total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim)
-        return total, weights @ squares, step, None
+        return NewtonMoments(total, weights @ squares, step, None)
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:

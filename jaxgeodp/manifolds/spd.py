@@ -20,6 +20,7 @@ import jaxgeodp.manifolds.spectral as spectral
 import jaxgeodp.manifolds.spectral_third as spectral_third
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
 
 # A record whose asymmetry exceeds this fraction of its largest entry is not a covariance matrix.
@@ -137,13 +138,13 @@ class SPD(Manifold):
         return _congruence(root, total), square
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
         """The exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
         if self.size == 2:
-            return *spd2.newton_moments(base, points, weights), 0.0
+            return spd2.newton_moments(base, points, weights)
         root = cholesky_root(base)
-        total, square, step, rate = spectral.newton_moments(self._whitened(root, points), weights)
-        return _congruence(root, total), square, _congruence(root, step), rate
+        own = spectral.newton_moments(self._whitened(root, points), weights)
+        return own._replace(total=_congruence(root, own.total), step=_congruence(root, own.step))
 
     @operation
     def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxgeodp.manifolds.analytic import cos_sqrt, log_sinhc_sqrt, log_slope, sinc_sqrt
+from jaxgeodp.manifolds.newton import NewtonMoments
 
 
 def matrix_log(a):
@@ -70,7 +71,7 @@ def log_moments(base, points, weights):
     return total, weights @ (2.0 * half_log_det**2 + 2.0 * gap * slope**2)
 
 
-def newton_moments(base, points, weights):
+def newton_moments(base, points, weights) -> NewtonMoments:
     """`log_moments` and the Newton step ``H^-1 sum_i w_i log_p(q_i)`` with the exact Hessian of the mean's objective.
 
     Whitened, q = m I + [[d1, d2], [d2, -d1]], linear in q. The Hessian of half the squared distance is 1 along I and
@@ -106,7 +107,8 @@ def newton_moments(base, points, weights):
     def tangent(m, d1, d2):
         return root @ jnp.array([[m + d1, d2], [d2, m - d1]]) @ root.T
 
-    return tangent(identity, along_first, along_second), square, tangent(identity, step_first, step_second)
+    total, step = tangent(identity, along_first, along_second), tangent(identity, step_first, step_second)
+    return NewtonMoments(total, square, step, 0.0)
 
 
 def harmonic_mean(points, weights):

@@ -10,7 +10,7 @@ number of sweeps has no branch, so that a batch runs as arithmetic on arrays of 
 import jax
 import jax.numpy as jnp
 
-# Four sweeps reach rounding level in both precisions (measured, tests/test_spd3.py); one to spare.
+# Four sweeps reach rounding level in both precisions (measured, tests/inner/test_spd3.py); one to spare.
 _SWEEPS = 5
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.newton import solve, solve_preconditioned
+from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
 _TAYLOR_TERMS = 7
@@ -67,7 +67,7 @@ def _log_moments_jvp(primals, tangents):
     return log_moments(*primals), jax.jvp(one_by_one, primals, tangents)[1]
 
 
-def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
     """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and its relative residual.
 
     H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity: the average over i of the factors z coth z on
@@ -85,7 +85,7 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
     if size == 3:
         total = jnp.einsum("na,nia,nja->ij", weights[:, None] * logs, vectors, vectors)
         step, residual = solve(_hessian_of_size_3(factors, vectors, weights), total, 6)
-        return total, square, step, residual
+        return NewtonMoments(total, square, step, residual)
     transposed = vectors.swapaxes(-1, -2)
     flat = ((vectors * logs[:, None, :]) @ transposed).reshape(-1, size**2)
     total = (weights @ flat).reshape(size, size)
@@ -104,7 +104,7 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, 
         return transposed.reshape(-1, size).T @ back.reshape(-1, size)
 
     step, residual = solve_preconditioned(hessian, lambda left: solve(upper_hessian, left)[0], total)
-    return total, square, step, residual
+    return NewtonMoments(total, square, step, residual)
 
 
 def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:

@@ -13,8 +13,9 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
 from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
-from jaxgeodp.manifolds.manifold import Manifold, heaviest, real_dtype
-from jaxgeodp.manifolds.newton import solve
+from jaxgeodp.manifolds.defaults import heaviest
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments, solve
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
 
@@ -119,7 +120,7 @@ class Sphere(Manifold):
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     @operation
-    def newton_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | float | None]:
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
         """The exact Hessian from second moments of the points, up to dimension 8; only its trace above.
 
         Half the squared distance to x_i has the Hessian ``a I + (1 - a) u u'`` with u the direction of log_p(x_i)
@@ -133,7 +134,8 @@ class Sphere(Manifold):
         mean_transverse = weights @ transverse
         if self.dim > _LARGEST_DIM_WITH_HESSIAN:
             trace = 1.0 + (self.dim - 1) * mean_transverse
-            return total, square, total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim), None
+            step = total * self.dim / jnp.maximum(trace, _SMALLEST_CURVATURE * self.dim)
+            return NewtonMoments(total, square, step, None)
         excess = -self.curvature * weights * slope
         gram = (excess[:, None] * points).T @ points
 
@@ -141,7 +143,7 @@ class Sphere(Manifold):
             return mean_transverse * v + self.to_tangent(base, gram @ v)
 
         step, residual = solve(hessian, total, self.dim)
-        return total, square, step, residual
+        return NewtonMoments(total, square, step, residual)
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:

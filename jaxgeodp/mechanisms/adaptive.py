@@ -1,7 +1,6 @@
 """A mean in a public ball by steps: where the records are, how far they reach, and a last step that fits them."""
 
 import dataclasses
-import functools
 import math
 from typing import Any, final
 
@@ -13,8 +12,8 @@ from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
-from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean, told_of, unclipped
+from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
+from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, vector_length
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
@@ -29,7 +28,7 @@ _FIRST_CLIP = {"epsilon": 1.0, "mu": 2.0}
 
 @final
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
+class AdaptiveMechanism(ShapedMechanism):
     """A private Frechet mean whose noise fits the records, where the ball is wider than they are.
 
     A part of the budget finds about where the records are and how far they reach; the rest pays for one step from
@@ -73,13 +72,6 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
         if not isinstance(self.symmetric, bool):
             raise InputError(f"AdaptiveMechanism: symmetric must be True or False, got {self.symmetric!r}.")
         super().__post_init__()
-        if self.shape is not None:
-            _ = self._shaped  # refuses one that does not fit
-
-    @functools.cached_property
-    def _shaped(self) -> ShapedMean:
-        assert self.shape is not None
-        return shaped_mean(type(self).__name__, self.shape, self.ball)
 
     @property
     def guarantee(self) -> PureDP | GaussianDP:
@@ -91,9 +83,7 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
     @property
     @override
     def supports(self):
-        # A person's mean would be one of records in the ball, which a shape may reach beyond.
-        own = super().supports | (set() if self.mu is None else {"grid"})
-        return own - {"weights"} - (set() if self.shape is None else {"persons"})
+        return super().supports - {"weights"} | (set() if self.mu is None else {"grid"})
 
     @override
     def law(self, n, shape=()) -> AdaptiveLaw:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -129,7 +119,7 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
         mean = tangent(ball, strength).law(n)
         if self.shape is not None:
             reach = _FIRST_CLIP["epsilon" if self.mu is None else "mu"] * self.shape.clip
-            summary = self._shaped.without_gains(reach)
+            summary = self.shaped.without_gains(reach)
             root = ball.manifold.coordinate_growth
             if root > 0 and not reach * summary.stretch * root <= LARGEST_REACH:
                 raise InputError(

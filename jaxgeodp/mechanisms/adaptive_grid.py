@@ -14,7 +14,7 @@ import numpy as np
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_stages import clipped_lengths, clipped_vectors, stepped, value_of
-from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Spending, Whole, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP
@@ -27,7 +27,7 @@ STEPS_OF_COUNTS = 64
 Question = Count | Mean | Whole
 #: Of a question and records the integers; of a question, its mu and their sum the answer, and what a record says of it.
 IntegersOf = Callable[[Any, Any], np.ndarray]
-AnswerOf = Callable[[Any, float, np.ndarray], tuple[Any, dict]]
+AnswerOf = Callable[[Any, float, np.ndarray], Told]
 
 
 def integers_of(law: Any, kind: type[Question], shape: jax.ShapeDtypeStruct) -> IntegersOf:
@@ -71,7 +71,7 @@ def answer_of(law: Any, kind: type[Question]) -> AnswerOf:
             noise = noise_of(law, question, mu)
             noisy = noise.step * float(grid.with_noise(discrete_gaussian, total, noise.scale)[0])
             told = {"asked": "records", "radius": question.radius, "count": noisy}
-            return noisy, told | {"scale": noise.scale * noise.step}
+            return Told(noisy, told | {"scale": noise.scale * noise.step})
 
         return count
     whole = _whole(law)
@@ -87,11 +87,11 @@ def answer_of(law: Any, kind: type[Question]) -> AnswerOf:
             old, new = question.shares
             both = new * found if question.first is None else old * question.first + new * found
             told = {"asked": "mean of all", "scale": noise.scale * noise.step}
-            return np.asarray(value_at(whole, both)), told
+            return Told(np.asarray(value_at(whole, both)), told)
         about, bound = _place(law, question)
         moved = np.asarray(step_to(law.mean, about, bound, found, question.gain))
         told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(moved)}
-        return (found, moved), told | {"scale": noise.scale * noise.step}
+        return Told(Moved(found, moved), told | {"scale": noise.scale * noise.step})
 
     return answer
 
@@ -124,7 +124,7 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
             try:
                 question = steps.send(answer)
             except StopIteration:
-                return Told(answer if isinstance(question, Whole) else answer[1], {"steps": stages})
+                return Told(answer if isinstance(question, Whole) else answer.center, {"steps": stages})
 
     return Ready(terms_on_grid(law), law.scale, grid.NOTE, draw, False)
 

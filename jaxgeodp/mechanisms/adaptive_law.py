@@ -19,7 +19,7 @@ from jaxgeodp.mechanisms.adaptive_grid import ready_on_grid
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_simulation import simulated
 from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
-from jaxgeodp.mechanisms.adaptive_walk import Mean, Pairs, Spending, Whole, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_walk import Mean, Moved, Pairs, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import vector_length
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
@@ -102,7 +102,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
                 try:
                     question = steps.send(answer)
                 except StopIteration:
-                    return Told(answer if isinstance(question, Whole) else answer[1], {"steps": stages})
+                    return Told(answer if isinstance(question, Whole) else answer.center, {"steps": stages})
 
         return draw
 
@@ -123,22 +123,22 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
             "normal": compiled_ahead(name, normal, key),
         }
 
-    def answered(self, question, records, programs) -> tuple[Any, dict]:
+    def answered(self, question, records, programs) -> Told:
         """What is released for a question about clipped records, and what the record says of it."""
         cost = {"share": float(question.cost)}
         own = strength_of(self.strength, self.pure, question.cost)
         if isinstance(question, Mean):
             scale, place = 2.0 * question.clip / (self.n * own), jnp.asarray(question.center)
             found = programs["mean"](self.mean, system_key(), records, place, question.clip, scale, question.gain)
-            vector, center = map(np.asarray, found)
-            told = {"asked": "mean", "clip": question.clip, "gain": question.gain, "center": to_lists(center)}
-            return (vector, center), told | {"scale": scale} | cost
+            moved = Moved(*map(np.asarray, found))
+            told = {"asked": "mean", "clip": question.clip, "gain": question.gain, "center": to_lists(moved.center)}
+            return Told(moved, told | {"scale": scale} | cost)
         if isinstance(question, Whole):
             old, new = question.shares
             first = old * question.first if question.first is not None else np.zeros(self.length)
             law = dataclasses.replace(self.whole, scale=self.whole.scale * self.strength / own, terms=None)
             value = np.asarray(programs["whole"](law, system_key(), records, first, new))
-            return value, {"asked": "mean of all", "scale": law.scale} | cost
+            return Told(value, {"asked": "mean of all", "scale": law.scale} | cost)
         if isinstance(question, Pairs):
             found, asked = programs["pairs"](self.mean, records), {"asked": "pairs"}
         else:
@@ -152,7 +152,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
         else:
             scale = 1.0 / own
             noisy = count + scale * float(programs["normal"](system_key()))
-        return noisy, asked | {"radius": question.radius, "count": noisy, "scale": scale} | cost
+        return Told(noisy, asked | {"radius": question.radius, "count": noisy, "scale": scale} | cost)
 
     @override
     def log_density(self, x, records):

@@ -26,13 +26,14 @@ def simulated(law, key, records, num):
     if law.rule is None:
         return jax.lax.map(lambda own: whole_stage(law.whole, own, points, zeros, 1.0), keys)
     one = _one_fixed if law.rule.fixed else _one_pure if law.rule.pure else _one_gaussian
-    return jax.lax.map(lambda own: one(_Simulated(law, points), law.rule, own), keys)
+    return jax.lax.map(lambda own: one(SimulatedStages(law, points), law.rule, own), keys)
 
 
-class _Simulated:
+class SimulatedStages:
     """The stages in a program, with the noise of their costs."""
 
     def __init__(self, law, records):
+        """Of clipped records."""
         self.law, self.records, self.ball = law, records, law.ball
         self.n, self.dim, self.real = law.n, law.length, jnp.finfo(records.dtype).dtype
 

@@ -34,13 +34,20 @@ class Count(NamedTuple):
 class Mean(NamedTuple):
     """Where the mean of logarithms at a released centre is, each shortened to a clip.
 
-    The answer is the noisy vector, and the centre moved by ``gain`` times it, shortened to the clip.
+    The answer is `Moved`.
     """
 
     center: Any
     clip: float
     gain: float
     cost: Fraction
+
+
+class Moved(NamedTuple):
+    """The answer to `Mean`."""
+
+    vector: Any  #: the noisy one
+    center: Any  #: moved by the gain times it, shortened to the clip
 
 
 class Whole(NamedTuple):

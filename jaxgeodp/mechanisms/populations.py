@@ -13,7 +13,7 @@ import numpy as np
 from jaxgeodp.checks import epsilon_or_mu, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
-from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Pairs, Spending, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Pairs, Spending, refine, strength_of
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 
 # Records that stand for n, and simulated releases: fewer in many dimensions, where all errors are nearly as large.
@@ -196,7 +196,7 @@ class _Flat:
             try:
                 question = steps.send(answer)
             except StopIteration:
-                return answer[1] if isinstance(question, Mean) else answer
+                return answer.center if isinstance(question, Mean) else answer
 
     def answered(self, question):
         own = strength_of(self.strength, self.pure, question.cost)
@@ -207,7 +207,7 @@ class _Flat:
             vector = vector + self.noise(2.0 * question.clip / (self.n * own))
             length = np.linalg.norm(vector)
             center = question.center + question.gain * vector * min(1.0, question.clip / length)
-            return vector, center / max(1.0, np.linalg.norm(center))
+            return Moved(vector, center / max(1.0, np.linalg.norm(center)))
         if isinstance(question, Count | Pairs):
             if isinstance(question, Pairs):
                 mixed = self.draws.permutation(self.records)

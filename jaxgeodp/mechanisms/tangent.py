@@ -1,7 +1,6 @@
 """The mean of logarithms at the public centre plus noise in that tangent space."""
 
 import dataclasses
-import functools
 from typing import final
 
 from typing_extensions import override
@@ -9,39 +8,21 @@ from typing_extensions import override
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
-from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
-from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean, told_of, unclipped
+from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
+from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms, VectorSums, sum_on_grid, with_grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.noise import Norm, Normal, RotationInvariant
 from jaxgeodp.releases.vector import VectorLaw, vector_law
 
 
-class _Tangent(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
-    shape: Shape | None  # the last field of each of them
-
-    def __post_init__(self):
-        super().__post_init__()
-        if self.shape is not None:
-            _ = self._shaped  # refuses one that does not fit
-
-    @functools.cached_property
-    def _shaped(self) -> ShapedMean:
-        assert self.shape is not None
-        return shaped_mean(type(self).__name__, self.shape, self.ball)
-
-    @property
-    @override
-    def supports(self):
-        # A person's mean would be one of records in the ball, which a shape may reach beyond.
-        return super().supports - (set() if self.shape is None else {"persons"})
-
+class _Tangent(ShapedMechanism):
     @property
     @override
     def sums(self) -> VectorSums:
         if self.shape is None:
             return VectorSums(self.ball, type(self).__name__)
-        return VectorSums(unclipped(self.ball, self._shaped), type(self).__name__, self._shaped)
+        return VectorSums(unclipped(self.ball, self.shaped), type(self).__name__, self.shaped)
 
     def _law(self, n, noise: RotationInvariant, strength: float) -> VectorLaw:
         n, shape = record_count(n), self.shape
@@ -52,10 +33,10 @@ class _Tangent(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
             law = vector_law(self, n, MeanOfLogarithms(), noise, sensitivity, strength, described)
         else:
             formula = "2 clip/n, diameter of the shape's ball (Theorem Y)"
-            sensitivity, ball = Sensitivity(2.0 * shape.clip / n, formula), unclipped(self.ball, self._shaped)
+            sensitivity, ball = Sensitivity(2.0 * shape.clip / n, formula), unclipped(self.ball, self.shaped)
             described = f"{described}, shortened to the shape"
             law = vector_law(
-                self, n, self._shaped, noise, sensitivity, strength, described, ball=ball, more=told_of(shape)
+                self, n, self.shaped, noise, sensitivity, strength, described, ball=ball, more=told_of(shape)
             )
         return with_grid(law, noise, lambda own: sum_on_grid(own, formula))
 

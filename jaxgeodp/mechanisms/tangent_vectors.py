@@ -261,8 +261,8 @@ class VectorSums(Sums):
     @override
     def program(self, shape):
         summary, ball = self.summary, self.ball
-        vectors_of = compiled_in_blocks(self.owner, _vectors, summary, ball, shape)
-        return lambda points: grid.sum_on_grid(vectors_of(summary, ball, points), summary.size(ball))
+        program = compiled_in_blocks(self.owner, vectors_of, summary, ball, shape)
+        return lambda points: grid.sum_on_grid(program(summary, ball, points), summary.size(ball))
 
 
 def _check_reach(law, scale, lengths):
@@ -286,6 +286,6 @@ def _value_of(law, vector):
 
 
 @jax.jit
-def _vectors(summary, ball, points):
+def vectors_of(summary, ball, points):
     """Of clipped records, (n, length)."""
     return jax.vmap(functools.partial(summary.vector, ball.at_home))(ball.clip_to_home(points))

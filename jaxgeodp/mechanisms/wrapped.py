@@ -124,7 +124,7 @@ def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> Ve
     law = vector_law(mechanism, n, LogarithmOfMean(), noise, sensitivity, strength, "FrechetMean")
     if _is_sum(ball):
         return with_grid(law, noise, lambda own: sum_on_grid(own, stretched(exact.formula)))
-    return with_grid(law, noise, _mean_on_grid)
+    return with_grid(law, noise, mean_on_grid)
 
 
 def _is_sum(ball):
@@ -132,7 +132,7 @@ def _is_sum(ball):
     return ball.manifold.curvature_bounds == (0.0, 0.0)
 
 
-def _mean_on_grid(law: VectorLaw) -> Steps:
+def mean_on_grid(law: VectorLaw) -> Steps:
     """The vector of the mean, computed in passes, rounded: two roundings by half a step in every coordinate."""
     manifold = law.ball.manifold
     step = law.terms.sensitivity / grid.STEPS

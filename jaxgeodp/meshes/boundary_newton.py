@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 
-_STEPS = 60
+STEPS = 60
 _TOLERANCE = 1e-9
 # Eigenvalues of the Hessian below this part of the largest count as that: bounds a step across flat directions.
 _FLAT = 1e-6
@@ -52,7 +52,7 @@ def newton_angles(schur, angles, monitor=None) -> np.ndarray:
 
 def _descend(schur, angles, weight, monitor):
     """Where Newton's steps end, and whether the energy is stationary there."""
-    for _ in range(_STEPS):
+    for _ in range(STEPS):
         value, slope = energy(schur, angles, weight), gradient(schur, angles, weight)
         free = _off_gauge(angles)
         slope = free.T @ slope

@@ -19,7 +19,8 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4").astype(np.uint32)
-_BITS, _SPLIT, _FOLD = 0, 1, 2
+# What blocks of a key are for.
+BITS, SPLIT, FOLD = 0, 1, 2
 
 
 def chacha20_blocks(key, counters, nonce):
@@ -72,7 +73,8 @@ def _rotated(words, bits):
 
 
 @jax.jit
-def _stream(key, counters, purpose):
+def stream(key, counters, purpose):
+    """Blocks of a key for a purpose: its nonce."""
     return chacha20_blocks(key, counters, jnp.asarray(purpose, jnp.uint32) * jnp.array([1, 0, 0], jnp.uint32))
 
 
@@ -82,7 +84,7 @@ def _random_bits(key, bit_width, shape):
     blocks = math.ceil(count * words_each / 16)
     if blocks >= 2**32:
         raise ValueError("chacha20: at most 2^36 random words per key.")
-    words = _stream(key, jnp.arange(blocks, dtype=jnp.uint32), _BITS).reshape(-1)[: count * words_each]
+    words = stream(key, jnp.arange(blocks, dtype=jnp.uint32), BITS).reshape(-1)[: count * words_each]
     if bit_width == 64:
         low, high = words[0::2].astype(jnp.uint64), words[1::2].astype(jnp.uint64)
         return (low | (high << np.uint64(32))).reshape(shape)
@@ -93,12 +95,12 @@ def _random_bits(key, bit_width, shape):
 def _split(key, shape):
     if math.prod(shape) >= 2**32:
         raise ValueError("chacha20: fewer than 2^32 children per key.")
-    children = _stream(key, jnp.arange(math.prod(shape), dtype=jnp.uint32), _SPLIT)[:, :8]
+    children = stream(key, jnp.arange(math.prod(shape), dtype=jnp.uint32), SPLIT)[:, :8]
     return children.reshape(*shape, 8)
 
 
 def _fold_in(key, number):
-    return _stream(key, jnp.asarray(number, jnp.uint32).reshape(1), _FOLD)[0, :8]
+    return stream(key, jnp.asarray(number, jnp.uint32).reshape(1), FOLD)[0, :8]
 
 
 def _no_seed(_):

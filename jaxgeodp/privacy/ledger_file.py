@@ -23,7 +23,8 @@ VERSION = 1
 # Seconds to wait for other writers.
 PATIENCE = 60.0
 
-_SCHEMA = (
+#: Statements that make an empty ledger.
+SCHEMA = (
     """CREATE TABLE budgets (
         dataset TEXT NOT NULL PRIMARY KEY,
         kind TEXT NOT NULL,
@@ -156,7 +157,7 @@ def _transaction(path, work, begin, mode):
         raise InputError(f"{path} is no file; name a ledger.")
     if _size(path) == 0:
         raise InputError(f"{path} is empty, so it is no ledger, or what it held is lost; restore it, or name another.")
-    with contextlib.closing(_connect(f"{path.resolve().as_uri()}?{mode}")) as connection:
+    with contextlib.closing(connected(f"{path.resolve().as_uri()}?{mode}")) as connection:
         connection.execute(begin)
         _check(path, connection)
         result = work(connection)
@@ -164,7 +165,8 @@ def _transaction(path, work, begin, mode):
     return result
 
 
-def _connect(uri):
+def connected(uri):
+    """A connection whose transactions last, and which trusts no schema."""
     connection = sqlite3.connect(uri, uri=True, timeout=min(5.0, PATIENCE), isolation_level=None)
     for setting in ("synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON"):
         connection.execute(f"PRAGMA {setting}")
@@ -184,12 +186,12 @@ def _temporary(folder):
 
 
 def _write_new(temporary, work):
-    with contextlib.closing(_connect(pathlib.Path(temporary).as_uri())) as connection:
+    with contextlib.closing(connected(pathlib.Path(temporary).as_uri())) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={VERSION}")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in _SCHEMA:
+        for statement in SCHEMA:
             connection.execute(statement)
         work(connection)
         connection.execute("COMMIT")
@@ -240,7 +242,7 @@ def _schema_of(connection):
 @functools.cache
 def _own_schema():
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
-        for statement in _SCHEMA:
+        for statement in SCHEMA:
             connection.execute(statement)
         return _schema_of(connection)
 

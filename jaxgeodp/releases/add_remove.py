@@ -30,7 +30,7 @@ from jaxgeodp.samplers.discrete import discrete_laplace
 # Of epsilon, or of mu^2, for the count.
 _SHARE = Fraction(1, 10)
 # How likely it may be that there are more places than records.
-_BEYOND = 0.05
+BEYOND = 0.05
 # Places that there are at least are sought in steps of this ratio, and at most this many; rows of programs begin here.
 _STEP, _FEWEST_ROWS = 1.25, 64
 _MOST = 2**24
@@ -205,7 +205,7 @@ def hidden_count(
             f"{scale:,} records, for which there may be no memory: raise the privacy parameter."
         )
     least, smallest = _smallest(request, record)
-    counting = Counting(scale, math.ceil(-scale * math.log(2 * _BEYOND)), least, _most(request, record, least))
+    counting = Counting(scale, math.ceil(-scale * math.log(2 * BEYOND)), least, most_places(request, record, least))
     of_value = smallest(lambda: None).guarantee
     if isinstance(of_value, NotProven):
         raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
@@ -265,7 +265,7 @@ def _smallest(request, record):
         number = math.ceil(_STEP * number)
 
 
-def _most(request, record, least):
+def most_places(request, record, least):
     """The largest number of records for which nothing is refused: more of them can ask for noise that is too small."""
 
     def holds(number):

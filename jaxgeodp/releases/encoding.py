@@ -31,7 +31,7 @@ from jaxgeodp.samplers.discrete import discrete_gaussian
 #: For records.
 GAUSSIAN = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
 # Numbers that a block of draws holds.
-_BLOCK = 2**18
+BLOCK = 2**18
 
 
 class Encoding(Pytree, abc.ABC):
@@ -129,13 +129,15 @@ class EncodedLaw(Law):
     @override
     def ready(self, shape):
         encoding, name, width = self.encoding, self.terms.mechanism, jnp.asarray(self.encoding.each(self.scale))
-        program = compiled_ahead(name, _draws, encoding, public_key(), shape, width, num=1)
+        program = compiled_ahead(name, drawn_values, encoding, public_key(), shape, width, num=1)
         return lambda records: np.asarray(program(encoding, system_key(), records, width))[0]
 
     @override
     def simulate(self, key, records, num):
         positive_integer("simulate", "num", num, 1)
-        return _draws(self.encoding, key, records, jnp.asarray(self.encoding.each(self.scale), records.dtype), num=num)
+        return drawn_values(
+            self.encoding, key, records, jnp.asarray(self.encoding.each(self.scale), records.dtype), num=num
+        )
 
     def log_density(self, x, records):
         """See `Law.log_density`; on the values that vectors stand for."""
@@ -325,7 +327,8 @@ def _to_each(scale):
 
 
 @functools.partial(jax.jit, static_argnames="num")
-def _draws(encoding, key, data, scale, num):
+def drawn_values(encoding, key, data, scale, num):
+    """Values of ``num`` draws, in blocks."""
     mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
     width = _to_each(scale)
 
@@ -334,7 +337,7 @@ def _draws(encoding, key, data, scale, num):
         return encoding.value(mean + width * noise).astype(data.dtype)
 
     # A key for each draw: it is the same in blocks of any size.
-    block = min(num, max(1, _BLOCK // mean.size))
+    block = min(num, max(1, BLOCK // mean.size))
     count = math.ceil(num / block)
     keys = jax.random.split(key, count * block)
     if count == 1:

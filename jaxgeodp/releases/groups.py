@@ -134,7 +134,7 @@ def _one_each(mechanism, records, places, persons, most):
     """
     name, n = type(mechanism).__name__, len(records)
     whose, _ = person_places(name, persons, n)
-    own, groups = _memberships(whose, places, most)
+    own, groups = memberships(whose, places, most)
     # One record more, of nobody, as there may be none.
     padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
     with keeping_none():  # n is private
@@ -144,7 +144,7 @@ def _one_each(mechanism, records, places, persons, most):
     return groups, read
 
 
-def _memberships(whose, places, most):
+def memberships(whose, places, most):
     """For each record that of its person in its group, from 0, n for none; and the group of each of these n + 1."""
     n, count = len(whose), np.max(places, initial=0) + 1
     own, groups = np.full(n, n), np.full(n + 1, -1)

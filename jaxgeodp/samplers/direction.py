@@ -10,6 +10,7 @@ truncated at the exit. Without this step a sampler in d = 96 would reject all bu
 import dataclasses
 import functools
 import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -90,12 +91,17 @@ def exit_distance(support: GeodesicBall, offset, angle):
     return jnp.clip(distance * (1.0 + slack) + slack * radius, 0.0, offset + radius)
 
 
-def propose_direction(key, manifold, center, law: DirectionLaw):
-    """A unit tangent vector at ``center``, its angle, and the log weight target/proposal of that angle.
+class Direction(NamedTuple):
+    """A proposed direction at a centre."""
 
-    The weight leaves out the envelope mass up to the exit, which the radial step accounts for. Last comes a uniform
-    number for that step, independent of the others.
-    """
+    unit: jax.Array  #: tangent vector
+    angle: jax.Array
+    log_weight: jax.Array  #: of target/proposal of the angle, but for the envelope mass up to the exit
+    uniform: jax.Array  #: a number for the radial step, independent of the others
+
+
+def propose_direction(key, manifold, center, law: DirectionLaw) -> Direction:
+    """A direction; the radial step accounts for the envelope mass up to the exit."""
     if law.across is None:
         uniform_key, normal_key = jax.random.split(key)
         which, where, further = jax.random.uniform(uniform_key, (3,), law.edges.dtype)
@@ -112,4 +118,4 @@ def propose_direction(key, manifold, center, law: DirectionLaw):
     angle = law.edges[cell] + (law.edges[cell + 1] - law.edges[cell]) * where
     unit = jnp.cos(angle) * law.towards + jnp.sin(angle) * sideways
     sine_power = 0.0 if manifold.dim == 2 else (manifold.dim - 2) * jnp.log(jnp.sin(angle))
-    return unit, angle, sine_power - law.log_bounds[cell], further
+    return Direction(unit, angle, sine_power - law.log_bounds[cell], further)

@@ -76,8 +76,8 @@ class Proposal:
     direction: DirectionLaw | None
     support: GeodesicBall | None
 
-    def draw(self, key):
-        """One proposal x = exp_c(v), v, its length, and the log of the envelope's density."""
+    def draw(self, key) -> "Proposed":
+        """One proposal."""
         manifold, center = self.manifold, self.center
         if self.direction is None or self.support is None:
             direction_key, radius_key = jax.random.split(key)
@@ -94,7 +94,16 @@ class Proposal:
         tangent = radius * unit
         # Density of the proposal in polar coordinates, against the target's t^{d-1} |det d exp|.
         log_volume = manifold.log_det_exp(center, tangent) + (manifold.dim - 1) * jnp.log(radius)
-        return manifold.exp(center, tangent), tangent, radius, log_envelope - log_volume - log_weight
+        return Proposed(manifold.exp(center, tangent), tangent, radius, log_envelope - log_volume - log_weight)
+
+
+class Proposed(NamedTuple):
+    """A point x = exp_c(v)."""
+
+    point: jax.Array
+    tangent: jax.Array  #: v
+    distance: jax.Array  #: the length of v
+    log_envelope: jax.Array  #: log density of the envelope
 
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:

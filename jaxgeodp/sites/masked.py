@@ -172,7 +172,7 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
     for other in sites:
         if other.name != key.name:
             sign = 1 if key.name < other.name else -1
-            mask = _mask(key.shared_with(other), session, sorted((key.name, other.name)), len(numbers))
+            mask = mask_of(key.shared_with(other), session, sorted((key.name, other.name)), len(numbers))
             numbers = [(number + sign * own) % _MODULUS for number, own in zip(numbers, mask, strict=True)]
     ordered = sorted(sites, key=lambda site: site.name)
     return MaskedState(
@@ -245,7 +245,7 @@ def _check_of(numbers, session: str) -> int:
     return sum(factor * number for factor, number in zip(factors, numbers, strict=True)) % _MODULUS
 
 
-def _mask(secret: bytes, session: str, pair, count: int) -> list[int]:
+def mask_of(secret: bytes, session: str, pair, count: int) -> list[int]:
     """Uniform numbers below the modulus, of a secret that is used in this session only."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
     from cryptography.hazmat.primitives.hashes import SHA256

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.manifolds import Manifold, riemannian_gradient, riemannian_hessian
+from jaxgeodp.testing.laws import of_law
 
 _TOLERANCE = {"float32": 3e-4, "float64": 1e-9}
 _LENGTHS = (1e-7, 1e-3, 0.1, 0.5, 1.0)
@@ -26,7 +27,7 @@ _FAR = 4.0
 # One size for all batches: fewer programs to compile.
 _BATCH = 24
 # Seconds, after which somebody waits.
-_PATIENCE = 2.0
+PATIENCE = 2.0
 
 
 def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "float64")) -> None:
@@ -48,11 +49,9 @@ def check_manifold(manifold: Manifold, dtypes: Sequence[str] = ("float32", "floa
         for dtype in dtypes:
             for name, law in LAWS.items():
                 tell(f"{name} ({dtype})")
-                try:
-                    with jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext():
-                        law(manifold, dtype)
-                except AssertionError as broken:
-                    raise AssertionError(f"{manifold} ({dtype}) breaks the law {name!r}: {broken}") from broken
+                double = jax.enable_x64(True) if dtype == "float64" else contextlib.nullcontext()
+                with of_law(name, f"{manifold} ({dtype})"), double:
+                    law(manifold, dtype)
 
 
 def random_points(manifold: Manifold, dtype: str, num: int, seed: int = 0):
@@ -382,7 +381,7 @@ def _told() -> Iterator[Callable[[str], None]]:
 
     def tell(law):
         nonlocal said
-        if not said and time.monotonic() - begun > _PATIENCE:
+        if not said and time.monotonic() - begun > PATIENCE:
             said = True
             print(f"check_manifold: compiling and checking {law}; this may take a minute", file=sys.stderr)
 

@@ -20,6 +20,7 @@ from scipy.special import expit
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, NotProven, PureDP, audit
+from jaxgeodp.testing.laws import of_law
 from jaxgeodp.testing.records import clipped, hostile_records, neighbours, ordinary_records, points_at, unit_vectors
 from jaxgeodp.testing.releases import RELEASE_LAWS, enough, statistic_of
 
@@ -57,10 +58,8 @@ def check_mechanism(mechanism) -> None:
         case _:
             raise InputError("check_mechanism: needs a mechanism with a public ball, a GeodesicBall.")
     for name, law in MECHANISM_LAWS.items():
-        try:
+        with of_law(name, type(mechanism).__name__):
             law(mechanism)
-        except AssertionError as broken:
-            raise AssertionError(f"{type(mechanism).__name__} breaks the law {name!r}: {broken}") from broken
 
 
 # Laws ---------------------------------------------------------------------------------------------------

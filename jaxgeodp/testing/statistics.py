@@ -18,6 +18,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds import riemannian_gradient, riemannian_hessian
 from jaxgeodp.statistics import Statistic
+from jaxgeodp.testing.laws import of_law
 from jaxgeodp.testing.records import has_points, hostile_records, neighbours, ordinary_records, points_at, unit_vectors
 
 _TOLERANCE = 1e-6
@@ -46,10 +47,8 @@ def check_statistic(statistic: Statistic, ball: GeodesicBall) -> None:
         >>> check_statistic(FrechetMean(), GeodesicBall(Euclidean(2), [0.0, 0.0], 1.0))
     """
     for name, law in STATISTIC_LAWS.items():
-        try:
+        with of_law(name, f"{statistic} on {ball.manifold}"):
             law(statistic, ball)
-        except AssertionError as broken:
-            raise AssertionError(f"{statistic} on {ball.manifold} breaks the law {name!r}: {broken}") from broken
 
 
 # Laws ---------------------------------------------------------------------------------------------------

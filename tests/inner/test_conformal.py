@@ -172,7 +172,7 @@ def test_barrier_keeps_angles_in_order_on_a_rough_boundary():
 
 def test_newton_says_when_it_fails(boundary_problem, monkeypatch):
     _, problem, angles = boundary_problem
-    monkeypatch.setattr(boundary_newton, "_STEPS", 1)
+    monkeypatch.setattr(boundary_newton, "STEPS", 1)
     with pytest.raises(InputError, match=r"found no conformal boundary.*method='linear'"):
         boundary_newton.newton_angles(problem.schur, angles)
 
