@@ -79,7 +79,7 @@ class Center(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class Summed(Center, Pytree, leaves=()):
+class Summed(Center, Pytree, leaves=("noise",)):
     """The mean of integer vectors, with exact noise of integers."""
 
     part: Part
@@ -113,8 +113,8 @@ class Summed(Center, Pytree, leaves=()):
 
     @override
     def simulated(self, key, center, radius, records):
-        draw = jax.random.normal if self.noise.gaussian else jax.random.laplace
-        shift = self.noise.scale / grid.STEPS / records.shape[0] * draw(key, (self.part.vector_length,))
+        draws = (draw(key, (self.part.vector_length,)) for draw in (jax.random.normal, jax.random.laplace))
+        shift = self.noise.scale / grid.STEPS / records.shape[0] * jnp.where(self.noise.gaussian, *draws)
         mean = jnp.mean(vectors(self.part, center, radius, records), axis=0)
         return moved(self.part, center, radius, mean + shift)
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.centers import Center, Drawn, Summed
-from jaxgeodp.locating.parts import distances, joined, origin_of, whole
+from jaxgeodp.locating.parts import Part, distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.locating.walk import Radius, counts_of, place_of, walk
 from jaxgeodp.manifolds import Manifold
@@ -99,8 +99,10 @@ class LocatedLaw(Law):
         first = self.last.laws[0]
         supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
         table = first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
-        radii = tuple(self.last.radii)
-        return Simulation(self.manifold, self.schedule, radii, self._centers(self.schedule.draws), table)
+        plan = self.schedule
+        tried = tuple(tuple(plan.radii(place)) if part.open else () for place, part in enumerate(plan.parts))
+        numbers = _Numbers(tuple(self.last.radii), tried, plan.left_out, plan.counts, plan.last_counts)
+        return Simulation(self.manifold, plan.parts, plan.rounds, numbers, self._centers(plan.draws), table)
 
     def _centers(self, draws: int) -> tuple[tuple[Center, ...], ...]:
         """Of each part, the stages that find its centre, one in each round; so many are draws."""
@@ -188,20 +190,31 @@ def _finders(name, shape, centers):
 # In simulations -------------------------------------------------------------------------------------------
 
 
+class _Numbers(NamedTuple):
+    """Of a simulation: radii of the last ball and of each part, and the numbers of a `Schedule`."""
+
+    last_radii: tuple[Any, ...]
+    radii: tuple[tuple[Any, ...], ...]
+    left_out: tuple[Any, Any]
+    counts: Any
+    last_counts: Any
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
-class Simulation(Pytree, leaves=("stages", "table")):
-    """A search and the release that follows, for programs: one serves all records, and all calls with equal numbers.
+class Simulation(Pytree, leaves=("numbers", "stages", "table")):
+    """A search and the release that follows, for programs: one serves all that have as many rounds and radii.
 
     Attributes:
-        manifold, schedule: see `LocatedLaw`.
-        radii: of the last ball.
+        manifold, parts, rounds: see `Schedule`.
+        numbers: see there.
         stages: of each part, those that find its centre, one in each round.
         table: the last law, with all scales, and radii of supports.
     """
 
     manifold: Manifold
-    schedule: Schedule
-    radii: tuple[float, ...]
+    parts: tuple[Part, ...]
+    rounds: int
+    numbers: _Numbers
     stages: tuple[tuple[Center, ...], ...]
     table: tuple[PointLaw, jax.Array, jax.Array]
 
@@ -216,8 +229,8 @@ def _simulated(simulation, key, records, num):
 
 
 def _one(simulation, key, records):
-    schedule, n = simulation.schedule, records.shape[0]
-    keys = iter(jax.random.split(key, 2 * (schedule.rounds + 1) * len(schedule.parts) + 2))
+    numbers, n = simulation.numbers, records.shape[0]
+    keys = iter(jax.random.split(key, 2 * (simulation.rounds + 1) * len(simulation.parts) + 2))
     if any(isinstance(stage, Drawn) for own in simulation.stages for stage in own):
         records = jax.random.permutation(next(keys), records)  # as in a release: these depend on the order
 
@@ -227,19 +240,19 @@ def _one(simulation, key, records):
         return jnp.asarray(radii)[place], place
 
     centers, reaches = [], []
-    for place, part in enumerate(schedule.parts):
+    for place, part in enumerate(simulation.parts):
         center, radius = origin_of(part).astype(records.dtype), jnp.asarray(math.inf)
         for stage in simulation.stages[place]:
             if part.open:
                 own = distances(part, center, records)
-                radius, _ = radius_of(own, schedule.radii(place), schedule.left_out[0], schedule.counts, radius)
+                radius, _ = radius_of(own, numbers.radii[place], numbers.left_out[0], numbers.counts, radius)
             center = stage.simulated(next(keys), center, radius, records)
         centers.append(center)
         reaches.append(radius)
-    center = joined(schedule.parts, centers)
+    center = joined(simulation.parts, centers)
     away = distances(whole(simulation.manifold), center, records)
     last = jnp.linalg.norm(jnp.stack(reaches))
-    radius, place = radius_of(away, simulation.radii, schedule.left_out[1], schedule.last_counts, last)
+    radius, place = radius_of(away, numbers.last_radii, numbers.left_out[1], numbers.last_counts, last)
     law, scales, supports = simulation.table
     ball, support = (
         GeodesicBall.tree_unflatten(simulation.manifold, (center, own)) for own in (radius, supports[place])
@@ -247,6 +260,10 @@ def _one(simulation, key, records):
     own = _replaced(law, ball, scales[place], None if law.support is None else support)
     home, points, back = own.at_home(records)
     return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
+
+
+# Programs know a search by what simulates it.
+jax.tree_util.register_pytree_node(LocatedLaw, lambda law: ((law.simulation,), None), lambda _, own: own[0])
 
 
 def _replaced(law, ball, scale, support):

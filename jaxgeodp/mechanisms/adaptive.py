@@ -12,6 +12,7 @@ from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
+from jaxgeodp.mechanisms.adaptive_simulation import Numbers
 from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
 from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
@@ -111,7 +112,8 @@ class AdaptiveMechanism(ShapedMechanism):
             timing="the number of stages follows from what is released",
             more={"symmetric": self.symmetric, "one release": rule is None, **told},
         )
-        return AdaptiveLaw(rule, n, strength, pure, _bare(mean), _bare(whole), reach, terms)
+        numbers = None if rule is None else Numbers.of(rule)
+        return AdaptiveLaw(rule, numbers, n, strength, pure, _bare(mean), _bare(whole), reach, terms)
 
     def _laws(self, n, strength, tangent) -> tuple[VectorLaw, VectorLaw, float]:
         """Of means of vectors about the centre; of one release with all of the budget; how long vectors may be."""

@@ -17,7 +17,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_grid import ready_on_grid
 from jaxgeodp.mechanisms.adaptive_rules import Rule
-from jaxgeodp.mechanisms.adaptive_simulation import simulated
+from jaxgeodp.mechanisms.adaptive_simulation import Numbers, simulated
 from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import Mean, Moved, Pairs, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import vector_length
@@ -34,11 +34,12 @@ _STEPS = 64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("terms",)):
+class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "reach"), outside=("rule", "terms")):
     """See the module docstring.
 
     Attributes:
         rule: None for one release.
+        numbers: of the rule, for programs.
         n, strength: of the release.
         mean: of vectors in the public ball; with other centres, clips and scales it is that of all stages.
         whole: of one release of all records there, with the whole budget.
@@ -47,6 +48,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("mean", "whole", "reach"), outside=("term
     """
 
     rule: Rule | None
+    numbers: Numbers | None
     n: int
     strength: float
     pure: bool

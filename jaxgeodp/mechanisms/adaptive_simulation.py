@@ -13,6 +13,30 @@ import jaxgeodp.mechanisms.adaptive_rules as rules
 from jaxgeodp.mechanisms.adaptive_stages import lengths, mean_stage, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import first_variance, gain_of, moved_variance, tried_radii
 
+
+class Numbers(NamedTuple):
+    """Of a rule: the same, with costs as floats; two means without questions between them have no ladder."""
+
+    first: Any
+    first_clip: Any
+    middle: Any
+    counting: Any
+    kept: Any
+    reach: Any
+    slope: Any
+    filled: Any
+    pairs: Any
+    pair_radius: Any
+    start: Any
+    ladder: tuple[Any, ...] | None
+
+    @classmethod
+    def of(cls, rule: rules.Rule) -> "Numbers":
+        """Those of a rule."""
+        own = {name: float(getattr(rule, name)) for name in cls._fields if name != "ladder"}
+        return cls(**own, ladder=None if rule.fixed else rule.ladder)
+
+
 # Of scalars, whichever kind they are.
 _where: Callable[..., Any] = jnp.where
 
@@ -23,10 +47,10 @@ def simulated(law, key, records, num):
     keys = jax.random.split(key, num)
     points = law.ball.clip(records)
     zeros = jnp.zeros(law.length, jnp.finfo(points.dtype).dtype)
-    if law.rule is None:
+    if law.numbers is None:
         return jax.lax.map(lambda own: whole_stage(law.whole, own, points, zeros, 1.0), keys)
-    one = _one_fixed if law.rule.fixed else _one_pure if law.rule.pure else _one_gaussian
-    return jax.lax.map(lambda own: one(SimulatedStages(law, points), law.rule, own), keys)
+    one = _one_fixed if law.numbers.ladder is None else _one_pure if law.pure else _one_gaussian
+    return jax.lax.map(lambda own: one(SimulatedStages(law, points), law.numbers, own), keys)
 
 
 class SimulatedStages:
@@ -119,7 +143,7 @@ def _stage(told, counts, count, mean, state):
 
 
 def _one_gaussian(told, rule, key):
-    dim, r, costs = told.dim, told.law.reach, [float(own) for own in (rule.first, rule.middle, rule.counting)]
+    dim, r, costs = told.dim, told.law.reach, (rule.first, rule.middle, rule.counting)
     key, of_whole = jax.random.split(key)
 
     def step(state):
@@ -174,7 +198,7 @@ def _one_gaussian(told, rule, key):
 
 
 def _one_fixed(told, rule, key):
-    r, share, (key, last) = told.law.reach, float(rule.first), jax.random.split(key)
+    r, share, (key, last) = told.law.reach, rule.first, jax.random.split(key)
     first, clip = rule.first_clip * r, rule.reach * r
     _, center = told.mean(key, jnp.asarray(told.ball.center, told.records.dtype), first, 1.0, share)
     variance = first_variance(rule, told.variance(first, share), r, told.dim)
@@ -184,7 +208,7 @@ def _one_fixed(told, rule, key):
 
 def _one_pure(told, rule, key):
     dim, n, r = told.dim, told.n, told.law.reach
-    costs = [float(own) for own in (rule.pairs, rule.first, rule.middle, rule.counting)]
+    costs = (rule.pairs, rule.first, rule.middle, rule.counting)
     ladder, rungs = jnp.asarray([*rule.ladder, 0.0]), len(rule.ladder)
     of_pairs, of_whole, key = jax.random.split(key, 3)
     filled = told.pairs(of_pairs, rule.pair_radius * r, costs[0]) < rule.filled * (n // 2)

@@ -112,6 +112,7 @@ def gaussian_law(
     return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
 
 
+@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class HalfSquaredDistance(Target):
     """Half the squared distance from the Frechet mean."""

@@ -165,7 +165,8 @@ class GibbsMechanism(BallMechanism):
             more={"barrier": _described(start * ball.radius, wall, ridge)} if barrier else None,
         )
         support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
-        target = Potential(self.statistic, start if barrier else None, end, wall, ridge)
+        end = end if math.isfinite(end) else None
+        target = Potential(self.statistic, start if barrier else None, end, wall, ridge if ridge > 0.0 else None)
         return DensityLaw(target, ball, 1.0 / rate, support, terms)
 
     @property

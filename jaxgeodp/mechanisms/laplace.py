@@ -3,6 +3,7 @@
 import dataclasses
 from typing import final
 
+import jax
 import numpy as np
 from typing_extensions import override
 
@@ -55,6 +56,7 @@ class LaplaceMechanism(CalibratedMechanism):
         return DensityLaw(Distance(self.statistic), self.ball, scale, None, terms)
 
 
+@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class Distance(Target):
     """The distance from the statistic's minimiser."""

@@ -15,6 +15,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.mechanisms.few_records import of_few_records
+from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import PublicBounds, Target
 from jaxgeodp.statistics.records import points_and_weights
 from jaxgeodp.statistics.statistic import FrechetMean, Statistic
@@ -49,21 +50,21 @@ class _Descent(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Potential(Target):
+class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
     """The mean loss of the statistic, and a barrier.
 
     Args:
         start: where the barrier begins, in units of the ball's radius; None for no barrier.
-        end: where the support does, in the same units; infinite if there is none.
+        end: where the support does, in the same units; None if there is none.
         wall: see `Barrier`.
-        ridge: see `Barrier`.
+        ridge: see `Barrier`; None for none.
     """
 
     statistic: Statistic
     start: float | None
-    end: float
+    end: float | None
     wall: float
-    ridge: float
+    ridge: float | None
     radial = False
     proposals = 16
 
@@ -74,9 +75,9 @@ class Potential(Target):
     def center(self, ball, points):
         """Near the minimiser; any point will do."""
         manifold, statistic = ball.manifold, self.statistic
-        reach = self.end * ball.radius
+        reach = math.inf if self.end is None else self.end * ball.radius
         # The centre of an envelope lies inside the support.
-        inner = ball if math.isinf(self.end) else GeodesicBall.tree_unflatten(manifold, (ball.center, reach))
+        inner = ball if self.end is None else GeodesicBall.tree_unflatten(manifold, (ball.center, reach))
         center = inner.pull_inside(statistic.start(ball, points))
         least = jnp.asarray(self._least(ball, inner.radius), real_dtype(center))
         shortest, longest = _SHORTEST / least, 1.0 / least
@@ -259,12 +260,13 @@ class Potential(Target):
     def _least(self, ball, reach):
         """How convex F + W is at least, within ``reach`` of the centre."""
         least = self.statistic.convexity(ball, self._start(ball, reach))
-        return least + self.ridge * h_max(reach, ball.manifold.curvature_bounds[1]) if self.ridge > 0.0 else least
+        return least if self.ridge is None else least + self.ridge * h_max(reach, ball.manifold.curvature_bounds[1])
 
     def barrier(self, ball) -> Barrier:
         """W, for a ball at home."""
         statistic, highest, start = self.statistic, ball.manifold.curvature_bounds[1], self._start(ball, math.inf)
-        return Barrier(start, highest, lambda t: statistic.convexity(ball, t), self.wall, self.ridge)
+        ridge = 0.0 if self.ridge is None else self.ridge
+        return Barrier(start, highest, lambda t: statistic.convexity(ball, t), self.wall, ridge)
 
 
 def _farthest(law):

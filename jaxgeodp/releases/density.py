@@ -55,7 +55,8 @@ class PublicBounds(NamedTuple):
 
 
 class Target(abc.ABC):
-    """What a density falls with. A subclass is a frozen (hashable) dataclass: programs are compiled for it.
+    """What a density falls with. A subclass is a frozen dataclass that JAX knows: a `Pytree` if it has numbers, which
+    programs then serve all; else registered by `jax.tree_util.register_static`.
 
     psi is a function of the records as a set, with their weights, if the statistic is.
 
@@ -124,7 +125,7 @@ class Target(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"), outside=("terms",)):
+class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support", "weights"), outside=("terms",)):
     """See the module docstring."""
 
     target: Target
@@ -175,8 +176,10 @@ class DensityLaw(PointLaw, Pytree, leaves=("ball", "scale", "support", "weights"
             key, records, num: see `Law.simulate`.
             block: proposals at a time.
         """
-        self.check()
-        self.check_precision(records)
+        # In a program numbers are not known: whoever made the law had them checked.
+        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
+            self.check()
+            self.check_precision(records)
         block = self._block(num, records) if block is None else block
         return called(sample, self, key, records, options=options_for(records, num), num=num, block=block)
 
