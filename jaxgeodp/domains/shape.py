@@ -194,7 +194,8 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
                 for own, about in zip(groups, abouts, strict=True)
             ]
         found = least_error(Populations.of(vectors), _count(name, n), strength, pure, LARGEST_CONDITION**4)
-        return cls._of(ball, found, f"{len(groups)} public groups of {sum(map(len, vectors))} records")
+        many = "one public group" if len(groups) == 1 else f"{len(groups)} public groups"
+        return cls._of(ball, found, f"{many} of {sum(map(len, vectors))} records")
 
     @classmethod
     def _of(cls, ball: GeodesicBall, found: Ellipsoid, source: str) -> "Shape":
