@@ -13,7 +13,7 @@ import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.mechanisms import plan_in_steps
-from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better
+from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better, ratio_of_logarithms
 
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [0.0, 0.0], 2.0)
 
@@ -137,3 +137,20 @@ def test_auto_takes_steps_where_they_gain(tmp_path):
     assert record("--mu", 1, "--mechanism", "adaptive", "--numerics", "grid")["guarantee"]["kind"] == "zcdp"
     code, told = _run(*words, "--epsilon", 1, "--mechanism", "adaptive", "--numerics", "grid")
     assert code == 2 and "needs --mu" in told
+
+
+@pytest.mark.parametrize("budget", ["mu", "epsilon"])
+def test_a_filled_cap_of_many_records_is_released_without_the_bias_of_logarithms(budget):
+    """With the mean of logarithms in its place, which has less noise, the error is more than six times that."""
+    ball = jgd.GeodesicBall(jgd.Sphere(2), [0.0, 0.0, 1.0], 0.75)
+    plane = ball.radius * POPULATIONS[0].records(2)
+    frame = ball.manifold.frame(ball.center)
+    data = jax.vmap(lambda v: ball.manifold.exp(ball.center, ball.manifold.combine(v, frame)))(plane)
+    n, mean = len(data), jgd.frechet_mean(ball.manifold, data)
+    mechanism: Any = jgd.AdaptiveMechanism(ball, **{budget: 10.0 if budget == "mu" else 40.0})
+    draws = mechanism.simulate(jax.random.key(0), data, 50)
+    errors = jax.vmap(ball.manifold.dist, (None, 0))(mean, draws)
+    own = (jgd.WrappedGaussian if budget == "mu" else jgd.WrappedLaplace)(ball, 10.0 if budget == "mu" else 40.0)
+    expected = own.law(n).scale * (math.sqrt(math.pi / 2.0) if budget == "mu" else 2.0)
+    assert float(np.mean(errors)) < 1.3 * expected
+    assert ratio_of_logarithms(ball, mechanism.law(n).mean.scale, own.law(n).scale, budget == "epsilon") > 4.0

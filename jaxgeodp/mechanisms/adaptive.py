@@ -14,6 +14,7 @@ from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.mechanisms.populations import ratio_of_logarithms
 from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean, told_of, unclipped
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, vector_length
@@ -140,11 +141,12 @@ class AdaptiveMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")
                 mean, summary=summary, ball=unclipped(ball, summary), scale=2.0 * reach / n / strength
             )
             return law, tangent(ball, strength, self.shape).law(n), reach
-        # Where curvature is positive a logarithm stretches, and the mean of logarithms has less noise.
+        whole = (WrappedLaplace if tangent is TangentLaplace else WrappedGaussian)(ball, strength).law(n)
+        # Where curvature is positive a logarithm stretches: the mean of logarithms has less noise, but a bias.
         if ball.manifold.curvature_bounds[1] > 0.0:
-            return mean, mean, ball.radius
-        wrapped = WrappedLaplace if tangent is TangentLaplace else WrappedGaussian
-        return mean, wrapped(ball, strength).law(n), ball.radius
+            ratio = ratio_of_logarithms(ball, mean.scale, whole.scale, self.mu is None)
+            whole = mean if ratio < 1.0 else whole
+        return mean, whole, ball.radius
 
 
 def _bare(law):
