@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
+from jaxgeodp.cli.choice import Choice
 from jaxgeodp.mechanisms import plan_in_steps
 from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better, ratio_of_logarithms
 
@@ -128,15 +129,27 @@ def test_auto_takes_steps_where_they_gain(tmp_path):
     assert max(ratios.values()) <= 1.1 and all(own > 0 for own in steps["expected_errors"].values())
     for other in (
         ("--epsilon", 1),
-        ("--mu", 1, "--numerics", "grid"),
+        ("--epsilon", 20, "--numerics", "grid"),
         ("--mu", 1, "--weights", tmp_path / "weights.csv"),
     ):
         assert record(*other)["mechanism"] != "AdaptiveMechanism"
     assert record("--mu", 1, "--mechanism", "adaptive", "--symmetric")["expected_errors"] != steps["expected_errors"]
     assert "by how the records lie" in _run("show", out)[1]
     assert record("--mu", 1, "--mechanism", "adaptive", "--numerics", "grid")["guarantee"]["kind"] == "zcdp"
+    grid = record("--mu", 1, "--numerics", "grid")
+    assert grid["mechanism"] == "AdaptiveMechanism" and grid["guarantee"]["kind"] == "zcdp"
+    assert grid["chosen"] == steps["chosen"] and len(grid["steps"]) > 1
     code, told = _run(*words, "--epsilon", 1, "--mechanism", "adaptive", "--numerics", "grid")
     assert code == 2 and "needs --mu" in told
+
+
+def test_auto_takes_steps_on_the_grid_where_logarithms_have_little_bias_and_not_for_sums_of_workers():
+    grid, one = (Choice("auto", None, 1.0, "mean", "tight", 0.0, numerics) for numerics in ("grid", "idealized"))
+    matrices = [jgd.GeodesicBall(jgd.SPD(2), np.eye(2), radius) for radius in (0.3, 1.5)]
+    taken = [type(grid.made(ball, 500)[0]) for ball in matrices]
+    assert taken == [jgd.AdaptiveMechanism, jgd.WrappedGaussian]
+    assert isinstance(one.made(matrices[1], 500)[0], jgd.AdaptiveMechanism)
+    assert isinstance(grid.made(matrices[0], 500, in_steps=False)[0], jgd.WrappedGaussian)
 
 
 @pytest.mark.parametrize("budget", ["mu", "epsilon"])
