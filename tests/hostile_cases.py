@@ -5,6 +5,7 @@ None (a value: released or read) or an exit code with words of the one sentence;
 """
 
 import io
+import json
 import os
 import sqlite3
 import struct
@@ -197,6 +198,47 @@ def mesh_case(name, file, content, words):
         2,
         words,
     )
+
+
+# A ball on the sphere with a shape, as `jaxgeodp ball --shape` writes it.
+SHAPE = {"vectors": [[0.3, 0.0, 0.0], [0.0, 0.1, 0.0]], "clip": 1.0, "gains": [1.0, 1.0]}
+BALL = {"manifold": {"name": "Sphere", "dim": 2, "curvature": 1.0}, "center": POLE.tolist(), "radius": 0.5}
+
+
+def shape_case(name, words="", shape=None, ball=None, more=()):
+    """A release in the ball of a file, with another shape or other entries than `SHAPE` and `BALL`.
+
+    Args:
+        shape: entries of the shape in place of its own, without those that are "absent"; or what stands in its place.
+        ball: the same for the ball.
+    """
+    own = changed(SHAPE, shape or {}) if shape is None or isinstance(shape, dict) else shape
+
+    def prepare(folder):
+        good(folder)
+        (folder / "ball.json").write_text(json.dumps(changed(BALL, ball or {}) | {"shape": own}))
+
+    def call(folder):
+        words = ("release", folder / "data.npy", "--manifold", "sphere", "--ball", folder / "ball.json")
+        return command(*words, "--epsilon", 1, "--out", folder / "out.json", *more)
+
+    return Case(name, "command", prepare, call, 2 if words else 0, words)
+
+
+def changed(entries, others):
+    return {key: own for key, own in (entries | others).items() if own != "absent"}
+
+
+def group_case(name, words, labels, *more, points=None):
+    """Public records with a column of groups through `jaxgeodp ball`."""
+    points = np.random.default_rng(0).normal(size=(len(labels), 2)) if points is None else points
+    lines = [f"{label},{x!r},{y!r}" for label, (x, y) in zip(labels, points.tolist(), strict=True)]
+
+    def call(folder):
+        words = ("ball", folder / "public.csv", "--manifold", "euclidean", "--header", "--columns", "x,y")
+        return command(*words, "--n", 50, "--out", folder / "ball.json", *more)
+
+    return Case(name, "command", lambda f: write(f / "public.csv", text("study,x,y", *lines)), call, 2, words)
 
 
 SWEEP = """manifold = "sphere"

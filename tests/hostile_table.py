@@ -28,6 +28,7 @@ from hostile_cases import (
     frame_with_index,
     given,
     good,
+    group_case,
     manifest,
     manifest_elsewhere,
     many_nulls,
@@ -41,6 +42,7 @@ from hostile_cases import (
     reader_case,
     release,
     saved,
+    shape_case,
     sweep_case,
     text,
     with_ledger,
@@ -214,10 +216,50 @@ SWEEPS = [
     sweep_case("sweep with a radius of NaN", "radius must be a finite", SWEEP.replace("0.39", "nan")),
 ]  # fmt: skip
 
+FOREIGN = "its shape is none of 'jaxgeodp ball --shape'"
+BOUNDED = "clip and vectors of the shape must be between 1e-30 and 1e+30"
+OF = ("--epsilon", 1, "--shape", "--group")
+SHAPES = [
+    shape_case("a shape, as ball writes it"),
+    shape_case("shape on another manifold", "is a ball of another manifold than",
+               ball={"manifold": {"name": "Euclidean", "dim": 3}}),
+    shape_case("shape about a centre of another dimension", "its centre has shape (2,)", ball={"center": [0.0, 1.0]}),
+    shape_case("shape of another dimension", "vectors must have shape (k, 3)", {"vectors": [[0.3, 0.0], [0.0, 0.1]]}),
+    *(shape_case(f"shape with a clip of {clip:g}", "clip must be a finite number above 0", {"clip": clip})
+      for clip in (0.0, -1.0, np.nan, np.inf)),
+    shape_case("shape with a clip of 1e300", BOUNDED, {"clip": 1e300}),
+    shape_case("shape with a clip of 10^400", FOREIGN, {"clip": 10**400}),
+    shape_case("shape whose clip is a word", FOREIGN, {"clip": "wide"}),
+    shape_case("shape without a clip", FOREIGN, {"clip": "absent"}),
+    shape_case("shape without vectors", FOREIGN, {"vectors": "absent"}),
+    shape_case("shape with no vector", "vectors must have shape (k, 3)", {"vectors": []}),
+    shape_case("shape with ragged vectors", FOREIGN, {"vectors": [[0.3, 0.0, 0.0], [0.1]]}),
+    shape_case("shape with vectors of NaN", "vectors must hold finite numbers", {"vectors": [[np.nan] * 3] * 2}),
+    shape_case("shape with vectors of 1e200", BOUNDED, {"vectors": [[1e200, 0.0, 0.0], [0.0, 1e200, 0.0]]}),
+    shape_case("shape with vectors that are not tangent", "must be tangent to", {"vectors": [[0.0, 0.1, 0.1]] * 2}),
+    shape_case("shape with a vector twice", "must be linearly independent", {"vectors": [[0.0, 0.1, 0.0]] * 2}),
+    shape_case("shape with gains of 2", "gains must be in (0, 1]", {"gains": [2.0, 1.0]}),
+    shape_case("shape with three gains for two vectors", "one for each of 2 vectors", {"gains": [1.0] * 3}),
+    shape_case("shape without gains", FOREIGN, {"gains": "absent"}),
+    shape_case("shape whose source is a number", "source must be words", {"source": 1}),
+    shape_case("shape that is a list", FOREIGN, [1.0]),
+    shape_case("shape that a mechanism does not take", "has a shape, which --mechanism laplace",
+               more=("--mechanism", "laplace")),
+    group_case("--group without --shape", "--group is for --shape", "aabb", "--epsilon", 1, "--group", "study"),
+    group_case("--group of a column that is not there", "no column of that name", "aabb", *OF, "hospital"),
+    group_case("--group of column 0", "--group: 0 must lie within 1-3", "aabb", *OF, "0"),
+    group_case("--group without a label", "--group study: no record has a label", [""] * 4, *OF, "study"),
+    group_case("--group with one record of its own", "--group study: 'b' has one record alone", "aaab", *OF, "study"),
+    group_case("--shape with epsilon and mu", "needs --epsilon or --mu", "aabb", "--epsilon", 1, "--mu", 1, "--shape"),
+    group_case("--shape with epsilon of NaN", "epsilon must be a finite number above 0", "aabb", "--epsilon", "nan",
+               "--shape"),
+]  # fmt: skip
+
 GROUPS = {
     "Records: private, so never refused": RECORDS,
     "Files": FILES,
     "Calls, names and places": CALLS,
+    "Shapes in files of balls": SHAPES,
     "Sweeps": SWEEPS,
 }
 CASES: list[Case] = [case for group in GROUPS.values() for case in group]

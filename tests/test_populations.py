@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 import jaxgeodp as jgd
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
+from jaxgeodp.cli.choice import Choice
 from jaxgeodp.mechanisms import plan_in_steps
-from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better
+from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better, ratio_of_logarithms
 
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [0.0, 0.0], 2.0)
 
@@ -128,12 +129,41 @@ def test_auto_takes_steps_where_they_gain(tmp_path):
     assert max(ratios.values()) <= 1.1 and all(own > 0 for own in steps["expected_errors"].values())
     for other in (
         ("--epsilon", 1),
-        ("--mu", 1, "--numerics", "grid"),
+        ("--epsilon", 20, "--numerics", "grid"),
         ("--mu", 1, "--weights", tmp_path / "weights.csv"),
     ):
         assert record(*other)["mechanism"] != "AdaptiveMechanism"
     assert record("--mu", 1, "--mechanism", "adaptive", "--symmetric")["expected_errors"] != steps["expected_errors"]
     assert "by how the records lie" in _run("show", out)[1]
     assert record("--mu", 1, "--mechanism", "adaptive", "--numerics", "grid")["guarantee"]["kind"] == "zcdp"
+    grid = record("--mu", 1, "--numerics", "grid")
+    assert grid["mechanism"] == "AdaptiveMechanism" and grid["guarantee"]["kind"] == "zcdp"
+    assert grid["chosen"] == steps["chosen"] and len(grid["steps"]) > 1
     code, told = _run(*words, "--epsilon", 1, "--mechanism", "adaptive", "--numerics", "grid")
     assert code == 2 and "needs --mu" in told
+
+
+def test_auto_takes_steps_on_the_grid_where_logarithms_have_little_bias_and_not_for_sums_of_workers():
+    grid, one = (Choice("auto", None, 1.0, "mean", "tight", 0.0, numerics) for numerics in ("grid", "idealized"))
+    matrices = [jgd.GeodesicBall(jgd.SPD(2), np.eye(2), radius) for radius in (0.3, 1.5)]
+    taken = [type(grid.made(ball, 500)[0]) for ball in matrices]
+    assert taken == [jgd.AdaptiveMechanism, jgd.WrappedGaussian]
+    assert isinstance(one.made(matrices[1], 500)[0], jgd.AdaptiveMechanism)
+    assert isinstance(grid.made(matrices[0], 500, in_steps=False)[0], jgd.WrappedGaussian)
+
+
+@pytest.mark.parametrize("budget", ["mu", "epsilon"])
+def test_a_filled_cap_of_many_records_is_released_without_the_bias_of_logarithms(budget):
+    """With the mean of logarithms in its place, which has less noise, the error is more than six times that."""
+    ball = jgd.GeodesicBall(jgd.Sphere(2), [0.0, 0.0, 1.0], 0.75)
+    plane = ball.radius * POPULATIONS[0].records(2)
+    frame = ball.manifold.frame(ball.center)
+    data = jax.vmap(lambda v: ball.manifold.exp(ball.center, ball.manifold.combine(v, frame)))(plane)
+    n, mean = len(data), jgd.frechet_mean(ball.manifold, data)
+    mechanism: Any = jgd.AdaptiveMechanism(ball, **{budget: 10.0 if budget == "mu" else 40.0})
+    draws = mechanism.simulate(jax.random.key(0), data, 50)
+    errors = jax.vmap(ball.manifold.dist, (None, 0))(mean, draws)
+    own = (jgd.WrappedGaussian if budget == "mu" else jgd.WrappedLaplace)(ball, 10.0 if budget == "mu" else 40.0)
+    expected = own.law(n).scale * (math.sqrt(math.pi / 2.0) if budget == "mu" else 2.0)
+    assert float(np.mean(errors)) < 1.3 * expected
+    assert ratio_of_logarithms(ball, mechanism.law(n).mean.scale, own.law(n).scale, budget == "epsilon") > 4.0

@@ -54,8 +54,9 @@ def ball(
             check_writable(path, overwrite, source.inputs)
         with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.array()
+            groups = _groups(source, np.asarray(records))
             found = suggest_ball(space, records, n, epsilon, mu)
-            own = made = _shape(found, records, source, n, epsilon, mu) if shape else None
+            own = made = _shape(found, groups, n, epsilon, mu) if shape else None
             pays = made is not None and made.expected is not None and made.expected < found.error.min()
             own = own if pays else None
         write_atomically(out, _document(found, n, epsilon, mu, len(records), source, own), replace=overwrite)
@@ -94,13 +95,24 @@ def ball(
     )
 
 
-def _shape(found: Suggestion, records, source: Source, n, epsilon, mu) -> Shape:
-    ball, strength = found.ball, {"epsilon": epsilon, "mu": mu}
-    if source.layout.group is None:
-        return Shape.smooth(ball.manifold, ball.center, n, radius=ball.radius, offset=found.without, **strength)
+def _groups(source: Source, records: np.ndarray) -> list[np.ndarray] | None:
+    """The records of each group, without those that have no label; None where no column is named."""
+    if (column := source.layout.group) is None:
+        return None
     words = [as_word(label) for label in read_labels(source.path, source.layout, "group", len(records))]
     names = sorted({word for word in words if word is not None})
-    groups = [np.asarray(records)[[word == name for word in words]] for name in names]
+    if not names:
+        raise InputError(f"--group {column}: no record has a label.")
+    for name in names:
+        if words.count(name) < 2:
+            raise InputError(f"--group {column}: '{name}' has one record alone, and a group needs at least two.")
+    return [records[[word == name for word in words]] for name in names]
+
+
+def _shape(found: Suggestion, groups: list[np.ndarray] | None, n, epsilon, mu) -> Shape:
+    ball, strength = found.ball, {"epsilon": epsilon, "mu": mu}
+    if groups is None:
+        return Shape.smooth(ball.manifold, ball.center, n, radius=ball.radius, offset=found.without, **strength)
     return Shape.from_groups(ball.manifold, ball.center, groups, n, **strength)
 
 

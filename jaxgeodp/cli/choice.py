@@ -13,7 +13,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms import AdaptiveMechanism, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
-from jaxgeodp.mechanisms.populations import is_better
+from jaxgeodp.mechanisms.populations import is_better, ratio_of_logarithms
 from jaxgeodp.releases import Mechanism
 from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.releases.expected import REFERENCES, expected_error
@@ -83,7 +83,7 @@ class Choice:
         return given
 
     def made(
-        self, ball: GeodesicBall, n: int, shape: Shape | None = None, weighted: bool = False
+        self, ball: GeodesicBall, n: int, shape: Shape | None = None, in_steps: bool = True
     ) -> tuple[BallMechanism, dict]:
         """The mechanism, and what the record says of its choice.
 
@@ -91,7 +91,7 @@ class Choice:
             ball: public.
             n: number of records.
             shape: public, which "auto" takes, if there is one.
-            weighted: whether records have weights, with which no steps are taken.
+            in_steps: whether "auto" may take steps: not with weights, nor for sums of workers.
 
         Raises:
             ValueError: the mechanism refuses this ball or n; or all do, or none suits the manifold.
@@ -109,7 +109,7 @@ class Choice:
             return mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape), {}
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
-        if not weighted and (taken := self._steps(ball, n)) is not None:
+        if in_steps and (taken := self._steps(ball, n)) is not None:
             return taken
         names = [
             name
@@ -131,15 +131,19 @@ class Choice:
 
     def _steps(self, ball, n) -> tuple[BallMechanism, dict] | None:
         """Where they are expected to be better than one release, and may be taken."""
-        if self.statistic != "mean" or self.calibration != "tight" or self.delta or self.numerics == "grid":
+        grid = self.numerics == "grid"
+        if self.statistic != "mean" or self.calibration != "tight" or self.delta or (grid and self.mu is None):
             return None
         found = plan_in_steps(ball, n, self.epsilon, self.mu)
         if not is_better(found):
             return None
         try:
             steps = AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu)
-            steps.law(n)
+            law = steps.law(n)
         except InputError:  # another mechanism may not refuse
+            return None
+        # On the grid all of a ball that is filled is released as a mean of logarithms, whatever the curvature.
+        if grid and not is_better(found, ratio_of_logarithms(ball, law.mean.scale, law.whole.scale, pure=False)):
             return None
         errors = {own.population.words: own.ratio for own in found}
         by = "least geometric mean of expected errors over reference populations, in none much more than of one release"

@@ -81,7 +81,8 @@ def release(
     numerics: Annotated[
         str,
         typer.Option(
-            help=f"idealized, or, of {listed(names_with('grid'))}: grid, whose guarantee covers rounding, too.",
+            help=f"idealized, or, of {listed([*names_with('grid'), 'at --mu adaptive'])}: grid, whose guarantee covers "
+            "rounding, too.",
             autocompletion=one_of("idealized", "grid"),
         ),
     ] = "idealized",
@@ -149,7 +150,7 @@ def release(
                 chosen, why = choice.located(space, domain), {}
             else:
                 chosen, why = choice.made(
-                    public.ball(space, source.layout), equal, public.shape(space), heavy is not None
+                    public.ball(space, source.layout), equal, public.shape(space), heavy is None and dask is None
                 )
             if dask is not None:
                 check_finish(chosen, count, space.shape, book)  # before workers read anything

@@ -120,8 +120,10 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         On planar shapes whose landmarks follow each other at about equal distances, outlines, these are Fourier modes
         along the outline, with standard deviations (1 + frequency)^-power; on other landmarks the principal warps of
         the template, by their bending energy (Bookstein 1989); on SPD matrices the trace and all else have half of the
-        variance each; elsewhere all directions are alike. Records are supposed to differ from their mean by half of the
-        radius, root mean square. Number of vectors, clip and gains have about the least expected error for that.
+        variance each. Elsewhere all directions are alike, and clip and gains are what is gained: on a sphere nothing
+        public tells one direction from another, but public groups may (`from_groups`). Records are supposed to differ
+        from their mean by half of the radius, root mean square. Number of vectors, clip and gains have about the least
+        expected error for that.
 
         Args:
             manifold: of the records.
@@ -194,7 +196,8 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
                 for own, about in zip(groups, abouts, strict=True)
             ]
         found = least_error(Populations.of(vectors), _count(name, n), strength, pure, LARGEST_CONDITION**4)
-        return cls._of(ball, found, f"{len(groups)} public groups of {sum(map(len, vectors))} records")
+        many = "one public group" if len(groups) == 1 else f"{len(groups)} public groups"
+        return cls._of(ball, found, f"{many} of {sum(map(len, vectors))} records")
 
     @classmethod
     def _of(cls, ball: GeodesicBall, found: Ellipsoid, source: str) -> "Shape":

@@ -13,6 +13,7 @@ from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.adaptive_simulation import Numbers
+from jaxgeodp.mechanisms.populations import ratio_of_logarithms
 from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
 from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
@@ -132,11 +133,12 @@ class AdaptiveMechanism(ShapedMechanism):
                 mean, summary=summary, ball=unclipped(ball, summary), scale=2.0 * reach / n / strength
             )
             return law, tangent(ball, strength, self.shape).law(n), reach
-        # Where curvature is positive a logarithm stretches, and the mean of logarithms has less noise.
+        whole = (WrappedLaplace if tangent is TangentLaplace else WrappedGaussian)(ball, strength).law(n)
+        # Where curvature is positive a logarithm stretches: the mean of logarithms has less noise, but a bias.
         if ball.manifold.curvature_bounds[1] > 0.0:
-            return mean, mean, ball.radius
-        wrapped = WrappedLaplace if tangent is TangentLaplace else WrappedGaussian
-        return mean, wrapped(ball, strength).law(n), ball.radius
+            ratio = ratio_of_logarithms(ball, mean.scale, whole.scale, self.mu is None)
+            whole = mean if ratio < 1.0 else whole
+        return mean, whole, ball.radius
 
 
 def _bare(law):

@@ -142,9 +142,33 @@ def plan_in_steps(
     return tuple(own._replace(steps=r * own.steps, one=r * own.one, center=r * own.center) for own in found)
 
 
-def is_better(found: tuple[Expected, ...]) -> bool:
-    """Whether steps are chosen in place of one release: where they gain much on the whole, and hardly lose anywhere."""
-    return bool(found) and geometric_mean(found) <= _BETTER and max(own.ratio for own in found) <= _WORSE
+def is_better(found: tuple[Expected, ...], filled: float = 1.0) -> bool:
+    """Whether steps are chosen in place of one release: where they gain much on the whole, and hardly lose anywhere.
+
+    Args:
+        found: by `plan_in_steps`.
+        filled: a ratio that flat space does not know, such as `ratio_of_logarithms`.
+    """
+    return bool(found) and geometric_mean(found) <= _BETTER and max(filled, *(own.ratio for own in found)) <= _WORSE
+
+
+def ratio_of_logarithms(ball: GeodesicBall, scale: float, other: float, pure: bool) -> float:
+    """Error of the mean of logarithms at the centre, over that of the Frechet mean: noise and, of the former, bias.
+
+    The bias is at most the curvature times E|v|^2 |m|/3 (docs/mathematics.md, section 20), for the first of
+    `POPULATIONS`; what lies along m has none.
+
+    Args:
+        ball: public.
+        scale: of the noise of the former.
+        other: of the latter.
+        pure: whether noise has the density exp(-|z|), or is normal.
+    """
+    own, dim = POPULATIONS[0], ball.manifold.dim
+    curvature = max(map(abs, ball.manifold.curvature_bounds)) if dim > 1 else 0.0
+    bias = curvature / 3.0 * own.offset * own.spread**2 * (1.0 - 1.0 / dim) * ball.radius**3
+    length = math.sqrt(dim * (dim + 1.0 if pure else 1.0))
+    return math.hypot(scale * length, bias) / (other * length)
 
 
 def geometric_mean(found: tuple[Expected, ...]) -> float:
