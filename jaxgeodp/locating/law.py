@@ -262,8 +262,12 @@ def _one(simulation, key, records):
     return home.draws(next(keys), points, home.center(points), 1, None).mapped(back).points[0]
 
 
+def _rebuilt(_: None, leaves: Any) -> Any:
+    return leaves[0]
+
+
 # Programs know a search by what simulates it.
-jax.tree_util.register_pytree_node(LocatedLaw, lambda law: ((law.simulation,), None), lambda _, own: own[0])
+jax.tree_util.register_pytree_node(LocatedLaw, lambda law: ((law.simulation,), None), _rebuilt)
 
 
 def _replaced(law, ball, scale, support):

@@ -41,10 +41,10 @@ _OPTIONS = frozenset({"grid", "prepare"})
 class Stage(Sums):
     """A question in integers; public."""
 
-    statistic: str  #: in words
-    theorem: str
-    formula: str  #: of the sensitivity
-    sensitivity: int  #: how far one record moves the integers: each count; the vector, in Euclidean length
+    statistic: Any  #: in words
+    theorem: Any
+    formula: Any  #: of the sensitivity
+    sensitivity: Any  #: how far one record moves the integers: each count; the vector, in Euclidean length
 
     @property
     @abc.abstractmethod

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Generator
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from typing_extensions import override
@@ -140,7 +140,7 @@ def stages_in_steps(
     law, number, spent = mechanism.law(n), 0, Fraction(0)
     left = Fraction(written(mechanism.guarantee.to_zcdp().rho))
     steps = refine(law.rule, law.ball.center, law.reach, Spending(n, law.length, law.strength, pure=False))
-    question = next(steps)
+    question: Any = next(steps)
     while True:
         number, spent = number + 1, spent + question.cost
         last = float_below(2 * Fraction(written(float_below(left))), 2)

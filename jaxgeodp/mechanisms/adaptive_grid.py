@@ -64,34 +64,42 @@ def answer_of(law: Any, kind: type[Question]) -> AnswerOf:
         law: an `AdaptiveLaw` at mu.
         kind: of question.
     """
-    name, center, vector = law.terms.mechanism, jnp.asarray(law.ball.center), jnp.zeros(law.length)
-    if kind is Count:
+    return {Count: _counting, Mean: _moving, Whole: _releasing}[kind](law)
 
-        def count(question, mu, total):
-            noise = noise_of(law, question, mu)
-            noisy = noise.step * float(grid.with_noise(discrete_gaussian, total, noise.scale)[0])
-            told = {"asked": "records", "radius": question.radius, "count": noisy}
-            return Told(noisy, told | {"scale": noise.scale * noise.step})
 
-        return count
-    whole = _whole(law)
-    if kind is Mean:
-        step_to = compiled_ahead(name, stepped, law.mean, center, 1.0, vector, 1.0)
-    else:
-        value_at = compiled_ahead(name, value_of, whole, vector)
-
+def _counting(law):
     def answer(question, mu, total):
         noise = noise_of(law, question, mu)
-        found = noise.step * grid.with_noise(discrete_gaussian, total, noise.scale)
-        if kind is Whole:
-            old, new = question.shares
-            both = new * found if question.first is None else old * question.first + new * found
-            told = {"asked": "mean of all", "scale": noise.scale * noise.step}
-            return Told(np.asarray(value_at(whole, both)), told)
-        about, bound = _place(law, question)
-        moved = np.asarray(step_to(law.mean, about, bound, found, question.gain))
-        told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(moved)}
-        return Told(Moved(found, moved), told | {"scale": noise.scale * noise.step})
+        noisy = noise.step * float(grid.with_noise(discrete_gaussian, total, noise.scale)[0])
+        told = {"asked": "records", "radius": question.radius, "count": noisy}
+        return Told(noisy, told | {"scale": noise.scale * noise.step})
+
+    return answer
+
+
+def _moving(law):
+    given = law.mean, jnp.asarray(law.ball.center), 1.0, jnp.zeros(law.length), 1.0
+    step_to = compiled_ahead(law.terms.mechanism, stepped, *given)
+
+    def answer(question, mu, total):
+        (about, bound), noise = _place(law, question), noise_of(law, question, mu)
+        vector = noise.step * grid.with_noise(discrete_gaussian, total, noise.scale)
+        center = np.asarray(step_to(law.mean, about, bound, vector, question.gain))
+        told = {"asked": "mean", "clip": bound, "gain": question.gain, "center": to_lists(center)}
+        return Told(Moved(vector, center), told | {"scale": noise.scale * noise.step})
+
+    return answer
+
+
+def _releasing(law):
+    whole = _whole(law)
+    value_at = compiled_ahead(law.terms.mechanism, value_of, whole, jnp.zeros(law.length))
+
+    def answer(question, mu, total):
+        noise, (old, new) = noise_of(law, question, mu), question.shares
+        vector = new * noise.step * grid.with_noise(discrete_gaussian, total, noise.scale)
+        vector = vector if question.first is None else old * question.first + vector
+        return Told(np.asarray(value_at(whole, vector)), {"asked": "mean of all", "scale": noise.scale * noise.step})
 
     return answer
 
@@ -116,7 +124,8 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
 
     def draw(records):
         steps = refine(law.rule, law.ball.center, law.reach, Spending(law.n, law.length, law.strength, pure=False))
-        question, stages = next(steps), []
+        question: Any = next(steps)
+        stages = []
         while True:
             kind, mu = type(question), strength_of(law.strength, False, question.cost)
             answer, told = answers[kind](question, mu, integers[kind](question, records))
