@@ -23,6 +23,7 @@ from audited import (
     about_a_cluster,
     at_right_angles,
 )
+from planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
 from timing import print_machine
 
 from jaxgeodp import (
@@ -111,6 +112,9 @@ def rows():
         yield f"{build.__name__} with a shape", build(LINE, 1.0, shape), adversarial_neighbours(LINE, N)
     planted = TwiceTheBudget(AdaptiveMechanism(LINE, mu=1.0))
     yield "PLANTED: steps with twice the budget", planted, {"about a cluster": about_a_cluster(LINE, MANY)}
+    jumps, leaves = {"at a quantile": at_a_quantile(LINE, MANY)}, {"one alone": one_alone(LINE, MANY)}
+    yield "PLANTED: a clip of the records' own", ClipOfTheRecords(LINE, 1.0), jumps
+    yield "PLANTED: a shape of the records' own", ShapeOfTheRecords(LINE, 1.0), leaves
     yield (
         "PLANTED: hull noise of half the scale",
         HalfTheSecondMoment(spread),
@@ -139,6 +143,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--draws", type=int, default=2_000_000, help="from each law")
     parser.add_argument("--skip", type=int, default=0, help="rows that are known already")
+    parser.add_argument("--only", default="", help="of a name: rows that have it alone")
     arguments = parser.parse_args()
     draws = arguments.draws
     print_machine()
@@ -146,6 +151,8 @@ def main():
     print("| mechanism | on | worst pair | lower bound | verdict | seconds |")
     print("|---|---|---|---|---|---|")
     for name, mechanism, pairs in itertools.islice(rows(), arguments.skip, None):
+        if arguments.only not in name:
+            continue
         start = time.perf_counter()
         found = {
             pair: audit(mechanism, *data, draws=draws, score=score_of(mechanism, data)) for pair, data in pairs.items()

@@ -20,9 +20,11 @@ from audited import (
     laplace_by_coin_tosses,
     noise_on_a_line,
 )
+from planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
 from strategies import exhaustive
 
 from jaxgeodp import (
+    AdaptiveMechanism,
     Euclidean,
     GeodesicBall,
     GibbsMechanism,
@@ -126,6 +128,14 @@ def test_a_second_moment_keeps_epsilon_and_half_its_noise_is_caught(ball):
     found = audit(spread, *pair, draws=20_000)
     assert not found.violated and found.lower_bound > 0.4
     assert audit(HalfTheSecondMoment(spread), *pair, draws=20_000).lower_bound > 1.0
+
+
+@pytest.mark.parametrize(("planted", "pair_of"), [(ClipOfTheRecords, at_a_quantile), (ShapeOfTheRecords, one_alone)])
+def test_noise_that_is_fitted_to_private_records_is_found(planted, pair_of):
+    """And what is fitted to released numbers is not contradicted by the same pair."""
+    pair = pair_of(LINE, 200)
+    assert audit(planted(LINE, 1.0), *pair, draws=20_000).violated
+    assert not audit(AdaptiveMechanism(LINE, mu=1.0), *pair, draws=5_000).violated
 
 
 @pytest.mark.parametrize("ball", [LINE, *exhaustive(HYPERBOLIC)], ids=lambda ball: str(ball.manifold))
