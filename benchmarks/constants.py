@@ -61,7 +61,10 @@ class Group(NamedTuple):
         return rules.rule_for(n, dim, 1.0, self.pure, self.supposed == "symmetric")
 
 
-GROUPS = [Group(budget, supposed) for supposed in CEILINGS for budget in ("mu", "epsilon")]
+# Those with the most cells come last.
+GROUPS = [
+    Group(*own) for own in (("epsilon", "default"), ("epsilon", "symmetric"), ("mu", "symmetric"), ("mu", "default"))
+]
 
 
 class Cell(NamedTuple):
@@ -345,7 +348,7 @@ def main():
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     found = read(asked.folder, asked.draws, asked.seed)
-    for change, group in itertools.product(CHANGES, GROUPS):
+    for group, change in itertools.product(GROUPS, CHANGES):
         key, words = (*group, str(change)), f"{', '.join(group)}: {change}"
         if asked.tables or key in found or not (change is COMMITTED or asked.only in words):
             continue
