@@ -14,7 +14,7 @@ are compared release by release. For each change it says
 By default no ratio may be above 1.1. Who supposes symmetry promises normal or heavy-tailed records, which may have
 1.25; only cells enter there whose rule is not the default's.
 
-    python benchmarks/constants.py --folder constants [--draws 8] [--seed 1] [--only WORD]
+    python benchmarks/constants.py --folder constants [--draws 8] [--seed 1] [--every 1] [--only WORD]
     python benchmarks/constants.py --folder constants --tables
 
 What has been walked is kept in the folder; a run that was stopped goes on where it was. Changes that gain should
@@ -67,6 +67,14 @@ GROUPS = [
 ]
 
 
+class Size(NamedTuple):
+    """Of a run."""
+
+    draws: int  #: of each cell
+    seed: int
+    every: int = 1  #: of all cells, one of so many
+
+
 class Cell(NamedTuple):
     number: int  #: of all cells of all groups, for seeds
     population: Population
@@ -79,8 +87,11 @@ class Cell(NamedTuple):
 
 
 @functools.cache
-def cells_of(group: Group) -> list[Cell]:
-    """Those in which the committed rule makes steps, and of symmetric rules those that are not the default's."""
+def cells_of(group: Group, every: int = 1) -> list[Cell]:
+    """Those in which the committed rule makes steps, and of symmetric rules those that are not the default's.
+
+    Of all of them one of ``every``: odd, so that all populations and all numbers of records are met.
+    """
     symmetric, default = group.supposed == "symmetric", Group(group.budget, "default")
     populations = list(enumerate(itertools.product(LAWS, OFFSETS, SPREADS)))
     found = []
@@ -92,7 +103,7 @@ def cells_of(group: Group) -> list[Cell]:
             if not symmetric or law in SYMMETRIC_LAWS:
                 cell = Cell(place * len(populations) + number, Population(offset, spread, law), dim, n)
                 found.append(cell)
-    return found
+    return [cell for cell in found if cell.number % every == 0]
 
 
 class Change(NamedTuple):
@@ -114,7 +125,8 @@ def times(constant: str, field: str, factors, most=math.inf, kinds=("mu", "epsil
     def changed(factor, rule):
         old = getattr(rule, field)
         if isinstance(old, Fraction):
-            return rule._replace(**{field: min(old * Fraction(str(factor)), Fraction(str(most)))})
+            cost = old * Fraction(str(factor))
+            return rule._replace(**{field: cost if cost <= most else Fraction(str(most))})
         new = [min(factor * own, most) for own in (old if isinstance(old, tuple) else [old])]
         return rule._replace(**{field: tuple(new) if isinstance(old, tuple) else new[0]})
 
@@ -171,7 +183,7 @@ CHANGES = [
     *named("least nμ with steps", "FEW", (100.0,), MU),
     *named("nμ from which on no symmetry is supposed", "MANY", (100.0, 600.0), MU),
     *named("most that pairs and a count cost", "DEAR", (0.06, 0.2), BOTH[1:]),
-    *named("least nε over d with questions", "FEW_PER_DIMENSION", (15.0, 50.0), (*EPSILON, *TWO)),
+    *named("least nε over d with questions", "FEW_PER_DIMENSION", (15.0, 100.0), (*EPSILON, *TWO)),
     *named("least share of pairs and of a count", "LEAST_SHARE", (0.01, 0.04), EPSILON),
     *named("largest nμ/d with symmetry", "SYMMETRIC", (100.0, 150.0), MU),
     *named("largest nε with symmetry, d = 2", "SYMMETRIC_PURE", (300.0,), EPSILON),
@@ -203,17 +215,17 @@ def constants_of(change: Change):
         yield
 
 
-def walked(group: Group, cell: Cell, rule: rules.Rule | None, draws: int, seed: int) -> np.ndarray:
+def walked(group: Group, cell: Cell, rule: rules.Rule | None, size: Size) -> np.ndarray:
     """Errors of releases over the expected one of a single release, (draws,)."""
-    records = cell.population.records(cell.dim, 1000 + 10_000 * seed + cell.number)
-    noise = [np.random.default_rng([seed, cell.number, k]) for k in range(draws)]
+    records = cell.population.records(cell.dim, 1000 + 10_000 * size.seed + cell.number)
+    noise = [np.random.default_rng([size.seed, cell.number, k]) for k in range(size.draws)]
     errors = errors_in_steps(rule, records, cell.n, 1.0, group.pure, noise)
     return errors / error_of_one(cell.n, cell.dim, 1.0, group.pure)
 
 
-def rules_of(group: Group, change: Change) -> dict[tuple[int, int], rules.Rule | None]:
+def rules_of(group: Group, change: Change, every: int = 1) -> dict[tuple[int, int], rules.Rule | None]:
     """What a change makes of the rules by n and dimension, of those that it touches."""
-    before = {(cell.n, cell.dim): group.rule(cell.n, cell.dim) for cell in cells_of(group)}
+    before = {(cell.n, cell.dim): group.rule(cell.n, cell.dim) for cell in cells_of(group, every)}
     with constants_of(change):
         after = {place: changed_rule(group, change, *place, rule) for place, rule in before.items()}
     in_walk = bool(change.named) and change.named[0][0] in IN_WALK
@@ -224,24 +236,25 @@ def rules_of(group: Group, change: Change) -> dict[tuple[int, int], rules.Rule |
     }
 
 
-def run_change(group: Group, change: Change, committed: dict, draws: int, seed: int) -> dict | None:
+def run_change(group: Group, change: Change, committed: dict, size: Size) -> dict | None:
     """What is kept of a change; None where it changes nothing.
 
     Args:
         group, change: which.
         committed: what was kept of the committed rule; empty when it walks itself.
-        draws, seed: of releases of a cell.
+        size: of the run.
     """
-    touched = rules_of(group, change)
+    touched = rules_of(group, change, size.every)
     if not touched:
         return None
-    ratios, base = {}, committed.get("ratios", {})
+    cells, ratios, base = cells_of(group, size.every), {}, committed.get("ratios", {})
+    again = Size(AGAIN * size.draws, size.seed + 500)
     with constants_of(change):
-        for cell in cells_of(group):
+        for cell in cells:
             if (cell.n, cell.dim) in touched:
-                found = walked(group, cell, touched[cell.n, cell.dim], draws, seed)
+                found = walked(group, cell, touched[cell.n, cell.dim], size)
                 ratios[str(cell.number)] = [float(f"{own:.5g}") for own in found]
-        means = {cell: np.mean(ratios.get(str(cell.number), base.get(str(cell.number)))) for cell in cells_of(group)}
+        means = {cell: np.mean(ratios.get(str(cell.number), base.get(str(cell.number)))) for cell in cells}
         worst = sorted(means, key=lambda cell: -means[cell])[:WORST]
         kept = {"ratios": ratios, "worst": [], "again": False}
         if committed:
@@ -251,7 +264,7 @@ def run_change(group: Group, change: Change, committed: dict, draws: int, seed: 
             kept["again"], kept["worst"] = True, []
             for cell in worst:
                 rule = touched.get((cell.n, cell.dim), group.rule(cell.n, cell.dim))
-                kept["worst"].append(told(cell, walked(group, cell, rule, AGAIN * draws, seed + 500)))
+                kept["worst"].append(told(cell, walked(group, cell, rule, again)))
     return kept
 
 
@@ -306,12 +319,12 @@ def found_of(kept: dict, committed: dict) -> Found:
     )
 
 
-def read(folder: pathlib.Path, draws: int, seed: int) -> dict:
-    """What was kept with these settings, by group and change."""
+def read(folder: pathlib.Path, size: Size) -> dict:
+    """What was kept of runs of this size, by group and change."""
     path, found = folder / "constants.jsonl", {}
     for line in path.read_text().splitlines() if path.exists() else []:
         own = json.loads(line)
-        if (own["draws"], own["seed"]) == (draws, seed):
+        if own["size"] == list(size):
             found[own["budget"], own["supposed"], own["change"]] = own["kept"]
     return found
 
@@ -343,22 +356,23 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("constants"))
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--every", type=int, default=1, help="of all cells, one of so many; odd")
     parser.add_argument("--only", default="", help="changes and groups whose names contain this")
     parser.add_argument("--tables", action="store_true", help="walk no more, and print what there is")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    found = read(asked.folder, asked.draws, asked.seed)
+    size = Size(asked.draws, asked.seed, asked.every)
+    found = read(asked.folder, size)
     for group, change in itertools.product(GROUPS, CHANGES):
         key, words = (*group, str(change)), f"{', '.join(group)}: {change}"
         if asked.tables or key in found or not (change is COMMITTED or asked.only in words):
             continue
         begin = time.process_time()
         committed = {} if change is COMMITTED else found[*group, str(COMMITTED)]
-        kept = run_change(group, change, committed, asked.draws, asked.seed)
+        kept = run_change(group, change, committed, size)
         if kept is None:
             continue
-        line = {"budget": group.budget, "supposed": group.supposed, "change": str(change)}
-        line |= {"draws": asked.draws, "seed": asked.seed, "kept": kept}
+        line = {"budget": group.budget, "supposed": group.supposed, "change": str(change), "size": size, "kept": kept}
         with (asked.folder / "constants.jsonl").open("a") as log:
             log.write(json.dumps(line) + "\n")
         found[key] = json.loads(json.dumps(kept))

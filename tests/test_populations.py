@@ -101,13 +101,14 @@ def test_the_search_for_constants_knows_better_from_worse():
     group = constants.Group("mu", "default")
     worse = constants.Change("last clip f", "× 0.25", lambda rule: rule._replace(reach=0.25 * rule.reach))
     few = [cell for cell in constants.cells_of(group) if (cell.n, cell.dim) == (500, 3)]
+    size = constants.Size(draws=4, seed=1)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(constants, "cells_of", lambda group: few)
+        patched.setattr(constants, "cells_of", lambda group, every: few)
         patched.setattr(constants, "AGAIN", 2)
-        committed = constants.run_change(group, constants.COMMITTED, {}, 4, 1)
+        committed = constants.run_change(group, constants.COMMITTED, {}, size)
         same, other = (
             constants.found_of(kept, committed)
-            for kept in (committed, constants.run_change(group, worse, committed, 4, 1))
+            for kept in (committed, constants.run_change(group, worse, committed, size))
         )
     assert same.changed == 1.0 and same.error == 0.0 and same.verdict(1.5) == "the same"
     assert other.changed > 1.3 and other.verdict(1.5) == "loses"
