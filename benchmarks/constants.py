@@ -14,7 +14,7 @@ are compared release by release. For each change it says
 By default no ratio may be above 1.1. Who supposes symmetry promises normal or heavy-tailed records, which may have
 1.25; only cells enter there whose rule is not the default's.
 
-    python benchmarks/constants.py --folder constants [--draws 8] [--seed 1] [--every 1] [--only WORD]
+    python benchmarks/constants.py --folder constants [--draws 8] [--seed 1] [--every 1] [--only WORDS ...]
     python benchmarks/constants.py --folder constants --tables
 
 What has been walked is kept in the folder; a run that was stopped goes on where it was. Changes that gain should
@@ -273,6 +273,10 @@ def told(cell: Cell, ratios) -> tuple[str, float, float]:
     return cell.words, float(np.mean(ratios)), float(np.std(ratios, ddof=1) / math.sqrt(len(ratios)))
 
 
+def said(group: Group, change: Change) -> str:
+    return f"{group.budget}, {group.supposed}: {change}"
+
+
 class Found(NamedTuple):
     """What a change comes to."""
 
@@ -357,15 +361,17 @@ def main():
     parser.add_argument("--draws", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--every", type=int, default=1, help="of all cells, one of so many; odd")
-    parser.add_argument("--only", default="", help="changes and groups whose names contain this")
+    parser.add_argument("--only", nargs="*", default=[""], help="groups and changes whose names contain one of these")
     parser.add_argument("--tables", action="store_true", help="walk no more, and print what there is")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     size = Size(asked.draws, asked.seed, asked.every)
     found = read(asked.folder, size)
+    wanted = [own for own in itertools.product(GROUPS, CHANGES) if any(word in said(*own) for word in asked.only)]
+    groups = {group for group, _ in wanted}
     for group, change in itertools.product(GROUPS, CHANGES):
-        key, words = (*group, str(change)), f"{', '.join(group)}: {change}"
-        if asked.tables or key in found or not (change is COMMITTED or asked.only in words):
+        key, compared = (*group, str(change)), change is COMMITTED and group in groups
+        if asked.tables or key in found or not (compared or (group, change) in wanted):
             continue
         begin = time.process_time()
         committed = {} if change is COMMITTED else found[*group, str(COMMITTED)]
@@ -377,8 +383,8 @@ def main():
             log.write(json.dumps(line) + "\n")
         found[key] = json.loads(json.dumps(kept))
         own = found_of(found[key], found[*group, str(COMMITTED)])
-        said = f"{own.changed:.3f} ± {own.error:.3f}, largest {own.largest:.2f} ± {own.largest_error:.2f}"
-        print(f"{words}: {said} ({time.process_time() - begin:.1f} s)", flush=True)
+        line = f"{own.changed:.3f} ± {own.error:.3f}, largest {own.largest:.2f} ± {own.largest_error:.2f}"
+        print(f"{said(group, change)}: {line} ({time.process_time() - begin:.1f} s)", flush=True)
     print_tables(found)
 
 
