@@ -171,8 +171,8 @@ CHANGES = [
     *times("pair radius", "pair_radius", (0.8, 1.25), kinds=EPSILON),
     *times("radius before one is found", "start", (0.75, 1.25), 1.0, EPSILON),
     *times("ladder of radii", "ladder", (0.8, 1.25), kinds=EPSILON),
-    *named("middle means at most", "MIDDLES", (1, 3), MU),
-    *named("middle means at most", "MIDDLES", (1,), EPSILON),
+    *named("middle means at most", "MIDDLES", (1,), BOTH),
+    *named("middle means at most", "MIDDLES", (3,), MU),
     *named("V d/R² that asks for a middle mean", "KNOWN", (0.01, 0.04), MU),
     *named("steps between radii", "STEP", (2.0**0.125, 2.0**0.5), MU),
     *named("least radius over the centre's error", "NOISE", (0.45, 1.0), MU),
@@ -355,6 +355,22 @@ def print_tables(found: dict) -> None:
                 print("| " + " | ".join(row) + " |")
 
 
+def print_summary(found: dict) -> None:
+    """One table: by how much each change changes the geometric mean; in bold what gains."""
+    groups = [group for group in GROUPS if (*group, str(COMMITTED)) in found]
+    print("\n| constant | changed by | " + " | ".join(", ".join(group) for group in groups) + " |")
+    print("|---" * (len(groups) + 2) + "|")
+    for change in CHANGES[1:]:
+        row = []
+        for group in groups:
+            kept = found.get((*group, str(change)))
+            own = None if kept is None else found_of(kept, found[*group, str(COMMITTED)])
+            told = "" if own is None else f"{own.changed:.3f} ± {own.error:.3f}"
+            row.append(f"**{told}**" if own and own.verdict(math.inf) == "gains" else told)
+        if any(row):
+            print("| " + " | ".join([change.constant, change.words, *row]) + " |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("constants"))
@@ -386,6 +402,7 @@ def main():
         line = f"{own.changed:.3f} ± {own.error:.3f}, largest {own.largest:.2f} ± {own.largest_error:.2f}"
         print(f"{said(group, change)}: {line} ({time.process_time() - begin:.1f} s)", flush=True)
     print_tables(found)
+    print_summary(found)
 
 
 if __name__ == "__main__":
