@@ -358,7 +358,8 @@ def print_tables(found: dict) -> None:
 def print_summary(found: dict) -> None:
     """One table: by how much each change changes the geometric mean; in bold what gains."""
     groups = [group for group in GROUPS if (*group, str(COMMITTED)) in found]
-    print("\n| constant | changed by | " + " | ".join(", ".join(group) for group in groups) + " |")
+    heads = [f"{'ε' if group.pure else 'μ'}, {group.supposed}" for group in groups]
+    print("\n| constant | changed by | " + " | ".join(heads) + " |")
     print("|---" * (len(groups) + 2) + "|")
     for change in CHANGES[1:]:
         row = []
