@@ -59,6 +59,7 @@ SPHERE = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.4)
 HYPERBOLIC = GeodesicBall(Hyperbolic(2), np.array([1.0, 0.0, 0.0]), 0.8)
 MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.0)
 LINE = GeodesicBall(Euclidean(1), np.zeros(1), 1.0)
+PLANE = GeodesicBall(Euclidean(2), np.zeros(2), 1.0)
 ROTATIONS = GeodesicBall(Rotations(), np.eye(3), 0.4)
 SHAPES = GeodesicBall(PlanarShapes(4), np.array([1.0, 1.0j, -1.0, -1.0j]) / 2.0, 0.3)
 FLAT = {"curves": "curves, m = 16", "PointwiseGaussian": "4 points", "JointGaussian": "4 points"}
@@ -112,9 +113,9 @@ def rows():
         yield f"{build.__name__} with a shape", build(LINE, 1.0, shape), adversarial_neighbours(LINE, N)
     planted = TwiceTheBudget(AdaptiveMechanism(LINE, mu=1.0))
     yield "PLANTED: steps with twice the budget", planted, {"about a cluster": about_a_cluster(LINE, MANY)}
-    jumps, leaves = {"at a quantile": at_a_quantile(LINE, MANY)}, {"one alone": one_alone(LINE, MANY)}
+    jumps, leaves = {"at a quantile": at_a_quantile(LINE, MANY)}, {"one alone": one_alone(PLANE, MANY)}
     yield "PLANTED: a clip of the records' own", ClipOfTheRecords(LINE, 1.0), jumps
-    yield "PLANTED: a shape of the records' own", ShapeOfTheRecords(LINE, 1.0), leaves
+    yield "PLANTED: a shape of the records' own", ShapeOfTheRecords(PLANE, 1.0), leaves
     yield (
         "PLANTED: hull noise of half the scale",
         HalfTheSecondMoment(spread),
@@ -135,7 +136,7 @@ def rows():
 
 def score_of(mechanism, pair):
     """Its own, if it has one."""
-    return mechanism.score(*pair) if isinstance(mechanism, Described) else None
+    return mechanism.score(*pair) if isinstance(mechanism, Described | ShapeOfTheRecords) else None
 
 
 def main():

@@ -46,6 +46,12 @@ class ShapeOfTheRecords(ClipOfTheRecords):
         shape = Shape(ball.center, vectors, ball.radius / float(np.max(wide)))
         return TangentGaussian(ball, self.mu, shape).simulate(key, data, num)
 
+    def score(self, data, neighbour):
+        """How far a value is from the centre along the last axis, in which neither data set spreads."""
+        center = jnp.asarray(self.ball.center)
+        axis = self.ball.manifold.frame(center)[-1]
+        return lambda x: jnp.abs(self.ball.manifold.inner(center, self.ball.manifold.log(center, x), axis))
+
 
 def at_a_quantile(ball, n):
     """A record that jumps from the centre to the rim, as one in ten have: the .9 quantile of lengths jumps, too."""

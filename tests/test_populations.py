@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+import constants
 import jax
 import numpy as np
 import pytest
@@ -14,7 +15,14 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.mechanisms import plan_in_steps
-from jaxgeodp.mechanisms.populations import POPULATIONS, geometric_mean, is_better, ratio_of_logarithms
+from jaxgeodp.mechanisms.adaptive_rules import rule_for
+from jaxgeodp.mechanisms.populations import (
+    POPULATIONS,
+    errors_in_steps,
+    geometric_mean,
+    is_better,
+    ratio_of_logarithms,
+)
 
 PLANE = jgd.GeodesicBall(jgd.Euclidean(2), [0.0, 0.0], 2.0)
 
@@ -81,6 +89,39 @@ def test_who_supposes_symmetry_is_told_what_it_costs():
     assert all(own.ratio < 1.25 for own in (*found[:4], found[5]))
     assert sum(own.ratio for own in found[:4]) < sum(own.ratio for own in other[:4])
     assert plan_in_steps(ball, 2000, mu=1.0, symmetric=True) == plan_in_steps(ball, 2000, mu=1.0)
+
+
+@pytest.mark.parametrize("pure", [False, True], ids=["mu", "epsilon"])
+def test_walks_side_by_side_are_those_of_one_after_another(pure):
+    """Each has its own noise, and some end sooner than others."""
+    records, rule = POPULATIONS[1].records(3, 5), rule_for(500, 3, 1.0, pure, False)
+    assert not np.array_equal(records, POPULATIONS[1].records(3))
+
+    def walked(seeds):
+        return errors_in_steps(rule, records, 500, 1.0, pure, [np.random.default_rng(seed) for seed in seeds])
+
+    assert np.allclose(walked(range(12)), np.concatenate([walked([seed]) for seed in range(12)]), rtol=1e-9)
+
+
+def test_the_search_for_constants_knows_better_from_worse():
+    """Clips of a quarter lose, and the committed rule does not differ from itself; all constants are in some cell."""
+    group = constants.Group("mu", "default")
+    worse = constants.Change("last clip f", "× 0.25", lambda rule: rule._replace(reach=0.25 * rule.reach))
+    few = [cell for cell in constants.cells_of(group) if (cell.n, cell.dim) == (500, 3)]
+    size = constants.Size(draws=4, seed=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(constants, "cells_of", lambda group, every: few)
+        patched.setattr(constants, "AGAIN", 2)
+        committed = constants.run_change(group, constants.COMMITTED, {}, size)
+        same, other = (
+            constants.found_of(kept, committed)
+            for kept in (committed, constants.run_change(group, worse, committed, size))
+        )
+    assert same.changed == 1.0 and same.error == 0.0 and same.verdict(1.5) == "the same"
+    assert other.changed > 1.3 and other.verdict(1.5) == "loses"
+    for change in constants.CHANGES:
+        assert any(constants.rules_of(group, change) for group in constants.GROUPS), str(change)
+    assert constants.rules.MIDDLES == 2  # nothing of a change is left
 
 
 def test_few_records_have_no_steps_and_wrong_numbers_are_refused():

@@ -11,11 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-# The least n mu for which anything was found out, and from which on the rule without symmetry is used.
-_FEW, _MANY = 50.0, 200.0
-# The largest share of a budget that pairs and one count may cost; the n epsilon for each dimension from which on there
-# are questions, and up to which there are two means without; the least share of a pair count and of a count.
-_DEAR, _FEW_PER_DIMENSION, _LEAST_SHARE = 0.12, 25.0, 0.02
+#: The least n mu for which anything was found out, and from which on the rule without symmetry is used.
+FEW, MANY = 50.0, 200.0
+#: The largest share of a budget that pairs and one count may cost; the n epsilon for each dimension from which on there
+#: are questions, and up to which there are two means without; the least share of a pair count and of a count.
+DEAR, FEW_PER_DIMENSION, LEAST_SHARE = 0.12, 25.0, 0.02
+#: Up to this n mu for each dimension, and this n epsilon times a power of the dimension less one, the rules of symmetry
+#: are used: from there on reference populations lose (docs/mathematics.md, section 21).
+SYMMETRIC, SYMMETRIC_PURE = 250.0, 500.0
 # Of a share of records that a noisy count must reach.
 _MOST_KEPT, _SURELY = 0.9999, 1.0 - 1e-12
 #: Middle rounds at most.
@@ -76,16 +79,16 @@ def rule_for(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> 
         symmetric: whether records are supposed to lie symmetrically about their mean: used while noise is wide enough
             for it to pay to clip more of them, also if they are not normal.
     """
-    # Limits: where reference populations begin to lose (docs/mathematics.md, section 21).
-    symmetric = symmetric and n * strength <= (500.0 * (dim - 1) ** 0.35 if pure else 250.0 * dim * (dim > 1))
+    limit = SYMMETRIC_PURE * (dim - 1) ** 0.35 if pure else SYMMETRIC * dim * (dim > 1)
+    symmetric = symmetric and n * strength <= limit
     return (_pure if pure else _gaussian)(n, dim, strength, symmetric)
 
 
 def _gaussian(n, dim, mu, symmetric) -> Rule | None:
-    if n * mu < _FEW:
+    if n * mu < FEW:
         return None
     count = mu * min(0.15, max(0.05, 25.0 / (n * mu)))
-    if symmetric or n * mu <= _MANY:
+    if symmetric or n * mu <= MANY:
         clipped = _best_kept(n, dim, mu, 0.05 if symmetric else 1.0)
         kept = min(clipped, 0.88)  # above, a noisy count cannot tell it from all
         reach, filled = _quantile(dim, clipped) / _quantile(dim, kept), 0.8
@@ -110,10 +113,10 @@ def _gaussian(n, dim, mu, symmetric) -> Rule | None:
 
 def _pure(n, dim, epsilon, symmetric) -> Rule | None:
     # With a share of epsilon at least, wrong turns become rare as n grows.
-    pairs = max((8.0 if symmetric else 12.0) / (0.45 * n), _LEAST_SHARE * epsilon)
-    count = max((3.2 if symmetric else 6.0) / (0.33 * n), _LEAST_SHARE * epsilon)
-    if (pairs + count) / epsilon > _DEAR or (not symmetric and n * epsilon < _FEW_PER_DIMENSION * dim):
-        return _FIXED if symmetric and n * epsilon <= _FEW_PER_DIMENSION * dim else None
+    pairs = max((8.0 if symmetric else 12.0) / (0.45 * n), LEAST_SHARE * epsilon)
+    count = max((3.2 if symmetric else 6.0) / (0.33 * n), LEAST_SHARE * epsilon)
+    if (pairs + count) / epsilon > DEAR or (not symmetric and n * epsilon < FEW_PER_DIMENSION * dim):
+        return _FIXED if symmetric and n * epsilon <= FEW_PER_DIMENSION * dim else None
     first = (0.14 if symmetric else 0.1) * (100.0 * dim / (n * epsilon)) ** (1.0 / 3.0)
     rule = functools.partial(
         Rule,
@@ -173,6 +176,7 @@ def _slope(dim, clip) -> float:
     return within + (1.0 - 1.0 / dim) * clip * inverse * beyond
 
 
+@functools.lru_cache(maxsize=256)
 def _best_kept(n, dim, mu, skew) -> float:
     """The share of normal records that the best clip leaves, if ``skew`` of the mean excess is in one direction."""
     lengths = _quantiles(dim)

@@ -4,6 +4,7 @@ A question is public: it follows from the rule and from what was released (docs/
 one gets all that is left of the budget.
 """
 
+import functools
 import math
 from collections.abc import Generator
 from fractions import Fraction
@@ -67,6 +68,7 @@ class Whole(NamedTuple):
 Walk = Generator[Pairs | Count | Mean | Whole, Any, None]
 
 
+@functools.lru_cache(maxsize=4096)  # fractions are slow, and walks that are simulated ask the same again and again
 def strength_of(strength: float, pure: bool, share: Fraction) -> float:
     """Epsilon, or mu, of a share of the budget, rounded down."""
     exact = Fraction(written(strength)) if pure else Fraction(square(written(strength)))

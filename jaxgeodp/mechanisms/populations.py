@@ -6,14 +6,15 @@ In flat space of the manifold's dimension, where the walk needs no program to be
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxgeodp.checks import epsilon_or_mu, positive_integer
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.mechanisms.adaptive_rules import rule_for
-from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Pairs, Spending, refine, strength_of
+from jaxgeodp.mechanisms.adaptive_rules import Rule, rule_for
+from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Pairs, Spending, Whole, refine, strength_of
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 
 # Records that stand for n, and simulated releases: fewer in many dimensions, where all errors are nearly as large.
@@ -40,9 +41,9 @@ class Population(NamedTuple):
         """For tables and records."""
         return f"{self.law}, offset {self.offset:g}, spread {self.spread:g}"
 
-    def records(self, dim: int) -> np.ndarray:
-        """Those that stand for n, in the unit ball of R^dim, (m, dim); always the same."""
-        draws = np.random.default_rng(0)
+    def records(self, dim: int, seed: int = 0) -> np.ndarray:
+        """Those that stand for n, in the unit ball of R^dim, (m, dim); for a seed always the same."""
+        draws = np.random.default_rng(seed)
         z = _LAWS[self.law](draws, dim) * self.spread / math.sqrt(dim)
         z[:, 0] += self.offset
         return z * np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-300))
@@ -186,12 +187,37 @@ def _expected_in_steps(n: int, dim: int, strength: float, pure: bool, symmetric:
 
 def _expected(population, n, dim, strength, pure, symmetric):
     records = population.records(dim)
-    mean = records.mean(axis=0)
-    flat = _Flat(records, n, strength, pure)
-    rule = rule_for(n, dim, strength, pure, symmetric)
-    steps = np.array([flat.released(rule) for _ in range(_draws(dim))])
-    near = float(np.mean(np.linalg.norm(steps - mean, axis=1)))
-    return Expected(population, near, 2.0 / (n * strength) * _mean_length(dim, pure), float(np.linalg.norm(mean)))
+    rule, draws = rule_for(n, dim, strength, pure, symmetric), np.random.default_rng(1)
+    errors = [errors_in_steps(rule, records, n, strength, pure, [draws]) for _ in range(_draws(dim))]
+    center = float(np.linalg.norm(records.mean(axis=0)))
+    return Expected(population, float(np.mean(errors)), error_of_one(n, dim, strength, pure), center)
+
+
+def error_of_one(n: int, dim: int, strength: float, pure: bool) -> float:
+    """The mean length of the noise of one release in the unit ball."""
+    return 2.0 / (n * strength) * _mean_length(dim, pure)
+
+
+def errors_in_steps(
+    rule: Rule | None,
+    records: np.ndarray,
+    n: int,
+    strength: float,
+    pure: bool,
+    draws: Sequence[np.random.Generator],
+) -> np.ndarray:
+    """Distances of simulated releases from the mean of the records, (len(draws),).
+
+    Args:
+        rule: for n records of this dimension.
+        records: that stand for n, in the unit ball, (m, dim), m even.
+        n: number of records.
+        strength: epsilon or mu.
+        pure: whether it is epsilon.
+        draws: a source of noise for each release; they are made side by side.
+    """
+    values = _Flat(records, n, strength, pure).released(rule, draws)
+    return np.linalg.norm(values - records.mean(axis=0), axis=1)
 
 
 def _mean_length(dim, pure) -> float:
@@ -202,44 +228,78 @@ def _mean_length(dim, pure) -> float:
 
 
 class _Flat:
-    """Answers of stages about records in the unit ball, with noise of real numbers."""
+    """Answers of stages about records in the unit ball, with noise of real numbers, to several walks at once."""
 
     def __init__(self, records, n, strength, pure):
         self.records, self.n, self.strength, self.pure = records, n, strength, pure
-        self.draws, self.dim = np.random.default_rng(1), records.shape[1]
+        self.dim, self.squares = records.shape[1], np.sum(records**2, axis=1)
 
-    def noise(self, scale):
-        z = self.draws.normal(size=self.dim)
-        return scale * (z * self.draws.gamma(self.dim) / np.linalg.norm(z) if self.pure else z)
+    def released(self, rule, draws):
+        """Values, (len(draws), dim)."""
+        start, values = np.zeros(self.dim), np.zeros((len(draws), self.dim))
+        walks = [refine(rule, start, 1.0, Spending(self.n, self.dim, self.strength, self.pure)) for _ in draws]
+        asked = {place: next(walk) for place, walk in enumerate(walks)}
+        while asked:
+            for kind, answered in self.kinds:
+                places = [place for place, question in asked.items() if isinstance(question, kind)]
+                if not places:
+                    continue
+                answers = answered(self, [asked.pop(place) for place in places], [draws[place] for place in places])
+                for place, answer in zip(places, answers, strict=True):
+                    try:
+                        asked[place] = walks[place].send(answer)
+                    except StopIteration:
+                        values[place] = answer.center if kind is Mean else answer
+        return values
 
-    def released(self, rule):
-        steps = refine(rule, np.zeros(self.dim), 1.0, Spending(self.n, self.dim, self.strength, self.pure))
-        question = next(steps)
-        while True:
-            answer = self.answered(question)
-            try:
-                question = steps.send(answer)
-            except StopIteration:
-                return answer.center if isinstance(question, Mean) else answer
+    def strengths(self, questions):
+        return [strength_of(self.strength, self.pure, question.cost) for question in questions]
 
-    def answered(self, question):
-        own = strength_of(self.strength, self.pure, question.cost)
-        if isinstance(question, Mean):
-            away = self.records - question.center
-            lengths = np.maximum(np.linalg.norm(away, axis=1), 1e-300)
-            vector = np.minimum(1.0, question.clip / lengths) @ away / len(away)
-            vector = vector + self.noise(2.0 * question.clip / (self.n * own))
-            length = np.linalg.norm(vector)
-            center = question.center + question.gain * vector * min(1.0, question.clip / length)
-            return Moved(vector, center / max(1.0, np.linalg.norm(center)))
-        if isinstance(question, Count | Pairs):
-            if isinstance(question, Pairs):
-                mixed = self.draws.permutation(self.records)
-                lengths, number = np.linalg.norm(mixed[::2] - mixed[1::2], axis=1), self.n // 2
-            else:
-                lengths, number = np.linalg.norm(self.records - question.center, axis=1), self.n
-            noise = self.draws.laplace() if self.pure else self.draws.normal()
-            return number * np.mean(lengths <= question.radius) + noise / own
-        old, new = question.shares
-        first = 0.0 if question.first is None else old * question.first
-        return first + new * (self.records.mean(axis=0) + self.noise(2.0 / (self.n * own)))
+    def noise(self, draws, scales):
+        """One vector of each source, (len(draws), dim)."""
+        z = np.stack([own.normal(size=self.dim) for own in draws])
+        if self.pure:
+            z *= np.array([[own.gamma(self.dim)] for own in draws]) / np.linalg.norm(z, axis=1, keepdims=True)
+        return np.asarray(scales)[:, None] * z
+
+    def numbers(self, questions, draws, number, shares):
+        """Noisy counts of these shares."""
+        noise = np.array([own.laplace() if self.pure else own.normal() for own in draws])
+        return (number * np.asarray(shares) + noise / self.strengths(questions)).tolist()
+
+    def lengths(self, centers):
+        """Distances of records from centres, (len(centers), m)."""
+        squares = self.squares - 2.0 * centers @ self.records.T + np.sum(centers**2, axis=1, keepdims=True)
+        return np.sqrt(np.maximum(squares, 1e-300))
+
+    def pairs(self, questions, draws):
+        mixed = (own.permutation(self.records) for own in draws)
+        lengths = (np.linalg.norm(own[::2] - own[1::2], axis=1) for own in mixed)
+        shares = [np.mean(own <= question.radius) for own, question in zip(lengths, questions, strict=True)]
+        return self.numbers(questions, draws, self.n // 2, shares)
+
+    def counts(self, questions, draws):
+        radii = np.array([[question.radius] for question in questions])
+        inside = self.lengths(np.stack([question.center for question in questions])) <= radii
+        return self.numbers(questions, draws, self.n, np.mean(inside, axis=1))
+
+    def means(self, questions, draws):
+        centers = np.stack([question.center for question in questions])
+        clips, gains = np.array([[[own.clip], [own.gain]] for own in questions]).swapaxes(0, 1)
+        factors = np.minimum(1.0, clips / self.lengths(centers))
+        vectors = (factors @ self.records - np.sum(factors, axis=1, keepdims=True) * centers) / len(self.records)
+        vectors += self.noise(draws, 2.0 * clips[:, 0] / (self.n * np.array(self.strengths(questions))))
+        shortened = vectors * np.minimum(1.0, clips / np.linalg.norm(vectors, axis=1, keepdims=True))
+        moved = centers + gains * shortened
+        moved /= np.maximum(1.0, np.linalg.norm(moved, axis=1, keepdims=True))
+        return list(map(Moved, vectors, moved))
+
+    def wholes(self, questions, draws):
+        noise = self.noise(draws, 2.0 / (self.n * np.array(self.strengths(questions))))
+        means = self.records.mean(axis=0) + noise
+        return [
+            (0.0 if own.first is None else own.shares[0] * own.first) + own.shares[1] * mean
+            for own, mean in zip(questions, means, strict=True)
+        ]
+
+    kinds = ((Pairs, pairs), (Count, counts), (Mean, means), (Whole, wholes))
