@@ -58,6 +58,14 @@ def epsilon_or_mu(owner: str, epsilon: float | None, mu: float | None) -> tuple[
     return given[0]
 
 
+def not_in_a_program(what: str) -> InputError:
+    """What is said of numbers that are not known while a program is traced."""
+    return InputError(
+        f"{what} is not known inside of jit, vmap or grad: make ball and mechanism outside, and pass "
+        "`mechanism.law(n)` to the program, which then serves all numbers."
+    )
+
+
 def short(value) -> str:
     """A public value for a sentence; Python refuses to write integers of thousands of digits."""
     try:
@@ -83,6 +91,8 @@ def _as_float(value) -> float:
         number = float(value)
     except OverflowError:  # an integer of hundreds of digits
         return math.nan
+    except TypeError:  # JAX's, of a number that is traced
+        raise not_in_a_program("a number that is checked in Python") from None
     return number if math.isfinite(number) else math.nan
 
 

@@ -13,7 +13,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.mechanisms import AdaptiveMechanism, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, NamedMechanism, mechanism_named, names_with, unbiased_names
-from jaxgeodp.mechanisms.populations import is_better, ratio_of_logarithms
+from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
 from jaxgeodp.releases import Mechanism
 from jaxgeodp.releases.drafts import OPTIONS
 from jaxgeodp.releases.expected import REFERENCES, expected_error
@@ -131,23 +131,14 @@ class Choice:
 
     def _steps(self, ball, n) -> tuple[BallMechanism, dict] | None:
         """Where they are expected to be better than one release, and may be taken."""
-        grid = self.numerics == "grid"
-        if self.statistic != "mean" or self.calibration != "tight" or self.delta or (grid and self.mu is None):
+        if self.statistic != "mean" or self.calibration != "tight" or self.delta:
             return None
-        found = plan_in_steps(ball, n, self.epsilon, self.mu)
-        if not is_better(found):
+        taken = steps_that_gain(ball, n, self.epsilon, self.mu, grid=self.numerics == "grid")
+        if taken is None:
             return None
-        try:
-            steps = AdaptiveMechanism(ball, epsilon=self.epsilon, mu=self.mu)
-            law = steps.law(n)
-        except InputError:  # another mechanism may not refuse
-            return None
-        # On the grid all of a ball that is filled is released as a mean of logarithms, whatever the curvature.
-        if grid and not is_better(found, ratio_of_logarithms(ball, law.mean.scale, law.whole.scale, pure=False)):
-            return None
-        errors = {own.population.words: own.ratio for own in found}
+        errors = {own.population.words: own.ratio for own in taken.expected}
         by = "least geometric mean of expected errors over reference populations, in none much more than of one release"
-        return steps, {"chosen": {"by": by, "over_one_release": errors}}
+        return taken.mechanism, {"chosen": {"by": by, "over_one_release": errors}}
 
     def located(self, space: Manifold, domain: float | None) -> Mechanism:
         """The mechanism that finds its own ball.

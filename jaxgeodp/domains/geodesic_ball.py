@@ -11,7 +11,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import map_in_blocks
-from jaxgeodp.checks import InputError, positive_number
+from jaxgeodp.checks import InputError, not_in_a_program, positive_number
 from jaxgeodp.compiling import seen_anew
 from jaxgeodp.manifolds.manifold import Manifold
 
@@ -66,7 +66,10 @@ class GeodesicBall:
         """See the class."""
         positive_number("GeodesicBall", "radius", radius)
         kind = complex if manifold.dtype_kind == "complex" else float
-        given = np.asarray(center)
+        try:
+            given = np.asarray(center)
+        except jax.errors.TracerArrayConversionError:
+            raise not_in_a_program("GeodesicBall: its centre") from None
         # In double precision, whatever JAX's default is; and a ball may be made while another function is traced.
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
             points = manifold.as_points(given)

@@ -112,7 +112,6 @@ def gaussian_law(
     return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
 
 
-@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class HalfSquaredDistance(Target):
     """Half the squared distance from the Frechet mean."""

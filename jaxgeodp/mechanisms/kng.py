@@ -5,7 +5,6 @@ import math
 from fractions import Fraction
 from typing import NamedTuple, final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
@@ -163,7 +162,6 @@ class KNGMechanism(CalibratedMechanism):
         return None if math.isinf(radius) else dataclasses.replace(self.ball, radius=radius)
 
 
-@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class GradientNorm(Target):
     """The norm of the gradient of the statistic's mean loss."""

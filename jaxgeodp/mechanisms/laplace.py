@@ -3,7 +3,6 @@
 import dataclasses
 from typing import final
 
-import jax
 import numpy as np
 from typing_extensions import override
 
@@ -56,7 +55,6 @@ class LaplaceMechanism(CalibratedMechanism):
         return DensityLaw(Distance(self.statistic), self.ball, scale, None, terms)
 
 
-@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class Distance(Target):
     """The distance from the statistic's minimiser."""

@@ -4,7 +4,6 @@ import dataclasses
 import math
 from typing import final
 
-import jax
 import numpy as np
 from typing_extensions import override
 
@@ -112,7 +111,6 @@ class MetricLaplace(Mechanism):
         return GeodesicBall(self.manifold, self.manifold.origin, 1.001 * self.manifold.diameter)
 
 
-@jax.tree_util.register_static
 @dataclasses.dataclass(frozen=True)
 class DistanceFromRecord(Target):
     """The distance from the only record."""

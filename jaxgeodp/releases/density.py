@@ -55,8 +55,7 @@ class PublicBounds(NamedTuple):
 
 
 class Target(abc.ABC):
-    """What a density falls with. A subclass is a frozen dataclass that JAX knows: a `Pytree` if it has numbers, which
-    programs then serve all; else registered by `jax.tree_util.register_static`.
+    """What a density falls with. A subclass is a frozen dataclass: hashable, or a `Pytree` whose leaves may be traced.
 
     psi is a function of the records as a set, with their weights, if the statistic is.
 
@@ -70,6 +69,11 @@ class Target(abc.ABC):
     statistic: Statistic
     radial: bool
     proposals: int
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        if not issubclass(cls, Pytree):
+            jax.tree_util.register_static(cls)
 
     @abc.abstractmethod
     def at_home(self, ball: GeodesicBall) -> "Target":

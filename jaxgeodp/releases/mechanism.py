@@ -7,10 +7,11 @@ from typing import Any, final
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import RecordBlocks
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, not_in_a_program
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels
@@ -221,6 +222,7 @@ class Mechanism(abc.ABC):
             ValueError: wrong shape, fewer than two records, no such distribution exists, or its scale is too near
                 that limit for double precision.
         """
+        _check_known(self)
         records = self.domain.records(type(self).__name__, data)
         return self.law(records.shape[0], records.shape[1:]).simulate(key, records, num)
 
@@ -240,6 +242,7 @@ class Mechanism(abc.ABC):
             ValueError: a value has no simple density: several noise vectors give one value (noise in the tangent space
                 of a compact manifold), it is projected, or its ball was searched for.
         """
+        _check_known(self)
         records = self.domain.records(type(self).__name__, data)
         return self.law(records.shape[0], records.shape[1:]).log_density(x, records)
 
@@ -259,6 +262,11 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
         record = jax.ShapeDtypeStruct(state.record, np.float64)
         request = Request(mechanism, FromSums(), unit=state.unit, more=more)
         return make_release(drafted(request, state.n, record)(lambda: state.sums), ledger, state=state.id)
+
+
+def _check_known(mechanism: Mechanism) -> None:
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(mechanism)):
+        raise not_in_a_program(f"{type(mechanism).__name__}: what it is made of")
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:

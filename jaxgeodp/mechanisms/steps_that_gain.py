@@ -1,0 +1,42 @@
+"""Whether a release in steps is chosen in place of one: for who leaves the choice to public numbers."""
+
+from typing import NamedTuple
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
+from jaxgeodp.mechanisms.populations import Expected, is_better, plan_in_steps, ratio_of_logarithms
+
+
+class ChosenSteps(NamedTuple):
+    """A mechanism, and what was expected of it."""
+
+    mechanism: AdaptiveMechanism
+    expected: tuple[Expected, ...]
+
+
+def steps_that_gain(
+    ball: GeodesicBall, n: int, epsilon: float | None = None, mu: float | None = None, *, grid: bool = False
+) -> ChosenSteps | None:
+    """`AdaptiveMechanism`, where it is expected to gain over the reference populations; else None.
+
+    Args:
+        ball: public.
+        n: number of records.
+        epsilon, mu: one of them; only mu has a release on the grid.
+        grid: whether that is how it will be released.
+    """
+    if grid and mu is None:
+        return None
+    found = plan_in_steps(ball, n, epsilon, mu)
+    if not is_better(found):
+        return None
+    try:
+        steps = AdaptiveMechanism(ball, epsilon=epsilon, mu=mu)
+        law = steps.law(n)
+    except InputError:  # another mechanism may not refuse
+        return None
+    # On the grid all of a ball that is filled is released as a mean of logarithms, whatever the curvature.
+    if grid and not is_better(found, ratio_of_logarithms(ball, law.mean.scale, law.whole.scale, pure=False)):
+        return None
+    return ChosenSteps(steps, found)

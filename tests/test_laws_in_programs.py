@@ -1,0 +1,125 @@
+"""A law is the argument of programs: one serves all privacy parameters, radii and centres, for every mechanism."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from strategies import cap, exhaustive
+
+from jaxgeodp import (
+    SPD,
+    AdaptiveMechanism,
+    Euclidean,
+    EuclideanLaplace,
+    FrechetMedian,
+    GeodesicBall,
+    GibbsMechanism,
+    KNGMechanism,
+    LaplaceMechanism,
+    LocatedMechanism,
+    RiemannianGaussian,
+    Sphere,
+    TangentGaussian,
+    TangentLaplace,
+    WrappedGaussian,
+    WrappedLaplace,
+)
+from jaxgeodp.checks import InputError
+from jaxgeodp.statistics import SmoothedMedian
+
+N, SPHERE = 200, Sphere(2)
+CENTERS = ([0.0, 0.0, 1.0], [0.6, 0.0, 0.8], [0.0, -0.6, 0.8])
+
+
+def balls(radius=0.4):
+    return [GeodesicBall(SPHERE, center, radius - 0.03 * k) for k, center in enumerate(CENTERS)]
+
+
+def laws_of(make, strengths=(1.0, 2.0, 1.5)):
+    return [make(ball, strength).law(N) for ball, strength in zip(balls(), strengths, strict=True)]
+
+
+LAWS = {
+    "LaplaceMechanism": lambda: laws_of(LaplaceMechanism),
+    "KNGMechanism": lambda: laws_of(KNGMechanism),
+    "WrappedGaussian": lambda: laws_of(WrappedGaussian),
+    "TangentLaplace": lambda: laws_of(TangentLaplace),
+    "GibbsMechanism": lambda: laws_of(GibbsMechanism),
+    "AdaptiveMechanism, mu": lambda: laws_of(lambda ball, mu: AdaptiveMechanism(ball, mu=mu)),
+    "LocatedMechanism": lambda: [LocatedMechanism(SPHERE, epsilon=own).law(N) for own in (8.0, 9.0, 12.0)],
+}
+MORE = {
+    "KNGMechanism of a median": lambda: laws_of(lambda ball, own: KNGMechanism(ball, own, FrechetMedian())),
+    "GibbsMechanism of a median": lambda: laws_of(lambda ball, own: GibbsMechanism(ball, own, SmoothedMedian(0.2))),
+    "WrappedLaplace": lambda: laws_of(WrappedLaplace),
+    "TangentGaussian": lambda: laws_of(TangentGaussian),
+    "RiemannianGaussian": lambda: laws_of(RiemannianGaussian),
+    "EuclideanLaplace": lambda: laws_of(EuclideanLaplace),
+    "AdaptiveMechanism, epsilon": lambda: laws_of(
+        lambda ball, own: AdaptiveMechanism(ball, epsilon=own), (20.0, 10.0, 15.0)
+    ),
+    "LocatedMechanism, tangent": lambda: [
+        LocatedMechanism(SPHERE, "tangent", epsilon=own).law(N) for own in (8.0, 9.0, 12.0)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [*LAWS, *exhaustive(*MORE)])
+def test_one_program_serves_all_laws_of_a_mechanism(name):
+    laws, data = (LAWS | MORE)[name](), cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N, 0)
+    traces = []
+
+    @jax.jit
+    def replicates(law, keys, data):
+        traces.append(law)
+        return jax.vmap(lambda key: law.simulate(key, data, 1)[0])(keys)
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    found = [replicates(law, keys, data) for law in laws]
+    assert len(traces) == 1
+    one = jnp.stack([laws[1].simulate(key, data, 1)[0] for key in keys])
+    np.testing.assert_allclose(found[1], one, atol=1e-6)
+    assert not np.allclose(found[0], found[1], atol=1e-6)
+    together = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *laws)
+    stacked = jax.vmap(lambda law: law.simulate(keys[0], data, 1)[0])(together)
+    np.testing.assert_allclose(stacked, jnp.stack([values[0] for values in found]), atol=1e-6)
+
+
+def test_searches_without_end_are_arguments_too():
+    traces, plane = [], Euclidean(2)
+
+    @jax.jit
+    def released(law, key, data):
+        traces.append(law)
+        return law.simulate(key, data, 1)[0]
+
+    data = cap(plane, jnp.zeros(2), 1.0, 900, 0)
+    for budget, domain in ((1.0, 10.0), (2.0, 30.0)):
+        law = LocatedMechanism(plane, mu=budget, domain=domain).law(900)
+        released(law, jax.random.key(0), data)
+    assert len(traces) == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: LaplaceMechanism(balls()[0], x).law(N).scale,
+        lambda x: GeodesicBall(SPHERE, CENTERS[0], x).radius,
+        lambda x: AdaptiveMechanism(balls()[0], mu=x).law(N).scale,
+        lambda x: LocatedMechanism(SPHERE, epsilon=x).law(N).scale,
+        lambda x: GibbsMechanism(balls()[0], x).scale(N),
+    ],
+)
+def test_numbers_that_are_traced_are_refused_by_the_way_out(call):
+    for transformed in (jax.jit(call), jax.grad(call), lambda x: jax.vmap(call)(jnp.ones(2))):
+        with pytest.raises(InputError, match=r"mechanism\.law\(n\)"):
+            transformed(0.3)
+
+
+def test_a_mechanism_that_is_an_argument_is_refused_by_the_way_out():
+    data = cap(SPD(2), jnp.eye(2), 0.3, 8, 0)
+    mechanism = TangentLaplace(GeodesicBall(SPD(2), np.eye(2), 1.0), 1.0)
+    with pytest.raises(InputError, match=r"mechanism\.law\(n\)"):
+        jax.jit(lambda own, data: own.simulate(jax.random.key(0), data, 2))(mechanism, data)
+    with pytest.raises(InputError, match=r"mechanism\.law\(n\)"):
+        jax.jit(lambda own, x, data: own.log_density(x, data))(mechanism, data[0], data)
