@@ -2,7 +2,6 @@
 
     python benchmarks/region_coverage.py [--outer 400] [--draws 39] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
     python benchmarks/region_coverage.py --located [the same options]
-    python benchmarks/region_coverage.py --steps [the same options]
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball (but for the spaces that are
 called clipped); its mean, clipped to the ball, is what regions are for. `describe` is simulated on each, noise
@@ -10,9 +9,7 @@ included, and its region made of what it releases, by replicates of its own (the
 and what is wrong with its B replicates is wrong with all of them: their coverage differs from the one measured here by
 about sqrt(.05 (.95)/B), .005 for the 2000 that are the default). The oracle knows the law: the .95 quantile of the
 distances of its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and
-the region is that of all its stages. With --steps the ball is three times as wide, so that the mean is released in
-steps; the laws are normal, and skew (each coordinate exponential, about its mean), and the width is that of regions of
-one release of the same budget. With --test, how often `two_sample_test` rejects at level .05: its size and
+the region is that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and
 power. Prints a table in Markdown.
 """
 
@@ -27,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp as jgd
-from jaxgeodp.inference import describe, description
+from jaxgeodp.inference import describe
 from jaxgeodp.inference.known_noise import EntryNoise
 from jaxgeodp.inference.matrix_noise import HullNoise, is_smaller
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
@@ -138,12 +135,6 @@ sample = jax.jit(
     )(jax.random.normal(key, (n, manifold.dim))),
     static_argnums=(0, 5),
 )
-skewed = jax.jit(
-    lambda manifold, mean, frame, root, key, n: jax.vmap(
-        lambda z: manifold.project(manifold.exp(mean, manifold.combine(root @ z, frame)))
-    )(jax.random.exponential(key, (n, manifold.dim)) - 1.0),
-    static_argnums=(0, 5),
-)
 nearest = jax.jit(lambda ball, point: ball.pull_inside(point))
 
 
@@ -200,29 +191,6 @@ def located_cell(space, n, budget, outer, draws):
     return *share_of(held), float(np.mean(widths)) / oracle
 
 
-def steps_cell(space, n, budget, outer, draws, skew):
-    """Coverage and its standard error, and the mean width over that with one release."""
-    manifold = space.manifold
-    ball, truth = law_of(space)
-    ball = jgd.GeodesicBall(manifold, manifold.origin, 3.0 * space.radius)
-    drawn = skewed if skew else sample
-    target = jgd.frechet_mean(manifold, ball.clip(drawn(manifold, *truth, jax.random.key(0), TARGET)))
-    held, widths, kept = [], {True: [], False: []}, description.steps_that_gain
-    own = zlib.crc32(f"{manifold} {n} {budget} steps {skew}".encode())
-    for seed, key in enumerate(jax.random.split(jax.random.key(own), outer), 1):
-        data = np.asarray(drawn(manifold, *truth, key, n))
-        for in_steps in (True, False):
-            description.steps_that_gain = kept if in_steps else lambda *terms, **more: None
-            found = describe(data, manifold, ball=ball, **{budget[0]: budget[1]})
-            region = ball_of(found.population, found.procedure, 0.95, draws, seed)
-            widths[in_steps].append(region.radius)
-            if in_steps:
-                assert "steps" in found.mean.record, "here one release is chosen"
-                held.append(region.contains(target))
-    description.steps_that_gain = kept
-    return *share_of(held), float(np.mean(widths[True]) / np.mean(widths[False]))
-
-
 def rejections(space, n, budget, distance, outer, draws):
     """How often two laws whose means are so far apart are told apart at level .05, and the standard error.
 
@@ -263,13 +231,10 @@ def main():
     parser.add_argument("--epsilon", nargs="*", type=float, default=[])
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--located", action="store_true")
-    parser.add_argument("--steps", action="store_true")
     parser.add_argument("--distances", nargs="*", type=float, default=[0.0, 1.0, 2.0, 3.0, 4.0])
     arguments = parser.parse_args()
     budgets = [(name, own) for name in ("mu", "epsilon") for own in getattr(arguments, name)] or [("mu", 1.0)]
     columns = [f"{x:g}" for x in arguments.distances] if arguments.test else ["coverage of 95 %", "width/oracle"]
-    if arguments.steps:
-        columns = ["coverage of 95 %", "width/one release", "coverage, skew", "width, skew"]
     print(f"| space | n | budget | {' | '.join(columns)} |\n{'|---' * (3 + len(columns))}|")
     for name in arguments.spaces:
         for n in arguments.n:
@@ -280,12 +245,6 @@ def main():
                         for distance in arguments.distances
                     ]
                     told = [f"{share:.3f} ± {error:.3f}" for share, error in found]
-                elif arguments.steps:
-                    told = []
-                    for skew in (False, True):
-                        given = SPACES[name], n, budget, arguments.outer, arguments.draws, skew
-                        share, error, width = steps_cell(*given)
-                        told += [f"{share:.3f} ± {error:.3f}", f"{width:.2f}"]
                 else:
                     one = located_cell if arguments.located else cell
                     share, error, width = one(SPACES[name], n, budget, arguments.outer, arguments.draws)

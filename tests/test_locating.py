@@ -278,13 +278,11 @@ def test_the_law_of_a_drawn_centre_is_that_of_its_theorem():
 # Budget ---------------------------------------------------------------------------------------------------
 
 
-def test_searches_of_equal_numbers_share_a_program():
-    """The region of a second description compiles nothing; one of another budget is another program."""
+def test_searches_share_a_program():
+    """The region of a second description compiles nothing, whatever its budget is; one on another sphere does."""
     kinds = []
-    for epsilon in (1.0, 1.0, 2.0):
-        leaves, structure = jax.tree.flatten(
-            LocatedMechanism(Sphere(2), "tangent", epsilon=epsilon).law(400).simulation
-        )
+    for space, epsilon in ((Sphere(2), 1.0), (Sphere(2), 2.0), (Sphere(2, 0.5), 2.0)):
+        leaves, structure = jax.tree.flatten(LocatedMechanism(space, "tangent", epsilon=epsilon).law(400).simulation)
         kinds.append((structure, [(np.shape(leaf), jnp.asarray(leaf).dtype) for leaf in leaves]))
     assert kinds[0] == kinds[1] != kinds[2]
 

@@ -74,7 +74,7 @@ RECIPES = {
         "docs/reference/mechanisms.md": put(
             ("## MetricLaplace\n", SECTION), ("| kng | yes |", "| coordinates | – | – | yes | yes | yes | – |\n")
         ),
-        "tests/test_coordinates.py": file_of("own_test.py"),
+        "tests/test_coordinates.py": file_of("checks_of_own.py"),
     },
 }
 #: Which tests must know it, and of them those that compile little.

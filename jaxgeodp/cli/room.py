@@ -19,10 +19,10 @@ _PICTURES, _WORDS = 10, 2**18
 def record_room(numbers: int, names: Iterable[str] = ()) -> int:
     """Bytes that no release record exceeds whose value holds so many real numbers, of groups with these names.
 
-    A number and its part of the brackets take at most 32; the centre, and whatever else has a number for each of the
-    value's, as much again; all the rest is a few kilobytes.
+    A number and its part of the brackets take at most 32; the value, the centre, four centres that stages find at most,
+    and whatever else has a number for each of the value's, as much each; all the rest is a few kilobytes.
     """
-    return 2**16 + 128 * numbers + sum(len(json.dumps(name)) + 16 for name in names)
+    return 2**16 + 256 * numbers + sum(len(json.dumps(name)) + 16 for name in names)
 
 
 def numbers_of(space: Manifold) -> int:

@@ -12,8 +12,6 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.privacy.release import Release
 
-# J of releases in steps, where no symmetry is supposed (section 21).
-_LEAST_SLOPE = 0.9
 # Of the radius: how much farther than it a point at the rim may be measured.
 _ROUNDING = 1e-9
 
@@ -60,9 +58,6 @@ def expected_square(mean: Release, dim: int, parameter: str) -> float:
         dim: of the manifold.
     """
     scale = mean.record["scale"]
-    if (steps := mean.record.get("steps")) is not None:
-        # After a step with gain g = JV/(J^2 V + N) the variance is VN/(J^2 V + N), at most N/J^2.
-        scale = steps[-1]["scale"] / _LEAST_SLOPE
     return 0.0 if scale is None else scale**2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
 
 

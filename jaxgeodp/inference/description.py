@@ -27,9 +27,7 @@ from jaxgeodp.inference.stored import LEAST, check_stored
 from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
-from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
@@ -110,10 +108,7 @@ class Description:
             found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength})
             return Procedure(found, int(self.mean.record["n"]))
         where = ball_of_record(self.manifold, self.mean.record["ball"])
-        in_steps = self.mean.record["mechanism"] == AdaptiveMechanism.__name__
-        made = AdaptiveMechanism(where, **{parameter: strength}) if in_steps else None
-        own = made or mechanism_named(DEFAULTS[parameter], where, strength)
-        return Procedure(own, int(self.mean.record["n"]))
+        return Procedure(mechanism_named(DEFAULTS[parameter], where, strength), int(self.mean.record["n"]))
 
     @property
     def files(self) -> dict[str, str]:
@@ -185,9 +180,8 @@ def describe(
     """The Frechet mean, the variance and the covariance of records, with one budget.
 
     The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
-    one; with ``mu``, in a ball, it is released in steps (`AdaptiveMechanism`) where these are expected to gain.
-    Variance and covariance are about it. Either everything is refused before anything is charged, or all three are
-    released; a spread that double precision cannot hold is released as 0, and its record says so.
+    one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
+    are released; a spread that double precision cannot hold is released as 0, and its record says so.
 
     What is told of spread is never more than records in the ball can have: r^2 for a ball of radius r, for which a
     released variance may be any number. Bounds and intervals hold as often as without this cap, and regions, in 300
@@ -235,7 +229,7 @@ def describe(
             )
         shares = shares_of(parameter, whole, n, manifold.dim)
         strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
-        first = _first(manifold, ball, domain, parameter, strengths["mean"], n)
+        first = _first(manifold, ball, domain, parameter, strengths["mean"])
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         try:
@@ -267,11 +261,10 @@ def _error_of(description: Description) -> ExpectedError:
     return expected_error(own.mechanism, own.n, _way_of_mean(own.mechanism))
 
 
-def _first(manifold, ball, domain, parameter, strength, n=None) -> Any:
-    if ball is None:
-        return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
-    taken = None if n is None else steps_that_gain(ball, n, **{parameter: strength}, grid=True)
-    return mechanism_named(DEFAULTS[parameter], ball, strength) if taken is None else taken.mechanism
+def _first(manifold, ball, domain, parameter, strength) -> Any:
+    if ball is not None:
+        return mechanism_named(DEFAULTS[parameter], ball, strength)
+    return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
 
 
 def _way_of_mean(mechanism):
