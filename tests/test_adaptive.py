@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import jaxgeodp as jgd
+from jaxgeodp.bounds.rounding import SUPPOSED
 from jaxgeodp.checks import InputError
 from jaxgeodp.mechanisms import adaptive_simulation
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
@@ -324,6 +325,22 @@ def test_pairs_are_of_records_in_a_secret_order(monkeypatch):
     assert all(own["asked"] == "pairs" and own["count"] < 180 for own in near)
     monkeypatch.setattr(AdaptiveLaw, "order_matters", False)
     assert mechanism.release(data).record["steps"][0]["count"] > 240
+
+
+def test_a_filled_cap_states_the_sensitivity_of_its_mean_and_what_is_supposed():
+    cap = jgd.GeodesicBall(jgd.Sphere(2), [0.0, 0.0, 1.0], 0.75)
+    data = records(cap, 0.0, 1.0, 2000)
+    steps, once = jgd.AdaptiveMechanism(cap, mu=1.0), jgd.WrappedGaussian(cap, 1.0)
+    record, last = steps.release(data).record, once.law(2000)
+    assert record["filled"]["value"] == last.terms.sensitivity > record["sensitivity"]["value"]
+    assert SUPPOSED in record["filled"]["formula"] and record["steps"][-1]["asked"] == "mean of all"
+    left = strength_of(1.0, False, 1 - sum(Fraction(str(own["share"])) for own in record["steps"][:-1]))
+    assert record["steps"][-1]["scale"] == pytest.approx(last.terms.sensitivity / left, rel=1e-6)
+    few = jgd.AdaptiveMechanism(cap, mu=0.02).release(data).record
+    assert few["one release"] and few["sensitivity"]["value"] == few["filled"]["value"]
+    assert few["sensitivity"]["formula"] == few["filled"]["formula"]  # of logarithms, whose noise is less
+    on_grid = steps.release(data, numerics="grid").record["filled"]["grid"]
+    assert "logarithms" in on_grid["statistic"] and on_grid["value"] == record["sensitivity"]["value"]
 
 
 def test_strengths_that_noise_cannot_be_seen_at_are_refused():

@@ -25,6 +25,7 @@ from jaxgeodp import (
     WrappedLaplace,
 )
 from jaxgeodp.checks import InputError
+from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.statistics import SmoothedMedian
 
 N, SPHERE = 200, Sphere(2)
@@ -85,6 +86,20 @@ def test_one_program_serves_all_laws_of_a_mechanism(name):
     np.testing.assert_allclose(stacked, jnp.stack([values[0] for values in found]), atol=1e-6)
 
 
+def test_laws_of_curves_are_arguments_too():
+    traces, curves = [], jnp.zeros((6, 1, 16))
+
+    @jax.jit
+    def released(law, key):
+        traces.append(law)
+        return law.simulate(key, curves, 1)[0]
+
+    for mu in (1.0, 2.0):
+        mechanism = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.05, 1.0, mu, np.zeros((1, 16)))
+        assert np.all(np.isfinite(released(mechanism.law(6, (1, 16)), jax.random.key(0))))
+    assert len(traces) == 1
+
+
 def test_searches_without_end_are_arguments_too():
     traces, plane = [], Euclidean(2)
 
@@ -98,6 +113,14 @@ def test_searches_without_end_are_arguments_too():
         law = LocatedMechanism(plane, mu=budget, domain=domain).law(900)
         released(law, jax.random.key(0), data)
     assert len(traces) == 1
+
+
+def test_the_scale_of_integers_is_no_integer_of_single_precision():
+    data = cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, 2000, 0, "float32")
+    with jax.enable_x64(False):
+        data = jnp.asarray(np.asarray(data), jnp.float32)
+        values = LocatedMechanism(SPHERE, "tangent", epsilon=1.0).simulate(jax.random.key(0), data, 2)
+    assert values.dtype == jnp.float32 and np.all(np.isfinite(values))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,8 @@ class LocatedLaw(Law):
         plan = self.schedule
         tried = tuple(tuple(plan.radii(place)) if part.open else () for place, part in enumerate(plan.parts))
         numbers = _Numbers(tuple(self.last.radii), tried, plan.left_out, plan.counts, plan.last_counts)
-        return Simulation(self.manifold, plan.parts, plan.rounds, numbers, self._centers(plan.draws), table)
+        stages = tuple(tuple(map(_in_floats, own)) for own in self._centers(plan.draws))
+        return Simulation(self.manifold, plan.parts, plan.rounds, jax.tree.map(float, numbers), stages, table)
 
     def _centers(self, draws: int) -> tuple[tuple[Center, ...], ...]:
         """Of each part, the stages that find its centre, one in each round; so many are draws."""
@@ -179,6 +180,13 @@ def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMech
         radii.append(radius)
         laws.append(law)
     return Last(radii, laws, mechanism)
+
+
+def _in_floats(center: Center) -> Center:
+    """Integers of single precision are too small for the scales of integer noise."""
+    if isinstance(center, Summed):
+        return dataclasses.replace(center, noise=center.noise._replace(scale=float(center.noise.scale)))
+    return center
 
 
 def _finders(name, shape, centers):

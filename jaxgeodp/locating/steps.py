@@ -1,10 +1,12 @@
 """The stages of an `AdaptiveMechanism` at mu as releases of their own, for records that are in several places."""
 
 import dataclasses
+import functools
 from collections.abc import Generator
 from fractions import Fraction
 from typing import Any, final
 
+import jax.numpy as jnp
 import numpy as np
 from typing_extensions import override
 
@@ -23,8 +25,10 @@ from jaxgeodp.samplers.discrete import discrete_gaussian
 _STATISTICS = {
     Count: "number of records within a radius of a released centre",
     Mean: "mean of records shortened about a released centre, which it moves",
-    Whole: "mean of all records in the public ball",
+    Whole: "mean of the logarithms of all records at the public centre",
 }
+# Of the radius: how much farther than it a centre at the rim may be measured.
+_CLOSE = 1e-6
 # Of the record: a released vector, which a mean of all takes a share of.
 _VECTOR = "vector"
 _DIAMETER = "2 R, the diameter of the ball of integers"
@@ -120,7 +124,7 @@ class StepStage(Stage):
 
         return told
 
-    @property
+    @functools.cached_property
     def _law(self):
         return self.mechanism.law(self.n)
 
@@ -165,12 +169,14 @@ def _answer(stage: StepStage, number: int, release: Release):
         if value.shape != () or value.dtype.kind != "f" or not np.isfinite(value):
             raise no_value(number)
         return float(value)
-    center, length = point_of(stage.mechanism.ball.manifold, number, release), stage.shape(())
-    vector = release.record.get(_VECTOR, [0.0] * length[0])
-    try:
-        vector = np.asarray(vector, float)
-    except (TypeError, ValueError):
-        raise no_value(number) from None
-    if vector.shape != length or not np.all(np.isfinite(vector)):
+    ball, length = stage.mechanism.ball, stage.shape(())[0]
+    value = point_of(ball.manifold, number, release)
+    if isinstance(stage.question, Whole):
+        return value
+    vector = release.record.get(_VECTOR, [0.0] * length)  # none where no value could be computed
+    if not isinstance(vector, list) or len(vector) != length or not all(isinstance(own, float) for own in vector):
         raise no_value(number)
-    return Moved(vector, center)
+    away = float(ball.manifold.dist(jnp.asarray(ball.center), jnp.asarray(value)))
+    if not (np.all(np.isfinite(vector)) and away <= ball.radius * (1.0 + _CLOSE)):
+        raise no_value(number)
+    return Moved(np.array(vector), value)

@@ -10,6 +10,7 @@ from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
+from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.adaptive_simulation import Numbers
@@ -17,7 +18,7 @@ from jaxgeodp.mechanisms.populations import ratio_of_logarithms
 from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
 from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
-from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, vector_length
+from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, MEAN_OF_LOGARITHMS, MeanOfVectors, vector_length
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.law import Terms
@@ -47,8 +48,8 @@ class AdaptiveMechanism(ShapedMechanism):
         ball: the public ball that holds the data (Assumption 1).
         epsilon: the whole budget, in (0, inf); or
         mu: that of Gaussian mechanisms.
-        symmetric: suppose that the records lie symmetrically about their mean, and shorten more of them: less error if
-            they do, a bias if not.
+        symmetric: suppose that the records lie symmetrically about their mean, and shorten more of them: mostly less
+            error if they do (docs/mathematics.md, section 21, says where not), a bias if not.
         shape: a public ellipsoid about the centre (Theorem Y): lengths are then those of a record's coordinates in it,
             its clip (at mu twice that) takes the place of the radius, and noise has its shape, carried to new centres.
 
@@ -95,9 +96,16 @@ class AdaptiveMechanism(ShapedMechanism):
         rule = rule_for(n, vector_length(mean), strength, pure, self.symmetric)
         of = "2r/n" if self.shape is None else f"{2.0 * reach / self.shape.clip:g} clip/n"
         sensitivity = Sensitivity(2.0 * reach / n, f"{of}, of a first mean; each step has its own scale")
-        told = {}
+        # Of all records in one release, about a computed mean perhaps, of which something is supposed then.
+        own = whole.terms
+        filled: dict = {"statistic": own.statistic, "value": plain_number(own.sensitivity), "formula": own.formula}
+        if not isinstance(whole.summary, MeanOfVectors):
+            filled["grid"] = {"statistic": MEAN_OF_LOGARITHMS, "value": 2.0 * reach / n, "formula": "2r/n"}
+        if rule is None:
+            sensitivity = Sensitivity(own.sensitivity, own.formula)
+        told = {"filled": filled}
         if self.shape is not None:
-            told = {"shape": told_of(self.shape)["shape"] | {"expected": None}}  # that is of one release
+            told["shape"] = told_of(self.shape)["shape"] | {"expected": None}  # that is of one release
             # Its clip is for one release, and would cut off what counts have found.
             rule = rule if rule is None or pure else rule._replace(filled=math.inf)
         terms = Terms(

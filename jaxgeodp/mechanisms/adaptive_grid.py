@@ -140,8 +140,12 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
 
 def terms_on_grid(law: Any) -> Terms:
     """Of a release of all stages."""
+    terms = law.terms
+    if law.rule is None and "grid" in terms.more["filled"]:
+        own = terms.more["filled"]["grid"]
+        terms = dataclasses.replace(terms, sensitivity=own["value"], formula=own["formula"])
     return dataclasses.replace(
-        law.terms,
+        terms,
         guarantee=GaussianDP(law.strength).to_zcdp(),
         theorem="docs/mathematics.md, Theorems V2 and N",
         sampler=grid.sampler(discrete_gaussian, [law.length, 1], [grid.STEPS, STEPS_OF_COUNTS]),

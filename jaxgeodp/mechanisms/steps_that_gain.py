@@ -6,6 +6,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.populations import Expected, is_better, plan_in_steps, ratio_of_logarithms
+from jaxgeodp.mechanisms.wrapped import WrappedGaussian
 
 
 class ChosenSteps(NamedTuple):
@@ -36,7 +37,10 @@ def steps_that_gain(
         law = steps.law(n)
     except InputError:  # another mechanism may not refuse
         return None
-    # On the grid all of a ball that is filled is released as a mean of logarithms, whatever the curvature.
-    if grid and not is_better(found, ratio_of_logarithms(ball, law.mean.scale, law.whole.scale, pure=False)):
-        return None
+    if grid:
+        # All of a ball that is filled is then released as a mean of logarithms, whatever the curvature.
+        assert mu is not None
+        rival = WrappedGaussian(ball, mu).law(n).scale
+        if not is_better(found, ratio_of_logarithms(ball, law.mean.scale, rival, pure=False)):
+            return None
     return ChosenSteps(steps, found)

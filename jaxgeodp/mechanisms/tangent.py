@@ -10,7 +10,7 @@ from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.mechanisms.shaped_mean import told_of, unclipped
 from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
-from jaxgeodp.mechanisms.tangent_vectors import MeanOfLogarithms, VectorSums, sum_on_grid, with_grid
+from jaxgeodp.mechanisms.tangent_vectors import MEAN_OF_LOGARITHMS, MeanOfLogarithms, VectorSums, sum_on_grid, with_grid
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.noise import Norm, Normal, RotationInvariant
 from jaxgeodp.releases.vector import VectorLaw, vector_law
@@ -26,7 +26,7 @@ class _Tangent(ShapedMechanism):
 
     def _law(self, n, noise: RotationInvariant, strength: float) -> VectorLaw:
         n, shape = record_count(n), self.shape
-        described = "mean of the logarithms at the public centre"
+        described = MEAN_OF_LOGARITHMS
         if shape is None:
             formula = "2r/n, diameter of a ball of the tangent space"
             sensitivity = Sensitivity(2.0 * self.ball.radius / n, formula)

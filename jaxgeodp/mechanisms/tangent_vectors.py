@@ -24,6 +24,8 @@ from jaxgeodp.statistics.records import points_and_weights
 
 #: Largest distance of draws in units of 1/sqrt|k_min|: hyperboloid coordinates are right to e^(2 * 15) rounding errors.
 LARGEST_REACH = 15.0
+#: Of records.
+MEAN_OF_LOGARITHMS = "mean of the logarithms at the public centre"
 
 
 class TangentSummary(Summary):

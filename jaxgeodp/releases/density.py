@@ -180,7 +180,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
             key, records, num: see `Law.simulate`.
             block: proposals at a time.
         """
-        # In a program numbers are not known: whoever made the law had them checked.
+        # In a program numbers are not known; a release is checked by `ready`.
         if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
             self.check()
             self.check_precision(records)

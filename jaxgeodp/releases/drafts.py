@@ -37,8 +37,8 @@ OPTIONS = {
     "add-remove": "a private number of records (adjacency='add-remove', release_groups) is not for it: it needs "
     "epsilon-DP or mu-GDP by one parameter; where mu promises zCDP give epsilon",
     "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace and "
-    "TangentGaussian do and, where space is flat, WrappedGaussian; of a LocatedMechanism with one of these "
-    "SearchInRounds prepares stages",
+    "TangentGaussian do and, where space is flat, WrappedGaussian; of a LocatedMechanism with one of these, "
+    "and of an AdaptiveMechanism with mu, SearchInRounds prepares stages",
 }
 
 

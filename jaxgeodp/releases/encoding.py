@@ -88,7 +88,7 @@ class Encoding(Pytree, abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class EncodedLaw(Law):
+class EncodedLaw(Law, Pytree, leaves=("encoding", "mu", "scale"), outside=("told",)):
     """The mean vector plus normal noise, as a value.
 
     Attributes:
