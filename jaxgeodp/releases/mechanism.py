@@ -265,8 +265,9 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
 
 
 def _check_known(mechanism: Mechanism) -> None:
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(mechanism)):
-        raise not_in_a_program(f"{type(mechanism).__name__}: what it is made of")
+    """Refuse a ball that is traced, on whose numbers constants depend."""
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(vars(mechanism).get("ball"))):
+        raise not_in_a_program(f"{type(mechanism).__name__}: its ball")
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:
