@@ -181,17 +181,21 @@ def test_a_centre_that_no_ball_is_about_ends_the_search(monkeypatch):
     np.testing.assert_array_equal(search.center, search.releases[0].value)
 
 
-def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
-    """A radius in place of a radius, a point in place of a point."""
-    data, shapes = records_on(Sphere(2), N), []
-    search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
+def check_fallbacks(search, data):
+    """What is released in place of no answer is like an answer: a number in place of a number, a point of a point."""
+    shapes = []
     while (own := search.now) is not None:
-        draft = drafted(Request(own, FromSums()), N, jax.ShapeDtypeStruct((3,), np.float64))(lambda: None)
+        draft = drafted(Request(own, FromSums()), search.n, jax.ShapeDtypeStruct((3,), np.float64))(lambda: None)
         release = own.finish(own.prepare(data))
         assert np.shape(draft.fallback) == release.value.shape and np.all(np.isfinite(draft.fallback))
         shapes.append(release.value.shape)
         search = search.after(release)
     assert set(shapes) == {(), (3,)}
+
+
+def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
+    search = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=8.0), N)
+    check_fallbacks(search, records_on(Sphere(2), N))
 
 
 def test_what_cannot_be_searched_is_refused_before_anything_is_spent():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from strategies import exhaustive
 from test_adaptive_grid import CAP, PLANE, SHAPE, records
+from test_rounds import check_fallbacks, finished
 
 import jaxgeodp.locating.steps as steps_module
 from jaxgeodp import AdaptiveMechanism, Ledger, Release
@@ -17,18 +18,8 @@ from jaxgeodp.locating import SearchInRounds
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.releases import merged
-from jaxgeodp.releases.drafts import Request, drafted
-from jaxgeodp.releases.ways import FromSums
 
 N = 500
-
-
-def finished(search, data, blocks, ledger=None):
-    """All stages, of records in so many blocks."""
-    while search.now is not None:
-        state = merged([search.now.prepare(block) for block in np.array_split(data, blocks)])
-        search = search.after(search.now.finish(state, ledger))
-    return search
 
 
 CASES = [(CAP, None, 0.05), (CAP, SHAPE, 0.35), (PLANE, None, 1.0), *exhaustive((PLANE, None, 0.05), (CAP, None, 1.0))]
@@ -104,15 +95,7 @@ def test_workers_and_files_carry_the_stages(tmp_path):
 
 
 def test_what_is_released_in_place_of_no_answer_is_like_an_answer():
-    data, shapes = records(CAP, 0.05), []
-    search = SearchInRounds(AdaptiveMechanism(CAP, mu=1.0), N)
-    while (own := search.now) is not None:
-        draft = drafted(Request(own, FromSums()), N, jax.ShapeDtypeStruct((3,), np.float64))(lambda: None)
-        release = own.finish(own.prepare(data))
-        assert np.shape(draft.fallback) == release.value.shape and np.all(np.isfinite(draft.fallback))
-        shapes.append(release.value.shape)
-        search = search.after(release)
-    assert set(shapes) == {(), (3,)}
+    check_fallbacks(SearchInRounds(AdaptiveMechanism(CAP, mu=1.0), N), records(CAP, 0.05))
 
 
 def test_few_records_have_one_stage_and_others_are_refused():
