@@ -13,6 +13,7 @@ from jaxgeodp.mechanisms.names import MECHANISMS
 PAGES = sorted((pathlib.Path(__file__).parents[1] / "docs" / "reference").glob("*.md"))
 PUBLIC = (
     *("bounds", "domains", "experiments", "functional", "inference", "io", "locating", "manifolds", "mechanisms"),
+    "optimize",
     *("pictures", "privacy", "releases", "samplers", "sites", "sklearn", "statistics", "surfaces", "testing"),
 )
 DIRECTIVE = re.compile(r"^\.\. (?:py:)?(auto)?(?:class|function|data|exception)(?:tion)?:: ([\w.]+)", re.MULTILINE)

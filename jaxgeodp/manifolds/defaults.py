@@ -21,6 +21,20 @@ def frame(manifold, point) -> jax.Array:
     return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
 
 
+def riemannian_from_ambient(manifold, point, gradient) -> jax.Array:
+    """See `Manifold.riemannian_from_ambient`."""
+    frame = manifold.frame(point)
+    return manifold.combine(ambient_slopes(gradient, frame), frame)
+
+
+def ambient_slopes(gradient, vectors) -> jax.Array:
+    """Derivatives (m,) along ``vectors`` (m, \\*shape) of a function with this gradient by `jax.grad`.
+
+    JAX's gradient in a complex array is the conjugate of the direction of steepest ascent.
+    """
+    return jax.vmap(lambda v: jnp.real(jnp.sum(gradient * v)))(vectors)
+
+
 def change_of_logs(manifold, base, points, weights, point_changes, weight_changes) -> jax.Array:
     """See `Manifold.change_of_logs`."""
     _, change = jax.jvp(

@@ -213,6 +213,16 @@ class Manifold(abc.ABC):
         return shooting.log(self, p, q)
 
     @operation
+    def geodesic(self, p, v, t) -> jax.Array:
+        """The point at time ``t``, a real number, of the geodesic that starts at p with velocity v: ``exp(p, t v)``."""
+        return self.exp(p, t * v)
+
+    @operation
+    def retract(self, p, v) -> jax.Array:
+        """A point that is ``exp(p, v)`` to first order in v, cheaper where there is one; ``exp`` by default."""
+        return self.exp(p, v)
+
+    @operation
     def between(self, p, q, share) -> jax.Array:
         """The point of the minimal geodesic from p to q at this share of its length, from 0 to 1.
 
@@ -319,6 +329,15 @@ class Manifold(abc.ABC):
         """Orthogonal projection of an ambient array of shape ``shape`` onto the tangent space at ``point``."""
         self._in_coordinates("to_tangent")
         return v
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """The Riemannian gradient at ``p``, from the gradient g that `jax.grad` gives of a function of arrays.
+
+        The tangent vector whose inner product with each tangent vector v at p is ``Re sum(g v)``. By default from
+        ``frame(p)``, so that it is not to be differentiated in p.
+        """
+        return defaults.riemannian_from_ambient(self, p, g)
 
     def _in_coordinates(self, name):
         if math.prod(self.shape) != self.dim or self.dtype_kind != "real":

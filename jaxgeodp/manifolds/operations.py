@@ -10,7 +10,7 @@ import jax
 from jaxgeodp.checks import InputError
 
 # Parameters of operations that hold one point or one tangent vector.
-_OF_ONE_POINT = frozenset(("point", "tangent", "base", "p", "q", "u", "v", "x"))
+_OF_ONE_POINT = frozenset(("point", "tangent", "base", "p", "q", "u", "v", "x", "g"))
 
 _Method = TypeVar("_Method", bound=Callable)
 _Value = TypeVar("_Value")

@@ -295,6 +295,16 @@ class PlanarShapes(Manifold):
         return centred - jnp.vdot(point, centred) * point
 
     @operation
+    def retract(self, p, v) -> jax.Array:
+        """``(p + v)/|p + v|``."""
+        return self.project(p + v)
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """The tangent part of the conjugate."""
+        return self.to_tangent(p, jnp.conj(g))
+
+    @operation
     def deviation(self, x) -> jax.Array:
         """The larger of the length of the mean part and the error of ``|x|^2/2``."""
         total = x @ jnp.ones(self.landmarks, x.dtype)

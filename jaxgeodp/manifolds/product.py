@@ -231,6 +231,16 @@ class Product(Manifold):
         """The factors' projections."""
         return self.join(*self._map("to_tangent", point, v))
 
+    @operation
+    def retract(self, p, v) -> jax.Array:
+        """The factors' retractions."""
+        return self.join(*self._map("retract", p, v))
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """The factors' gradients."""
+        return self.join(*self._map("riemannian_from_ambient", p, g))
+
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
         """Whether every part is a point."""
         check_shape(self, "belongs: x", x)

@@ -242,6 +242,19 @@ class SPD(Manifold):
         return 0.5 * (v + v.T)
 
     @operation
+    def retract(self, p, v) -> jax.Array:
+        """``p + v + v p^-1 v/2``, which is positive definite for all symmetric v, and ``exp`` to second order."""
+        root = cholesky_root(p)
+        white = _whiten(root, v)
+        return _congruence(root, jnp.eye(self.size, dtype=p.dtype) + white + 0.5 * white @ white)
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """``p g p``, of the symmetric part of g."""
+        product = p @ (0.5 * (g + g.T)) @ p
+        return 0.5 * (product + product.T)
+
+    @operation
     def admissible(self, x) -> jax.Array:
         """Finite, symmetric to rounding, positive definite."""
         scale = jnp.max(jnp.abs(x))

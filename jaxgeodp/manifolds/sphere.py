@@ -216,6 +216,16 @@ class Sphere(Manifold):
         return v - self.curvature * jnp.sum(point * v) * point
 
     @operation
+    def retract(self, p, v) -> jax.Array:
+        """``R (p + v)/|p + v|``."""
+        return self.project(p + v)
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """The tangent part."""
+        return self.to_tangent(p, g)
+
+    @operation
     def admissible(self, x) -> jax.Array:
         """Finite and not zero."""
         return jnp.all(jnp.isfinite(x)) & jnp.any(x != 0)
