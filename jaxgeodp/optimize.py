@@ -23,6 +23,7 @@ class OnManifold(NamedTuple):
     """The state of `on_manifold`."""
 
     frame: jax.Array  #: (dim, \*shape), orthonormal at the point
+    moved: jax.Array  #: (dim,), the sum of the coordinates of all steps
     state: Any  #: that of the transformation, for parameters (dim,)
 
 
@@ -30,8 +31,9 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
     """An optax transformation of one point of a manifold, from one of vectors.
 
     A step of coordinates u goes to ``exp_x(sum_j u_j e_j)``, e the frame of the state at x. Each step transports the
-    frame: dim vectors. The parameters that ``transform`` sees are zeros, so that a decay of weights does nothing. Jit-
-    and vmap-compatible.
+    frame: dim vectors. The parameters that ``transform`` sees are the sum of all u so far, so that a decay of weights
+    pulls back towards where it began. Jit- and vmap-compatible. For line searches, which evaluate the loss themselves,
+    see `jaxgeodp.minimize`.
 
     Args:
         transform: any optax transformation, such as ``optax.adam(0.1)``. Lengths are in units of the manifold's
@@ -43,7 +45,8 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
         a loss of the point as an array, shape ``shape``. `optax.apply_updates` with the update gives the next point.
 
     Raises:
-        ValueError: by ``init`` and ``update``, where an array has not the shape of a point, or no point is given.
+        ValueError: by ``init`` and ``update``, where an array has not the shape of a point; by ``update`` without a
+            point, or with ``value_fn``.
 
     Example:
         The leading eigenvector of a matrix:
@@ -67,19 +70,22 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
 
     def init(params: Any) -> OnManifold:
         point = _point(manifold, params)
-        return OnManifold(manifold.frame(point), transform.init(jnp.zeros(manifold.dim, real_dtype(point))))
+        still = jnp.zeros(manifold.dim, real_dtype(point))
+        return OnManifold(manifold.frame(point), still, transform.init(still))
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any):
         if params is None:
             raise InputError("on_manifold: update(gradient, state, point) needs the point.")
+        if "value_fn" in extra:
+            raise InputError("on_manifold: a step takes no value_fn; jaxgeodp.minimize takes steps with a line search.")
         point, gradient = _point(manifold, params), jnp.asarray(updates)
         if gradient.shape != manifold.shape:
             raise InputError(f"on_manifold: a gradient must have shape {manifold.shape}, got {gradient.shape}.")
         slopes = ambient_slopes(gradient, state.frame).astype(real_dtype(point))
-        move, inner = transform.update(slopes, state.state, jnp.zeros_like(slopes), **extra)
+        move, inner = transform.update(slopes, state.state, state.moved, **extra)
         following = manifold.project(manifold.exp(point, manifold.combine(move, state.frame)))
         frame = jax.vmap(lambda e: manifold.transport(point, following, e))(state.frame)
-        return following - point, OnManifold(_orthonormal(manifold, following, frame), inner)
+        return following - point, OnManifold(_orthonormal(manifold, following, frame), state.moved + move, inner)
 
     return optax.GradientTransformationExtraArgs(init, update)
 

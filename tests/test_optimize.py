@@ -87,11 +87,27 @@ def test_mini_batches_find_the_mean(manifold):
     assert manifold.dist(x, mean) < 0.03 * manifold.dist(start, mean)
 
 
+def test_a_transformation_that_compares_parameters_sees_the_path():
+    """L-BFGS without a line search: its second step is Newton's in one dimension, which ends at the minimum."""
+    manifold = Sphere(1)
+    target = jnp.array([0.0, 1.0])
+    x = jnp.array([np.sin(0.8), np.cos(0.8)])
+    optimizer = on_manifold(optax.lbfgs(0.3, linesearch=None, scale_init_precond=False), manifold)
+    state = optimizer.init(x)
+    for _ in range(2):
+        gradient = jax.grad(lambda x: manifold.squared_dist(x, target))(x)
+        updates, state = optimizer.update(gradient, state, x)
+        x = optax.apply_updates(x, updates)
+    # From .8 by .3 times the gradient 1.6 to .32, and from there by .3 of Newton's step to .7 of it.
+    assert manifold.dist(x, target) == pytest.approx(0.7 * 0.32, abs=1e-9)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda o: o.init(jnp.ones(2)), "a point must have shape"),
         (lambda o: o.update(jnp.ones(3), o.init(jnp.ones(3)), None), "needs the point"),
+        (lambda o: o.update(jnp.ones(3), o.init(jnp.ones(3)), jnp.ones(3), value_fn=jnp.sum), "minimize"),
         (lambda o: o.update(jnp.ones(2), o.init(jnp.ones(3)), jnp.ones(3)), "a gradient must have shape"),
     ],
 )
