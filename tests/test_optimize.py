@@ -7,13 +7,13 @@ import optax
 import pytest
 from strategies import MANIFOLDS, a_point, a_tangent, cap, exhaustive, name, reach
 
-from jaxgeodp import SPD, Grassmann, Hyperbolic, PlanarShapes, Product, Sphere, frechet_mean
+from jaxgeodp import SPD, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Product, Sphere, frechet_mean
 from jaxgeodp.optimize import on_manifold
 
 TRAINED = [SPD(2), Grassmann(4, 2), Product(Sphere(2), SPD(2)), *exhaustive(Sphere(2), PlanarShapes(4), Hyperbolic(2))]
 
 
-@pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
+@pytest.mark.parametrize("manifold", [*MANIFOLDS, Product(PlanarShapes(3), Euclidean(1))], ids=name)
 @pytest.mark.parametrize("dtype", ["float64", *exhaustive("float32")])
 def test_gradients_of_arrays_become_riemannian_ones(manifold, dtype):
     p = a_point(manifold, 3, dtype)

@@ -238,8 +238,9 @@ class Product(Manifold):
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The factors' gradients."""
-        return self.join(*self._map("riemannian_from_ambient", p, g))
+        """The factors' gradients; of complex factors JAX has the conjugate of what real and imaginary parts have."""
+        parts = zip(self.manifolds, self.split(p), self.split(g), strict=True)
+        return self.join(*(factor.riemannian_from_ambient(own, jnp.conj(slope)) for factor, own, slope in parts))
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
         """Whether every part is a point."""
