@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.checks import InputError
+
 
 def frame(manifold, point) -> jax.Array:
     """See `Manifold.frame`: from the Gram matrix of the ambient directions, made tangent."""
@@ -19,6 +21,13 @@ def frame(manifold, point) -> jax.Array:
     largest = coordinates[:, -manifold.dim :] / jnp.sqrt(values[-manifold.dim :])
     largest = largest * jnp.where(weights @ largest < 0.0, -1.0, 1.0)
     return jnp.tensordot(largest.T.astype(point.dtype), vectors, axes=1)
+
+
+def geodesic(manifold, p, v, t) -> jax.Array:
+    """See `Manifold.geodesic`; in the precision of the vector, whatever that of the time is."""
+    if jnp.ndim(t) != 0:
+        raise InputError(f"{manifold}.geodesic: t must be one number, got shape {jnp.shape(t)}; use jax.vmap for many.")
+    return manifold.exp(p, jnp.asarray(t).astype(jnp.finfo(v.dtype).dtype) * v)
 
 
 def riemannian_from_ambient(manifold, point, gradient) -> jax.Array:

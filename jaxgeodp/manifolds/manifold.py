@@ -215,11 +215,11 @@ class Manifold(abc.ABC):
     @operation
     def geodesic(self, p, v, t) -> jax.Array:
         """The point at time ``t``, a real number, of the geodesic that starts at p with velocity v: ``exp(p, t v)``."""
-        return self.exp(p, t * v)
+        return defaults.geodesic(self, p, v, t)
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """A point that is ``exp(p, v)`` to first order in v, cheaper where there is one; ``exp`` by default."""
+        """A point that is ``exp(p, v)`` to first order in v; ``exp`` by default."""
         return self.exp(p, v)
 
     @operation
@@ -334,8 +334,9 @@ class Manifold(abc.ABC):
     def riemannian_from_ambient(self, p, g) -> jax.Array:
         """The Riemannian gradient at ``p``, from the gradient g that `jax.grad` gives of a function of arrays.
 
-        The tangent vector whose inner product with each tangent vector v at p is ``Re sum(g v)``. By default from
-        ``frame(p)``, so that it is not to be differentiated in p.
+        The tangent vector whose inner product with each tangent vector v at p is ``Re sum(g v)``, where the function is
+        one of points: the same for all arrays of one point. By default from ``frame(p)``, and then not to be
+        differentiated in p.
         """
         return defaults.riemannian_from_ambient(self, p, g)
 
