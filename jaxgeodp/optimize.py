@@ -1,6 +1,6 @@
 """Optax on a manifold, a step at a time: for training by mini-batches.
 
-The transformation sees coordinates in an orthonormal frame that is parallel transported along the path, so that momenta
+The transformation sees coordinates in an orthonormal frame that is parallel transported with each step, so that momenta
 and moments, which are kept in these coordinates, are transported with it.
 """
 
@@ -30,23 +30,27 @@ class OnManifold(NamedTuple):
 def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -> "optax.GradientTransformation":
     """An optax transformation of one point of a manifold, from one of vectors.
 
-    A step of coordinates u goes to ``exp_x(sum_j u_j e_j)``, e the frame of the state at x. Each step transports the
-    frame: dim vectors. The parameters that ``transform`` sees are the sum of all u so far, so that a decay of weights
-    pulls back towards where it began. Jit- and vmap-compatible. For line searches, which evaluate the loss themselves,
-    see `jaxgeodp.minimize`.
+    A step of coordinates u goes to ``exp_x(sum_j u_j e_j)``, e the frame of the state at x, and transports the frame,
+    dim vectors, along the minimal geodesic: steps must be shorter than the injectivity radius. The parameters that
+    ``transform`` sees are the sum of all u so far, which says how far the point is from the first one only where space
+    is flat. What is adapted coordinate by coordinate, as by Adam, depends on the first frame.
+
+    The state belongs to the point that `optax.apply_updates` gives. What scales or clips steps has to be part of
+    ``transform``; what averages or replaces points has to begin anew with ``init``. Jit-compatible; for many points,
+    batch ``init`` and ``update`` by `jax.vmap`. For line searches, which evaluate the loss, see `jaxgeodp.minimize`.
 
     Args:
-        transform: any optax transformation, such as ``optax.adam(0.1)``. Lengths are in units of the manifold's
-            distance.
+        transform: an optax transformation that evaluates no loss, such as ``optax.adam(0.1)``. Lengths are in units of
+            the manifold's distance.
         manifold: of the point, the parameter.
 
     Returns:
-        ``init(point)``, and ``update(gradient, state, point, **extra)``, where ``gradient`` is what `jax.grad` gives of
-        a loss of the point as an array, shape ``shape``. `optax.apply_updates` with the update gives the next point.
+        ``init(point)``, and ``update(gradient, state, point, **extra)``, where ``gradient``, shape ``shape``, is what
+        `jax.grad` gives of a loss of the point as an array, not the Riemannian gradient.
 
     Raises:
-        ValueError: by ``init`` and ``update``, where an array has not the shape of a point; by ``update`` without a
-            point, or with ``value_fn``.
+        ValueError: by ``init`` and ``update``, where an array has not the shape or the kind of numbers of a point; by
+            ``update`` without a point, or with what line searches take.
 
     Example:
         The leading eigenvector of a matrix:
@@ -69,35 +73,35 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
     transform = optax.with_extra_args_support(transform)
 
     def init(params: Any) -> OnManifold:
-        point = _point(manifold, params)
+        point = manifold.project(_point(manifold, params))
         still = jnp.zeros(manifold.dim, real_dtype(point))
         return OnManifold(manifold.frame(point), still, transform.init(still))
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any):
         if params is None:
             raise InputError("on_manifold: update(gradient, state, point) needs the point.")
-        if "value_fn" in extra:
-            raise InputError("on_manifold: a step takes no value_fn; jaxgeodp.minimize takes steps with a line search.")
-        point, gradient = _point(manifold, params), jnp.asarray(updates)
+        if extra.keys() & {"value_fn", "grad"}:
+            raise InputError(
+                "on_manifold: a step takes neither value_fn nor grad; jaxgeodp.minimize has line searches."
+            )
+        given, gradient = _point(manifold, params), jnp.asarray(updates)
         if gradient.shape != manifold.shape:
             raise InputError(f"on_manifold: a gradient must have shape {manifold.shape}, got {gradient.shape}.")
+        point = manifold.project(given)  # the sum of a point and an update is rounded
         slopes = ambient_slopes(gradient, state.frame).astype(real_dtype(point))
         move, inner = transform.update(slopes, state.state, state.moved, **extra)
         following = manifold.project(manifold.exp(point, manifold.combine(move, state.frame)))
         frame = jax.vmap(lambda e: manifold.transport(point, following, e))(state.frame)
-        return following - point, OnManifold(_orthonormal(manifold, following, frame), state.moved + move, inner)
+        return following - given, OnManifold(frame, state.moved + move, inner)
 
     return optax.GradientTransformationExtraArgs(init, update)
-
-
-def _orthonormal(manifold, point, frame):
-    """A frame that is orthonormal but for rounding, without most of it: one step towards ``G^-1/2 frame``."""
-    gram = jax.vmap(lambda e: manifold.coordinates(point, e, frame))(frame)
-    return jnp.tensordot((1.5 * jnp.eye(len(gram)) - 0.5 * gram).astype(frame.dtype), frame, axes=1)
 
 
 def _point(manifold, params):
     point = jnp.asarray(params)
     if point.shape != manifold.shape:
         raise InputError(f"on_manifold: a point must have shape {manifold.shape} on {manifold}, got {point.shape}.")
+    kind = jnp.complexfloating if manifold.dtype_kind == "complex" else jnp.floating
+    if not jnp.issubdtype(point.dtype, kind):
+        raise InputError(f"on_manifold: a point on {manifold} must have {kind.__name__} numbers, got {point.dtype}.")
     return point

@@ -7,13 +7,26 @@ import optax
 import pytest
 from strategies import MANIFOLDS, a_point, a_tangent, cap, exhaustive, name, reach
 
-from jaxgeodp import SPD, Euclidean, Grassmann, Hyperbolic, PlanarShapes, Product, Sphere, frechet_mean
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    Grassmann,
+    Hyperbolic,
+    LogCholesky,
+    LogEuclidean,
+    PlanarShapes,
+    Product,
+    Rotations,
+    Sphere,
+    frechet_mean,
+)
 from jaxgeodp.optimize import on_manifold
 
+FURTHER = [Product(PlanarShapes(3), Euclidean(1)), Sphere(2, 4.0), LogEuclidean(2), LogCholesky(2)]
 TRAINED = [SPD(2), Grassmann(4, 2), Product(Sphere(2), SPD(2)), *exhaustive(Sphere(2), PlanarShapes(4), Hyperbolic(2))]
 
 
-@pytest.mark.parametrize("manifold", [*MANIFOLDS, Product(PlanarShapes(3), Euclidean(1))], ids=name)
+@pytest.mark.parametrize("manifold", [*MANIFOLDS, *FURTHER], ids=name)
 @pytest.mark.parametrize("dtype", ["float64", *exhaustive("float32")])
 def test_gradients_of_arrays_become_riemannian_ones(manifold, dtype):
     p = a_point(manifold, 3, dtype)
@@ -38,7 +51,7 @@ def test_the_retraction_of_matrices_is_right_to_second_order():
     manifold = SPD(3)
     p = a_point(manifold, 5)
     v = a_tangent(manifold, p, 6, 1e-2)
-    np.testing.assert_allclose(manifold.retract(p, v), manifold.exp(p, v), atol=1e-5 * float(jnp.max(p)))
+    np.testing.assert_allclose(manifold.retract(p, v), manifold.exp(p, v), atol=1e-6 * float(jnp.max(p)))
 
 
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
@@ -50,20 +63,55 @@ def test_a_geodesic_has_constant_speed(manifold):
     np.testing.assert_allclose(manifold.geodesic(p, v, 1), manifold.exp(p, v), atol=1e-12 * float(jnp.max(jnp.abs(p))))
 
 
+def test_a_geodesic_keeps_the_precision_of_its_vector_and_has_one_time():
+    p, v = a_point(Sphere(2), 7, "float32"), jnp.zeros(3, "float32")
+    assert Sphere(2).geodesic(p, v, np.float64(0.5)).dtype == jnp.float32
+    with pytest.raises(ValueError, match="t must be one number, got shape \\(3,\\)"):
+        Sphere(2).geodesic(p, v, jnp.linspace(0.0, 1.0, 3))
+
+
 @pytest.mark.parametrize("manifold", MANIFOLDS, ids=name)
-def test_momentum_goes_on_along_the_geodesic(manifold):
-    """A step by a gradient, and one by what is left of it, stay on one geodesic: momenta are transported."""
-    optimizer = on_manifold(optax.sgd(1.0, momentum=0.5), manifold)
+def test_momenta_are_transported(manifold):
+    """Nesterov's steps, which do not go along the momentum, against the same by vectors."""
+    optimizer = on_manifold(optax.sgd(0.3, momentum=0.8, nesterov=True), manifold)
     p = a_point(manifold, 9)
-    v = a_tangent(manifold, p, 10, 0.4 * reach(manifold))
-    q = manifold.exp(p, v)
-    x, state = p, optimizer.init(p)
-    for gradient in (jax.grad(lambda x: 0.5 * manifold.squared_dist(x, q))(p), jnp.zeros_like(p)):
-        updates, state = optimizer.update(gradient, state, x)
+    goals = [manifold.exp(p, a_tangent(manifold, p, seed, 0.4 * reach(manifold))) for seed in (10, 11, 12)]
+    slope = jax.jit(jax.grad(lambda x, goal: 0.5 * manifold.squared_dist(x, goal)))
+    x, state, y, momentum = p, optimizer.init(p), p, jnp.zeros_like(p)
+    for goal in goals:
+        updates, state = optimizer.update(slope(x, goal), state, x)
         x = optax.apply_updates(x, updates)
-    assert manifold.dist(x, manifold.geodesic(p, v, 1.5)) < 1e-6
-    moved = jax.vmap(lambda e: manifold.coordinates(x, e, state.frame))(state.frame)
-    np.testing.assert_allclose(moved, np.eye(manifold.dim), atol=1e-9)
+        gradient = -manifold.log(y, goal)
+        momentum = gradient + 0.8 * momentum
+        following = manifold.project(manifold.exp(y, -0.3 * (gradient + 0.8 * momentum)))
+        momentum, y = manifold.transport(y, following, momentum), following
+    assert manifold.dist(x, y) < 1e-8
+
+
+@pytest.mark.parametrize(
+    "manifold", [Hyperbolic(2), SPD(3), *exhaustive(Sphere(2), Rotations(), PlanarShapes(4))], ids=name
+)
+def test_many_starts_in_single_precision(manifold):
+    """The frame stays orthonormal in a long run, and points points."""
+    goal = a_point(manifold, 14, "float32")
+    tangents = jnp.stack([a_tangent(manifold, goal, seed, 0.8 * reach(manifold)) for seed in range(3)])
+    optimizer = on_manifold(optax.adam(0.02), manifold)
+
+    def train(start):
+        def step(carry, _):
+            x, state = carry
+            slope = jax.grad(lambda x: manifold.squared_dist(x, goal))(x)
+            updates, state = optimizer.update(slope, state, x)
+            return (optax.apply_updates(x, updates), state), None
+
+        return jax.lax.scan(step, (start, optimizer.init(start)), length=2000)[0]
+
+    points, states = jax.jit(jax.vmap(train))(jax.vmap(lambda v: manifold.exp(goal, v))(tangents))
+    assert points.dtype == goal.dtype
+    for x, frame in zip(points, states.frame, strict=True):
+        assert manifold.dist(x, goal) < 5e-3 and manifold.deviation(x) < 1e-5
+        gram = jax.vmap(lambda e, x=x, frame=frame: manifold.coordinates(x, e, frame))(frame)
+        np.testing.assert_allclose(gram, np.eye(manifold.dim), atol=2e-3)
 
 
 @pytest.mark.parametrize("manifold", TRAINED, ids=name)
@@ -106,6 +154,8 @@ def test_a_transformation_that_compares_parameters_sees_the_path():
     ("call", "words"),
     [
         (lambda o: o.init(jnp.ones(2)), "a point must have shape"),
+        (lambda o: o.init(jnp.ones(3, int)), "floating numbers, got int"),
+        (lambda _: on_manifold(optax.sgd(0.1), PlanarShapes(3)).init(jnp.ones(3)), "complexfloating numbers"),
         (lambda o: o.update(jnp.ones(3), o.init(jnp.ones(3)), None), "needs the point"),
         (lambda o: o.update(jnp.ones(3), o.init(jnp.ones(3)), jnp.ones(3), value_fn=jnp.sum), "minimize"),
         (lambda o: o.update(jnp.ones(2), o.init(jnp.ones(3)), jnp.ones(3)), "a gradient must have shape"),
