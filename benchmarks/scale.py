@@ -51,7 +51,7 @@ def memory():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--n", type=int, default=10**8)
+    parser.add_argument("--n", type=int, nargs="+", default=[10**7, 10**8])
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     n, workers = arguments.n, arguments.workers

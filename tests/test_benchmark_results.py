@@ -1,0 +1,97 @@
+"""The tables of benchmarks/README.md: made from results, and told apart from those whose code has changed."""
+
+import json
+import pathlib
+import shutil
+import sys
+
+import pytest
+import results
+
+SAVED = results.saved()
+
+
+def test_readme_has_the_tables_of_all_results():
+    """After a change of code that was measured: ``python benchmarks/results.py render``."""
+    assert results.README.read_text() == results.with_tables(results.README.read_text(), SAVED)
+
+
+def test_results_are_of_scripts_and_name_what_ran():
+    assert set(SAVED) <= set(results.SCRIPTS)
+    for name, found in SAVED.items():
+        assert f"benchmarks/{name}.py" in found["measured"]
+        assert any(file.startswith("jaxgeodp/") for file in found["measured"])
+        assert found["tables"] and all(found["versions"].get(library) for library in results.LIBRARIES)
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """A copy of a file that was measured, its root, and a result of it."""
+    name = "jaxgeodp/statistics/frechet_mean.py"
+    (tmp_path / name).parent.mkdir(parents=True)
+    shutil.copy(results.ROOT / name, tmp_path / name)
+    found = {
+        "commit": "abc1234",
+        "date": "2026-01-01",
+        "machine": "2 cores",
+        "load": 0.0,
+        "versions": {"jax": "1"},
+        "seconds": 1234,
+        "digest": results.digest([name], tmp_path),
+        "measured": [name],
+        "tables": [{"title": "Means", "header": ["", "ms"], "rows": [["S^2", "1"]]}],
+    }
+    return tmp_path / name, tmp_path, found
+
+
+def test_a_changed_line_of_code_is_told_and_a_comment_is_not(measured):
+    path, root, found = measured
+    page = "before\n<!-- means -->\nold\n<!-- /means -->\nafter\n"
+    first = results.with_tables(page, {"means": found}, root)
+    assert first == (
+        "before\n<!-- means -->\nCommit abc1234, 2026-01-01: 2 cores, jax 1; 1,234 s.\n\n"
+        "Means\n\n|  | ms |\n| --- | --- |\n| S^2 | 1 |\n<!-- /means -->\nafter\n"
+    )
+    assert results.with_tables(first, {"means": found}, root) == first
+    text = path.read_text()
+    path.write_text(text.replace('"""', '"""Reworded. ', 1).replace("\n\n\n", "\n\n# A comment.\n\n", 1))
+    assert path.read_text() != text
+    assert results.with_tables(page, {"means": found}, root) == first
+    path.write_text(text + "_LIMIT = 3\n")
+    assert results.STALE in results.with_tables(page, {"means": found}, root)
+    path.unlink()
+    assert results.STALE in results.with_tables(page, {"means": found}, root)
+
+
+def test_other_programs_beside_are_told(measured):
+    _, root, found = measured
+    assert "load 2.5" in results.rendered({**found, "load": 2.5}, root)
+
+
+def test_a_page_without_a_place_is_an_error(measured):
+    _, root, found = measured
+    with pytest.raises(SystemExit, match="no single place for means"):
+        results.with_tables("no mark\n", {"means": found}, root)
+
+
+def test_tables_are_found_in_what_is_printed():
+    said = "load 1\n\nFirst one\n\n| a | b |\n| - | - |\n| 1 | 2 x |\n\nnote\n| c |\n|---|\n| 3 |\n| 4 |\n\n"
+    said += "| empty |\n|---|\n"
+    assert results.tables_in(said) == [
+        {"title": "First one", "header": ["a", "b"], "rows": [["1", "2 x"]]},
+        {"title": "note", "header": ["c"], "rows": [["3"], ["4"]]},
+    ]
+
+
+def test_names_of_no_benchmark_are_refused(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["results.py", "run", "nothing"])
+    with pytest.raises(SystemExit, match="No such benchmark: nothing"):
+        results.main()
+
+
+@pytest.mark.exhaustive
+def test_a_small_run_is_watched(tmp_path):
+    files = results.files_of(results.SCRIPTS["kernels"])
+    assert {"benchmarks/kernels.py", "benchmarks/timing.py", "jaxgeodp/manifolds/sphere.py"} <= set(files)
+    assert not any(file.startswith(("jaxgeodp/privacy/", "jaxgeodp/cli/")) for file in files)
+    assert json.dumps(files) and all(pathlib.PurePosixPath(file).suffix == ".py" for file in files)
