@@ -12,7 +12,7 @@ from jaxgeodp import RecordBlocks
 from jaxgeodp.domains.near_template import NearTemplate
 from jaxgeodp.functional import FunctionalGaussianMechanism, IntervalKernel, PeriodicKernel
 from jaxgeodp.privacy import GaussianDP, Ledger, ZeroConcentratedDP, grid
-from jaxgeodp.releases.encoding import EncodedSums, Encoding, encoded_law
+from jaxgeodp.releases.encoding import EncodedSums, Encoding, encoded_law, mean_of_bounded
 from jaxgeodp.releases.groups import release_groups
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.surfaces import (
@@ -338,3 +338,18 @@ def test_another_scale_is_not_released_in_integers(mechanism):
     other = dataclasses.replace(law, scale=0.5 * np.asarray(law.scale))
     with pytest.raises(ValueError, match="needs the scale of its theorem"), jax.enable_x64(True):
         other.grid.noisy(law.record)
+
+
+@pytest.mark.parametrize("curves", [2, 60])  # a record of 60 is long enough to be added up by itself
+def test_the_mean_is_that_of_bounded_records_one_by_one_or_together(curves):
+    records = np.random.default_rng(0).normal(size=(7, curves, 20))
+    records[2, 1, 3] = np.nan
+    encoding = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, np.linspace(0.5, 1.5, curves), 1.0).encoding
+    expected = np.mean([np.asarray(encoding.bounded(jnp.asarray(record[None])))[0] for record in records], axis=0)
+    assert np.all(np.isfinite(expected))
+    program = jax.jit(mean_of_bounded)
+    np.testing.assert_allclose(program(encoding, jnp.asarray(records)), expected, rtol=1e-6, atol=1e-7)
+    sets = jnp.asarray(np.stack([records, 2 * records]))
+    both = jax.vmap(program, (None, 0))(encoding, sets)
+    np.testing.assert_allclose(both[0], expected, rtol=1e-6, atol=1e-7)
+    assert float(jnp.max(jnp.abs(both[1] - both[0]))) > 1e-3

@@ -19,7 +19,7 @@ from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding
+from jaxgeodp.releases.encoding import EncodedLaw, EncodedSums, Encoding, mean_of_bounded
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.releases.vector import TIMING
@@ -346,5 +346,5 @@ def _number(value):
 
 @jax.jit
 def _center(encoding, data):
-    mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
+    mean = encoding.white(mean_of_bounded(encoding, data))
     return encoding.value(mean).astype(data.dtype)

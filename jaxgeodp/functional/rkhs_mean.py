@@ -80,7 +80,7 @@ def clipped(curves: jax.Array, template, norm_bound: jax.Array, weights: jax.Arr
         weights: of the samples, (m,).
     """
     deviations: jax.Array = curves - template
-    squares = jnp.sum(weights * deviations**2, axis=-1)
+    squares = jnp.matmul(deviations**2, weights, precision="highest")  # several times as fast on a CPU as a sum
     usable = jnp.all(jnp.isfinite(squares), axis=-1)
     norms = jnp.sqrt(jnp.where(squares > 0, squares, 1.0))
     factors = jnp.where(norms > norm_bound, norm_bound / norms, 1.0)

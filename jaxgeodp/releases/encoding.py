@@ -32,6 +32,8 @@ from jaxgeodp.samplers.discrete import discrete_gaussian
 GAUSSIAN = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1)"
 # Numbers that a block of draws holds.
 BLOCK = 2**18
+# Records with at least so many numbers are added up one by one on a CPU.
+_LARGE_RECORD = 1024
 
 
 class Encoding(Pytree, abc.ABC):
@@ -141,7 +143,7 @@ class EncodedLaw(Law, Pytree, leaves=("encoding", "mu", "scale"), outside=("told
 
     def log_density(self, x, records):
         """See `Law.log_density`; on the values that vectors stand for."""
-        mean = self.encoding.white(jnp.mean(self.encoding.bounded(records), axis=0))
+        mean = self.encoding.white(mean_of_bounded(self.encoding, records))
         off = self.encoding.vector(jnp.asarray(x)) - mean
         return -0.5 * jnp.sum((off / _to_each(jnp.asarray(self.encoding.each(self.scale)))) ** 2)
 
@@ -326,10 +328,29 @@ def _to_each(scale):
     return scale[..., None] if scale.ndim else scale
 
 
+def mean_of_bounded(encoding: Encoding, data: jax.Array) -> jax.Array:
+    """The mean of `Encoding.bounded` of records (n, \\*shape)."""
+
+    def together(data):
+        return jnp.mean(encoding.bounded(data), axis=0)
+
+    # XLA's sum over the first axis takes a CPU several times as long as reading the records does.
+    def one_by_one(data):
+        def with_next(total, record):
+            return total + encoding.bounded(record[None])[0], None
+
+        none = jax.eval_shape(together, data)
+        return jax.lax.scan(with_next, jnp.zeros(none.shape, none.dtype), data)[0] / len(data)
+
+    if math.prod(data.shape[1:]) < _LARGE_RECORD:
+        return together(data)
+    return jax.lax.platform_dependent(data, cpu=one_by_one, default=together)
+
+
 @functools.partial(jax.jit, static_argnames="num")
 def drawn_values(encoding, key, data, scale, num):
     """Values of ``num`` draws, in blocks."""
-    mean = encoding.white(jnp.mean(encoding.bounded(data), axis=0))
+    mean = encoding.white(mean_of_bounded(encoding, data))
     width = _to_each(scale)
 
     def of_keys(keys):
