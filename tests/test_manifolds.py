@@ -345,6 +345,24 @@ def test_edge_of_the_cut_locus_is_finite(manifold):
         q = manifold.exp(p, a_tangent(manifold, p, 0, fraction * manifold.injectivity_radius))
         np.testing.assert_allclose(manifold.dist(p, q), fraction * manifold.injectivity_radius, rtol=1e-7)
         chex.assert_tree_all_finite((manifold.log(p, q), gradient(q)))
+        np.testing.assert_allclose(manifold.norm(p, manifold.log(p, q)), manifold.dist(p, q), rtol=1e-7)
+
+
+@pytest.mark.parametrize("manifold", [Sphere(1), Sphere(2, 4.0), Sphere(7), PlanarShapes(4)], ids=str)
+@both_precisions
+def test_a_point_of_the_cut_locus_is_a_diameter_away(manifold, dtype):
+    """Where the logarithm would be 0 it would look like a minimum of the distance."""
+    planar = isinstance(manifold, PlanarShapes)
+    signs = np.array([1, -1, 1, -1]) if planar else -1  # another square is orthogonal to the origin, which is one
+    for start in (manifold.origin, -manifold.origin, *(() if planar else (a_point(manifold, 3),))):
+        p = cast(manifold, start, dtype)
+        q = signs * p
+        direction = jax.jit(manifold.log)(p, q)
+        accuracy = 2e-6 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(manifold.norm(p, direction), manifold.diameter, rtol=accuracy)
+        np.testing.assert_allclose(manifold.to_tangent(p, direction), direction, atol=10 * accuracy)
+        assert float(manifold.dist(manifold.exp(p, direction), q)) < (2e-3 if dtype == "float32" else 1e-7)
+        chex.assert_tree_all_finite(jax.jacobian(manifold.log, (0, 1), holomorphic=planar)(p, q))
 
 
 @quick

@@ -166,9 +166,9 @@ class PlanarShapes(Manifold):
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``theta/sin(theta) (aligned q - cos(theta) p)``; finite, but meaningless, where p* q = 0."""
+        """``theta/sin(theta) (aligned q - cos(theta) p)``; q as it is where p* q = 0, and no alignment is better."""
         overlap, perpendicular, sine_squared, cosine = self._angle(p, q)
-        phase = jnp.conj(overlap) / jnp.where(cosine > 0, cosine, 1.0)
+        phase = jnp.where(cosine > 0, jnp.conj(overlap), 1.0) / jnp.where(cosine > 0, cosine, 1.0)
         return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * phase * perpendicular)
 
     @operation

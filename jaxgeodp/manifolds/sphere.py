@@ -95,9 +95,14 @@ class Sphere(Manifold):
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``theta/sin(theta) (q - cos(theta) p)``; finite, but meaningless, at the antipode."""
-        perpendicular, sine_squared, cosine = self._angle(p, q)
-        return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * perpendicular)
+        """``theta/sin(theta) (q - cos(theta) p)``; at the antipode, which is pi R away, one of all directions."""
+        perpendicular, _, cosine = self._angle(p, q)
+        # Its own sine, made tangent first: near the antipode rounding is as large as it is.
+        perpendicular = self.to_tangent(p, perpendicular)
+        sine_squared = self.curvature * jnp.sum(perpendicular**2)
+        opposite = (cosine < 0) & (sine_squared < jnp.finfo(sine_squared.dtype).eps ** 2)
+        away = angle_over_sine(jnp.where(opposite, 1.0, sine_squared), cosine) * perpendicular
+        return jnp.where(opposite, self.injectivity_radius * self._some_direction(p), away)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
@@ -193,6 +198,13 @@ class Sphere(Manifold):
         """The rotation back."""
         sign = self._half(center)
         return sign * self._turned(self.home(center), sign * center, point)
+
+    def _some_direction(self, point):
+        """A tangent vector of length 1: what the reflection of p into the last axis makes of the first axis."""
+        unit = point / self.radius
+        sign = self._half(unit)
+        first, last = (jnp.zeros_like(unit).at[place].set(1.0) for place in (0, -1))
+        return first - unit[0] / (1.0 + sign * unit[-1]) * (unit + sign * last)
 
     def _half(self, center):
         return jnp.where(center[-1] < 0, -1.0, 1.0).astype(center.dtype)
