@@ -320,7 +320,10 @@ def test_a_sweep_writes_rows_summary_and_manifest(finished):
     manifest = json.loads((out / "manifest.json").read_text())
     assert len(manifest["cells"]) == len(read_sweep(config).cells())
     table = pq.read_table(out / "results.parquet").to_pydict()
-    assert len(table["cell"]) == 100 * len(manifest["cells"])
+    assert len(table["label"]) == 100 * len(manifest["cells"])
+    for name in ("label", "mechanism", "calibration", "n", "epsilon"):
+        assert table[name][::100] == [cell[name] for cell in manifest["cells"]]
+    assert set(table["mu"]) == {None}
     assert table["replicate"][:100] == list(range(100))
     lines = (out / "summary.csv").read_text().splitlines()
     assert len(lines) == 1 + len(manifest["cells"])

@@ -35,7 +35,7 @@ def sweep(
 
             description = read_sweep(config)
             with replicates_bar() as report:
-                results = run_sweep(description, out, report)
+                results = run_sweep(description, out, progress=report)
             alone = jax.process_index() == 0
         if alone:
             _print_summary(results.summary)

@@ -1,21 +1,17 @@
-"""Many replicates of data, mean and private draw in one compiled program, for all numbers of records up to a size.
-
-Replicates are spread over all devices of all processes (`jax.distributed`); each device works for itself.
-"""
+"""Many replicates of data, mean and private draw in one compiled program, for all numbers of records up to a size."""
 
 import functools
 import math
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.experiments.blocks import all_devices, block_size, in_blocks, on_each_device
 from jaxgeodp.experiments.generators import Generator
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds.manifold import real_dtype
@@ -24,11 +20,6 @@ from jaxgeodp.releases.law import Law, PointLaw
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 from jaxgeodp.statistics.records import WeightedRecords
 
-# Bytes of records that one block of replicates may hold on a device, and blocks that are worked on side by side: what
-# one leaves idle, in its many small operations, the other uses.
-_BLOCK_BYTES = 2**24
-_BLOCKS_AT_A_TIME = 2
-_LARGEST_BLOCK = 1024
 # Proposals per round and replicate: lanes wait for the slowest, so few; two where nearly all are accepted.
 _PROPOSALS = 2
 
@@ -80,28 +71,21 @@ def run_replicates(
     positive_integer("run_replicates", "replicates", replicates, 1)
     if not isinstance(mechanism.summarised, FrechetMean | None):
         raise InputError(f"run_replicates: needs the Frechet mean, got {mechanism.summarised.description}.")
-    size = padded_size(n)
-    mesh = Mesh(np.array(jax.devices()), ("replicates",))
-    share = math.ceil(replicates / mesh.size)
-    step = mesh.size * (block_size(generator.ball.manifold, size, share) if block is None else block)
+    size, mesh = padded_size(n), all_devices()
+    manifold = generator.ball.manifold
+    if block is None:
+        block = block_size(manifold, size, math.ceil(replicates / mesh.size))
     with jax.enable_x64(True):
         key, noise_key = jax.random.split(jax.random.key(seed))
-        noise_key = jax.random.fold_in(noise_key, zlib.crc32(label.encode()))
-        release = _release_of(mechanism.law(n) if law is None else law, generator.ball.manifold, n)
+        noise_key = stream_of(noise_key, label)
+        release = _release_of(mechanism.law(n) if law is None else law, manifold, n)
 
-        def one_block(start):
-            with jax.enable_x64(True):  # a thread has a setting of its own
-                numbers = _numbers(mesh, start, step)
-                # Two programs, so that all mechanisms share that of the data.
-                records, means = records_of(mesh, size, numbers, (generator, key, n))
-                return _gathered(release(mesh, (numbers, records, means), noise_key))
+        def one_block(numbers):
+            # Two programs, so that all mechanisms share that of the data.
+            records, means = records_of(mesh, size, numbers, (generator, key, n))
+            return release(mesh, (numbers, records, means), noise_key)
 
-        parts = []
-        for part in _in_order(one_block, range(0, replicates, step)):
-            if progress is not None:
-                progress(min(step, replicates - len(parts) * step))
-            parts.append(part)
-        *columns, complete = (np.concatenate(column)[:replicates] for column in zip(*parts, strict=True))
+        *columns, complete = in_blocks(one_block, mesh, replicates, block, progress)
         if not complete.all():
             raise InputError(
                 f"run_replicates: {np.sum(~complete)} of {replicates} draws of {type(mechanism).__name__} were given "
@@ -115,41 +99,9 @@ def padded_size(n: int) -> int:
     return 128 * 4 ** max(0, math.ceil(math.log(n / 128, 4) - 1e-9))
 
 
-def block_size(manifold, size: int, replicates: int) -> int:
-    """Replicates per block: a power of 2, so that few programs serve all counts, within the bounds of memory."""
-    width = math.prod(manifold.shape) * (16 if manifold.dtype_kind == "complex" else 8)
-    most = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // (width * size)))
-    return 2 ** min(math.ceil(math.log2(replicates)), math.floor(math.log2(most)))
-
-
-def _in_order(work, items):
-    """``work`` of each item, in order, some at a time; the first alone, which compiles for all."""
-    first, *rest = items
-    yield work(first)
-    if jax.process_count() > 1:  # all processes gather the same block
-        yield from map(work, rest)
-        return
-    pool = ThreadPoolExecutor(_BLOCKS_AT_A_TIME)
-    try:
-        yield from pool.map(work, rest)
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _numbers(mesh, start, count):
-    """The numbers of the replicates, each on its device."""
-    sharding = NamedSharding(mesh, PartitionSpec("replicates"))
-    numbers = np.arange(start, start + count, dtype=np.uint32)
-    return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])
-
-
-def _gathered(results):
-    """All results, on the host of every process."""
-    if jax.process_count() > 1:
-        from jax.experimental import multihost_utils
-
-        results = multihost_utils.process_allgather(results, tiled=True)
-    return tuple(np.asarray(column) for column in results)
+def stream_of(key, label: str):
+    """The key of the noise of a cell with this label."""
+    return jax.random.fold_in(key, zlib.crc32(label.encode()))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -161,7 +113,7 @@ def records_of(mesh, size, numbers, common):
         weights = jnp.where(jnp.arange(size) < n, 1.0 / n, 0.0).astype(real_dtype(points))
         return WeightedRecords(points, weights), frechet_mean(generator.ball.manifold, points, weights)
 
-    return _on_each_device(mesh, replicate, (numbers,), common)
+    return on_each_device(mesh, replicate, (numbers,), common)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -173,7 +125,7 @@ def released(mesh, replicates, common):
         draws = law.draws(key, records, mean, 1, _PROPOSALS)
         return *_errors(law, mean, draws.points[0]), draws.proposals, draws.complete
 
-    return _on_each_device(mesh, replicate, replicates, common)
+    return on_each_device(mesh, replicate, replicates, common)
 
 
 def _release_of(law: Law, manifold, n):
@@ -190,22 +142,9 @@ def _searches(law, manifold, n, mesh, replicates, noise_key):
     def replicate(number, records, mean, noise_key):
         value = law.simulate(jax.random.fold_in(noise_key, number), records.points[:n], 1)[0]
         found = jnp.all(jnp.isfinite(value))
-        return manifold.dist(mean, value), _euclidean_distance(manifold, mean, value), found, jnp.zeros((), int), found
+        return manifold.dist(mean, value), euclidean_distance(manifold, mean, value), found, jnp.zeros((), int), found
 
-    return _on_each_device(mesh, replicate, replicates, (noise_key,))
-
-
-def _on_each_device(mesh, work, replicates, common):
-    """``work(*one replicate, *common)`` for all replicates."""
-    # Not partitioned by the compiler, which would let all devices wait for each other in every loop.
-    replicated, spread = PartitionSpec(), PartitionSpec("replicates")
-
-    def share(replicates, common):
-        return jax.vmap(lambda one: work(*one, *common))(replicates)
-
-    return jax.shard_map(share, mesh=mesh, in_specs=(spread, replicated), out_specs=spread, check_vma=False)(
-        replicates, common
-    )
+    return on_each_device(mesh, replicate, replicates, (noise_key,))
 
 
 def _errors(law, mean, value):
@@ -213,10 +152,10 @@ def _errors(law, mean, value):
     manifold = law.ball.manifold
     point, found = law.as_point(value)
     distance = jnp.where(found, manifold.dist(mean, point), jnp.nan)
-    return distance, _euclidean_distance(manifold, mean, value), found
+    return distance, euclidean_distance(manifold, mean, value), found
 
 
-def _euclidean_distance(manifold, mean, value):
+def euclidean_distance(manifold, mean, value) -> jax.Array:
     """In coordinates without copies: of matrices the lower triangle, of shapes as near as a rotation brings them."""
     difference = manifold.aligned(value, mean) - value
     return jnp.linalg.norm(manifold.free_coordinates(difference)).astype(real_dtype(mean))

@@ -1,7 +1,7 @@
 """Running a sweep into a folder: every cell once, whatever is killed when, with the same bytes at the end.
 
 manifest.json      the sweep, its cells with sensitivity, scale and support, versions
-cells/0003.parquet one row per replicate, written when a cell is done
+cells/0003.parquet one row per replicate with the cell's names, written when a cell is done
 results.parquet    all cells, when all are done
 summary.csv        one line per cell: mean errors with standard errors
 errors.png         mean errors against n, geodesic and Euclidean
@@ -15,7 +15,7 @@ import io
 import json
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -26,15 +26,21 @@ import pyarrow.parquet as pq
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
-from jaxgeodp.experiments.replicates import Errors, run_replicates
-from jaxgeodp.experiments.sweep import Cell, Sweep
+from jaxgeodp.experiments.plans import Plan, planned_cells, planned_sweep
+from jaxgeodp.experiments.replicates import Errors
+from jaxgeodp.experiments.sweep import Sweep
 from jaxgeodp.files import only_writer, write_atomically
 from jaxgeodp.pictures.sweep import draw_sweep
-from jaxgeodp.releases.law import PointLaw
 
+_NAMES = ("label", "mechanism", "calibration", "n", "epsilon", "mu")
 _SCHEMA = pa.schema(
     [
-        ("cell", pa.int32()),
+        ("label", pa.dictionary(pa.int32(), pa.string())),
+        ("mechanism", pa.dictionary(pa.int32(), pa.string())),
+        ("calibration", pa.dictionary(pa.int32(), pa.string())),
+        ("n", pa.int32()),
+        ("epsilon", pa.float64()),
+        ("mu", pa.float64()),
         ("replicate", pa.int32()),
         ("distance", pa.float64()),
         ("euclidean", pa.float64()),
@@ -53,33 +59,50 @@ class SweepResults(NamedTuple):
     summary: list[dict[str, Any]]
 
 
-def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | None = None) -> SweepResults:
+def run_sweep(
+    cells: Sweep | Iterable[tuple],
+    folder,
+    replicates: int | None = None,
+    seed: int | None = None,
+    *,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> SweepResults:
     """Run all cells that the folder does not hold yet, and write the results.
 
     May be killed at any moment and called again: finished cells are kept, none is run twice, and the files are the same
     as without the interruption. Under `jax.distributed` every process calls it; the first one writes.
 
     Args:
-        sweep: what to run.
-        folder: created; must hold nothing or the same sweep, made with the same versions.
+        cells: a `Sweep`, or cells of one's own: tuples (label, mechanism, generator, n) or with the manifold as fifth
+            entry. ``mechanism`` is a `Mechanism` for the Frechet mean, or a function ``draw(key, points) -> value`` of
+            points (n, \\*shape); ``generator`` is a `Generator`, or a function ``generator(key, n) -> points``. Both
+            are traced by JAX. Replicate j depends on seed, label, n and j alone, its data on seed and j.
+        folder: created; must hold nothing or the same cells, which compute the same with the same versions.
+        replicates: independent data sets per cell; a `Sweep` has its own.
+        seed: all numbers follow from it, 0 by default; a `Sweep` has its own.
         progress: called as ``progress(label, replicates done, replicates in all)``.
 
     Returns:
         The folder, and one row for each cell.
 
     Raises:
-        ValueError: the folder holds something else, another process writes into it, or no mechanism can be calibrated.
+        ValueError: the folder holds something else, another process writes into it, no mechanism can be calibrated, a
+            cell is none, or its values are not finite.
     """
+    if isinstance(cells, Sweep):
+        if replicates is not None or seed is not None:
+            raise InputError("run_sweep: a Sweep has replicates and seed of its own; leave them out.")
+        plan = planned_sweep(cells)
+    elif replicates is None:
+        raise InputError("run_sweep: say how many replicates each cell has.")
+    else:
+        plan = planned_cells(cells, replicates, 0 if seed is None else seed)
     folder = pathlib.Path(folder)
-    generator = sweep.generator()
-    cells = sweep.cells()
-    with jax.enable_x64(True):
-        facts = [_facts(sweep, cell, generator.ball) for cell in cells]
+    facts = [cell.facts for cell in plan.cells]
     if all("refusal" in fact for fact in facts):
         raise InputError(f"sweep: no cell can run: {facts[0]['refusal']}")
     manifest = {
-        "sweep": sweep.as_dict(),
-        "fingerprint": sweep.fingerprint(),
+        "sweep": plan.description,
         "versions": {
             "jaxgeodp": __version__,
             **{name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "scikit-learn")},
@@ -90,57 +113,36 @@ def run_sweep(sweep: Sweep, folder, progress: Callable[[str, int, int], None] | 
     first = jax.process_index() == 0
     with contextlib.ExitStack() as held:
         _open_together(folder, manifest, held)
-        done, total = 0, sweep.replicates * sum("refusal" not in fact for fact in facts)
-        for index, (cell, fact) in enumerate(zip(cells, facts, strict=True)):
-            if "refusal" in fact:
+        done, total = 0, plan.replicates * sum("refusal" not in fact for fact in facts)
+        for index, cell in enumerate(plan.cells):
+            if "refusal" in cell.facts:
                 continue
+            report = _Report(progress, cell.facts["label"], done, total)
             path = folder / "cells" / f"{index:04d}.parquet"
             if not _agreed(path.exists()):
-                errors = _run(
-                    sweep, cell, generator, progress and (lambda k, d=done, c=cell: progress(c.label, d + k, total))
-                )
+                with jax.enable_x64(True):
+                    errors = cell.run(report.more)
                 if first:
-                    _write_cell(path, index, errors)
-            done += sweep.replicates
-            if progress is not None:
-                progress(cell.label, done, total)
-        summary = _finish(folder, facts, sweep) if first else []
+                    _write_cell(path, cell.facts, errors)
+            done += plan.replicates
+            report.all(done)
+        summary = _finish(folder, plan) if first else []
     return SweepResults(folder, summary)
 
 
-def _facts(sweep, cell: Cell, ball) -> dict[str, Any]:
-    """Public numbers of a cell, or why it cannot run."""
-    names = {"label": cell.label, "mechanism": cell.mechanism, "calibration": cell.calibration, "n": cell.n}
-    names[cell.parameter] = cell.strength
-    try:
-        mechanism = sweep.mechanism(cell, ball)
-        law = mechanism.law(cell.n)
-        if isinstance(law, PointLaw):
-            law.check()
-    except InputError as refusal:
-        return {**names, "refusal": str(refusal)}
-    names["guarantee"] = mechanism.guarantee.record(law.terms.theorem)["kind"]
-    if not isinstance(law, PointLaw):  # these depend on the ball that is found
-        return {**names, "sensitivity": None, "scale": None, "support": None}
-    return {
-        **names,
-        "sensitivity": law.terms.sensitivity,
-        "scale": float(law.scale),
-        "support": None if law.support is None else law.support.radius,
-    }
+class _Report:
+    """Tells how many replicates are done, of a cell after others."""
 
+    def __init__(self, progress, label, before, total):
+        self.progress, self.label, self.done, self.total = progress, label, before, total
 
-def _run(sweep, cell, generator, progress):
-    finished = 0
+    def more(self, count):
+        self.all(self.done + count)
 
-    def report(count):
-        nonlocal finished
-        finished += count
-        if progress:
-            progress(finished)
-
-    mechanism = sweep.mechanism(cell, generator.ball)
-    return run_replicates(mechanism, generator, cell.n, sweep.replicates, sweep.seed, cell.label, progress=report)
+    def all(self, count):
+        self.done = count
+        if self.progress is not None:
+            self.progress(self.label, count, self.total)
 
 
 def _agreed(exists: bool) -> bool:
@@ -197,48 +199,48 @@ def _open(folder, manifest, held):
     (folder / "cells").mkdir(exist_ok=True)
 
 
-def _write_cell(path, index, errors: Errors):
+def _write_cell(path, facts, errors: Errors):
     count = len(errors.distance)
-    columns = [np.full(count, index, np.int32), np.arange(count, dtype=np.int32), *errors]
-    table = pa.table([pa.array(c, field.type) for c, field in zip(columns, _SCHEMA, strict=True)], schema=_SCHEMA)
+    values = [*([facts.get(name)] * count for name in _NAMES), np.arange(count, dtype=np.int32), *errors]
+    table = pa.table([pa.array(v, field.type) for v, field in zip(values, _SCHEMA, strict=True)], schema=_SCHEMA)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     write_atomically(path, sink.getvalue())
 
 
-def _read_cell(path, index, replicates):
+def _read_cell(path, facts, replicates):
     """The rows of a cell that is done, if they are what `_write_cell` wrote."""
     table = None
     with contextlib.suppress(Exception), pq.ParquetFile(path) as file:  # Arrow raises whatever it meets
         if file.metadata.num_rows == replicates and file.schema_arrow.equals(_SCHEMA):
             table = file.read()
-    if table is None or not _is_cell(table, index, replicates):
+    if table is None or not _is_cell(table, facts, replicates):
         raise InputError(f"{path} is damaged, or of another sweep; remove it, and the sweep runs that cell again.")
     return table
 
 
-def _is_cell(table, index, replicates):
-    columns = {name: table[name].to_numpy() for name in table.column_names}
+def _is_cell(table, facts, replicates):
+    numbers = [table[name] for name in table.column_names if name not in _NAMES]
     return (
-        not any(column.null_count for column in table.columns)
-        and bool(np.all(columns["cell"] == index))
-        and np.array_equal(columns["replicate"], np.arange(replicates))
+        not any(column.null_count for column in numbers)
+        and all(table[name].unique().to_pylist() == [facts.get(name)] for name in _NAMES)
+        and np.array_equal(table["replicate"].to_numpy(), np.arange(replicates))
     )
 
 
-def _finish(folder, facts, sweep):
+def _finish(folder, plan: Plan):
     """results.parquet, summary.csv and the figure, from the cells' files."""
     rows = []
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, _SCHEMA, compression="zstd") as writer:
-        for index, fact in enumerate(facts):
+        for index, cell in enumerate(plan.cells):
             path = folder / "cells" / f"{index:04d}.parquet"
-            if "refusal" in fact:
-                rows.append(fact)
+            if "refusal" in cell.facts:
+                rows.append(cell.facts)
                 continue
-            table = _read_cell(path, index, sweep.replicates)
+            table = _read_cell(path, cell.facts, plan.replicates)
             writer.write_table(table)
-            rows.append({**fact, **_summary(table)})
+            rows.append({**cell.facts, **_summary(table)})
     write_atomically(folder / "results.parquet", sink.getvalue())
     text = io.StringIO()
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -248,15 +250,10 @@ def _finish(folder, facts, sweep):
     write_atomically(folder / "summary.csv", text.getvalue())
     picture = io.BytesIO()
     figure = matplotlib.figure.Figure(figsize=(11.5, 4.6), layout="constrained")
-    draw_sweep(rows, _title(sweep), sweep.replicates, figure)
+    draw_sweep(rows, plan.title, plan.replicates, figure)
     figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
     write_atomically(folder / "errors.png", picture.getvalue())
     return rows
-
-
-def _title(sweep):
-    size = "" if sweep.size is None else f"({sweep.size})"
-    return f"{sweep.manifold}{size}, public radius {sweep.radius:g}, data: {sweep.data}"
 
 
 def _summary(table):

@@ -49,7 +49,7 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
                 linestyle=_STYLES[calibrations.index(calibration) % len(_STYLES)],
                 marker=_MARKERS[parameters.index(parameter) % len(_MARKERS)],
                 color=color_of(mechanism),
-                label=f"{mechanism}, {setting}",
+                label=", ".join(filter(None, (mechanism, setting))),
                 **ERROR_BARS,
             )
         axes.set(xscale="log", yscale="log", xlabel="records n", ylabel=label)
