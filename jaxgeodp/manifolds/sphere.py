@@ -102,7 +102,8 @@ class Sphere(Manifold):
         sine_squared = self.curvature * jnp.sum(perpendicular**2)
         opposite = (cosine < 0) & (sine_squared < jnp.finfo(sine_squared.dtype).eps ** 2)
         away = angle_over_sine(jnp.where(opposite, 1.0, sine_squared), cosine) * perpendicular
-        return jnp.where(opposite, self.injectivity_radius * self._some_direction(p), away)
+        direction: jax.Array = jnp.where(opposite, self.injectivity_radius * self._some_direction(p), away)
+        return direction
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
@@ -199,7 +200,7 @@ class Sphere(Manifold):
         sign = self._half(center)
         return sign * self._turned(self.home(center), sign * center, point)
 
-    def _some_direction(self, point):
+    def _some_direction(self, point) -> jax.Array:
         """A tangent vector of length 1: what the reflection of p into the last axis makes of the first axis."""
         unit = point / self.radius
         sign = self._half(unit)
