@@ -77,7 +77,8 @@ def code_of(text: str) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
-                lines[first.lineno - 1 : first.end_lineno] = [""] * (first.end_lineno - first.lineno + 1)
+                end = first.end_lineno or first.lineno
+                lines[first.lineno - 1 : end] = [""] * (end - first.lineno + 1)
     return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
 
 
