@@ -16,6 +16,7 @@ import datetime
 import functools
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 import time
+import tokenize
 from collections.abc import Iterable, Sequence
 
 import timing
@@ -71,15 +73,20 @@ SCRIPTS = {
 
 
 def code_of(text: str) -> str:
-    """A file's lines without docstrings, comments on lines of their own and empty lines."""
+    """A file's lines without docstrings and comments on lines of their own, and without empty lines."""
     lines = text.splitlines()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and type(first.value.value) is str:
                 end = first.end_lineno or first.lineno
-                lines[first.lineno - 1 : end] = [""] * (end - first.lineno + 1)
-    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))
+                alone = not lines[first.lineno - 1][: first.col_offset].strip()
+                if alone and not lines[end - 1][first.end_col_offset :].strip():
+                    lines[first.lineno - 1 : end] = [""] * (end - first.lineno + 1)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#"):
+            lines[token.start[0] - 1] = ""
+    return "\n".join(line for line in lines if line.strip())
 
 
 def digest(files: Iterable[str], root: pathlib.Path = ROOT) -> str:
@@ -94,7 +101,8 @@ def digest(files: Iterable[str], root: pathlib.Path = ROOT) -> str:
 def files_of(script: Script) -> list[str]:
     """The files whose functions a small run calls."""
     if script.processes:
-        return [*sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("jaxgeodp/**/*.py")), _path(script)]
+        files = [*ROOT.glob("jaxgeodp/**/*.py"), *(FOLDER / f"{name}.py" for name in (script.name, "timing"))]
+        return sorted(str(path.relative_to(ROOT)) for path in files)
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "files.json"
         command = [sys.executable, __file__, "watch", script.name, str(out)]

@@ -59,6 +59,12 @@ def test_a_changed_line_of_code_is_told_and_a_comment_is_not(measured):
     assert results.with_tables(page, {"means": found}, root) == first
     path.write_text(text + "_LIMIT = 3\n")
     assert results.STALE in results.with_tables(page, {"means": found}, root)
+    # A docstring on the line of its code, and a number sign in words, are no comments.
+    for code, other in (('def f(): "doc"; return 1\n', "return 2"), ('X = """\n# 1\n"""\n', "# 2")):
+        path.write_text(code)
+        of_code = results.digest([found["measured"][0]], root)
+        path.write_text(code.replace("return 1", other).replace("# 1", other))
+        assert results.digest([found["measured"][0]], root) != of_code
     path.unlink()
     assert results.STALE in results.with_tables(page, {"means": found}, root)
 

@@ -363,6 +363,9 @@ def test_a_point_of_the_cut_locus_is_a_diameter_away(manifold, dtype):
         np.testing.assert_allclose(manifold.to_tangent(p, direction), direction, atol=10 * accuracy)
         assert float(manifold.dist(manifold.exp(p, direction), q)) < (2e-3 if dtype == "float32" else 1e-7)
         chex.assert_tree_all_finite(jax.jacobian(manifold.log, (0, 1), holomorphic=planar)(p, q))
+        total, square = manifold.log_moments(p, q[None], jnp.ones(1, direction.real.dtype))
+        np.testing.assert_allclose(square, manifold.diameter**2, rtol=accuracy)
+        np.testing.assert_allclose(manifold.to_tangent(p, total), total, atol=10 * accuracy)
 
 
 @quick

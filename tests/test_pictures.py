@@ -33,7 +33,7 @@ from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.pictures import color_of, draw_record, page_of, picture_of
 from jaxgeodp.pictures.colors import OTHERS
 from jaxgeodp.pictures.lines import lines_of
-from jaxgeodp.pictures.sweep import draw_sweep
+from jaxgeodp.pictures.sweep import Line, draw_sweep
 from jaxgeodp.privacy.release import Release, record_digest
 
 
@@ -252,8 +252,11 @@ def test_the_picture_of_a_sweep_says_what_its_axes_and_bars_are():
         for e in (0.5, 1.0)
         for n in (10, 1000)
     ]
+    rows.append({"label": "refused", "refusal": "too large", "n": 7})
+    settings = [row["label"].replace(f", n={row['n']}", "") for row in rows]
+    lines = [Line(own.partition(",")[0], own, int("theorem" in own), int("1.0" in own)) for own in settings]
     figure = Figure()
-    draw_sweep([*rows, {"label": "refused", "refusal": "too large", "n": 7}], "sphere(2)", 1000, figure)
+    draw_sweep(rows, lines, "sphere(2)", 1000, figure)
     left, right = figure.axes
     assert "geodesic" in left.get_ylabel() and "Euclidean" in right.get_ylabel()
     assert "1,000 replicates; bars: ± 2 standard errors" in figure.get_suptitle()

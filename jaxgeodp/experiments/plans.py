@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import math
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -15,14 +14,16 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_integer, short
 from jaxgeodp.experiments.blocks import all_devices, block_size, in_blocks, on_each_device
 from jaxgeodp.experiments.generators import Generator
-from jaxgeodp.experiments.replicates import Errors, euclidean_distance, run_replicates, stream_of
+from jaxgeodp.experiments.replicates import Errors, euclidean_distance, run_replicates
 from jaxgeodp.experiments.sweep import Cell, Sweep
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.pictures.sweep import Line
 from jaxgeodp.releases.law import Law, PointLaw
 from jaxgeodp.releases.mechanism import Mechanism
 from jaxgeodp.statistics import FrechetMean, frechet_mean
 
-_LONGEST_LABEL = 200
+_LONGEST_LABEL = 60
+_MARKERS_OF_LABELS = 8
 _ENTRIES = "(label, mechanism or draw(key, points), generator(key, n), n), and the manifold if nothing tells it"
 
 
@@ -31,10 +32,14 @@ class PlannedCell:
     """A cell that is ready to run.
 
     Attributes:
+        name: for messages and progress.
+        line: of the picture.
         facts: its public numbers, for manifest and summary; ``refusal`` says why it cannot run.
         run: makes the errors; called with what is called with the number of replicates done since the last call.
     """
 
+    name: str
+    line: Line
     facts: dict[str, Any]
     run: Callable[[Callable[[int], None]], Errors]
 
@@ -68,11 +73,20 @@ def planned_sweep(sweep: Sweep) -> Plan:
     generator = sweep.generator()
     size = "" if sweep.size is None else f"({sweep.size})"
     title = f"{sweep.manifold}{size}, public radius {sweep.radius:g}, data: {sweep.data}"
-    cells = [_cell_of(sweep, cell, generator) for cell in sweep.cells()]
+    own = sweep.cells()
+    strengths = list(dict.fromkeys((cell.parameter, cell.strength) for cell in own))
+    calibrations = list(dict.fromkeys(cell.calibration for cell in own))
+
+    def line(cell):
+        legend = f"{cell.mechanism}, {cell.calibration}, {cell.parameter}={cell.strength!r}"
+        marker = strengths.index((cell.parameter, cell.strength))
+        return Line(cell.mechanism, legend, calibrations.index(cell.calibration), marker)
+
+    cells = [_cell_of(sweep, cell, generator, line(cell)) for cell in own]
     return Plan({**sweep.as_dict(), "fingerprint": sweep.fingerprint()}, title, sweep.replicates, cells)
 
 
-def _cell_of(sweep, cell: Cell, generator):
+def _cell_of(sweep, cell: Cell, generator, line):
     names = {"label": cell.label, "mechanism": cell.mechanism, "calibration": cell.calibration, "n": cell.n}
     names[cell.parameter] = cell.strength
     mechanism = functools.partial(sweep.mechanism, cell, generator.ball)
@@ -82,7 +96,7 @@ def _cell_of(sweep, cell: Cell, generator):
             mechanism(), generator, cell.n, sweep.replicates, sweep.seed, cell.label, progress=progress
         )
 
-    return PlannedCell(names | _law_facts(mechanism, cell.n), run)
+    return PlannedCell(cell.label, line, names | _law_facts(mechanism, cell.n), run)
 
 
 def _law_facts(mechanism: Callable[[], Any], n) -> dict[str, Any]:
@@ -115,17 +129,23 @@ def planned_cells(cells: Iterable[tuple], replicates: int, seed: int) -> Plan:
         ValueError: a cell is none, two have one label and n, or what it makes has another shape than points.
     """
     positive_integer("run_sweep", "replicates", replicates, 1)
+    replicates = int(replicates)
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
         raise InputError(f"run_sweep: seed must be an integer from 0 to {2**63 - 1}, got {short(seed)}.")
     owns = [_checked(cell, place) for place, cell in enumerate(cells, 1)]
     if not owns:
         raise InputError("run_sweep: there is no cell.")
-    labels = [own.full_label for own in owns]
+    owns = _traced_anew(owns)
+    labels = [own.name for own in owns]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"run_sweep: two cells are named {label!r}; give each label and n once.")
+            raise InputError(f"run_sweep: two cells are {label!r}; give each label and n once.")
+    programs: dict[tuple, str] = {}
     with jax.enable_x64(True):
-        planned, fingerprints = zip(*(_planned(own, replicates, seed) for own in owns), strict=True)
+        known = list(dict.fromkeys(own.label for own in owns))
+        lines = [_line_of(own, known.index(own.label)) for own in owns]
+        each = (_planned(own, line, replicates, seed, programs) for own, line in zip(owns, lines, strict=True))
+        planned, fingerprints = zip(*each, strict=True)
     description = {"replicates": replicates, "seed": seed, "fingerprints": list(fingerprints)}
     spaces = ", ".join(dict.fromkeys(str(own.manifold) for own in owns))
     return Plan(description, spaces, replicates, list(planned))
@@ -138,10 +158,15 @@ class _OwnCell:
     generator: Callable
     n: int
     manifold: Manifold
+    strengths: dict[str, float]  # epsilon or mu, of a function what its attributes say
 
     @property
-    def full_label(self) -> str:
+    def name(self) -> str:
         return f"{self.label}, n={self.n}"
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        return self.draw if isinstance(self.draw, Mechanism) else None
 
 
 def _checked(cell, place):
@@ -163,93 +188,176 @@ def _checked(cell, place):
         )
     if not (isinstance(generator, Generator) or callable(generator)):
         raise InputError(f"run_sweep: {label!r} needs generator(key, n), got {short(generator)}.")
-    places = (draw, getattr(draw, "ball", None), getattr(generator, "ball", None))
-    manifold = told[0] if told else next(filter(None, (getattr(one, "manifold", None) for one in places)), None)
-    if not isinstance(manifold, Manifold):
+    places = {"draw" if callable(draw) else "mechanism": draw, "generator": generator}
+    known = {name: _manifold_of(place) for name, place in places.items()} | {"fifth entry": told[0] if told else None}
+    manifolds = [manifold for manifold in known.values() if manifold is not None]
+    if not manifolds:
         raise InputError(f"run_sweep: nothing tells the manifold of {label!r}; give it as a fifth entry.")
-    return _OwnCell(label, draw, generator.records if isinstance(generator, Generator) else generator, n, manifold)
+    if not isinstance(manifolds[-1], Manifold):
+        raise InputError(f"run_sweep: the fifth entry of {label!r} must be a manifold, got {short(manifolds[-1])}.")
+    if any(other != manifolds[0] for other in manifolds):
+        words = ", ".join(f"{name} {manifold}" for name, manifold in known.items() if manifold is not None)
+        raise InputError(f"run_sweep: the manifolds of {label!r} differ: {words}.")
+    generate = generator.records if isinstance(generator, Generator) else generator
+    told_of = {name: getattr(draw, name, None) for name in ("epsilon", "mu")}
+    strengths = {name: float(own) for name, own in told_of.items() if own is not None and np.ndim(own) == 0}
+    return _OwnCell(label, draw, generate, int(n), manifolds[0], strengths)
 
 
-def _planned(own: _OwnCell, replicates, seed) -> tuple[PlannedCell, str | None]:
+def _manifold_of(place) -> Manifold | None:
+    """That of a mechanism or generator, or of its ball."""
+    found = getattr(place, "manifold", None) or getattr(getattr(place, "ball", None), "manifold", None)
+    return found if isinstance(found, Manifold) else None
+
+
+def _traced_anew(owns: list[_OwnCell]) -> list[_OwnCell]:
+    """With functions that JAX has not met: what they use may have changed since, and it would not look."""
+    anew: dict[Any, Callable] = {}
+
+    def fresh(function):
+        return anew.setdefault(id(function), lambda *arguments: function(*arguments))
+
+    # A bound method is another object each time.
+    generators = {own.generator: own.generator for own in owns if _hashes(own.generator)}
+    return [
+        dataclasses.replace(
+            own,
+            draw=own.draw if own.mechanism else fresh(own.draw),
+            generator=fresh(generators[own.generator] if _hashes(own.generator) else own.generator),
+        )
+        for own in owns
+    ]
+
+
+def _hashes(thing) -> bool:
+    try:
+        hash(thing)
+    except TypeError:
+        return False
+    return True
+
+
+def _line_of(own, place) -> Line:
+    """Of all labels the one in this place: no two of the first 24 have the same marker and style."""
+    name = own.label if own.mechanism is None else type(own.mechanism).__name__
+    return Line(name, own.label, place // _MARKERS_OF_LABELS, place % _MARKERS_OF_LABELS)
+
+
+def _planned(own: _OwnCell, line, replicates, seed, programs) -> tuple[PlannedCell, str | None]:
     """The cell, and a hash of what it computes."""
-    mechanism = own.draw if isinstance(own.draw, Mechanism) else None
-    facts: dict[str, Any] = {"label": own.full_label, "n": own.n}
-    facts["mechanism"] = own.label if mechanism is None else type(mechanism).__name__
-    for parameter in ("epsilon", "mu"):
-        strength = getattr(mechanism, parameter, None)
-        if strength is not None and np.ndim(strength) == 0:
-            facts[parameter] = float(strength)
-    if mechanism is not None:
-        facts |= _law_facts(lambda: mechanism, own.n)
+    facts: dict[str, Any] = {"label": own.label, "n": own.n, "mechanism": line.mechanism, **own.strengths}
+    if own.mechanism is not None:
+        facts |= _law_facts(lambda: own.mechanism, own.n)
     if "refusal" in facts:
-        return PlannedCell(facts, lambda progress: _cannot_run(own)), None
-    law = None if mechanism is None else mechanism.law(own.n)
-    draw = own.draw if law is None else _drawn_from
+        return PlannedCell(own.name, line, facts, lambda progress: _cannot_run(own)), None
+    draw, law = own.draw, None
+    if own.mechanism is not None:
+        law = own.mechanism.law(own.n)
+        if not jax.tree_util.all_leaves([law]):
+            facts["calibration"] = law.terms.calibration
+            draw = _drawn_from
+        else:  # a law of one's own that is no pytree
+
+            def draw(key, points, law=law):
+                return law.simulate(key, points, 1)[0]
+
+            law = None
     _check_shapes(own, draw, law)
     mesh = all_devices()
     block = block_size(own.manifold, own.n, math.ceil(replicates / mesh.size))
     key, noise_key = jax.random.split(jax.random.key(seed))
-    common = (key, stream_of(noise_key, own.full_label), law)
-    program = functools.partial(_measured, own.manifold, draw, own.generator, own.n, mesh)
+    common = (key, _stream(noise_key, own), law)
+    statics = (own.manifold, draw, own.generator, own.n)
 
     def run(progress):
-        *columns, complete = in_blocks(lambda numbers: program(numbers, common), mesh, replicates, block, progress)
-        if not complete.all():
+        *columns, finite = in_blocks(
+            lambda numbers: _measured(*statics, mesh, numbers, common), mesh, replicates, block, progress
+        )
+        if not finite.all():
             raise InputError(
-                f"run_sweep: {np.sum(~complete)} of {replicates} values of {own.full_label!r} are not finite."
+                f"run_sweep: {np.sum(~finite)} of {replicates} values of {own.name!r}, or means of their data, are not "
+                "finite."
             )
         return Errors(*columns)
 
-    return PlannedCell(facts, run), _fingerprint(program, mesh, block, common)
+    return PlannedCell(own.name, line, facts, run), _fingerprint(statics, common, programs)
 
 
 def _cannot_run(own):
-    raise InputError(f"run_sweep: {own.full_label!r} cannot run.")
+    raise InputError(f"run_sweep: {own.name!r} cannot run.")
+
+
+def _stream(key, own):
+    """The key of a cell's noise: 64 bits of a hash of its name."""
+    digest = hashlib.sha256(own.name.encode()).digest()
+    for place in (0, 4):
+        key = jax.random.fold_in(key, int.from_bytes(digest[place : place + 4], "big"))
+    return key
 
 
 def _drawn_from(key, points, law: Law):
     return law.simulate(key, points, 1)[0]
 
 
+def _replicate(manifold, draw, generator, n, number, key, noise_key, law):
+    """What is measured of one replicate, and whether value and mean are finite."""
+    points = _points(manifold, generator(jax.random.fold_in(key, number), n))
+    mean = frechet_mean(manifold, points)
+    own_key = jax.random.fold_in(noise_key, number)
+    value = draw(own_key, points) if law is None else draw(own_key, points, law)
+    point, found = law.as_point(value) if isinstance(law, PointLaw) else (value, manifold.belongs(value))
+    distance = jnp.where(found, manifold.dist(mean, point), jnp.nan)
+    finite = jnp.all(jnp.isfinite(value)) & jnp.all(jnp.isfinite(mean))
+    return distance, euclidean_distance(manifold, mean, value), found, jnp.zeros((), int), finite
+
+
+def _points(manifold, given):
+    """Landmarks as shapes, and what else a manifold knows as its points."""
+    given = jnp.asarray(given)
+    points = manifold.as_points(given)
+    return points if points is given else jax.vmap(manifold.project)(points)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _measured(manifold, draw, generator, n, mesh, numbers, common):
     """Columns of `Errors`, and whether values are finite."""
+    return on_each_device(mesh, functools.partial(_replicate, manifold, draw, generator, n), (numbers,), common)
 
-    def replicate(number, key, noise_key, law):
-        points = generator(jax.random.fold_in(key, number), n)
-        mean = frechet_mean(manifold, points)
-        own_key = jax.random.fold_in(noise_key, number)
-        value = draw(own_key, points) if law is None else draw(own_key, points, law)
-        point, found = law.as_point(value) if isinstance(law, PointLaw) else (value, manifold.belongs(value))
-        distance = jnp.where(found, manifold.dist(mean, point), jnp.nan)
-        finite = jnp.all(jnp.isfinite(value))
-        return distance, euclidean_distance(manifold, mean, value), found, jnp.zeros((), int), finite
 
-    return on_each_device(mesh, replicate, (numbers,), common)
+_one_replicate = functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))(_replicate)
 
 
 def _check_shapes(own, draw, law):
     key = jax.random.key(0)
-    points = jax.eval_shape(lambda key: own.generator(key, own.n), key)
+    points = jax.eval_shape(lambda key: _points(own.manifold, own.generator(key, own.n)), key)
+    kinds = "fiuc" if own.manifold.dtype_kind == "complex" else "fiu"
     expected = (own.n, *own.manifold.shape)
-    if getattr(points, "shape", None) != expected:
+    if points.shape != expected or points.dtype.kind not in kinds:
         raise InputError(
-            f"run_sweep: the generator of {own.full_label!r} must make points of shape {expected}, got {short(points)}."
+            f"run_sweep: the generator of {own.name!r} must make points of shape {expected}, got {points.dtype} "
+            f"numbers of shape {points.shape}."
         )
     if law is None:
         value = jax.eval_shape(draw, key, points)
-        if getattr(value, "shape", None) != own.manifold.shape:
+        own_kind = getattr(getattr(value, "dtype", None), "kind", None)
+        if getattr(value, "shape", None) != own.manifold.shape or own_kind is None or own_kind not in kinds:
             raise InputError(
-                f"run_sweep: draw of {own.full_label!r} must return a point of shape {own.manifold.shape}, got "
+                f"run_sweep: draw of {own.name!r} must return a point of shape {own.manifold.shape}, got "
                 f"{short(value)}."
             )
 
 
-def _fingerprint(program, mesh, block, common):
-    """A hash of what is computed: the program, and the numbers in it and of the law."""
-    numbers = jax.ShapeDtypeStruct((mesh.size * block,), np.uint32)
-    traced = _measured.trace(*program.args, numbers, common)
-    found = hashlib.sha256(re.sub(r"0x[0-9a-f]+", "", traced.lower().as_text()).encode())
-    for leaf in (*traced.jaxpr.consts, *jax.tree.leaves(common[2])):
+def _fingerprint(statics, common, programs):
+    """A hash of what is computed, on whatever devices: the program, and the numbers in it and of the law."""
+    leaves, structure = jax.tree.flatten(common)
+    name = (statics, structure, tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves[2:]))
+    if name not in programs:
+        traced = _one_replicate.trace(*statics, np.uint32(0), *common)
+        text = hashlib.sha256(traced.lower().as_text().encode())
+        for leaf in traced.jaxpr.consts:
+            text.update(np.asarray(leaf).tobytes())
+        programs[name] = text.hexdigest()
+    found = hashlib.sha256(programs[name].encode())
+    for leaf in leaves[2:]:
         found.update(np.asarray(leaf).tobytes())
     return found.hexdigest()[:16]

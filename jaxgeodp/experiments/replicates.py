@@ -30,7 +30,9 @@ class Errors(NamedTuple):
     distance: np.ndarray  #: geodesic distance of the released value from the Frechet mean, NaN off the manifold
     euclidean: np.ndarray  #: distance in the ambient space, of vech for matrices, after rotation for shapes
     on_manifold: np.ndarray  #: whether the value is a point of the manifold
-    proposals: np.ndarray  #: proposals that the sampler made; 0 where the ball was found, too
+    proposals: (
+        np.ndarray
+    )  #: proposals that the sampler made; 0 where the ball was found, too, and in cells of one's own
 
 
 def run_replicates(
@@ -77,7 +79,7 @@ def run_replicates(
         block = block_size(manifold, size, math.ceil(replicates / mesh.size))
     with jax.enable_x64(True):
         key, noise_key = jax.random.split(jax.random.key(seed))
-        noise_key = stream_of(noise_key, label)
+        noise_key = jax.random.fold_in(noise_key, zlib.crc32(label.encode()))
         release = _release_of(mechanism.law(n) if law is None else law, manifold, n)
 
         def one_block(numbers):
@@ -97,11 +99,6 @@ def run_replicates(
 def padded_size(n: int) -> int:
     """Sizes of compiled programs: powers of 4 times 128."""
     return 128 * 4 ** max(0, math.ceil(math.log(n / 128, 4) - 1e-9))
-
-
-def stream_of(key, label: str):
-    """The key of the noise of a cell with this label."""
-    return jax.random.fold_in(key, zlib.crc32(label.encode()))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

@@ -76,7 +76,8 @@ def run_sweep(
         cells: a `Sweep`, or cells of one's own: tuples (label, mechanism, generator, n) or with the manifold as fifth
             entry. ``mechanism`` is a `Mechanism` for the Frechet mean, or a function ``draw(key, points) -> value`` of
             points (n, \\*shape); ``generator`` is a `Generator`, or a function ``generator(key, n) -> points``. Both
-            are traced by JAX. Replicate j depends on seed, label, n and j alone, its data on seed and j.
+            are traced by JAX. Replicate j depends on seed, label, n and j alone, its data on seed and j. Rows have the
+            mechanism's epsilon or mu; of a function its attributes of these names, if there are any.
         folder: created; must hold nothing or the same cells, which compute the same with the same versions.
         replicates: independent data sets per cell; a `Sweep` has its own.
         seed: all numbers follow from it, 0 by default; a `Sweep` has its own.
@@ -117,7 +118,7 @@ def run_sweep(
         for index, cell in enumerate(plan.cells):
             if "refusal" in cell.facts:
                 continue
-            report = _Report(progress, cell.facts["label"], done, total)
+            report = _Report(progress, cell.name, done, total)
             path = folder / "cells" / f"{index:04d}.parquet"
             if not _agreed(path.exists()):
                 with jax.enable_x64(True):
@@ -250,7 +251,7 @@ def _finish(folder, plan: Plan):
     write_atomically(folder / "summary.csv", text.getvalue())
     picture = io.BytesIO()
     figure = matplotlib.figure.Figure(figsize=(11.5, 4.6), layout="constrained")
-    draw_sweep(rows, plan.title, plan.replicates, figure)
+    draw_sweep(rows, [cell.line for cell in plan.cells], plan.title, plan.replicates, figure)
     figure.savefig(picture, format="png", dpi=130, metadata={"Software": None})
     write_atomically(folder / "errors.png", picture.getvalue())
     return rows

@@ -82,6 +82,11 @@ def angle_over_sine_of_cosine(cosine: jax.Array) -> jax.Array:
     return _polynomial(_ARCSINC, sine_squared) / (half * quarter * eighth)
 
 
+def opposite(cosine: jax.Array) -> jax.Array:
+    """Whether an angle is pi up to rounding of its cosine: a direction that is told by the cosine is rounding then."""
+    return cosine < -1.0 + 8.0 * jnp.finfo(cosine.dtype).eps
+
+
 def squared_angle(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
     """``theta**2`` from ``sin(theta)**2`` and ``cos(theta)``; smooth at ``theta = 0``, never by arccos."""
     sine = jnp.sqrt(_positive(_away_from_zero_if(sine_squared, _is_small(sine_squared, cosine))))

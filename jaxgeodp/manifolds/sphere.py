@@ -12,7 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import positive_integer, positive_number
-from jaxgeodp.manifolds.analytic import angle_over_sine, angle_over_sine_of_cosine, cos_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.analytic import (
+    angle_over_sine,
+    angle_over_sine_of_cosine,
+    cos_sqrt,
+    opposite,
+    sinc_sqrt,
+    squared_angle,
+)
 from jaxgeodp.manifolds.defaults import heaviest
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.newton import NewtonMoments, solve
@@ -100,9 +107,9 @@ class Sphere(Manifold):
         # Its own sine, made tangent first: near the antipode rounding is as large as it is.
         perpendicular = self.to_tangent(p, perpendicular)
         sine_squared = self.curvature * jnp.sum(perpendicular**2)
-        opposite = (cosine < 0) & (sine_squared < jnp.finfo(sine_squared.dtype).eps ** 2)
-        away = angle_over_sine(jnp.where(opposite, 1.0, sine_squared), cosine) * perpendicular
-        direction: jax.Array = jnp.where(opposite, self.injectivity_radius * self._some_direction(p), away)
+        across = (cosine < 0) & (sine_squared < jnp.finfo(sine_squared.dtype).eps ** 2)
+        away = angle_over_sine(jnp.where(across, 1.0, sine_squared), cosine) * perpendicular
+        direction: jax.Array = jnp.where(across, self.injectivity_radius * self._some_direction(p), away)
         return direction
 
     @operation
@@ -119,10 +126,14 @@ class Sphere(Manifold):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``."""
+        """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``.
+
+        An antipode, whose direction is not known, counts in the squares alone.
+        """
         cosine = self.curvature * (points @ base)
-        ratio = angle_over_sine_of_cosine(cosine)
-        squares = ratio**2 * (1.0 - cosine**2) / self.curvature
+        across = opposite(cosine)
+        ratio = angle_over_sine_of_cosine(cosine) * ~across
+        squares = (ratio**2 * (1.0 - cosine**2) + math.pi**2 * across) / self.curvature
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     @operation
@@ -133,9 +144,11 @@ class Sphere(Manifold):
         and a = theta cot(theta), ``(1 - a) u u' = (1 - a)/sin^2(theta) P x_i x_i' P`` with P = I - p p' (for R = 1).
         """
         cosine = self.curvature * (points @ base)
+        across = opposite(cosine)
         ratio, slope = _ratio_and_slope(cosine)
+        ratio, slope = ratio * ~across, slope * ~across
         total = self.to_tangent(base, (weights * ratio) @ points)
-        square = weights @ (ratio**2 * (1.0 - cosine**2)) / self.curvature
+        square = weights @ (ratio**2 * (1.0 - cosine**2) + math.pi**2 * across) / self.curvature
         transverse = ratio * cosine
         mean_transverse = weights @ transverse
         if self.dim > _LARGEST_DIM_WITH_HESSIAN:

@@ -1,10 +1,11 @@
 """The picture of a sweep: mean errors against n, drawn with Matplotlib."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from jaxgeodp.pictures.colors import ERROR_BARS, color_of
 
-# Of calibrations, and of privacy parameters.
 _STYLES, _MARKERS = ("-", "--", ":"), "osD^vPX*"
 # Numbers nearer than this factor are not both written.
 _APART = 1.25
@@ -14,42 +15,46 @@ _PANELS = {
 }
 
 
-def draw_sweep(rows, title: str, replicates: int, figure) -> None:
+class Line(NamedTuple):
+    """How the cells of a line are drawn."""
+
+    mechanism: str  #: by whose name it has its colour (`color_of`)
+    legend: str
+    style: int  #: a number for each style of lines
+    marker: int  #: the same of markers
+
+
+def draw_sweep(rows, lines_of: list[Line], title: str, replicates: int, figure) -> None:
     """Draw the rows of a summary on an empty Matplotlib figure: a panel for each of the two distances.
 
-    A mechanism has its colour (`color_of`), a calibration its style of lines, a value of the privacy parameter its
-    marker. Bars are two standard errors over the replicates.
+    Bars are two standard errors over the replicates.
 
     Args:
         rows: of `experiments.SweepResults.summary`.
+        lines_of: the line of each row.
         title: what is swept.
         replicates: per cell.
         figure: empty.
     """
-    lines: dict[tuple[str, str], list] = {}
-    for row in rows:
+    lines: dict[Line, list] = {}
+    for row, line in zip(rows, lines_of, strict=True):
         if "refusal" not in row:
-            mechanism, _, setting = row["label"].replace(f", n={row['n']}", "").partition(", ")
-            lines.setdefault((mechanism, setting), []).append(row)
-    calibrations, parameters = (
-        list(dict.fromkeys(setting.partition(", ")[part] for _, setting in lines)) for part in (0, 2)
-    )
+            lines.setdefault(line, []).append(row)
     sizes = sorted({row["n"] for cells in lines.values() for row in cells})
     for axes, (column, label) in zip(figure.subplots(1, 2, sharex=True), _PANELS.items(), strict=True):
-        for (mechanism, setting), cells in lines.items():
+        for line, cells in lines.items():
             n = np.array([row["n"] for row in cells])
             mean, error = (np.array([row[name] for row in cells], float) for name in (column, f"{column}_se"))
             if column == "distance" and any(row["on_manifold"] < 1.0 for row in cells):
                 continue
-            calibration, _, parameter = setting.partition(", ")
             axes.errorbar(
                 n,
                 mean,
                 2.0 * error,
-                linestyle=_STYLES[calibrations.index(calibration) % len(_STYLES)],
-                marker=_MARKERS[parameters.index(parameter) % len(_MARKERS)],
-                color=color_of(mechanism),
-                label=", ".join(filter(None, (mechanism, setting))),
+                linestyle=_STYLES[line.style % len(_STYLES)],
+                marker=_MARKERS[line.marker % len(_MARKERS)],
+                color=color_of(line.mechanism),
+                label=_plain(line.legend),
                 **ERROR_BARS,
             )
         axes.set(xscale="log", yscale="log", xlabel="records n", ylabel=label)
@@ -65,6 +70,11 @@ def draw_sweep(rows, title: str, replicates: int, figure) -> None:
     figure.legend(handles, labels, loc="outside right center", frameon=False, fontsize=8)
     bars = "bars: ± 2 standard errors over them" if replicates > 1 else "one has no standard error, and no bars"
     figure.suptitle(f"{title}\n{replicates:,} replicates; {bars}", fontsize=10)
+
+
+def _plain(text):
+    """Words as they are: Matplotlib reads formulas between dollars, and leaves out what starts with an underscore."""
+    return f"{' ' if text.startswith('_') else ''}{text}".replace("$", r"\$")
 
 
 def _labels(sizes):

@@ -336,11 +336,14 @@ def mean_of_bounded(encoding: Encoding, data: jax.Array) -> jax.Array:
 
     # XLA's sum over the first axis takes a CPU several times as long as reading the records does.
     def one_by_one(data):
-        def with_next(total, record):
-            return total + encoding.bounded(record[None])[0], None
+        def with_next(sums, record):
+            total, lost = sums  # Kahan's sum: as right for many records as for few
+            term = encoding.bounded(record[None])[0] - lost
+            following = total + term
+            return (following, (following - total) - term), None
 
-        none = jax.eval_shape(together, data)
-        return jax.lax.scan(with_next, jnp.zeros(none.shape, none.dtype), data)[0] / len(data)
+        none = jnp.zeros_like(jax.eval_shape(together, data))
+        return jax.lax.scan(with_next, (none, none), data)[0][0] / len(data)
 
     if math.prod(data.shape[1:]) < _LARGE_RECORD:
         return together(data)

@@ -75,8 +75,7 @@ def _clusters(manifold, k, max_steps, points, weights, key):
         centers, labels, nearest, _, count = state
         own = labels[None, :] == jnp.arange(k)[:, None]
         empty = ~jnp.any(own & (weights > 0), axis=1)
-        counted: jax.Array = jnp.where(weights > 0, nearest, -1.0)
-        farthest = jnp.arange(len(points)) == jnp.argmax(counted)
+        farthest = jnp.arange(len(points)) == jnp.argmax((weights > 0) * (1.0 + nearest))
         shares = jnp.where(empty[:, None], farthest, own * weights)
         centers = jax.vmap(lambda share: frechet_mean(manifold, points, share))(shares)
         following, nearest = labelled(centers)
