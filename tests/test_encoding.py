@@ -353,3 +353,11 @@ def test_the_mean_is_that_of_bounded_records_one_by_one_or_together(curves):
     both = jax.vmap(program, (None, 0))(encoding, sets)
     np.testing.assert_allclose(both[0], expected, rtol=1e-6, atol=1e-7)
     assert float(jnp.max(jnp.abs(both[1] - both[0]))) > 1e-3
+
+
+def test_a_mean_of_many_large_records_is_right_in_single_precision():
+    """A plain sum of so many would be off by 1e-5."""
+    rows = np.random.default_rng(1).uniform(0.5, 1.0, (20_000, 1, 1024)).astype(np.float32)
+    encoding = FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 10.0, 1.0).encoding
+    found = jax.jit(mean_of_bounded)(encoding, jnp.asarray(rows))
+    np.testing.assert_allclose(found, rows.mean(axis=0, dtype=np.float64), rtol=3e-7)

@@ -253,15 +253,10 @@ def _planned(own: _OwnCell, line, replicates, seed, programs) -> tuple[PlannedCe
     draw, law = own.draw, None
     if own.mechanism is not None:
         law = own.mechanism.law(own.n)
-        if not jax.tree_util.all_leaves([law]):
-            facts["calibration"] = law.terms.calibration
-            draw = _drawn_from
-        else:  # a law of one's own that is no pytree
-
-            def draw(key, points, law=law):
-                return law.simulate(key, points, 1)[0]
-
-            law = None
+        facts["calibration"] = law.terms.calibration
+        draw = _drawn_from
+        if jax.tree_util.all_leaves([law]):  # a law of one's own that is no pytree
+            draw, law = functools.partial(_drawn_from, law=law), None
     _check_shapes(own, draw, law)
     mesh = all_devices()
     block = block_size(own.manifold, own.n, math.ceil(replicates / mesh.size))
