@@ -139,7 +139,8 @@ FILES = [
     mesh_case("PLY of 10^12 vertices, claimed", "a.ply", b"ply\nformat binary_little_endian 1.0\nelement vertex "
               b"1000000000000\nproperty float x\nproperty float y\nproperty float z\nend_header\n", "not a valid PLY"),
     # No valid file, or an empty mesh: trimesh reads it as text where it finds a library that guesses encodings.
-    mesh_case("STL of 2^32 triangles, claimed", "a.stl", b"\0" * 80 + b"\xff" * 4 + b"\0" * 50, "export the mesh again"),
+    mesh_case("STL of 2^32 triangles, claimed", "a.stl", b"\0" * 80 + b"\xff" * 4 + b"\0" * 50,
+              "export the mesh again"),
     mesh_case("OFF with negative counts", "a.off", b"OFF\n-3 -1 0\n0 0 0\n", "holds no triangles and only 0 points"),
     mesh_case("OBJ whose triangle has no vertices", "a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999\n",
               "is not a valid OBJ file"),
