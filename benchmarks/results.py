@@ -186,7 +186,7 @@ def rendered(found: dict, root: pathlib.Path = ROOT) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     line = f"Commit {found['commit']}, {found['date']}: {found['machine']}, {versions}; {found['seconds']:,} s."
     if found["load"] > 0.5:
-        line += f" Other programs ran when it began (load {found['load']})."
+        line += f" Load {found['load']} when it began."
     if digest(found["measured"], root) != found["digest"]:
         line += f" {STALE}"
     return "\n\n".join([line, *map(_markdown, found["tables"])])

@@ -69,9 +69,9 @@ def test_a_changed_line_of_code_is_told_and_a_comment_is_not(measured):
     assert results.STALE in results.with_tables(page, {"means": found}, root)
 
 
-def test_other_programs_beside_are_told(measured):
+def test_a_load_is_told(measured):
     _, root, found = measured
-    assert "load 2.5" in results.rendered({**found, "load": 2.5}, root)
+    assert "Load 2.5" in results.rendered({**found, "load": 2.5}, root)
 
 
 def test_a_page_without_a_place_is_an_error(measured):
