@@ -1,14 +1,13 @@
 """A sweep with everything of one's own, to be run, killed and resumed: ``python tests/own_sweep.py FOLDER [SCALE]``."""
 
-import dataclasses
-import math
 import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from recipes.scales import Scales
 
-from jaxgeodp import SPD, GeodesicBall, LaplaceMechanism, Manifold, Sphere, WrappedLaplace, frechet_mean
+from jaxgeodp import SPD, GeodesicBall, LaplaceMechanism, Sphere, WrappedLaplace, frechet_mean
 from jaxgeodp.experiments import PolarData, run_sweep
 
 CAP = GeodesicBall(Sphere(2), np.array([0.0, 0.0, 1.0]), 0.5)
@@ -16,39 +15,12 @@ MATRICES = GeodesicBall(SPD(2), np.eye(2), 1.5)
 REPLICATES = 20
 
 
-@dataclasses.dataclass(frozen=True)
-class Positive(Manifold):
-    """Positive numbers with the distance |log(q/p)|."""
-
-    dim = 1
-    shape = (1,)
-    origin = np.ones(1)
-    homogeneous = True
-    curvature_bounds = (0.0, 0.0)
-    injectivity_radius = math.inf
-
-    def inner(self, p, u, v):
-        return jnp.sum(u * v / p**2)
-
-    def exp(self, p, v):
-        return p * jnp.exp(v / p)
-
-    def log(self, p, q):
-        return p * jnp.log(q / p)
-
-    def project(self, x):
-        return jnp.where(x > 0, x, jnp.nan)
-
-    def to_tangent(self, point, v):
-        return v
-
-
 def numbers(key, n):
     return jnp.exp(jax.random.uniform(key, (n, 1), minval=-1.0, maxval=1.0))
 
 
 def cells(scale=0.1):
-    positive = Positive()
+    positive = Scales(1)
     ball = GeodesicBall(positive, positive.origin, 1.0)
 
     def noisy_mean(key, points):

@@ -16,7 +16,8 @@ import numpy as np
 import own_sweep
 import pyarrow.parquet as pq
 import pytest
-from own_sweep import CAP, REPLICATES, Positive, cells, numbers
+from own_sweep import CAP, REPLICATES, cells, numbers
+from recipes.scales import Scales
 
 from jaxgeodp import Euclidean, FrechetMedian, KNGMechanism, PlanarShapes, Sphere, WrappedLaplace, frechet_mean
 from jaxgeodp.experiments import PolarData, Sweep, run_replicates, run_sweep
@@ -77,14 +78,14 @@ def test_a_mechanism_has_the_errors_that_replicates_have(finished):
 
 def test_data_of_a_replicate_are_those_of_its_number(tmp_path):
     """As errors of a draw that has none: the distance of its first record, by hand."""
-    cell = ("first record", lambda key, points: points[0], numbers, 5, Positive())
+    cell = ("first record", lambda key, points: points[0], numbers, 5, Scales(1))
     run_sweep([cell], tmp_path / "out", 3, seed=1)
     found = pq.read_table(tmp_path / "out" / "results.parquet")["distance"].to_pylist()
     with jax.enable_x64(True):
         key, _ = jax.random.split(jax.random.key(1))
         for number, distance in enumerate(found):
             points = numbers(jax.random.fold_in(key, np.uint32(number)), 5)
-            assert distance == pytest.approx(float(Positive().dist(frechet_mean(Positive(), points), points[0])), 1e-12)
+            assert distance == pytest.approx(float(Scales(1).dist(frechet_mean(Scales(1), points), points[0])), 1e-12)
 
 
 def test_another_number_of_devices_resumes(finished, tmp_path):
