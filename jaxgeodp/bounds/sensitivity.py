@@ -135,12 +135,14 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 def largest_support(ball: GeodesicBall) -> float:
     """The supremum of support radii for which the gradient bounds hold: balls below it are convex.
 
-    Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds.
+    Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds. No larger than where
+    the manifold's facts hold.
     """
     manifold = ball.manifold
     k_max = manifold.curvature_bounds[1]
     conjugate = math.pi / math.sqrt(k_max) if k_max > 0 else math.inf
-    return 0.5 * min(manifold.injectivity_radius, conjugate)
+    limit = 0.5 * min(manifold.injectivity_radius, conjugate)
+    return min(limit, manifold.radius_of_facts(ball.center))
 
 
 def _check_assumption(name, ball):

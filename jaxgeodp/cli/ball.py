@@ -118,7 +118,7 @@ def _shape(found: Suggestion, groups: list[np.ndarray] | None, n, epsilon, mu) -
 
 def _document(found: Suggestion, n, epsilon, mu, count, source, shape: Shape | None) -> str:
     document = {
-        "manifold": describe(found.ball.manifold),
+        "manifold": describe(found.ball.manifold.whole),
         "center": to_lists(found.ball.center),
         "radius": found.ball.radius,
         "made": {

@@ -4,6 +4,7 @@ import dataclasses
 import pathlib
 from typing import Annotated
 
+import jax.numpy as jnp
 import numpy as np
 import typer
 
@@ -115,7 +116,8 @@ class BallOptions:
             return read_ball(self.file, manifold)
         assert self.radius is not None  # see `check`
         if self.center is None and self.default is not None:
-            return GeodesicBall(manifold, self.default, self.radius)
+            center = manifold.project(manifold.as_points(jnp.asarray(self.default)))
+            return GeodesicBall(manifold, center, self.radius)
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
 
     def shape(self, manifold: Manifold) -> Shape | None:

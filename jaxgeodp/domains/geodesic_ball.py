@@ -17,6 +17,8 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 # How far from the manifold a centre may be measured, as `Manifold.belongs` says.
 _CENTER_TOLERANCE = 1e-5
+# Of the radii where the limit depends on the ball.
+_HALVINGS = 40
 # Up to this, it is rounding; a centre further off is moved to the manifold, where isometries are isometries.
 _ROUNDING = 1e-14
 
@@ -44,7 +46,7 @@ class GeodesicBall:
     A centre that is off the manifold by less than 1e-5 of its size, as written numbers are, is moved to it.
 
     Args:
-        manifold: of the records.
+        manifold: of the records. The ball has it with the facts that hold in the ball; see `Manifold.within`.
         center: a point of it, array-like of shape ``shape``, chosen without looking at the data; kept in float64.
         radius: r above 0, in units of the manifold's distance (an angle on spheres, for instance).
 
@@ -89,7 +91,7 @@ class GeodesicBall:
                 "precision can hold; project it first."
             )
         point.setflags(write=False)
-        object.__setattr__(self, "manifold", manifold)
+        object.__setattr__(self, "manifold", manifold.within(point, float(radius)))
         object.__setattr__(self, "center", point)
         object.__setattr__(self, "radius", float(radius))
 
@@ -237,11 +239,26 @@ def _pulled(
     return jnp.where(outside, manifold.exp(center, factor * manifold.log(center, point)), point), outside
 
 
-def assumption_limit(manifold: Manifold) -> float:
+def assumption_limit(manifold: Manifold, center: np.ndarray | None = None) -> float:
     """The supremum of radii that satisfy Assumption 1 (see `GeodesicBall`); infinite on Hadamard manifolds.
 
     That is min(injectivity radius, pi/(2 sqrt(k_max)))/2, with k_max the upper curvature bound.
+
+    Args:
+        manifold: of the ball.
+        center: where facts depend on the place, the ball's: of radii for which they then hold. Not needed elsewhere.
     """
+    if center is None or manifold.within(center, 0.0) == manifold:
+        return _limit(manifold)
+    least, most = 0.0, 0.5 * math.pi
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (least + most)
+        fits = middle < _limit(manifold.within(center, middle))
+        least, most = (middle, most) if fits else (least, middle)
+    return least
+
+
+def _limit(manifold) -> float:
     highest = manifold.curvature_bounds[1]
     quarter = math.pi / (2.0 * math.sqrt(highest)) if highest > 0 else math.inf
     return 0.5 * min(manifold.injectivity_radius, quarter)

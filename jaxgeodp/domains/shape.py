@@ -188,6 +188,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
             raise InputError(f"{name}: groups must be a list of arrays of public records, at least one.")
         if centers is not None and len(centers) != len(groups):
             raise InputError(f"{name}: needs a centre for each of {len(groups)} groups, or none.")
+        manifold = manifold.whole
         ball = GeodesicBall(manifold, point, 1.0)
         abouts = [ball] * len(groups) if centers is None else [GeodesicBall(manifold, own, 1.0) for own in centers]
         with jax.enable_x64(True):

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds import SPD
-from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.pytrees import Pytree
 
 _CURVE_NODES = 96
@@ -121,12 +121,12 @@ class OutlineData(Generator):
     """
 
     def __post_init__(self):
-        if self.ball.manifold.landmarks is None:
+        if not isinstance(self.ball.manifold, PlanarShapes):
             raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod
-    def template(manifold: Manifold) -> jax.Array:
-        """The shape without variation, of a manifold that has `landmarks`: a public centre."""
+    def template(manifold: PlanarShapes) -> jax.Array:
+        """The shape without variation, a public centre."""
         return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
 
     @override

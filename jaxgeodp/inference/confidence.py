@@ -66,6 +66,6 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
             raise InputError(f"two_sample_test: needs two of what describe gives, got {type(own).__name__}.")
     if first.public["records"] == second.public["records"]:
         raise InputError("two_sample_test: both are one description; it is for two, of different people.")
-    if first.manifold != second.manifold:
+    if first.manifold.whole != second.manifold.whole:
         raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
     return compare(*((own.population, own.procedure) for own in (first, second)), draws=int(draws))

@@ -217,7 +217,7 @@ def describe(
     parameter, whole = budget_of("describe", epsilon, mu)
     if not isinstance(manifold, Manifold) or not isinstance(ball, GeodesicBall | None):
         raise InputError("describe: needs a Manifold, and a GeodesicBall or None for ball.")
-    if ball is not None and (ball.manifold != manifold or domain is not None):
+    if ball is not None and (ball.manifold.whole != manifold.whole or domain is not None):
         raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
     with releasing():
         first = _first(manifold, ball, domain, parameter, whole)

@@ -55,7 +55,7 @@ def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
         center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
     except Exception:
         raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
-    if name != json.loads(json.dumps(describe(manifold))):
+    if name != json.loads(json.dumps(describe(manifold.whole))):
         raise InputError(f"--ball {path}: is a ball of another manifold than {manifold}.")
     if np.shape(center) != manifold.shape:
         raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")

@@ -112,7 +112,7 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
             raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
         table, persons = source.table(), source.persons(len(records))
         ball, radius = ball_on(space) or (None, None)
-        if ball is not None and ball.manifold != space:
+        if ball is not None and ball.manifold.whole != space.whole:
             raise InputError(f"{path}: holds records on {space}, but the ball is on {ball.manifold}.")
         if path.suffix.lower() == ".csv":
             found += _told("lines", _of_the_file, path, layout)

@@ -11,8 +11,12 @@ from jaxgeodp.checks import InputError
 _ROWS_AT_ONCE = 65536
 
 
-def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> np.ndarray:
-    """The numbers (rows, columns) as float64; what is missing is NaN, so that its record counts as the centre.
+def read_parquet(
+    path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The numbers (rows, columns) as float64, and the names of their columns.
+
+    What is missing is NaN, so that its record counts as the centre.
 
     Sizes are those that the metadata claim, and are checked before anything is decoded; a file that holds
     other than it claims is refused.
@@ -31,7 +35,7 @@ def read_parquet(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[in
     for block in parquet_blocks(path, names, rows):
         table[start : start + len(block)] = block
         start += len(block)
-    return table
+    return table, tuple(names)
 
 
 def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> tuple[int, list[str]]:

@@ -17,7 +17,7 @@ class Preparation:
     """What these options say; public.
 
     Args:
-        kind: "euclidean" or "shapes".
+        kind: "euclidean", "shapes" or "shapes3d".
         template: (k, m).
         impute: whether missing landmarks are taken from it.
     """
@@ -85,9 +85,11 @@ def preparation(
             raise InputError("--missing template needs --template, a file with public landmarks.")
         return None
     kind = kind_of(manifold)
-    if kind not in ("euclidean", "shapes"):
-        raise InputError(f"--template is for --manifold euclidean or shapes, got {manifold}.")
+    if kind not in ("euclidean", "shapes", "shapes3d"):
+        raise InputError(f"--template is for --manifold euclidean, shapes or shapes3d, got {manifold}.")
     found = checked_template(f"--template {template}", read_template(template, layout))
     if kind == "shapes" and found.shape[1] != 2:
-        raise InputError(f"--template {template}: holds landmarks in space, which need --manifold euclidean.")
+        raise InputError(f"--template {template}: holds landmarks in space, which need --manifold shapes3d.")
+    if kind == "shapes3d" and found.shape[1] != 3:
+        raise InputError(f"--template {template}: holds landmarks in the plane, which need --manifold shapes.")
     return Preparation(kind, found, missing == "template")

@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError, many
+from jaxgeodp.io.column_names import check_names
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.parquet import claimed, parquet_blocks
 from jaxgeodp.io.preparing import Preparation, preparation
@@ -26,6 +27,7 @@ from jaxgeodp.io.tables import (
     arranged,
     check_manifold,
     kind_of,
+    names_of_record,
     read_labels,
     read_numbers,
     readable,
@@ -150,7 +152,11 @@ class Source:
             raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
         if self.layout.angles is not None and kind != "sphere":
             raise InputError(f"--degrees is for --manifold sphere, got {self.manifold}.")
-        return arranged(read_numbers(self.path, self.layout), self.layout)
+        numbers = read_numbers(self.path, self.layout)
+        table = arranged(numbers, self.layout)
+        with about(self.path):
+            check_names(kind, names_of_record(numbers, self.layout))
+        return table
 
     def persons(self, n: int) -> np.ndarray | list | None:
         """Return whose each of the n records is; None without ``--person``; see `read_labels`."""
@@ -232,6 +238,7 @@ class Source:
                             report(done, n)
 
         with about(paths[0]):
+            check_names(kind_of(self.manifold), tuple(names))
             space, one = points_of(np.zeros((1, len(names))))
         return space, RecordBlocks(blocks, (n, *one.shape[1:]), one.dtype)
 

@@ -143,6 +143,15 @@ def arranged(numbers: Numbers, layout: Layout) -> np.ndarray:
     return table
 
 
+def names_of_record(numbers: Numbers, layout: Layout) -> tuple[str, ...]:
+    """Return the names of the columns that make a record; none where the file has no names."""
+    names = numbers.names
+    if names is None or numbers.chosen:
+        return names or ()
+    places = chosen_columns(layout, names, numbers.table.shape[1])
+    return names if places is None else tuple(names[place] for place in places)
+
+
 def wanted_columns(path: pathlib.Path, layout: Layout, names: tuple[str, ...]) -> list[int] | None:
     """Return the places of a file's columns that make a record; see `layout.chosen_columns`."""
     with about(path):
@@ -175,7 +184,7 @@ def _read(path, suffix, layout) -> Numbers:
     if suffix == ".csv":
         return Numbers(path, *read_csv(path, layout.header, layout.delimiter))
     if suffix == ".parquet":
-        return Numbers(path, read_parquet(path, functools.partial(wanted_columns, path, layout)), chosen=True)
+        return Numbers(path, *read_parquet(path, functools.partial(wanted_columns, path, layout)), chosen=True)
     if suffix in (".tps", ".nts"):
         return Numbers(path, (read_tps if suffix == ".tps" else read_nts)(path))
     return Numbers(path, read_npy(path) if suffix == ".npy" else _array(path, "array", layout.array))

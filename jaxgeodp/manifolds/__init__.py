@@ -9,6 +9,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.manifolds.product import Product
 from jaxgeodp.manifolds.rotations import Rotations
+from jaxgeodp.manifolds.shapes_3d import Shapes3D
 from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.manifolds.sphere import Sphere
 
@@ -23,6 +24,7 @@ __all__ = [
     "PlanarShapes",
     "Product",
     "Rotations",
+    "Shapes3D",
     "Sphere",
     "riemannian_gradient",
     "riemannian_hessian",

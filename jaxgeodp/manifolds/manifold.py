@@ -36,7 +36,6 @@ class Manifold(abc.ABC):
         dim: dimension d of the manifold.
         dtype_kind: whether points are "real" or "complex" arrays.
         homogeneous: whether isometries carry every point to every other one.
-        landmarks: number of landmarks of the configurations that points are up to similarity; None for other points.
         projects: whether nearly every array has a nearest point.
         usual_reach: a distance from the origin within which anybody's data lie; None where that depends on units.
         extrinsic_radius: radius of the ball that holds all vectors of `extrinsic`; None where there is none.
@@ -128,7 +127,21 @@ class Manifold(abc.ABC):
         """Whether planes of u and Ju have 4 times the curvature of planes orthogonal to Ju, as on `PlanarShapes`."""
         return False
 
-    landmarks: int | None = None  # of the configurations that points are up to similarity; None for other points
+    @property
+    def whole(self) -> "Manifold":
+        """The manifold without facts that hold in a part of it only; itself, where they hold everywhere."""
+        return self
+
+    def within(self, center, radius: float) -> "Manifold":
+        """The manifold with the facts that hold in a ball; itself by default, as they hold everywhere.
+
+        ``curvature_bounds`` and ``injectivity_radius`` may depend on the place: a `GeodesicBall` has what this gives.
+        """
+        return self
+
+    def radius_of_facts(self, center) -> float:
+        """The radius of the ball around ``center`` in which its facts hold; infinite by default."""
+        return math.inf
 
     # Ambient space ----------------------------------------------------------------------------------
 

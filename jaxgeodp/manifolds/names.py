@@ -20,6 +20,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.manifolds.product import Product
 from jaxgeodp.manifolds.rotations import Rotations
+from jaxgeodp.manifolds.shapes_3d import Shapes3D
 from jaxgeodp.manifolds.spd import SPD
 from jaxgeodp.manifolds.sphere import Sphere
 
@@ -47,6 +48,9 @@ MANIFOLDS: dict[str, NamedManifold] = {
         LogCholesky, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
     ),
     "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
+    "shapes3d": NamedManifold(
+        Shapes3D, ("the number of landmarks",), tables.landmarks_in_space, natural_origin=False
+    ),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
     "grassmann": NamedManifold(
         Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases, natural_origin=False
@@ -145,7 +149,7 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
     for entry in MANIFOLDS.values():
         if type(manifold) is entry.make:
             sizes, points = entry.arrange(table)
-            if entry.make(*sizes) == manifold:
+            if entry.make(*sizes).shape == manifold.shape:
                 return points
     raise InputError(f"must hold points of {manifold}, but has shape {table.shape}.")
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.manifolds.manifold import Manifold
@@ -66,6 +67,21 @@ class Product(Manifold):
     def origin(self) -> np.ndarray:
         """The factors' origins."""
         return np.concatenate([_flat(np, np.asarray(factor.origin)) for factor in self.manifolds])
+
+    @property
+    @override
+    def whole(self):
+        return Product(*(factor.whole for factor in self.manifolds))
+
+    @override
+    def within(self, center, radius):
+        parts = zip(self.manifolds, self.split(np.asarray(center)), strict=True)
+        return Product(*(factor.within(part, radius) for factor, part in parts))
+
+    @override
+    def radius_of_facts(self, center):
+        parts = zip(self.manifolds, self.split(np.asarray(center)), strict=True)
+        return min(factor.radius_of_facts(part) for factor, part in parts)
 
     @fact
     def homogeneous(self) -> bool:

@@ -116,18 +116,8 @@ class Rotations(Manifold):
     @operation
     def project(self, x) -> jax.Array:
         """The rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""
-        scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
-        form = _outer_quaternion(scaled, 0.0)
-        fixed = jax.lax.stop_gradient(form)
-        values, vectors = jnp.linalg.eigh(fixed)
-        top, gap = vectors[:, -1], values[-1] - values[-2]
-        # One Newton step: zero in value, it carries the derivative, where eigh's own rule has NaN (equal eigenvalues).
-        correction = jnp.linalg.solve(
-            values[-1] * jnp.eye(4, dtype=x.dtype) - fixed + jnp.outer(top, top), (form - fixed) @ top
-        )
-        unit = top + correction
-        unique = gap > _DEGENERATE * jnp.finfo(x.dtype).eps
-        return jnp.where(unique, _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), jnp.nan)
+        rotation, unique = nearest_rotation(x)
+        return jnp.where(unique, rotation, jnp.nan)
 
     @operation
     def deviation(self, x: jax.Array | np.ndarray) -> jax.Array:
@@ -179,6 +169,24 @@ class Rotations(Manifold):
 
 # A gap between the two largest eigenvalues below this many rounding errors leaves the nearest rotation undecided.
 _DEGENERATE = 64.0
+
+
+def nearest_rotation(x) -> tuple[jax.Array, jax.Array]:
+    """A rotation with the largest tr(r'x) for a matrix (3, 3), and whether it is the only one (Davenport's q-method).
+
+    Its derivative is finite, and 0 where there are several.
+    """
+    scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
+    form = _outer_quaternion(scaled, 0.0)
+    fixed = jax.lax.stop_gradient(form)
+    values, vectors = jnp.linalg.eigh(fixed)
+    top, gap = vectors[:, -1], values[-1] - values[-2]
+    unique = gap > _DEGENERATE * jnp.finfo(x.dtype).eps
+    # One Newton step: zero in value, it carries the derivative, where eigh's own rule has NaN (equal eigenvalues).
+    slope = values[-1] * jnp.eye(4, dtype=x.dtype) - fixed + jnp.outer(top, top)
+    safe = jnp.where(unique, slope, jnp.eye(4, dtype=x.dtype))
+    unit = top + jnp.linalg.solve(safe, jnp.where(unique, (form - fixed) @ top, 0.0))
+    return _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), unique
 
 
 def _skew(vector):

@@ -9,6 +9,8 @@ import numpy as np
 from jaxgeodp.compiling import COMPILED_SOON
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.planar_shapes import PlanarShapes
+from jaxgeodp.manifolds.shapes_3d import Shapes3D
 from jaxgeodp.manifolds.spd import SPD
 
 # Landmarks are an outline where no two that follow each other are so many times farther apart than two others.
@@ -26,9 +28,13 @@ def smoothness(manifold: Manifold, point: np.ndarray, power: float) -> tuple[np.
         power: see `Shape.smooth`.
     """
     dim = manifold.dim
-    if manifold.landmarks is not None:
-        modes, words = _outline(point, power) if _is_even(point) else _warps(point, power)
+    if isinstance(manifold, PlanarShapes):
+        places = np.stack([point.real, point.imag], axis=1)
+        modes, words = _outline(point, power) if _is_even(point) else _warps(places, power)
         parts = np.asarray(_coordinates(manifold, point, np.concatenate([modes, 1j * modes])))
+    elif isinstance(manifold, Shapes3D):
+        modes, words = _warps(point, power)
+        parts = np.asarray(_coordinates(manifold, point, np.concatenate([modes[:, :, None] * e for e in np.eye(3)])))
     elif isinstance(manifold, SPD | LogEuclidean | LogCholesky) and dim > 1:
         size = point.shape[0]
         trace = np.asarray(_coordinates(manifold, point, point[None]))[0]  # of multiples of the matrix
@@ -56,25 +62,25 @@ def _outline(point, power) -> tuple[np.ndarray, str]:
     return waves * (1.0 + np.abs(frequencies))[:, None] ** -power, "Fourier modes along the outline"
 
 
-def _warps(point, power) -> tuple[np.ndarray, str]:
-    """Affine maps and principal warps of landmarks in the plane, (modes, k).
+def _warps(places, power) -> tuple[np.ndarray, str]:
+    """Affine maps and principal warps of landmarks (k, m) in the plane or in space, (modes, k).
 
     The bending energy of a wave grows like the fourth power of its frequency: that of affine maps is taken as 1.
     """
-    places = np.stack([point.real, point.imag], axis=1)
-    count = len(places)
+    count, dimension = places.shape
     square = np.sum((places[:, None] - places[None]) ** 2, axis=-1)
-    kernel = 0.5 * square * np.log(np.where(square > 0.0, square, 1.0))  # r^2 log r
+    in_plane = 0.5 * square * np.log(np.where(square > 0.0, square, 1.0))  # r^2 log r
+    kernel = in_plane if dimension == 2 else -np.sqrt(square)
     ones = np.column_stack([np.ones(count), places])
     affine = np.linalg.qr(ones)[0][:, 1:]
-    whole = np.block([[kernel, ones], [ones.T, np.zeros((3, 3))]])
+    whole = np.block([[kernel, ones], [ones.T, np.zeros((dimension + 1,) * 2)]])
     energy = np.linalg.pinv(whole)[:count, :count]
     values, warps = np.linalg.eigh(0.5 * (energy + energy.T))
     bent = values > _AFFINE * values[-1]
     frequencies = 1.0 + (values[bent] / values[bent].min()) ** 0.25 if np.any(bent) else np.zeros(0)
     modes = np.vstack([affine.T, warps[:, bent].T])
-    deviations = (1.0 + np.concatenate([np.ones(2), frequencies])) ** -power
-    return (modes * deviations[:, None]).astype(complex), "bending energy of the landmarks"
+    deviations = (1.0 + np.concatenate([np.ones(dimension), frequencies])) ** -power
+    return modes * deviations[:, None], "bending energy of the landmarks"
 
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)

@@ -74,10 +74,21 @@ def landmarks(table):
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
         raise InputError(
             f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} "
-            "(in space they are vectors of Euclidean space)."
+            "(shapes3d are those in space)."
         )
     # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
     return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]
+
+
+def landmarks_in_space(table):
+    """(n, k, 3), or rows x1, y1, z1, x2, ..."""
+    if table.ndim == 2 and table.shape[1] % 3 == 0:
+        table = table.reshape(table.shape[0], -1, 3)
+    if table.ndim != 3 or table.shape[2] != 3 or table.shape[1] < 4 or table.dtype.kind == "c":
+        raise InputError(
+            f"landmarks in space must have shape (n, k, 3) with k >= 4, or rows x1, y1, z1, x2, ..., got {table.shape}."
+        )
+    return (table.shape[1],), table
 
 
 def bases(table):

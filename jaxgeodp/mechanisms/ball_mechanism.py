@@ -42,11 +42,12 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         name = type(self).__name__
         if not isinstance(self.ball, GeodesicBall):
             raise InputError(f"{name}: ball must be a GeodesicBall, got {type(self.ball).__name__}.")
-        _check_facts(name, self.ball.manifold)
+        limit = assumption_limit(self.ball.manifold.whole, self.ball.center)
+        if not self.ball.radius >= limit > 0.0:  # where facts depend on the ball, they are unknown in too large ones
+            _check_facts(name, self.ball.manifold)
         if not self.ball.satisfies_assumption:
-            limit = assumption_limit(self.ball.manifold)
             raise InputError(
-                f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold} it must be "
+                f"{name}: radius {self.ball.radius:g} violates Assumption 1; on {self.ball.manifold.whole} it must be "
                 f"below {limit:.6g}, so choose a smaller public ball."
             )
         _check_range(name, "radius", self.ball.radius)

@@ -11,6 +11,7 @@ from typing_extensions import override
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import record_count
+from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Coordinates
@@ -47,10 +48,10 @@ class LandmarkLaplace(BallMechanism):
         self._landmarks()  # raises where there are none
 
     def _landmarks(self) -> int:
-        landmarks = self.ball.manifold.landmarks
-        if landmarks is None:
-            raise InputError(f"LandmarkLaplace: needs planar shapes, got {self.ball.manifold}.")
-        return landmarks
+        manifold = self.ball.manifold
+        if not isinstance(manifold, PlanarShapes):
+            raise InputError(f"LandmarkLaplace: needs planar shapes, got {manifold}.")
+        return manifold.landmarks
 
     @property
     def guarantee(self) -> PureDP:
@@ -106,7 +107,7 @@ class LandmarkMean(Summary):
 
     @override
     def to_value(self, ball, vector):
-        k = ball.manifold.landmarks
+        (k,) = ball.manifold.shape
         return jax.lax.complex(vector[:k], vector[k:])
 
     @override

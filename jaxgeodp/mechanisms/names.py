@@ -57,7 +57,7 @@ def _has_no_positive_curvature(manifold):
 
 
 def _has_landmarks(manifold):
-    return manifold.landmarks is not None
+    return isinstance(manifold, PlanarShapes)
 
 
 MECHANISMS: dict[str, NamedMechanism] = {

@@ -153,7 +153,7 @@ def unclipped(ball: GeodesicBall, mean: ShapedMean) -> GeodesicBall:
     ends = LARGEST_REACH / root if root > 0 else math.inf
     reach = max(1.0, ball.radius, mean.clip * np.linalg.norm(np.linalg.pinv(mean.rows), 2))
     radius = min(_INSIDE * manifold.injectivity_radius, ends, reach * _FAR)
-    return GeodesicBall(manifold, ball.center, max(radius, ball.radius))
+    return GeodesicBall(manifold.whole, ball.center, max(radius, ball.radius))
 
 
 def told_of(shape: Shape) -> dict:

@@ -110,7 +110,7 @@ def suggest_ball(
         outliers = int((distances > far).sum()) if far > 0 else 0
         near = distances[: len(distances) - outliers]
         kept = jax.vmap(lambda x: manifold.dist(jnp.asarray(center), x))(points) <= near[-1]
-        limit = _INSIDE * assumption_limit(manifold)
+        limit = _INSIDE * assumption_limit(manifold, center)
         ends = [np.quantile(distances, _LEAST_INSIDE), _BEYOND * near[-1]]
         first, last = (min(max(end, 1e-3 * near[-1]), limit) for end in ends)
         radii = np.unique(np.geomspace(first, last, _RADII))

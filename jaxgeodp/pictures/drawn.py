@@ -35,7 +35,7 @@ def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
     An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
-    curves in space, landmarks that were superimposed on a template, numbers for other matrices, moments and vectors;
+    curves in space, landmarks in space from two sides, numbers for other matrices, moments and vectors;
     anything else as an array of colours.
 
     Args:
@@ -59,9 +59,12 @@ def draw_record(record: dict, figure) -> None:
         _write_above(_draw_numbers(figure, value, record.get("limit")), record.get("caption", ""))
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _draw_moment(figure, value, record["statistic"])
+    elif name == "Shapes3D" and value.ndim == 2:
+        caption = record.get("caption", "black: released; grey: public centre")
+        _draw_configuration(figure, value, np.asarray(record["ball"]["center"], float), caption)
     elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
-        axes = figure.add_subplot(projection="3d" if template.shape[1] == 3 else None)
-        _draw_configuration(axes, value.reshape(template.shape), template)
+        caption = "black: released; grey: public template"
+        _draw_configuration(figure, value.reshape(template.shape), template, caption)
     elif value.ndim <= 1:
         axes = figure.add_subplot()
         axes.bar(np.arange(1, value.size + 1), np.atleast_1d(value), color="0.5")
@@ -117,12 +120,30 @@ def _draw_landmarks(axes, value, center, caption):
     axes.axis("off")
 
 
-def _draw_configuration(axes, value, template):
-    for points, color in ((template, "0.75"), (value, "black")):
-        axes.plot(*points.T, "o", color=color, markersize=4)
-    _write_above(axes, "black: released; grey: public template")
-    axes.set_aspect("equal")
-    axes.axis("off")
+def _draw_configuration(figure, value, template, caption):
+    """Landmarks in the plane, or in space from two sides, each with a line from where it is in the template."""
+    views = ((0, 1),)
+    if template.shape[1] == 3:  # along its principal axes
+        middle, views = template.mean(axis=0), ((0, 1), (0, 2))
+        axes = np.linalg.svd(template - middle, full_matrices=False)[2].T
+        template, value = (template - middle) @ axes, (value - middle) @ axes
+    panels = figure.subplots(1, len(views), squeeze=False)[0]
+    for panel, view in zip(panels, views, strict=True):
+        for start, end in zip(template[:, view], value[:, view], strict=True):
+            panel.plot(*np.transpose((start, end)), color="0.75", linewidth=1.0)
+        for points, color in ((template, "0.75"), (value, "black")):
+            panel.plot(*points[:, view].T, "o", color=color, markersize=4)
+        if len(value) <= _MOST_LANDMARKS:
+            for number, point in enumerate(value[:, view], 1):
+                panel.annotate(str(number), point, xytext=(4, 4), textcoords="offset points", fontsize=8)
+        panel.set_aspect("equal", adjustable="datalim")
+        panel.set(xticks=(), yticks=())
+        if len(views) > 1:
+            panel.set(xlabel=f"principal axis {view[0] + 1}", ylabel=f"principal axis {view[1] + 1}")
+    if len(views) > 1:
+        figure.suptitle(caption, fontsize=9)
+    else:
+        _write_above(panels[0], caption)
 
 
 def _draw_lines(axes, lines):

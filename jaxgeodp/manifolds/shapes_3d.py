@@ -1,0 +1,325 @@
+"""Kendall's shapes of k landmarks in space modulo translation, size and rotation.
+
+A shape is represented by a centred (k, 3) matrix X of Frobenius norm 1, up to X -> XR with a rotation R. With R the
+rotation that brings YR nearest to X, M = X'YR is symmetric with eigenvalues l1 >= l2 >= |l3|, the distance is the angle
+between X and YR, and the rotation is the only one if l2 + l3 > 0. Tangent vectors are horizontal: centred, orthogonal
+to X, and with X'V symmetric.
+
+Shapes whose landmarks lie on one line are singular. phi(X) = arccos s1, s1 the largest singular value of X, is how far
+they are; curvature is at most 1 + 3/sin(phi)^2 and geodesics are minimal up to phi(X) (docs/mathematics.md, section 22;
+Le & Kendall 1993). What theorems need is thus known in a ball only, of which `Shapes3D.within` tells the clearance.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from typing_extensions import override
+
+from jaxgeodp.checks import InputError, number_between, positive_integer
+from jaxgeodp.manifolds.analytic import angle_over_sine, cos_sqrt, sinc_sqrt, squared_angle
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.operations import fact, operation
+from jaxgeodp.manifolds.radial import tangent_line
+from jaxgeodp.manifolds.rotations import nearest_rotation
+
+# Of configurations of norm 1: a spread about a point, or about a line, below this is none.
+_COINCIDENT = 1e-9
+# Of transport: steps of the classical Runge-Kutta method along a geodesic.
+_STEPS = 32
+# A clearance is rounded down to a multiple of this.
+_GRID = 1e-6
+# Of `random_point`: of so many configurations the one farthest from a line is taken.
+_CANDIDATES = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Shapes3D(Manifold):
+    """Kendall's shapes of landmarks in space; points are arrays of shape (landmarks, 3).
+
+    A shape is a centred configuration of norm 1, up to rotation; mirror images differ. The distance is the angle between
+    two of them, at most pi/2. Near configurations on a line curvature is unbounded: theorems hold in a public ball that
+    keeps a *clearance* from them, which `GeodesicBall` finds by itself, and has the manifold with it.
+
+    Args:
+        landmarks: k, at least 4. (Three are always in a plane; use `PlanarShapes`.)
+        clearance: c, a lower bound of phi(x) = arccos(largest singular value) over the points for which facts are
+            needed, in (0, pi/2); None where it is not known, and then curvature and injectivity radius are not.
+
+    Raises:
+        ValueError: ``landmarks`` is not an integer of at least 4, or the clearance is out of range.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import GeodesicBall, Shapes3D
+        >>> template = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]])
+        >>> ball = GeodesicBall(Shapes3D(5), Shapes3D(5).from_landmarks(template), 0.1)
+        >>> ball.manifold
+        Shapes3D(5, clearance=...)
+    """
+
+    # A narrower type than the base's is safe where nothing can be assigned.
+    landmarks: int
+    clearance: float | None = None
+
+    diameter = math.pi / 2
+
+    def __post_init__(self):
+        positive_integer("Shapes3D", "landmarks", self.landmarks, minimum=4)
+        if self.clearance is not None:
+            given = number_between("Shapes3D", "clearance", self.clearance, 0.0, math.pi / 2)
+            if not given > 0.0:
+                raise InputError(f"Shapes3D: clearance must be above 0, got {self.clearance!r}.")
+            object.__setattr__(self, "clearance", given)
+
+    def __repr__(self):
+        known = "" if self.clearance is None else f", clearance={self.clearance:g}"
+        return f"Shapes3D({self.landmarks}{known})"
+
+    @fact
+    def dim(self) -> int:
+        """3 landmarks - 7."""
+        return 3 * self.landmarks - 7
+
+    @fact
+    def shape(self) -> tuple[int, ...]:
+        """(landmarks, 3)."""
+        return (self.landmarks, 3)
+
+    @fact
+    def origin(self) -> np.ndarray:
+        """Landmarks evenly about a sphere (Fibonacci's), stretched so that all singular values are equal."""
+        steps = np.arange(self.landmarks) + 0.5
+        height, turn = 1.0 - 2.0 * steps / self.landmarks, np.pi * (1.0 + math.sqrt(5.0)) * steps
+        around = np.sqrt(1.0 - height**2)
+        places = np.stack([around * np.cos(turn), around * np.sin(turn), height], axis=1)
+        left, _, right = np.linalg.svd(places - places.mean(axis=0), full_matrices=False)
+        return (left @ right) / math.sqrt(3.0)
+
+    @fact
+    def curvature_bounds(self) -> tuple[float, float]:
+        """(1, 1 + 3/sin(clearance)^2)."""
+        return (1.0, math.inf if self.clearance is None else 1.0 + 3.0 / math.sin(self.clearance) ** 2)
+
+    @fact
+    def injectivity_radius(self) -> float:
+        """The clearance; 0 where it is not known."""
+        return self.clearance or 0.0
+
+    @property
+    @override
+    def whole(self):
+        return Shapes3D(self.landmarks)
+
+    @override
+    def within(self, center, radius):
+        clearance = self._phi(np.asarray(center)) - radius
+        if self.clearance is not None:
+            return self if clearance >= self.clearance else self.whole
+        known = round(math.floor(clearance / _GRID - 0.5) * _GRID, 6)
+        return Shapes3D(self.landmarks, known) if known > 0.0 else self
+
+    @override
+    def radius_of_facts(self, center):
+        if self.clearance is None:
+            return 0.0
+        # Within a program nothing is known of the centre: what makes the law looks there before.
+        return math.inf if isinstance(center, jax.core.Tracer) else self._phi(np.asarray(center)) - self.clearance
+
+    @staticmethod
+    def _phi(point) -> float:
+        """The distance to the configurations on a line."""
+        values = np.linalg.svd(point, compute_uv=False)
+        return math.atan2(math.hypot(*values[1:]), values[0])
+
+    def from_landmarks(self, xyz):
+        """The shape of real landmarks of shape (..., landmarks, 3); NaN if all of them coincide.
+
+        Raises:
+            ValueError: another shape, or complex numbers.
+        """
+        given = jnp.asarray(xyz)
+        if given.shape[-2:] != self.shape or jnp.iscomplexobj(given):
+            raise InputError(
+                f"{self}.from_landmarks: xyz must be real numbers of shape (..., {self.landmarks}, 3), got "
+                f"{given.dtype} numbers of shape {given.shape}."
+            )
+        given = given.astype(jnp.promote_types(jnp.result_type(given, float), jnp.float32))
+        return jax.vmap(self.project)(given.reshape(-1, *self.shape)).reshape(given.shape)
+
+    # Metric and maps --------------------------------------------------------------------------------
+
+    @operation
+    def inner(self, point, u, v) -> jax.Array:
+        """``tr(u'v)``."""
+        return jnp.sum(u * v)
+
+    @operation
+    def exp(self, point, tangent) -> jax.Array:
+        """``cos|v| x + sin|v| v/|v|``."""
+        squared = jnp.sum(tangent**2)
+        return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
+
+    @operation
+    def log(self, p, q) -> jax.Array:
+        """``theta/sin(theta) (qR - cos(theta) p)``; one of several where several rotations bring q equally near."""
+        perpendicular, cosine = self._split(p, q)
+        return self.to_tangent(p, angle_over_sine(jnp.sum(perpendicular**2), cosine) * perpendicular)
+
+    @operation
+    def squared_dist(self, p, q) -> jax.Array:
+        """``theta^2`` with theta by atan2 of (sine, cosine)."""
+        perpendicular, cosine = self._split(p, q)
+        return squared_angle(jnp.sum(perpendicular**2), cosine)
+
+    @operation
+    def transport(self, p, q, tangent) -> jax.Array:
+        """The solution of ``V' = G a - <V, g> G`` along the geodesic G of velocity g, a skew with V horizontal.
+
+        By the Runge-Kutta method: right to about 1e-9 within the injectivity radius.
+        """
+        turn = self._turn(p, q)
+        along = self.log(p, q)
+
+        def change(time, carried):
+            here = self.exp(p, time * along)
+            squared = time**2 * jnp.sum(along**2)
+            velocity = cos_sqrt(squared) * along - time * jnp.sum(along**2) * sinc_sqrt(squared) * p
+            turned = here @ _spin(here.T @ here, carried.T @ velocity - velocity.T @ carried)
+            return turned - jnp.sum(carried * velocity) * here
+
+        size = 1.0 / _STEPS
+
+        def step(carried, start):
+            one = change(start, carried)
+            two = change(start + 0.5 * size, carried + 0.5 * size * one)
+            three = change(start + 0.5 * size, carried + 0.5 * size * two)
+            four = change(start + size, carried + size * three)
+            return carried + size / 6.0 * (one + 2.0 * two + 2.0 * three + four), None
+
+        starts = size * jnp.arange(_STEPS, dtype=tangent.dtype)
+        return self.to_tangent(q, jax.lax.scan(step, tangent, starts)[0] @ turn.T)
+
+    @operation
+    def _turn(self, p, q) -> jax.Array:
+        """A rotation R for which ``qR`` is nearest to p."""
+        return nearest_rotation(q.T @ p)[0]
+
+    def _split(self, p, q) -> tuple[jax.Array, jax.Array]:
+        """The part of ``qR`` that is orthogonal to p, and the cosine."""
+        aligned = q @ self._turn(p, q)
+        cosine = jnp.sum(p * aligned)
+        return aligned - cosine * p, cosine
+
+    def aligned(self, point, x):
+        """``x`` turned to be nearest to ``point``."""
+        return x @ self._turn(point, x)
+
+    # Points and vectors -----------------------------------------------------------------------------
+
+    @operation
+    def project(self, x) -> jax.Array:
+        """``x`` centred and scaled to norm 1; NaN if all landmarks coincide."""
+        scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
+        centred = scaled - jnp.mean(scaled, axis=0)
+        size = jnp.sqrt(jnp.sum(centred**2))
+        centred = centred / jnp.where(size > _coincidence(x), size, jnp.nan)
+        centred = centred - jnp.mean(centred, axis=0)  # of a configuration far from the origin
+        return centred / jnp.sqrt(jnp.sum(centred**2))
+
+    @operation
+    def to_tangent(self, point, v) -> jax.Array:
+        """``v`` centred, minus its parts along x and along ``x a``, a skew."""
+        centred = v - jnp.mean(v, axis=0)
+        centred = centred - jnp.sum(point * centred) * point
+        turned = point.T @ centred
+        return centred - point @ _spin(point.T @ point, turned - turned.T)
+
+    @operation
+    def retract(self, p, v) -> jax.Array:
+        """``(p + v)/|p + v|``."""
+        return self.project(p + v)
+
+    @operation
+    def riemannian_from_ambient(self, p, g) -> jax.Array:
+        """The tangent part."""
+        return self.to_tangent(p, g)
+
+    @operation
+    def deviation(self, x) -> jax.Array:
+        """The larger of the length of the mean and the error of ``|x|^2/2``."""
+        off_centre = jnp.sqrt(jnp.sum(jnp.sum(x, axis=0) ** 2) / self.landmarks)
+        return jnp.maximum(off_centre, 0.5 * jnp.abs(jnp.sum(x**2) - 1.0))
+
+    @operation
+    def admissible(self, x) -> jax.Array:
+        """Finite landmarks that do not lie on one line."""
+        point = self.project(x)
+        second = point.T @ point
+        spread = jnp.trace(second) ** 2 - jnp.sum(second**2)  # twice the sum of the products of squared singular values
+        return jnp.all(jnp.isfinite(point)) & (spread > _coincidence(x) ** 2)
+
+    @operation
+    def random_tangent(self, key, point) -> jax.Array:
+        """A projected standard normal array."""
+        return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
+
+    @operation
+    def random_point(self, key) -> jax.Array:
+        """Independent normal landmarks: of eight such configurations the one farthest from a line."""
+        points = jax.vmap(self.project)(jax.random.normal(key, (_CANDIDATES, *self.shape)))
+        spreads = jax.vmap(lambda x: jnp.sum((x.T @ x) ** 2))(points)
+        return points[jnp.argmin(spreads)]
+
+    # Volume -----------------------------------------------------------------------------------------
+
+    @operation
+    def log_det_exp(self, point, tangent) -> jax.Array:
+        """The sphere's, and the angle between its spaces of rotations here and there (docs/mathematics.md, section 22).
+
+        ``(d-1) log(sin t/t) + log det(cos t - X'Y) - (log det(1 - X'X) + log det(1 - Y'Y))/2`` with Y = exp(v); minus
+        infinity from t = pi/2 on, and where another rotation brings Y nearer to X.
+        """
+        squared = jnp.sum(tangent**2)
+        end = self.exp(point, tangent)
+        between = cos_sqrt(squared) * jnp.eye(3, dtype=point.dtype) - point.T @ end
+        determinant = _determinant(between)
+        minors = jnp.trace(between) ** 2 - jnp.sum(between * between.T)
+        minimal = (squared < (math.pi / 2) ** 2) & (determinant > 0) & (minors > 0) & (jnp.trace(between) > 0)
+        spins = jnp.log(jnp.where(minimal, determinant, 1.0))
+        ends = jnp.log(_determinant(_inertia(point.T @ point))) + jnp.log(_determinant(_inertia(end.T @ end)))
+        radial = self._radial_log_det(jnp.where(minimal, squared, 0.0))
+        return jnp.where(minimal, radial + spins - 0.5 * jnp.where(minimal, ends, 0.0), -jnp.inf)
+
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
+        """The tangent at the middle of the sphere's log-determinant, which is concave and above."""
+        return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
+
+    def _radial_log_det(self, squared: jax.Array) -> jax.Array:
+        inside = squared < (math.pi / 2) ** 2
+        return jnp.where(inside, (self.dim - 1) * jnp.log(sinc_sqrt(jnp.where(inside, squared, 1.0))), -jnp.inf)
+
+
+def _coincidence(x) -> float:
+    return max(_COINCIDENT, 16.0 * float(jnp.finfo(x.dtype).eps))
+
+
+def _inertia(second):
+    """``tr(S) 1 - S``, by which ``a S + S a`` acts on the rotation vector of a skew matrix a."""
+    return jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
+
+
+def _spin(second, skew) -> jax.Array:
+    """The skew matrix a with ``a S + S a = skew``, by Cramer's rule: a batch of them is plain arithmetic."""
+    x, y, z = _inertia(second)
+    cofactors = jnp.stack([jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)])
+    vector = jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])
+    a, b, c = cofactors @ vector / jnp.sum(x * cofactors[0])
+    zero = jnp.zeros_like(a)
+    return jnp.array([[zero, -c, b], [c, zero, -a], [-b, a, zero]])
+
+
+def _determinant(matrix):
+    return jnp.sum(matrix[0] * jnp.cross(matrix[1], matrix[2]))
