@@ -1,6 +1,6 @@
 """How far off a private mean is on data that others published, with and without a shape; a table of docs/your-file.md.
 
-Three files are read from a folder. None is part of this project; a file that is missing is named and left out:
+Four files are read from a folder. None is part of this project; a file that is missing is named and left out:
 
 - ``morphospace_wings.npz``: ``x`` (263, 9, 2), landmarks of fly wings, and ``labels`` (263,), the species; the data
   ``wings`` of the R package morphospace, https://github.com/millacarmona/morphospace (MIT).
@@ -9,9 +9,12 @@ Three files are read from a folder. None is part of this project; a file that is
   smallest eigenvalue is at most 1e-5 mm^2/s.
 - ``riemann_passiflora_miersii.npz``: ``x`` (133, 15, 2), landmarks of leaves of Passiflora miersii; of the data
   ``passiflora`` of the R package Riemann, https://cran.r-project.org/package=Riemann (MIT).
+- ``ict_face_patch.npz``: ``mean`` (m, 3), ``modes`` (100, m, 3) and ``landmarks68``, places among the m vertices of the
+  68 usual landmarks of a face; identity model of ICT FaceKit, https://github.com/ICT-VGL/ICT-FaceKit (MIT). Faces are
+  the mean plus modes times independent standard normal numbers.
 
 Of each a part is taken for public, in a random order of a fixed seed, and its Frechet mean for the centre. The radius
-is given for wings and tensors, and for leaves that of `suggest_ball` for epsilon = 1. A fourth data set is made of
+is given for wings and tensors, and for leaves that of `suggest_ball` for epsilon = 1. A further data set is made of
 scikit-learn's digits: region covariances of the digit 2, about that of a font's template, and the nine other digits
 about theirs as public groups.
 
@@ -82,6 +85,17 @@ def leaves(file, seed: int) -> Data:
     return Data(jgd.GeodesicBall(space, center, radius), records[private], {"one group": ([records[public]], None)})
 
 
+def faces(file, seed: int) -> Data:
+    """300 faces of people of the model, 60 of them public."""
+    places = np.asarray(file["landmarks68"])
+    mean, modes = file["mean"][places].astype(float), file["modes"][:, places].astype(float)
+    weights = np.random.default_rng(100 + seed).normal(size=(300, len(modes)))
+    space = jgd.Shapes3D(len(places))
+    records = np.asarray(space.from_landmarks(mean + np.tensordot(weights, modes, 1)))
+    public, private, center = parted(space, records, 60, seed)
+    return Data(jgd.GeodesicBall(space, center, 0.1), records[private], {"one group": ([records[public]], None)})
+
+
 def matrices(_, seed: int) -> Data:
     """The other digits are public."""
     others = [other for other in range(10) if other != DIGIT]
@@ -95,6 +109,7 @@ SETS: dict[str, tuple[str | None, Callable]] = {
     "wings": ("morphospace_wings.npz", wings),
     "tensors": ("dipy_dti_small_64D.npz", tensors),
     "leaves": ("riemann_passiflora_miersii.npz", leaves),
+    "faces": ("ict_face_patch.npz", faces),
     "matrices": (None, matrices),
 }
 

@@ -7,7 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxgeodp import SPD, Euclidean, GeodesicBall, Grassmann, Hyperbolic, PlanarShapes, Product, Rotations, Shapes3D, Sphere
+from jaxgeodp import (
+    SPD,
+    Euclidean,
+    GeodesicBall,
+    Grassmann,
+    Hyperbolic,
+    PlanarShapes,
+    Product,
+    Rotations,
+    Shapes3D,
+    Sphere,
+)
 
 
 def exhaustive(*values):
@@ -27,7 +38,6 @@ ONE_OF_EACH_KIND = [
     Hyperbolic(2),
     Rotations(),
     Grassmann(5, 2),
-    Shapes3D(5, 0.4),
     Product(Sphere(2), SPD(2)),
 ]
 MORE = [
@@ -42,6 +52,7 @@ MORE = [
     Hyperbolic(4, -0.5),
     Product(PlanarShapes(4), Euclidean(2)),
     Grassmann(3, 1),
+    Shapes3D(5, 0.4),
     Shapes3D(4, 0.3),
     Shapes3D(12, 0.5),
 ]

@@ -110,7 +110,7 @@ REFUSED = {
         "data.npy",
         "spd",
         {"template": "template.npy"},
-        "template is for manifold euclidean or",
+        "template is for manifold euclidean, shapes or",
     ),
 }
 

@@ -349,9 +349,9 @@ REFUSED = {
                     "--missing template needs --template"),
     "another word": ("skulls.npy", (*SPACE[:4], "--missing", "mean"), "--missing must be center or template"),
     "another manifold": ("skulls.npy", ("--manifold", "rotations", "--template", "skull.npy"),
-                         "--template is for --manifold euclidean or shapes"),
+                         "--template is for --manifold euclidean, shapes or shapes3d"),
     "space for planar shapes": ("wings.npy", ("--manifold", "shapes", "--template", "skull.npy"),
-                                "landmarks in space, which need --manifold euclidean"),
+                                "landmarks in space, which need --manifold shapes3d"),
     "landmarks without a template": ("skulls.npy", ("--manifold", "euclidean"), "landmarks need --template"),
     "an unknown manifold": ("skulls.npy", ("--manifold", "skulls", "--template", "skull.npy"), "--manifold must be"),
 }  # fmt: skip

@@ -27,6 +27,7 @@ from jaxgeodp import (
     PlanarShapes,
     Product,
     PureDP,
+    RiemannianGaussian,
     Rotations,
     Sphere,
     TangentLaplace,
@@ -39,6 +40,7 @@ from jaxgeodp.bounds.normalizer import (
     normalizer_bound,
 )
 from jaxgeodp.domains.geodesic_ball import assumption_limit
+from jaxgeodp.mechanisms.names import unbiased_names
 from jaxgeodp.privacy import NotProven
 from jaxgeodp.releases.density import check_representable
 from jaxgeodp.releases.noise import Coordinates, Norm, Normal
@@ -296,6 +298,16 @@ def test_scales_do_not_depend_on_units():
     np.testing.assert_allclose(*scales, rtol=1e-9)
     # The circle: no interior term matters, the boundary does.
     assert KNGMechanism(ball_on(Sphere(1), 0.5), 1.0).scale(100) < 1.2 * 2 * 0.5 / 100
+
+
+def test_a_circle_is_flat_but_not_a_line():
+    # The bound of the mean is that of the line, up to half a circle.
+    for radius in (0.7, 1.5):
+        assert LaplaceMechanism(ball_on(Sphere(1), radius), 1.0).sensitivity(100) <= 2 * radius / 100 * (1 + 1e-9)
+    with pytest.raises(ValueError, match=r"must be below 1\.5708"):
+        LaplaceMechanism(ball_on(Sphere(1), 1.6), 1.0)
+    assert "gibbs" not in unbiased_names(Sphere(1)) and "gibbs" in unbiased_names(Hyperbolic(2))
+    assert RiemannianGaussian(ball_on(Sphere(1), 0.5), 1.0).scale(100) <= 0.0101
 
 
 def test_with_few_records_or_another_statistic_the_doubled_sensitivity_stays():

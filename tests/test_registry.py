@@ -290,4 +290,4 @@ def test_help_names_each_manifold_and_mechanism_that_a_command_takes():
     named = [own for own in completed_options() if own[1].name in ("manifold", "mechanism")]
     assert len(named) > 8
     for path, parameter, values in named:
-        assert set(values) <= set(re.findall(r"[a-z-]+", parameter.help)), (path, parameter.name)
+        assert set(values) <= set(re.findall(r"[a-z0-9-]+", parameter.help)), (path, parameter.name)

@@ -135,8 +135,8 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 def largest_support(ball: GeodesicBall) -> float:
     """The supremum of support radii for which the gradient bounds hold: balls below it are convex.
 
-    Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds. No larger than where
-    the manifold's facts hold.
+    Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds. No larger than
+    where the manifold's facts hold.
     """
     manifold = ball.manifold
     k_max = manifold.curvature_bounds[1]

@@ -15,8 +15,8 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds import SPD, PlanarShapes
-from jaxgeodp.manifolds.manifold import real_dtype
+from jaxgeodp.manifolds import SPD
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.pytrees import Pytree
 
 _CURVE_NODES = 96
@@ -121,13 +121,13 @@ class OutlineData(Generator):
     """
 
     def __post_init__(self):
-        if not isinstance(self.ball.manifold, PlanarShapes):
+        if self.ball.manifold.landmark_dimension != 2:
             raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod
-    def template(manifold: PlanarShapes) -> jax.Array:
+    def template(manifold: Manifold) -> jax.Array:
         """The shape without variation, a public centre."""
-        return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.landmarks))
+        return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.shape[0]))
 
     @override
     def records(self, key, count):

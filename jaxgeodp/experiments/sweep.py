@@ -18,7 +18,7 @@ from jaxgeodp.datasets import digit_covariances, digit_outlines
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.experiments.generators import GENERATORS, Generator, OutlineData, ResampledData
 from jaxgeodp.locating import LocatedMechanism
-from jaxgeodp.manifolds import SPD, PlanarShapes
+from jaxgeodp.manifolds import SPD
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.mechanisms.names import MECHANISMS, mechanism_named
@@ -150,12 +150,12 @@ class Sweep:
         manifold = manifold_named(self.manifold, self.size)
         if self.data == "digits":
             return self._digits(manifold)
-        outlines = self.data == "outlines" and isinstance(manifold, PlanarShapes)
+        outlines = self.data == "outlines" and manifold.landmark_dimension == 2
         center = OutlineData.template(manifold) if outlines else _away(manifold, self.distance)
         return GENERATORS[self.data](GeodesicBall(manifold, center, self.radius))
 
     def _digits(self, manifold):
-        if isinstance(manifold, PlanarShapes):
+        if manifold.landmark_dimension == 2:
             from jaxgeodp.datasets import template_outline
 
             points = manifold.from_landmarks(digit_outlines(self.digit, manifold.landmarks))

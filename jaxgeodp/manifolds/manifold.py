@@ -147,6 +147,8 @@ class Manifold(abc.ABC):
 
     projects: bool = True  # nearly every array has a nearest point
 
+    landmark_dimension: int | None = None  # 2 or 3 where points are landmarks in the plane or in space up to similarity
+
     def ambient_radius(self, center, radius: float) -> float | None:
         """Radius of an ambient ball that holds the geodesic ball; None where means of arrays mean nothing."""
         return None

@@ -48,9 +48,7 @@ MANIFOLDS: dict[str, NamedManifold] = {
         LogCholesky, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
     ),
     "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
-    "shapes3d": NamedManifold(
-        Shapes3D, ("the number of landmarks",), tables.landmarks_in_space, natural_origin=False
-    ),
+    "shapes3d": NamedManifold(Shapes3D, ("the number of landmarks",), tables.landmarks_in_space, natural_origin=False),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
     "grassmann": NamedManifold(
         Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases, natural_origin=False

@@ -56,10 +56,10 @@ class PlanarShapes(Manifold):
         ValueError: ``landmarks`` is not an integer of at least 3.
     """
 
-    # A narrower type than the base's is safe where nothing can be assigned.
-    landmarks: int  # pyright: ignore[reportIncompatibleVariableOverride]
+    landmarks: int
 
     dtype_kind = "complex"
+    landmark_dimension = 2
     homogeneous = True
     injectivity_radius = math.pi / 2
     diameter = math.pi / 2

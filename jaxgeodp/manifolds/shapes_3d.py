@@ -28,7 +28,7 @@ from jaxgeodp.manifolds.rotations import nearest_rotation
 # Of configurations of norm 1: a spread about a point, or about a line, below this is none.
 _COINCIDENT = 1e-9
 # Of transport: steps of the classical Runge-Kutta method along a geodesic.
-_STEPS = 32
+_STEPS = 16
 # A clearance is rounded down to a multiple of this.
 _GRID = 1e-6
 # Of `random_point`: of so many configurations the one farthest from a line is taken.
@@ -39,8 +39,8 @@ _CANDIDATES = 8
 class Shapes3D(Manifold):
     """Kendall's shapes of landmarks in space; points are arrays of shape (landmarks, 3).
 
-    A shape is a centred configuration of norm 1, up to rotation; mirror images differ. The distance is the angle between
-    two of them, at most pi/2. Near configurations on a line curvature is unbounded: theorems hold in a public ball that
+    A shape is a centred configuration of norm 1, up to rotation; mirror images differ. The distance is the angle
+    between two of them, at most pi/2. Near configurations on a line curvature is unbounded: theorems hold in a public ball that
     keeps a *clearance* from them, which `GeodesicBall` finds by itself, and has the manifold with it.
 
     Args:
@@ -60,10 +60,10 @@ class Shapes3D(Manifold):
         Shapes3D(5, clearance=...)
     """
 
-    # A narrower type than the base's is safe where nothing can be assigned.
     landmarks: int
     clearance: float | None = None
 
+    landmark_dimension = 3
     diameter = math.pi / 2
 
     def __post_init__(self):
@@ -257,9 +257,26 @@ class Shapes3D(Manifold):
     def admissible(self, x) -> jax.Array:
         """Finite landmarks that do not lie on one line."""
         point = self.project(x)
-        second = point.T @ point
-        spread = jnp.trace(second) ** 2 - jnp.sum(second**2)  # twice the sum of the products of squared singular values
-        return jnp.all(jnp.isfinite(point)) & (spread > _coincidence(x) ** 2)
+        lengths = jnp.sum(point**2, axis=1)
+        along = point[jnp.argmax(lengths)] / jnp.sqrt(jnp.max(lengths))
+        across = point - jnp.outer(point @ along, along)
+        return jnp.all(jnp.isfinite(point)) & (jnp.sum(across**2) > _coincidence(x) ** 2)
+
+    @operation
+    def frame(self, point) -> jax.Array:
+        """The complement of translations, x and its rotations in the space of arrays, by Householder reflections."""
+        point = jax.lax.stop_gradient(point)
+        ones, x = jnp.ones((self.landmarks, 1), point.dtype), point
+        zero = jnp.zeros_like(x[:, 0])
+        spins = [(zero, -x[:, 2], x[:, 1]), (x[:, 2], zero, -x[:, 0]), (-x[:, 1], x[:, 0], zero)]
+        across = [*(ones * axis for axis in jnp.eye(3, dtype=x.dtype)), x, *(jnp.stack(spin, axis=1) for spin in spins)]
+        columns = jnp.stack([own.reshape(-1) for own in across], axis=1)
+        whole = jnp.linalg.qr(columns, mode="complete")[0]
+        return whole[:, len(across) :].T.reshape(self.dim, *self.shape)
+
+    def coordinates(self, point, tangent, frame) -> jax.Array:
+        """A product, as inner products do not depend on the point."""
+        return frame.reshape(self.dim, -1) @ tangent.reshape(-1)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:

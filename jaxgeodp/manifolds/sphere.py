@@ -76,8 +76,8 @@ class Sphere(Manifold):
 
     @fact
     def curvature_bounds(self) -> tuple[float, float]:
-        """(k, k)."""
-        return (float(self.curvature), float(self.curvature))
+        """(k, k); (0, 0) of a circle, which has no planes: dim = 1."""
+        return (float(self.curvature), float(self.curvature)) if self.dim > 1 else (0.0, 0.0)
 
     @fact
     def injectivity_radius(self) -> float:

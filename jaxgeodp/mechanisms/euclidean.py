@@ -1,6 +1,7 @@
 """The baseline of the papers on spheres and matrices: noise in the ambient space."""
 
 import dataclasses
+import math
 from typing import final
 
 import jax
@@ -131,4 +132,5 @@ def from_center(ball: GeodesicBall, x) -> jax.Array:
 
 
 def _is_flat(manifold):
-    return manifold.curvature_bounds == (0.0, 0.0)
+    """Points are vectors, not a circle."""
+    return manifold.curvature_bounds == (0.0, 0.0) and math.isinf(manifold.injectivity_radius)

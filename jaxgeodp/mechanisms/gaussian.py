@@ -190,11 +190,18 @@ def _least_scale(manifold, sensitivity, mu) -> tuple[float, str]:
     if _is_hadamard(manifold):
         by_formula = hadamard_scale(mu, sensitivity, manifold.ricci_bound)
     if space is not None:
-        root = math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
+        root = _root_of(manifold, space)
         certified = gaussian_scale(space, sensitivity * root, mu) / root
         if not by_formula <= certified:
             return certified, "mu certified by quadrature: docs/mathematics.md, Theorem K"
     return by_formula, "mu by a formula: docs/mathematics.md, Theorem P"
+
+
+def _root_of(manifold, space: Space) -> float:
+    """One over the length that the space has as 1."""
+    if space.sign > 0:
+        return (math.pi / 2.0 if space.folded else math.pi) / manifold.diameter
+    return math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
 
 
 def _space(manifold) -> Space | None:
@@ -203,9 +210,11 @@ def _space(manifold) -> Space | None:
     if lowest != highest:
         return None
     sign = (highest > 0) - (highest < 0)
-    if sign <= 0:
-        return Space(manifold.dim, sign) if math.isinf(manifold.injectivity_radius) else None
-    full = manifold.diameter * math.sqrt(highest)
+    if math.isinf(manifold.injectivity_radius):
+        return Space(manifold.dim, sign)
+    if sign < 0 or (sign == 0 and manifold.dim > 1):
+        return None
+    full = math.pi if sign == 0 else manifold.diameter * math.sqrt(highest)  # flat: a circle
     if manifold.injectivity_radius != manifold.diameter:
         return None
     if math.isclose(full, math.pi, rel_tol=1e-12):

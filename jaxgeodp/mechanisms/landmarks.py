@@ -11,7 +11,6 @@ from typing_extensions import override
 from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.records import record_count
-from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy.guarantee import PureDP
 from jaxgeodp.releases.noise import Coordinates
@@ -49,9 +48,9 @@ class LandmarkLaplace(BallMechanism):
 
     def _landmarks(self) -> int:
         manifold = self.ball.manifold
-        if not isinstance(manifold, PlanarShapes):
+        if manifold.landmark_dimension != 2:
             raise InputError(f"LandmarkLaplace: needs planar shapes, got {manifold}.")
-        return manifold.landmarks
+        return manifold.shape[0]
 
     @property
     def guarantee(self) -> PureDP:

@@ -4,6 +4,7 @@ A mechanism of one's own joins by an entry in `MECHANISMS`; release, plan, sweep
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -45,19 +46,20 @@ def _has_ambient_means(manifold):
 
 
 def _projects(manifold):
-    return _has_ambient_means(manifold) and manifold.projects and manifold.curvature_bounds[1] > 0
+    return _has_ambient_means(manifold) and manifold.projects and math.isfinite(manifold.injectivity_radius)
 
 
 def _is_flat(manifold):
     return manifold.curvature_bounds == (0.0, 0.0)
 
 
-def _has_no_positive_curvature(manifold):
-    return manifold.curvature_bounds[1] <= 0.0  # elsewhere a barrier pulls towards the centre
+def _is_hadamard(manifold):
+    """Elsewhere a barrier pulls towards the centre."""
+    return manifold.curvature_bounds[1] <= 0.0 and math.isinf(manifold.injectivity_radius)
 
 
 def _has_landmarks(manifold):
-    return isinstance(manifold, PlanarShapes)
+    return manifold.landmark_dimension == 2
 
 
 MECHANISMS: dict[str, NamedMechanism] = {
@@ -68,14 +70,14 @@ MECHANISMS: dict[str, NamedMechanism] = {
     "wrapped-gaussian": NamedMechanism(WrappedGaussian, "mu"),
     "tangent-gaussian": NamedMechanism(TangentGaussian, "mu", unbiased=_is_flat, shaped=True),
     "gaussian": NamedMechanism(RiemannianGaussian, "mu", suits=has_gaussian_certificate),
-    "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_has_no_positive_curvature),
+    "gibbs": NamedMechanism(GibbsMechanism, "mu", unbiased=_is_hadamard),
     "landmarks": NamedMechanism(LandmarkLaplace, suits=_has_landmarks, on_manifold=False),
     "landmarks-unaligned": NamedMechanism(
         functools.partial(LandmarkLaplace, align=False), suits=_has_landmarks, on_manifold=False
     ),
     "euclidean": NamedMechanism(EuclideanLaplace, suits=_has_ambient_means, on_manifold=False),
     "euclidean-projected": NamedMechanism(
-        functools.partial(EuclideanLaplace, project=True), suits=_projects, unbiased=_is_flat
+        functools.partial(EuclideanLaplace, project=True), suits=_projects, unbiased=lambda manifold: False
     ),
 }
 
