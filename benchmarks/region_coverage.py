@@ -2,6 +2,7 @@
 
     python benchmarks/region_coverage.py [--outer 400] [--draws 39] [--n 50 200] [--mu 1 3] [--epsilon 2] [--test]
     python benchmarks/region_coverage.py --located [the same options]
+    python benchmarks/region_coverage.py --steps --spaces "S², wide" "shapes k = 8, wide" "SO(3), wide" --n 200
 
 Data sets are drawn from a known wrapped normal law, nearly all of it within the ball (but for the spaces that are
 called clipped); its mean, clipped to the ball, is what regions are for. `describe` is simulated on each, noise
@@ -9,7 +10,9 @@ included, and its region made of what it releases, by replicates of its own (the
 and what is wrong with its B replicates is wrong with all of them: their coverage differs from the one measured here by
 about sqrt(.05 (.95)/B), .005 for the 2000 that are the default). The oracle knows the law: the .95 quantile of the
 distances of its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and
-the region is that of all its stages. With --test, how often `two_sample_test` rejects at level .05: its size and
+the region is that of all its stages. With --steps the ball is given, and `describe` itself, too, makes each
+description; it releases most means of wide balls in steps, and the last column is the oracle's width over that of one
+release. With --test, how often `two_sample_test` rejects at level .05: its size and
 power. Prints a table in Markdown.
 """
 
@@ -59,6 +62,10 @@ SPACES = {
     "shapes k = 8, 1": Law(jgd.PlanarShapes(8), 0.04, 0.28, even=False),
     "R^12, 1": Law(jgd.Euclidean(12), 0.125, 1.0, even=False),
     # The ball clips a third of the records, and more.
+    # Two to three times as wide as the records need.
+    "S², wide": Law(jgd.Sphere(2), 0.12, 0.75),
+    "shapes k = 8, wide": Law(jgd.PlanarShapes(8), 0.045, 0.38),
+    "SO(3), wide": Law(jgd.Rotations(), 0.15, 1.2),
     "S², clipped": Law(jgd.Sphere(2), 0.22, 0.3),
     "SPD(3), clipped": Law(jgd.SPD(3), 0.25, 0.6),
 }
@@ -191,6 +198,25 @@ def located_cell(space, n, budget, outer, draws):
     return *share_of(held), float(np.mean(widths)) / oracle
 
 
+def described_cell(space, n, budget, outer, draws):
+    """As `cell`, by `describe` itself; and the oracle's width over that of one release."""
+    manifold = space.manifold
+    ball, truth = law_of(space)
+    known, target = known_population(manifold, truth), target_of(ball, truth)
+    share = parts_of(budget, shares_of(*budget, n, manifold.dim))[0]
+    once = ball_of(known, Procedure(first_of(ball, budget[0], share), n), 0.95, 4000).radius
+    oracle, held, widths = None, [], []
+    own = zlib.crc32(f"{manifold} {space.radius} {n} {budget} described".encode())
+    for seed, key in enumerate(jax.random.split(jax.random.key(own), outer), 1):
+        data = np.asarray(sample(manifold, *truth, key, n))
+        found = describe(data, manifold, ball=ball, **{budget[0]: budget[1]})
+        oracle = oracle or ball_of(known, found.procedure, 0.95, 4000).radius
+        region = ball_of(found.population, found.procedure, 0.95, draws, seed)
+        held.append(region.contains(target))
+        widths.append(region.radius)
+    return *share_of(held), float(np.mean(widths)) / oracle, oracle / once
+
+
 def rejections(space, n, budget, distance, outer, draws):
     """How often two laws whose means are so far apart are told apart at level .05, and the standard error.
 
@@ -231,10 +257,12 @@ def main():
     parser.add_argument("--epsilon", nargs="*", type=float, default=[])
     parser.add_argument("--test", action="store_true")
     parser.add_argument("--located", action="store_true")
+    parser.add_argument("--steps", action="store_true")
     parser.add_argument("--distances", nargs="*", type=float, default=[0.0, 1.0, 2.0, 3.0, 4.0])
     arguments = parser.parse_args()
     budgets = [(name, own) for name in ("mu", "epsilon") for own in getattr(arguments, name)] or [("mu", 1.0)]
     columns = [f"{x:g}" for x in arguments.distances] if arguments.test else ["coverage of 95 %", "width/oracle"]
+    columns += ["oracle/one release"] if arguments.steps else []
     print(f"| space | n | budget | {' | '.join(columns)} |\n{'|---' * (3 + len(columns))}|")
     for name in arguments.spaces:
         for n in arguments.n:
@@ -246,9 +274,9 @@ def main():
                     ]
                     told = [f"{share:.3f} ± {error:.3f}" for share, error in found]
                 else:
-                    one = located_cell if arguments.located else cell
-                    share, error, width = one(SPACES[name], n, budget, arguments.outer, arguments.draws)
-                    told = [f"{share:.3f} ± {error:.3f}", f"{width:.2f}"]
+                    one = located_cell if arguments.located else described_cell if arguments.steps else cell
+                    share, error, *widths = one(SPACES[name], n, budget, arguments.outer, arguments.draws)
+                    told = [f"{share:.3f} ± {error:.3f}", *(f"{width:.2f}" for width in widths)]
                 print(f"| {name} | {n} | {budget[0]} = {budget[1]:g} | {' | '.join(told)} |", flush=True)
 
 

@@ -30,13 +30,14 @@ from jaxgeodp.inference import (
     synthesize,
     two_sample_test,
 )
+from jaxgeodp.inference.against_center import expected_square
 from jaxgeodp.inference.chain import split
 from jaxgeodp.inference.known_noise import EntryNoise, MatrixNoise, noise_of
 from jaxgeodp.inference.population import Population, geodesics_of, nearest_of_sum, population_of, shape_of
 from jaxgeodp.inference.regions import Procedure, ball_of, replicated_means
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.unclipped import unclipped
-from jaxgeodp.mechanisms import WrappedGaussian
+from jaxgeodp.mechanisms import AdaptiveMechanism, TangentGaussian, WrappedGaussian
 from jaxgeodp.pictures import draw_record
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
 from jaxgeodp.privacy.release import record_digest
@@ -680,3 +681,36 @@ def test_groups_that_were_clipped_to_other_balls_are_compared_with_a_caution():
     assert of_other_balls(small, dict(small)) is None
     caution = of_other_balls(small, large)
     assert caution is not None and "radii 0.048 and 0.6" in caution and "one public ball" in caution
+
+
+# Means in steps -----------------------------------------------------------------------------------------
+
+
+def test_in_a_wide_ball_the_mean_is_released_in_steps_and_its_region_is_narrower(tmp_path, monkeypatch):
+    line = Euclidean(2)
+    ball = GeodesicBall(line, np.zeros(2), 10.0)
+    data = np.random.default_rng(0).normal([3.0, 1.0], 0.5, (300, 2))
+    ledger = Ledger(tmp_path / "book.db", budget=ZeroConcentratedDP(0.5))
+    found = describe(data, line, mu=1.0, ball=ball, ledger=ledger)
+    assert found.mean.record["mechanism"] == "AdaptiveMechanism" and found.guarantee["rho"] <= 0.5
+    assert "integers" in found.mean.record["numerics"]["note"]
+    monkeypatch.setattr("jaxgeodp.inference.description.steps_that_gain", lambda *_, **__: None)
+    once = describe(data, line, mu=1.0, ball=ball)
+    assert once.mean.record["mechanism"] == "WrappedGaussian"
+    assert found.region.radius < 0.75 * once.region.radius
+    found.save(tmp_path / "found")
+    assert Description.load(tmp_path / "found").region.radius == found.region.radius
+
+
+@pytest.mark.parametrize("budget", [{"mu": 1.0}, *exhaustive({"epsilon": 1.0})])
+def test_the_noise_of_steps_is_known_from_their_record(budget):
+    """Of records without spread, whose mean is moved by noise alone."""
+    ball, n = GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1000
+    data = np.tile([0.4, 0.2], (n, 1)) + 0.05 * np.random.default_rng(0).normal(size=(n, 2))
+    mechanism = AdaptiveMechanism(ball, **budget)
+    releases = [mechanism.release(data) for _ in range(40)]
+    squares = [np.sum((own.value - data.mean(axis=0)) ** 2) for own in releases]
+    stated = [expected_square(own, 2, *budget) for own in releases]
+    assert 0.5 < np.mean(stated) / np.mean(squares) < 1.5
+    if "mu" in budget:
+        assert np.mean(stated) < 0.5 * expected_square(TangentGaussian(ball, 1.0).release(data), 2, "mu")

@@ -303,11 +303,11 @@ def test_scales_do_not_depend_on_units():
 def test_a_circle_is_flat_but_not_a_line():
     # The bound of the mean is that of the line, up to half a circle.
     for radius in (0.7, 1.5):
-        assert LaplaceMechanism(ball_on(Sphere(1), radius), 1.0).sensitivity(100) <= 2 * radius / 100 * (1 + 1e-9)
+        assert LaplaceMechanism(ball_on(Sphere(1), radius), 1.0).sensitivity(100) <= 2 * radius / 100 * (1 + 1e-6)
     with pytest.raises(ValueError, match=r"must be below 1\.5708"):
         LaplaceMechanism(ball_on(Sphere(1), 1.6), 1.0)
     assert "gibbs" not in unbiased_names(Sphere(1)) and "gibbs" in unbiased_names(Hyperbolic(2))
-    assert RiemannianGaussian(ball_on(Sphere(1), 0.5), 1.0).scale(100) <= 0.0101
+    assert RiemannianGaussian(ball_on(Sphere(1), 0.5), 1.0).scale(100) <= 0.0102
 
 
 def test_with_few_records_or_another_statistic_the_doubled_sensitivity_stays():

@@ -33,7 +33,10 @@ def planted(found, variance=None, covariance=None, mean=None, scale=None):
     parts = {}
     for name, value in (("variance", variance), ("covariance", covariance), ("mean", mean)):
         own = getattr(found, name)
-        record = own.record | ({} if name != "mean" or scale is None else {"scale": scale})
+        record = dict(own.record)
+        if name == "mean" and scale is not None:
+            record["scale"] = scale
+            record.pop("steps", None)  # as of one release
         parts[name] = Release(own.value if value is None else np.asarray(value, float), record)
     return dataclasses.replace(found, **parts)
 

@@ -57,8 +57,24 @@ def expected_square(mean: Release, dim: int, parameter: str) -> float:
         mean, parameter: see `against_center`.
         dim: of the manifold.
     """
-    scale = mean.record["scale"]
-    return 0.0 if scale is None else scale**2 * dim * (1.0 if parameter == "mu" else dim + 1.0)
+    scale, steps = mean.record["scale"], mean.record.get("steps")
+    if scale is None:
+        return 0.0
+    square = scale**2 if steps is None else _square_of_steps(steps)
+    return square * dim * (1.0 if parameter == "mu" else dim + 1.0)
+
+
+def _square_of_steps(steps) -> float:
+    """The squared scale of one release with the noise of a release in steps.
+
+    A last step of gain g and scale s leaves about g s^2 (docs/mathematics.md, section 21: a little more); a mean of all
+    records is averaged with a first one, if there was one in the same ball, by their precisions.
+    """
+    last, first = steps[-1], steps[0]
+    square = last["scale"] ** 2
+    if "gain" in last:
+        return last["gain"] * square
+    return 1.0 / (1.0 / square + 1.0 / first["scale"] ** 2) if first["asked"] == "mean" else square
 
 
 def ball_of_record(manifold: Manifold, entry: dict) -> GeodesicBall:

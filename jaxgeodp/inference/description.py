@@ -21,13 +21,15 @@ from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
 from jaxgeodp.inference.regions import ConfidenceBall, Procedure, ball_of
-from jaxgeodp.inference.shares import shares_of
+from jaxgeodp.inference.shares import noises, shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.inference.stored import LEAST, check_stored
 from jaxgeodp.inference.unclipped import unclipped
 from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
+from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
 from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
+from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
 from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
@@ -40,6 +42,8 @@ _PARTS = ("mean", "variance", "covariance")
 _FILE = "description.json"
 # Of the limit of Assumption 1, where a ball that was found has no radius of its own.
 _INSIDE = 0.9
+# The squared noise of a mean released at once, over its sampling variance, from which on steps are asked for.
+_WORTH_STEPS = 0.1
 # How far within the rim spread is measured, if the mean lies outside: so that rounding leaves it within.
 _WITHIN = 1.0 - 1e-6
 
@@ -108,7 +112,9 @@ class Description:
             found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength})
             return Procedure(found, int(self.mean.record["n"]))
         where = ball_of_record(self.manifold, self.mean.record["ball"])
-        return Procedure(mechanism_named(DEFAULTS[parameter], where, strength), int(self.mean.record["n"]))
+        in_steps = "steps" in self.mean.record
+        found = AdaptiveMechanism(where, **{parameter: strength}) if in_steps else _once(where, parameter, strength)
+        return Procedure(found, int(self.mean.record["n"]))
 
     @property
     def files(self) -> dict[str, str]:
@@ -180,8 +186,9 @@ def describe(
     """The Frechet mean, the variance and the covariance of records, with one budget.
 
     The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
-    one. Variance and covariance are about it. Either everything is refused before anything is charged, or all three
-    are released; a spread that double precision cannot hold is released as 0, and its record says so.
+    one; where one is, and public numbers say that steps gain, it is released by `AdaptiveMechanism`. Variance and
+    covariance are about it. Either everything is refused before anything is charged, or all three are released; a
+    spread that double precision cannot hold is released as 0, and its record says so.
 
     What is told of spread is never more than records in the ball can have: r^2 for a ball of radius r, for which a
     released variance may be any number. Bounds and intervals hold as often as without this cap, and regions, in 300
@@ -230,6 +237,9 @@ def describe(
         shares = shares_of(parameter, whole, n, manifold.dim)
         strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
         first = _first(manifold, ball, domain, parameter, strengths["mean"])
+        if ball is not None and noises(parameter, whole, n, manifold.dim, shares)[0] >= _WORTH_STEPS:
+            steps = steps_that_gain(ball, n, **{parameter: strengths["mean"]}, grid=parameter == "mu")
+            first = first if steps is None else steps.mechanism
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         try:
@@ -263,8 +273,12 @@ def _error_of(description: Description) -> ExpectedError:
 
 def _first(manifold, ball, domain, parameter, strength) -> Any:
     if ball is not None:
-        return mechanism_named(DEFAULTS[parameter], ball, strength)
+        return _once(ball, parameter, strength)
     return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
+
+
+def _once(ball, parameter, strength):
+    return mechanism_named(DEFAULTS[parameter], ball, strength)
 
 
 def _way_of_mean(mechanism):

@@ -40,8 +40,8 @@ class Shapes3D(Manifold):
     """Kendall's shapes of landmarks in space; points are arrays of shape (landmarks, 3).
 
     A shape is a centred configuration of norm 1, up to rotation; mirror images differ. The distance is the angle
-    between two of them, at most pi/2. Near configurations on a line curvature is unbounded: theorems hold in a public ball that
-    keeps a *clearance* from them, which `GeodesicBall` finds by itself, and has the manifold with it.
+    between two of them, at most pi/2. Near configurations on a line curvature is unbounded: theorems hold in a public
+    ball that keeps a *clearance* from them, which `GeodesicBall` finds by itself, and has the manifold with it.
 
     Args:
         landmarks: k, at least 4. (Three are always in a plane; use `PlanarShapes`.)
