@@ -239,7 +239,7 @@ def _pulled(
     return jnp.where(outside, manifold.exp(center, factor * manifold.log(center, point)), point), outside
 
 
-def assumption_limit(manifold: Manifold, center: np.ndarray | None = None) -> float:
+def assumption_limit(manifold: Manifold, center: np.ndarray | jax.Array | None = None) -> float:
     """The supremum of radii that satisfy Assumption 1 (see `GeodesicBall`); infinite on Hadamard manifolds.
 
     That is min(injectivity radius, pi/(2 sqrt(k_max)))/2, with k_max the upper curvature bound.

@@ -29,7 +29,7 @@ def smoothness(manifold: Manifold, point: np.ndarray, power: float) -> tuple[np.
     """
     dim = manifold.dim
     if isinstance(manifold, PlanarShapes):
-        places = np.stack([point.real, point.imag], axis=1)
+        places = np.stack([np.real(point), np.imag(point)], axis=1)
         modes, words = _outline(point, power) if _is_even(point) else _warps(places, power)
         parts = np.asarray(_coordinates(manifold, point, np.concatenate([modes, 1j * modes])))
     elif isinstance(manifold, Shapes3D):
