@@ -362,16 +362,26 @@ def test_names_of_columns_say_whether_landmarks_are_in_space(folder):
     np.testing.assert_allclose(read("private.csv", "shapes3d", header=True).reshape(200, -1), table)
 
 
-def test_a_custodian_releases_a_shape_in_space(folder):
-    code, said = run(f"check private.csv {IN_SPACE} --template template.npy --radius 0.1")
-    assert code == 0 and "200 records on Shapes3D(5)" in said and "Distances from the centre" in said
-    code, said = run(f"ball public.csv {IN_SPACE} --n 200 --mu 1 --shape --out ball.json")
-    assert code == 0 and "a ball on Shapes3D(5)" in said
-    code, said = run(f"release private.csv {IN_SPACE} --ball ball.json --mu 1 --out r.json --plot r.png")
+def released(words):
+    code, said = run(words)
     assert code == 0, said
     release = Release.load("r.json")
     mean = frechet_mean(SPACE, SPACE.from_landmarks(specimens(200, 1)))
     assert release.as_array().shape == (5, 3) and float(SPACE.dist(mean, release.as_array())) < 0.1
+
+
+@pytest.mark.exhaustive
+def test_a_ball_of_public_shapes_in_space_and_a_release_in_it(folder):
+    code, said = run(f"ball public.csv {IN_SPACE} --n 200 --mu 1 --shape --out ball.json")
+    assert code == 0 and "a ball on Shapes3D(5)" in said
+    released(f"release private.csv {IN_SPACE} --ball ball.json --mu 1 --out r.json")
+
+
+def test_a_custodian_releases_a_shape_in_space(folder):
+    code, said = run(f"check private.csv {IN_SPACE} --template template.npy --radius 0.1")
+    assert code == 0 and "200 records on Shapes3D(5)" in said and "Distances from the centre" in said
+    named = "--template template.npy --radius 0.1 --mechanism tangent-gaussian"
+    released(f"release private.csv {IN_SPACE} {named} --mu 1 --out r.json --plot r.png")
     assert (folder / "r.png").stat().st_size > 5000
     code, said = run(f"release private.csv {IN_SPACE} --radius 0.1 --epsilon 1 --out s.json")
     assert code == 2 and "--center is needed" in said

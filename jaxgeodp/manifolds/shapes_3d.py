@@ -16,6 +16,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from typing_extensions import override
 
 from jaxgeodp.checks import InputError, number_between, positive_integer
@@ -126,7 +127,7 @@ class Shapes3D(Manifold):
         if self.clearance is None:
             return 0.0
         # Within a program nothing is known of the centre: what makes the law looks there before.
-        return math.inf if isinstance(center, jax.core.Tracer) else self._phi(np.asarray(center)) - self.clearance
+        return math.inf if isinstance(center, Tracer) else self._phi(np.asarray(center)) - self.clearance
 
     @staticmethod
     def _phi(point) -> float:
