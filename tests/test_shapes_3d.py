@@ -24,6 +24,7 @@ from jaxgeodp import (
     RiemannianGaussian,
     Shape,
     Shapes3D,
+    Sphere,
     TangentGaussian,
     WrappedLaplace,
     frechet_mean,
@@ -166,12 +167,15 @@ def test_a_ball_knows_the_clearance_and_no_more():
     assert phi(ball.center) - 0.1 - 2e-6 < found.clearance < phi(ball.center) - 0.1
     assert found.whole == SPACE and found != SPACE and str(SPACE) == "Shapes3D(5)"
     assert GeodesicBall(found, ball.center, 0.05).manifold == found  # still true
-    assert GeodesicBall(found, ball.center, 0.2).manifold == SPACE  # no longer
+    wider = GeodesicBall(found, ball.center, 0.2).manifold
+    assert found.clearance - 0.1 - 2e-6 < wider.clearance < found.clearance - 0.1 + 2e-6
+    assert GeodesicBall(SPACE, ball.center, 1.5).manifold == SPACE  # a line is in it
     limit = assumption_limit(SPACE, ball.center)
     assert GeodesicBall(SPACE, ball.center, 0.999 * limit).satisfies_assumption
     assert not GeodesicBall(SPACE, ball.center, 1.001 * limit).satisfies_assumption
     assert assumption_limit(SPACE) == 0.0
-    assert assumption_limit(Shapes3D(5, 0.4), ball.center) == assumption_limit(Shapes3D(5, 0.4)) > 0.1
+    limit = assumption_limit(Shapes3D(5, 0.4))
+    assert 0.1 < limit and abs(assumption_limit(Shapes3D(5, 0.4), ball.center) - limit) < 1e-9
     product = Product(SPACE, Euclidean(1))
     joined = GeodesicBall(product, product.join(ball.center, [0.0]), 0.1)
     assert joined.manifold == Product(found, Euclidean(1)) and joined.manifold.whole == product
@@ -190,7 +194,7 @@ def of_share(share):
     "make",
     [
         lambda: LaplaceMechanism(GeodesicBall(SPACE, center(), 0.3), 1.0),
-        lambda: GibbsMechanism(GeodesicBall(Shapes3D(5, 0.7), center(), 0.1), 1.0),  # closer to a line than it says
+        lambda: GibbsMechanism(GeodesicBall(Shapes3D(5, 0.7), center(), 0.25), 1.0),
         lambda: KNGMechanism(GeodesicBall(SPACE, center(), 0.1), 1.0, support_radius=0.101),
         lambda: RiemannianGaussian(GeodesicBall(SPACE, center(), 0.1), 1.0),
         lambda: MetricLaplace(SPACE, 1.0),
@@ -385,3 +389,36 @@ def test_a_custodian_releases_a_shape_in_space(folder):
     assert (folder / "r.png").stat().st_size > 5000
     code, said = run(f"release private.csv {IN_SPACE} --radius 0.1 --epsilon 1 --out s.json")
     assert code == 2 and "--center is needed" in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "columns"),
+    [
+        ("shapes3d", "X0,X1,X2,X3,Y0,Y1,Y2,Y3,Z0,Z1,Z2,Z3", "X0,Y0,Z0,X1,Y1,Z1,X2,Y2,Z2,X3,Y3,Z3"),
+        ("shapes", "x1,x2,x3,y1,y2,y3", "x1,y1,x2,y2,x3,y3"),
+        ("shapes", "lm1_y,lm1_x,lm2_y,lm2_x,lm3_y,lm3_x", "lm1_x,lm1_y,lm2_x,lm2_y,lm3_x,lm3_y"),
+    ],
+)
+def test_names_in_another_order_are_refused_with_the_right_one(kind, names, columns, folder):
+    numbers = np.random.default_rng(0).normal(size=(20, len(names.split(","))))
+    np.savetxt("other.csv", numbers, delimiter=",", header=names, comments="")
+    with pytest.raises(ValueError, match=f"say columns {columns}"):
+        read("other.csv", kind, header=True)
+    found = read("other.csv", kind, header=True, columns=columns)
+    assert found.shape[0] == 20
+
+
+@pytest.mark.parametrize(
+    ("space", "point", "kind"),
+    [
+        (Product(Sphere(2), Euclidean(1)), [0.0, 0.0, 1.0, 0.0], KNGMechanism),
+        *exhaustive(
+            (Product(Sphere(2), Euclidean(1)), [0.0, 0.0, 1.0, 0.0], GibbsMechanism),
+            (Product(SPACE, Euclidean(1)), [*SPACE.origin.reshape(-1), 0.0], KNGMechanism),
+        ),
+    ],
+)
+def test_products_are_released_from(space, point, kind):
+    """The facts of a product are asked for within programs, too."""
+    ball = GeodesicBall(space, point, 0.1)
+    assert np.all(np.isfinite(kind(ball, 1.0).release(np.tile(ball.center, (30, 1))).value))

@@ -248,7 +248,7 @@ def assumption_limit(manifold: Manifold, center: np.ndarray | jax.Array | None =
         manifold: of the ball.
         center: where facts depend on the place, the ball's: of radii for which they then hold. Not needed elsewhere.
     """
-    if center is None or manifold.within(center, 0.0) == manifold:
+    if center is None or manifold.within(center, 0.0) == manifold.whole:
         return _limit(manifold)
     least, most = 0.0, 0.5 * math.pi
     for _ in range(_HALVINGS):

@@ -80,7 +80,7 @@ class Product(Manifold):
 
     @override
     def radius_of_facts(self, center):
-        parts = zip(self.manifolds, self.split(np.asarray(center)), strict=True)
+        parts = zip(self.manifolds, self.split(center), strict=True)
         return min(factor.radius_of_facts(part) for factor, part in parts)
 
     @fact

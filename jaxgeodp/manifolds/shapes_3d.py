@@ -47,7 +47,8 @@ class Shapes3D(Manifold):
     Args:
         landmarks: k, at least 4. (Three are always in a plane; use `PlanarShapes`.)
         clearance: c, a lower bound of phi(x) = arccos(largest singular value) over the points for which facts are
-            needed, in (0, pi/2); None where it is not known, and then curvature and injectivity radius are not.
+            needed, in (0, pi/2); None where it is not known, and then curvature and injectivity radius are not. A ball
+            that comes nearer has its own.
 
     Raises:
         ValueError: ``landmarks`` is not an integer of at least 4, or the clearance is out of range.
@@ -116,11 +117,11 @@ class Shapes3D(Manifold):
 
     @override
     def within(self, center, radius):
-        clearance = self._phi(np.asarray(center)) - radius
+        found = self._phi(np.asarray(center)) - radius
+        known = round(math.floor(found / _GRID - 0.5) * _GRID, 6)
         if self.clearance is not None:
-            return self if clearance >= self.clearance else self.whole
-        known = round(math.floor(clearance / _GRID - 0.5) * _GRID, 6)
-        return Shapes3D(self.landmarks, known) if known > 0.0 else self
+            known = min(known, self.clearance)
+        return Shapes3D(self.landmarks, known) if known > 0.0 else self.whole
 
     @override
     def radius_of_facts(self, center):

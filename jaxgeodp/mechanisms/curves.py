@@ -156,7 +156,7 @@ def plan_curves(
 
 
 def _radii(ball) -> list[float]:
-    last = min(_LARGEST * ball.radius, _INSIDE * assumption_limit(ball.manifold))
+    last = min(_LARGEST * ball.radius, _INSIDE * assumption_limit(ball.manifold.whole, ball.center))
     larger = [math.sqrt(ball.radius * last), last] if last > ball.radius else []
     return [*(ball.radius * _SMALLER).tolist(), ball.radius, *larger]
 

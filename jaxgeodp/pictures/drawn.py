@@ -131,12 +131,13 @@ def _draw_configuration(figure, value, template, caption):
     for panel, view in zip(panels, views, strict=True):
         for start, end in zip(template[:, view], value[:, view], strict=True):
             panel.plot(*np.transpose((start, end)), color="0.75", linewidth=1.0)
-        for points, color in ((template, "0.75"), (value, "black")):
-            panel.plot(*points[:, view].T, "o", color=color, markersize=4)
+        panel.plot(*template[:, view].T, "o", color="0.6", markersize=8, markerfacecolor="none")
+        panel.plot(*value[:, view].T, "o", color="black", markersize=3)
         if len(value) <= _MOST_LANDMARKS:
             for number, point in enumerate(value[:, view], 1):
-                panel.annotate(str(number), point, xytext=(4, 4), textcoords="offset points", fontsize=8)
-        panel.set_aspect("equal", adjustable="datalim")
+                panel.annotate(str(number), point, xytext=(5, 5), textcoords="offset points", fontsize=7)
+        panel.margins(0.15)
+        panel.set_aspect("equal", adjustable="box")
         panel.set(xticks=(), yticks=())
         if len(views) > 1:
             panel.set(xlabel=f"principal axis {view[0] + 1}", ylabel=f"principal axis {view[1] + 1}")
