@@ -11,7 +11,7 @@ and what is wrong with its B replicates is wrong with all of them: their coverag
 about sqrt(.05 (.95)/B), .005 for the 2000 that are the default). The oracle knows the law: the .95 quantile of the
 distances of its releases. With --located no ball is given: `describe` itself finds one, with the system's entropy, and
 the region is that of all its stages. With --steps the ball is given, and `describe` itself, too, makes each
-description; it releases most means of wide balls in steps, and the last column is the oracle's width over that of one
+description; where it releases the mean in steps, and the last column is the oracle's width over that of one
 release. With --test, how often `two_sample_test` rejects at level .05: its size and
 power. Prints a table in Markdown.
 """
@@ -61,11 +61,11 @@ SPACES = {
     "SPD(3), 1": Law(jgd.SPD(3), 0.2, 1.2, even=False),
     "shapes k = 8, 1": Law(jgd.PlanarShapes(8), 0.04, 0.28, even=False),
     "R^12, 1": Law(jgd.Euclidean(12), 0.125, 1.0, even=False),
-    # The ball clips a third of the records, and more.
     # Two to three times as wide as the records need.
     "S², wide": Law(jgd.Sphere(2), 0.12, 0.75),
     "shapes k = 8, wide": Law(jgd.PlanarShapes(8), 0.045, 0.38),
     "SO(3), wide": Law(jgd.Rotations(), 0.15, 1.2),
+    # The ball clips a third of the records, and more.
     "S², clipped": Law(jgd.Sphere(2), 0.22, 0.3),
     "SPD(3), clipped": Law(jgd.SPD(3), 0.25, 0.6),
 }

@@ -714,3 +714,25 @@ def test_the_noise_of_steps_is_known_from_their_record(budget):
     assert 0.5 < np.mean(stated) / np.mean(squares) < 1.5
     if "mu" in budget:
         assert np.mean(stated) < 0.5 * expected_square(TangentGaussian(ball, 1.0).release(data), 2, "mu")
+
+
+def test_steps_that_no_release_has_are_refused(tmp_path):
+    ball = GeodesicBall(Euclidean(2), np.zeros(2), 10.0)
+    found = describe(np.random.default_rng(0).normal([3.0, 1.0], 0.5, (300, 2)), Euclidean(2), mu=1.0, ball=ball)
+    last = found.mean.record["steps"][-1]
+    for place, steps in enumerate(([], [last | {"scale": -1.0}], [last | {"asked": "nothing"}], "none", None)):
+        record = found.mean.record | {"steps": steps}
+        named = found.public["records"] | {"mean": record_digest(record)}
+        mean = Release(found.mean.value, record)
+        folder = tmp_path / str(place)
+        dataclasses.replace(found, mean=mean, public=found.public | {"records": named}).save(folder)
+        with pytest.raises(ValueError, match="holds no description"):
+            Description.load(folder)
+
+
+def test_replicates_of_steps_are_released_as_in_integers():
+    """A filled ball is then released as a mean of logarithms, with its noise."""
+    law = AdaptiveMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), mu=1.0).law(100)
+    assert law.whole.scale > law.in_integers.whole.scale == law.mean.scale
+    flat = AdaptiveMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), mu=1.0).law(100)
+    assert flat.in_integers.whole.scale == flat.whole.scale

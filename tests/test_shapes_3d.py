@@ -1,6 +1,7 @@
 """Shapes of landmarks in space, beyond the laws of every manifold (`test_manifolds`)."""
 
 import math
+import re
 
 import jax
 import jax.numpy as jnp
@@ -396,16 +397,33 @@ def test_a_custodian_releases_a_shape_in_space(folder):
     [
         ("shapes3d", "X0,X1,X2,X3,Y0,Y1,Y2,Y3,Z0,Z1,Z2,Z3", "X0,Y0,Z0,X1,Y1,Z1,X2,Y2,Z2,X3,Y3,Z3"),
         ("shapes", "x1,x2,x3,y1,y2,y3", "x1,y1,x2,y2,x3,y3"),
+        ("shapes", "x1,x2,x3,y3,y2,y1", "x1,y1,x2,y2,x3,y3"),
+        ("shapes", "x[1],y[1],x[3],y[2],x[2],y[3]", "x[1],y[1],x[3],y[3],x[2],y[2]"),
         ("shapes", "lm1_y,lm1_x,lm2_y,lm2_x,lm3_y,lm3_x", "lm1_x,lm1_y,lm2_x,lm2_y,lm3_x,lm3_y"),
     ],
 )
 def test_names_in_another_order_are_refused_with_the_right_one(kind, names, columns, folder):
     numbers = np.random.default_rng(0).normal(size=(20, len(names.split(","))))
     np.savetxt("other.csv", numbers, delimiter=",", header=names, comments="")
-    with pytest.raises(ValueError, match=f"say columns {columns}"):
+    with pytest.raises(ValueError, match=re.escape(f"say columns {columns}")):
         read("other.csv", kind, header=True)
-    found = read("other.csv", kind, header=True, columns=columns)
-    assert found.shape[0] == 20
+    assert read("other.csv", kind, header=True, columns=columns).shape[0] == 20
+    assert read("other.csv", kind, header=True, columns=names).shape[0] == 20  # said, so taken
+
+
+@pytest.mark.parametrize(
+    "names", ["x,y,x.1,y.1,x.2,y.2", "x,y,x,y,x,y", "x_mean,y_mean,a,b,c,d", "P1_X,P1_Y,P2_X,P2_Y,P3_X,P3_Y"]
+)
+def test_names_that_say_no_other_order_are_taken(names, folder):
+    np.savetxt("fine.csv", np.random.default_rng(0).normal(size=(20, 6)), delimiter=",", header=names, comments="")
+    assert read("fine.csv", "shapes", header=True).shape == (20, 3)
+
+
+def test_landmarks_on_a_template_have_names_in_order_too(folder):
+    names = "x1,x2,x3,x4,x5,y1,y2,y3,y4,y5,z1,z2,z3,z4,z5"
+    np.savetxt("other.csv", np.random.default_rng(0).normal(size=(20, 15)), delimiter=",", header=names, comments="")
+    with pytest.raises(ValueError, match="say columns x1,y1,z1,x2"):
+        read("other.csv", "euclidean", header=True, template="template.npy")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def _summary(description):
         "Records": f"{description.mean.record['n']}, on {description.manifold}",
         "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all together",
     }
-    rows |= {"Mean": words} if (words := _against_center(description)) else {}
+    words = "; ".join(filter(None, (_of_steps(description), _against_center(description))))
+    rows |= {"Mean": words} if words else {}
     if not description.has_spread:
         return rows | {"Spread": "could not be computed about the mean that was released; there is no region"}, None
     region, own = description.region, principal_geodesics(description)
@@ -55,6 +56,13 @@ def _summary(description):
         + f" (of records clipped to the ball; intervals for all of them together, at level {own.level:g})",
     }
     return rows, own
+
+
+def _of_steps(description) -> str:
+    """What a mean is that was released in steps."""
+    if "steps" not in description.mean.record:
+        return ""
+    return "of records shortened about a released point, in steps; biased where many far records lie on one side"
 
 
 def _against_center(description) -> str:

@@ -226,6 +226,7 @@ def describe(
         raise InputError("describe: needs a Manifold, and a GeodesicBall or None for ball.")
     if ball is not None and (ball.manifold.whole != manifold.whole or domain is not None):
         raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
+    manifold = manifold if ball is None else ball.manifold  # with the facts that hold in the ball
     with releasing():
         first = _first(manifold, ball, domain, parameter, whole)
         records = raw_records(first, data)

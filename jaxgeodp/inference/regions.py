@@ -20,6 +20,7 @@ from jaxgeodp.compiling import called, seen_anew
 from jaxgeodp.inference.population import Population, carried, reference
 from jaxgeodp.locating.law import LocatedLaw
 from jaxgeodp.manifolds import Manifold
+from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.releases.law import PointLaw
 from jaxgeodp.samplers.wrapped import wrapped_point
 from jaxgeodp.statistics import frechet_mean
@@ -176,7 +177,11 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
     batch = next(size for size in range(most, 0, -1) if draws % size == 0)  # a rest would be compiled once more
     relative = population.unknown
     keys = jax.random.split(key, draws)
-    own = law.simulation if isinstance(law, LocatedLaw) else law
+    own: Any = law
+    if isinstance(law, LocatedLaw):
+        own = law.simulation
+    elif isinstance(law, AdaptiveLaw) and not law.pure:
+        own = law.in_integers  # as `describe` releases it
     static = {"manifold": population.manifold, "n": procedure.n, "batch": batch}
     return called(_replicates, own, reference(population), relative, keys, options=None, **static)
 

@@ -23,6 +23,8 @@ _MOST = 10**9
 # Of a number that is no damage.
 _LARGEST = 1e150
 _CLOSE = 1e-2
+# What steps ask for.
+_ASKED = ("mean", "mean of all", "records", "pairs")
 # A privacy parameter that asks for less noise than a hundred steps of the grid.
 _HARDLY_ANY = 1e5
 
@@ -48,6 +50,7 @@ def check_stored(parts: dict[str, Release], public: dict) -> Manifold:
     _require(isinstance(n, int) and not isinstance(n, bool) and LEAST <= n <= _MOST)
     _check_promises(parts, public)
     _check_values(manifold, mean, variance, covariance)
+    _check_steps(mean.record, public["located"])
     _require(isinstance(public["located"], bool) and public["located"] == ("stages" in mean.record))
     return manifold
 
@@ -65,6 +68,20 @@ def _check_promises(parts, public):
         given = getattr(promise, "epsilon" if parameter == "epsilon" else "rho")
         close = math.isclose(given, asked, rel_tol=_CLOSE) or strengths[name] > _HARDLY_ANY
         _require(given <= asked * (1.0 + 1e-9) and close)
+
+
+def _check_steps(record, located):
+    """That a mean of steps has some, with noise of their own."""
+    steps = record.get("steps")
+    _require((steps is not None) == (record["mechanism"] == "AdaptiveMechanism"))
+    if steps is None:
+        return
+    _require(isinstance(steps, list) and len(steps) > 0 and not located)
+    for step in steps:
+        _require(step["asked"] in _ASKED)
+        for name in {"scale", "gain"} & step.keys():
+            _require(isinstance(step[name], float | int) and 0.0 < step[name] < _LARGEST)
+    _require(all("scale" in step for step in (steps[0], steps[-1])))
 
 
 def _check_values(manifold, mean, variance, covariance):

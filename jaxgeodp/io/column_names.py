@@ -1,56 +1,73 @@
 """What the names of columns say of a record, which is public: names that contradict the manifold are refused."""
 
 import re
+from typing import NamedTuple
 
 from jaxgeodp.checks import InputError
 
 # x1, y_2, "z 3", lm4.x, landmark_5_z: which coordinate of which landmark.
-_COORDINATE = re.compile(r"(?:.*[^a-z])?([xyz])[ _.\[(-]*\d*[\])]?", re.IGNORECASE)
+_COORDINATE = re.compile(r"((?:.*[^a-z])?)([xyz])([ _.\[(-]*\d*[\])]?)", re.IGNORECASE)
 # Of names in a sentence.
 _MOST = 30
 
 
-def check_names(kind: str, names: tuple[str, ...]) -> None:
+class _Name(NamedTuple):
+    axis: str  # x, y or z
+    landmark: tuple[str, str]  # what is left of the name
+
+
+def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None:
     """Refuse names of the columns of a record that a manifold's records do not have.
 
     Args:
         kind: the manifold's short name; see `manifolds.names`.
         names: those of a record's columns, in their order.
+        chosen: whether ``--columns`` says this order, which is then taken.
 
     Raises:
         ValueError: landmarks with a third coordinate as planar ones, landmarks in space that have none, or coordinates
             in another order.
     """
-    axes = [axis_of(name) for name in names]
-    if None in axes or not {"x", "y"} <= set(axes):
+    found = [_read(name) for name in names]
+    read = [one for one in found if one is not None]
+    axes = "".join(one.axis for one in read)
+    if kind not in ("shapes", "shapes3d") or len(read) < len(found) or not {"x", "y"} <= set(axes):
         return
-    order = axes[: 3 if "z" in axes else 2]
-    if len(axes) % len(order) == 0 and axes == list("xyz"[: len(order)]) * (len(axes) // len(order)):
-        order = []
-    third = [name for name, axis in zip(names, axes, strict=True) if axis == "z"]
-    if kind == "shapes" and third:
+    third = axes.find("z")
+    if kind == "shapes" and third >= 0:
         raise InputError(
-            f"its column '{third[0]}' is the third coordinate of a landmark by its name: say --manifold shapes3d for "
-            "landmarks in space, or choose those of the plane with --columns."
+            f"its column '{names[third]}' is the third coordinate of a landmark by its name: say --manifold shapes3d "
+            "for landmarks in space, or choose those of the plane with --columns."
         )
-    if kind == "shapes3d" and not third:
+    if kind == "shapes3d" and third < 0:
         raise InputError(
             "its columns are x and y of landmarks by their names, without z: say --manifold shapes for landmarks in "
             "the plane."
         )
-    if kind in ("shapes", "shapes3d") and order:
-        columns = [
-            [name for name, axis in zip(names, axes, strict=True) if axis == own] for own in "xyz" if own in axes
-        ]
-        right = [name for landmark in zip(*columns, strict=False) for name in landmark]
-        shown = ",".join(right) if len(right) <= _MOST else f"{','.join(right[: len(columns) * 2])},..."
-        raise InputError(
-            f"its columns are {', '.join(names[:4])}, ... by their names, but a record is all coordinates of one "
-            f"landmark after the other: say --columns {shown}."
-        )
+    if not chosen:
+        _check_order(names, read, "xy" if third < 0 else "xyz")
 
 
-def axis_of(name: str) -> str | None:
-    """The coordinate, x, y or z, that a name says; None where it says none."""
+def _check_order(names, read, order):
+    """That all coordinates of one landmark stand side by side, in the order of the axes."""
+    landmarks: dict[tuple[str, str], dict[str, str]] = {}
+    for name, own in zip(names, read, strict=True):
+        landmarks.setdefault(own.landmark, {})[own.axis] = name
+    # Only where the rest of the names tells one landmark from the other.
+    whole = len(names) == len(landmarks) * len(order) and all(len(own) == len(order) for own in landmarks.values())
+    right = [own[axis] for own in landmarks.values() for axis in order] if whole else []
+    sequence = "".join(own.axis for own in read)
+    if list(names) == right or (not whole and sequence == order * (len(sequence) // len(order))):
+        return
+    short = 0 < len(right) <= _MOST
+    shown = f"say --columns {','.join(right)}" if short else "choose them in that order with --columns"
+    raise InputError(
+        f"its columns are {', '.join(names[:4])}, ... by their names, but a record is {', '.join(order)} of one "
+        f"landmark after the other: {shown}."
+    )
+
+
+def _read(name: str) -> _Name | None:
+    """The coordinate that a name says; None where it says none."""
     found = _COORDINATE.fullmatch(name.strip())
-    return None if found is None else found[1].lower()
+    return None if found is None else _Name(found[2].lower(), (found[1], found[3]))

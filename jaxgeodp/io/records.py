@@ -155,8 +155,14 @@ class Source:
         numbers = read_numbers(self.path, self.layout)
         table = arranged(numbers, self.layout)
         with about(self.path):
-            check_names(kind, names_of_record(numbers, self.layout))
+            self._check_names(names_of_record(numbers, self.layout))
         return table
+
+    def _check_names(self, names):
+        kind = kind_of(self.manifold)
+        if kind == "euclidean" and self.prepare is not None:
+            kind = {2: "shapes", 3: "shapes3d"}[self.prepare.template.shape[1]]
+        check_names(kind, names, chosen=self.layout.columns is not None)
 
     def persons(self, n: int) -> np.ndarray | list | None:
         """Return whose each of the n records is; None without ``--person``; see `read_labels`."""
@@ -238,7 +244,7 @@ class Source:
                             report(done, n)
 
         with about(paths[0]):
-            check_names(kind_of(self.manifold), tuple(names))
+            self._check_names(tuple(names))
             space, one = points_of(np.zeros((1, len(names))))
         return space, RecordBlocks(blocks, (n, *one.shape[1:]), one.dtype)
 

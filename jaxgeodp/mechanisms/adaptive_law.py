@@ -20,7 +20,7 @@ from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_simulation import Numbers, simulated
 from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import Mean, Moved, Pairs, Spending, Whole, refine, strength_of
-from jaxgeodp.mechanisms.tangent_vectors import vector_length
+from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors, vector_length
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.entropy import public_key, system_key
@@ -88,6 +88,12 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
     def grid(self):
         """At mu: pairs of records in a secret order are not sums."""
         return None if self.pure else functools.partial(ready_on_grid, self)
+
+    @property
+    def in_integers(self) -> "AdaptiveLaw":
+        """The law as it is at mu on the grid: one release of all records is then that of their logarithms' mean."""
+        sums = isinstance(self.whole.summary, MeanOfVectors)
+        return self if sums else dataclasses.replace(self, whole=self.mean)
 
     @override
     def ready(self, shape):
