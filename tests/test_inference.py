@@ -734,5 +734,3 @@ def test_replicates_of_steps_are_released_as_in_integers():
     """A filled ball is then released as a mean of logarithms, with its noise."""
     law = AdaptiveMechanism(GeodesicBall(Hyperbolic(2), Hyperbolic(2).origin, 1.0), mu=1.0).law(100)
     assert law.whole.scale > law.in_integers.whole.scale == law.mean.scale
-    flat = AdaptiveMechanism(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), mu=1.0).law(100)
-    assert flat.in_integers.whole.scale == flat.whole.scale
