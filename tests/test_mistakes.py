@@ -209,11 +209,11 @@ def test_missing_landmarks_of_an_nts_file_are_those_that_it_says(folder, code, m
 
 def test_landmark_files_of_another_form_are_refused(folder):
     for name, text, words in (
-        ("bad.tps", "LP3=5\n1 2 3\nLP3=5", "in space they are vectors of Euclidean space"),
+        ("bad.tps", "LP3=5\n1 2 3\nLP3=5", "shapes3d are those in space"),
         ("bad.tps", "x y", "has no line 'LP=...'"),
         ("bad.nts", "2 60 10 0 DIM=2", "must begin with a line such as"),
         ("bad.nts", "1 60 10 0 DIM=4\n", "in 4 dimensions"),
-        ("bad.nts", "1 2 9 0 DIM=3\n1 2\n3", "in space they are vectors of Euclidean space"),
+        ("bad.nts", "1 2 9 0 DIM=3\n1 2\n3", "shapes3d are those in space"),
         ("bad.nts", "1 3 10 0 DIM=2\n1 2\n", "does not hold 3 lines of 10 numbers"),
     ):
         (folder / name).write_text(text)

@@ -84,4 +84,5 @@ def test_there_is_a_notebook():
         "laplace_2021",
         "quickstart",
         "shapes_2022",
+        "training",
     ]
