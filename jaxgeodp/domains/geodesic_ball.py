@@ -17,7 +17,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 # How far from the manifold a centre may be measured, as `Manifold.belongs` says.
 _CENTER_TOLERANCE = 1e-5
-# Of the radii where the limit depends on the ball.
+# Bisections for the largest radius, where what is known of the manifold depends on the ball.
 _HALVINGS = 40
 # Up to this, it is rounding; a centre further off is moved to the manifold, where isometries are isometries.
 _ROUNDING = 1e-14
