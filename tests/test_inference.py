@@ -694,7 +694,7 @@ def test_in_a_wide_ball_the_mean_is_released_in_steps_and_its_region_is_narrower
     found = describe(data, line, mu=1.0, ball=ball, ledger=ledger)
     assert found.mean.record["mechanism"] == "AdaptiveMechanism" and found.guarantee["rho"] <= 0.5
     assert "integers" in found.mean.record["numerics"]["note"]
-    monkeypatch.setattr("jaxgeodp.inference.description.steps_that_gain", lambda *_, **__: None)
+    monkeypatch.setattr("jaxgeodp.inference.mechanism_of_mean.steps_that_gain", lambda *_, **__: None)
     once = describe(data, line, mu=1.0, ball=ball)
     assert once.mean.record["mechanism"] == "WrappedGaussian"
     assert found.region.radius < 0.75 * once.region.radius

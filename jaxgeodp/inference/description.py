@@ -17,6 +17,7 @@ from jaxgeodp.files import all_reserved, folder_for
 from jaxgeodp.inference.against_center import AgainstCenter, against_center, ball_of_record, expected_square
 from jaxgeodp.inference.chain import budget_of, following, split, together
 from jaxgeodp.inference.matrix_noise import is_smaller
+from jaxgeodp.inference.mechanism_of_mean import in_steps, in_steps_if_they_gain, mechanism_of_mean, way_of_mean
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.inference.population import Population, PrincipalGeodesics, draw_points, geodesics_of, population_of
 from jaxgeodp.inference.population import reference as reference_of
@@ -25,12 +26,8 @@ from jaxgeodp.inference.shares import noises, shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.inference.stored import LEAST, check_stored
 from jaxgeodp.inference.unclipped import unclipped
-from jaxgeodp.locating.mechanism import LocatedMechanism
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.mechanisms.adaptive import AdaptiveMechanism
-from jaxgeodp.mechanisms.names import DEFAULTS, mechanism_named
-from jaxgeodp.mechanisms.steps_that_gain import steps_that_gain
-from jaxgeodp.privacy.guarantee import ADJACENCY, GaussianDP
+from jaxgeodp.privacy.guarantee import ADJACENCY
 from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Draft, ExpectedError, Release, make_releases, record_digest
 from jaxgeodp.releases.drafts import Request, drafted, raw_records
@@ -42,8 +39,6 @@ _PARTS = ("mean", "variance", "covariance")
 _FILE = "description.json"
 # Of the limit of Assumption 1, where a ball that was found has no radius of its own.
 _INSIDE = 0.9
-# The squared noise of a mean released at once, over its sampling variance, from which on steps are asked for.
-_WORTH_STEPS = 0.1
 # How far within the rim spread is measured, if the mean lies outside: so that rounding leaves it within.
 _WITHIN = 1.0 - 1e-6
 
@@ -108,13 +103,10 @@ class Description:
     def procedure(self) -> Procedure:
         """How the mean was released, for a parametric bootstrap."""
         parameter, strength = self.public["parameter"], self.public["strengths"]["mean"]
-        if self.public["located"]:
-            found: Any = LocatedMechanism(self.manifold, domain=self.public["domain"], **{parameter: strength})
-            return Procedure(found, int(self.mean.record["n"]))
-        where = ball_of_record(self.manifold, self.mean.record["ball"])
-        in_steps = "steps" in self.mean.record
-        found = AdaptiveMechanism(where, **{parameter: strength}) if in_steps else _once(where, parameter, strength)
-        return Procedure(found, int(self.mean.record["n"]))
+        record = self.mean.record
+        ball = None if self.public["located"] else ball_of_record(self.manifold, record["ball"])
+        found = mechanism_of_mean(self.manifold, ball, self.public["domain"], parameter, strength)
+        return Procedure(in_steps(found) if "steps" in record else found, int(record["n"]))
 
     @property
     def files(self) -> dict[str, str]:
@@ -228,7 +220,7 @@ def describe(
         raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
     manifold = manifold if ball is None else ball.manifold  # with the facts that hold in the ball
     with releasing():
-        first = _first(manifold, ball, domain, parameter, whole)
+        first = mechanism_of_mean(manifold, ball, domain, parameter, whole)
         records = raw_records(first, data)
         n = len(records)
         if n < LEAST:
@@ -237,14 +229,13 @@ def describe(
             )
         shares = shares_of(parameter, whole, n, manifold.dim)
         strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
-        first = _first(manifold, ball, domain, parameter, strengths["mean"])
-        if ball is not None and noises(parameter, whole, n, manifold.dim, shares)[0] >= _WORTH_STEPS:
-            steps = steps_that_gain(ball, n, **{parameter: strengths["mean"]}, grid=parameter == "mu")
-            first = first if steps is None else steps.mechanism
+        first = mechanism_of_mean(manifold, ball, domain, parameter, strengths["mean"])
+        noise = noises(parameter, whole, n, manifold.dim, shares)[0]
+        first = first if ball is None else in_steps_if_they_gain(first, n, noise)
         checked_again(first)
         shape = jax.ShapeDtypeStruct(records.shape[1:], records.dtype)
         try:
-            draft = drafted(Request(first, _way_of_mean(first)), n, shape)(lambda: records)
+            draft = drafted(Request(first, way_of_mean(first)), n, shape)(lambda: records)
         except InputError as error:
             part = f"describe: the mean has {strengths['mean']:.4g} of {parameter} = {whole:g}. "
             raise InputError(f"{part}{error}") from None
@@ -269,22 +260,7 @@ def describe(
 def _error_of(description: Description) -> ExpectedError:
     """See `Release.expected_error`; of the mean."""
     own = description.procedure
-    return expected_error(own.mechanism, own.n, _way_of_mean(own.mechanism))
-
-
-def _first(manifold, ball, domain, parameter, strength) -> Any:
-    if ball is not None:
-        return _once(ball, parameter, strength)
-    return LocatedMechanism(manifold, domain=domain, **{parameter: strength})
-
-
-def _once(ball, parameter, strength):
-    return mechanism_named(DEFAULTS[parameter], ball, strength)
-
-
-def _way_of_mean(mechanism):
-    """On a grid where the noise is Gaussian."""
-    return OnGrid() if isinstance(mechanism.budget, GaussianDP) else Idealized()
+    return expected_error(own.mechanism, own.n, way_of_mean(own.mechanism))
 
 
 def _way_of(mechanism: SpreadMechanism):
