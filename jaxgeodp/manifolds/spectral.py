@@ -195,21 +195,55 @@ def _matrix_function_jvp(function, primals, tangents):
     direction = vectors.T @ (0.5 * (tangents[0] + tangents[0].T)) @ vectors
     # Zero in value; carries the dependence of this derivative on a to the next ones.
     deviation = vectors.T @ (a - jax.lax.stop_gradient(a)) @ vectors
-    orders = 3 if values.shape[0] <= _SIZE_WITH_THIRD_DERIVATIVES else 2
-    total = sum(_derivative_term(function, values, deviation, direction, order) for order in range(1, orders + 1))
+    sides, middle = _higher_terms(function, values, deviation)
+    one_side = jnp.einsum("abc,bc->ac", sides, direction)
+    total = _differences(function, values, 1) * direction + one_side + one_side.T
+    if middle is not None:
+        total = total + jnp.einsum("abcd,bc->ad", middle, direction)
     return _matrix_function(function, a, values, vectors), vectors @ total @ vectors.T
 
 
-def _derivative_term(function, values, deviation, direction, order):
-    """``D^order f(diag(values))[deviation, ..., deviation, direction] / (order - 1)!``."""
+# Coefficients of the second and third term of the Taylor polynomial. All are 0 in value, as the deviation is: they are
+# computed where their derivatives are asked for alone, so that a first derivative costs what it costs without them.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _higher_terms(function, values, deviation):
+    """``f[l_a, l_b, l_c] N_ab + sum_d f[l_a, l_d, l_b, l_c] N_ad N_db`` of the deviation N, and ``f[...] N_ab N_cd``."""
+    size = values.shape[0]
+    third = size <= _SIZE_WITH_THIRD_DERIVATIVES
+    return jnp.zeros((size,) * 3, values.dtype), jnp.zeros((size,) * 4, values.dtype) if third else None
+
+
+@_higher_terms.defjvp
+def _higher_terms_jvp(function, primals, tangents):
+    values, deviation = primals
+    change = tangents[1]
+    sides, middle = _differences(function, values, 2) * change[:, :, None], None
+    if len(values) <= _SIZE_WITH_THIRD_DERIVATIVES:
+        first, second, last = _third_terms(function, values, deviation)
+        sides += jnp.einsum("abcd,bc->acd", first, change) + jnp.einsum("abcd,ab->acd", second, change)
+        middle = first * change[None, None, :, :] + last * change[:, :, None, None]
+    return _higher_terms(function, *primals), (sides, middle)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _third_terms(function, values, deviation):
+    """``f[l_a, l_b, l_c, l_d]`` times N_ab, N_bc and N_cd."""
+    return (jnp.zeros((values.shape[0],) * 4, values.dtype),) * 3
+
+
+@_third_terms.defjvp
+def _third_terms_jvp(function, primals, tangents):
+    third, change = _differences(function, primals[0], 3), tangents[1]
+    changes = change[:, :, None, None], change[None, :, :, None], change[None, None, :, :]
+    return _third_terms(function, *primals), tuple(third * own for own in changes)
+
+
+def _differences(function, values, order):
+    """``f[l_i, ..., l_j]`` of all ``order`` + 1 eigenvalues."""
     nodes = [values.reshape((1,) * j + (-1,) + (1,) * (order - j)) for j in range(order + 1)]
-    differences = _divided_difference(function, jnp.broadcast_arrays(*nodes))
-    letters = "abcd"[: order + 1]
-    equation = ",".join([letters, *(letters[j : j + 2] for j in range(order))]) + "->" + letters[0] + letters[-1]
-    return sum(
-        jnp.einsum(equation, differences, *(direction if j == place else deviation for j in range(order)))
-        for place in range(order)
-    )
+    return _divided_difference(function, jnp.broadcast_arrays(*nodes))
 
 
 def _divided_difference(function, nodes):
