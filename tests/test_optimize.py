@@ -19,6 +19,7 @@ from jaxgeodp import (
     Rotations,
     Sphere,
     frechet_mean,
+    minimize,
 )
 from jaxgeodp.optimize import on_manifold
 
@@ -164,3 +165,37 @@ def test_a_transformation_that_compares_parameters_sees_the_path():
 def test_what_does_not_fit_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call(on_manifold(optax.sgd(0.1), Sphere(2)))
+
+
+# Minimisers -------------------------------------------------------------------------------------------
+
+
+def leading(matrix):
+    """The minimum of a quadratic form on the sphere."""
+    start = jnp.array([0.6, 0.1, 0.8])
+    return minimize(Sphere(2), lambda x: -x @ (0.5 * (matrix + matrix.T)) @ x, start, tolerance=1e-12)
+
+
+def test_a_minimum_has_derivatives_of_any_order_in_what_its_function_closes_over():
+    matrix = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3))) + jnp.diag(jnp.array([0.0, 1.0, 4.0]))
+
+    def projector(matrix):
+        point = leading(matrix).point
+        return jnp.outer(point, point)
+
+    def expected(matrix):
+        vector = jnp.linalg.eigh(0.5 * (matrix + matrix.T))[1][:, -1]
+        return jnp.outer(vector, vector)
+
+    for derivative in (jax.jacrev, lambda f: jax.jacfwd(jax.jacrev(f))):
+        found = jax.jit(derivative(projector))(matrix)
+        np.testing.assert_allclose(found, derivative(expected)(matrix), atol=1e-10)
+    slope = jax.jit(jax.vmap(jax.grad(lambda own: leading(own).value)))(jnp.stack([matrix, 2.0 * matrix]))
+    np.testing.assert_allclose(slope, jnp.stack([-expected(matrix)] * 2), atol=1e-10)
+
+
+def test_a_minimum_has_no_derivative_in_its_start():
+    def found(start):
+        return minimize(Sphere(2), lambda x: x[2], start, tolerance=1e-6).point[0]
+
+    assert not np.any(jax.jit(jax.grad(found))(jnp.array([0.6, 0.1, 0.8])))

@@ -44,14 +44,6 @@ def ambient_slopes(gradient, vectors) -> jax.Array:
     return jax.vmap(lambda v: jnp.real(jnp.sum(gradient * v)))(vectors)
 
 
-def change_of_logs(manifold, base, points, weights, point_changes, weight_changes) -> jax.Array:
-    """See `Manifold.change_of_logs`."""
-    _, change = jax.jvp(
-        lambda *data: manifold.log_moments(base, *data)[0], (points, weights), (point_changes, weight_changes)
-    )
-    return manifold.to_tangent(base, change)
-
-
 def mean_hessian(manifold, base, points, weights) -> jax.Array:
     """See `Manifold.mean_hessian`: where the gradient is 0, the derivative of its coordinates is the covariant one."""
     frame = manifold.frame(base)

@@ -5,6 +5,7 @@ Hessian of f at p are the ordinary ones at z = 0.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +63,16 @@ def riemannian_hessian(manifold: Manifold, fun: Callable) -> Callable:
         return jax.hessian(_in_normal_coordinates(manifold, fun, point, frame))(_zero(manifold, point))
 
     return hessian
+
+
+def as_if_of(value, *arrays) -> Any:
+    """The value, as a function of arrays that it does not depend on.
+
+    Under `jax.vmap` the value of a function with a derivative rule must be batched where its derivative is.
+    """
+    for array in arrays:
+        value = jnp.where(jnp.ravel(array)[0] == 0, value, value)
+    return value
 
 
 def _in_normal_coordinates(manifold, fun, point, frame):

@@ -271,15 +271,6 @@ class Manifold(abc.ABC):
         return NewtonMoments(total, square, step=total, rate=None)
 
     @operation
-    def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
-        """The derivative of the sum of `log_moments` as points and weights change and ``base`` does not.
-
-        Linear in the changes, which have the shapes of points and weights. It need not be right if it is
-        differentiated in base, points, or weights.
-        """
-        return defaults.change_of_logs(self, base, points, weights, point_changes, weight_changes)
-
-    @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """The Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at its minimiser ``base``, (dim, dim), in ``frame(base)``.
 

@@ -211,12 +211,6 @@ class Product(Manifold):
         return self.join(*totals), _sum(list(squares))
 
     @operation
-    def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
-        """The factors' own."""
-        each = zip(self.manifolds, *map(self.split, (base, points, point_changes)), strict=True)
-        return self.join(*(own.change_of_logs(b, x, weights, dx, weight_changes) for own, b, x, dx in each))
-
-    @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """The factors' own, in blocks, as in `frame`."""
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)

@@ -147,17 +147,6 @@ class SPD(Manifold):
         return own._replace(total=_congruence(root, own.total), step=_congruence(root, own.step))
 
     @operation
-    def change_of_logs(self, base, points, weights, point_changes, weight_changes) -> jax.Array:
-        """Without the higher derivatives that `spectral` keeps ready."""
-        if self.size == 2:
-            return super().change_of_logs(base, points, weights, point_changes, weight_changes)
-        root = cholesky_root(base)
-        symmetric = 0.5 * (point_changes + point_changes.swapaxes(-1, -2))
-        whitened, changes = self._whitened(root, points), self._whitened(root, symmetric)
-        total = jnp.tensordot(weights, spectral.log_changes(whitened, changes), axes=1)
-        return _congruence(root, total + spectral.log_moments(whitened, weight_changes)[0])
-
-    @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """In closed form above size 2; see `spectral.mean_hessian`. ``frame(base)`` is the basis seen from there."""
         if self.size == 2:

@@ -22,6 +22,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt, sinc_sqrt
+from jaxgeodp.manifolds.derivatives import as_if_of
 from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
@@ -122,20 +123,6 @@ def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> j
     return jnp.sum(weights) * jnp.eye(len(basis), dtype=rows.dtype) + (rows * excess.reshape(-1)) @ rows.T
 
 
-def log_changes(matrices: jax.Array, changes: jax.Array) -> jax.Array:
-    """The derivatives of the logarithms of ``matrices`` (n, k, k) along symmetric ``changes`` (n, k, k).
-
-    ``V (f[l_a, l_b] * (V' E V)) V'``, with the divided differences of the logarithm f.
-    """
-    values, vectors = jax.vmap(eigh)(jax.lax.stop_gradient(matrices))
-    logs, transposed = jnp.log(values), vectors.swapaxes(-1, -2)
-    half = 0.5 * jnp.abs(logs[:, :, None] - logs[:, None, :])
-    # (l_a - l_b)/(e^l_a - e^l_b) = e^-(l_a + l_b)/2 z/sinh(z), z = (l_a - l_b)/2.
-    middle = jnp.exp(-0.5 * (logs[:, :, None] + logs[:, None, :]))
-    differences = middle / sinc_sqrt(-(half**2))
-    return vectors @ (differences * (transposed @ changes @ vectors)) @ transposed
-
-
 def _hessian_of_size_3(factors, vectors, weights):
     """``E + 2 sum_i w_i sum_{a<b} (z coth z - 1) <m, E> m``, m the symmetric part of v_a v_b', as a 9 x 9 matrix."""
     pairs = ((0, 1), (0, 2), (1, 2))
@@ -196,10 +183,10 @@ def _matrix_function_jvp(function, primals, tangents):
     # Zero in value; carries the dependence of this derivative on a to the next ones.
     deviation = vectors.T @ (a - jax.lax.stop_gradient(a)) @ vectors
     sides, middle = _higher_terms(function, values, deviation)
-    one_side = jnp.einsum("abc,bc->ac", sides, direction)
+    one_side = jnp.sum(sides * direction, axis=1)
     total = _differences(function, values, 1) * direction + one_side + one_side.T
     if middle is not None:
-        total = total + jnp.einsum("abcd,bc->ad", middle, direction)
+        total = total + jnp.sum(middle * direction[:, :, None], axis=(1, 2))
     return _matrix_function(function, a, values, vectors), vectors @ total @ vectors.T
 
 
@@ -209,10 +196,9 @@ def _matrix_function_jvp(function, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _higher_terms(function, values, deviation):
-    """``f[l_a, l_b, l_c] N_ab + sum_d f[l_a, l_d, l_b, l_c] N_ad N_db`` of the deviation N, and ``f[...] N_ab N_cd``."""
-    size = values.shape[0]
-    third = size <= _SIZE_WITH_THIRD_DERIVATIVES
-    return jnp.zeros((size,) * 3, values.dtype), jnp.zeros((size,) * 4, values.dtype) if third else None
+    """``f[l_a, l_b, l_c] N_ab + sum_d f[l_a, l_d, l_b, l_c] N_ad N_db``, N the deviation; and ``f[...] N_ab N_cd``."""
+    third = _zeros(4, values, deviation) if len(values) <= _SIZE_WITH_THIRD_DERIVATIVES else None
+    return _zeros(3, values, deviation), third
 
 
 @_higher_terms.defjvp
@@ -230,7 +216,7 @@ def _higher_terms_jvp(function, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _third_terms(function, values, deviation):
     """``f[l_a, l_b, l_c, l_d]`` times N_ab, N_bc and N_cd."""
-    return (jnp.zeros((values.shape[0],) * 4, values.dtype),) * 3
+    return (_zeros(4, values, deviation),) * 3
 
 
 @_third_terms.defjvp
@@ -238,6 +224,10 @@ def _third_terms_jvp(function, primals, tangents):
     third, change = _differences(function, primals[0], 3), tangents[1]
     changes = change[:, :, None, None], change[None, :, :, None], change[None, None, :, :]
     return _third_terms(function, *primals), tuple(third * own for own in changes)
+
+
+def _zeros(order, values, deviation):
+    return as_if_of(jnp.zeros((len(values),) * order, values.dtype), values, deviation)
 
 
 def _differences(function, values, order):
@@ -250,17 +240,19 @@ def _divided_difference(function, nodes):
     """``f[x_0, ..., x_m]`` elementwise, by recursion on the extreme nodes, by Taylor series if all are near."""
     if len(nodes) == 1:
         return function.value(nodes[0])
-    ordered = jnp.sort(jnp.stack(nodes), axis=0)
+    ordered = list(nodes)
+    for last in range(len(nodes) - 1, 0, -1):  # XLA's sort of a few numbers is far slower
+        for j in range(last):
+            ordered[j : j + 2] = jnp.minimum(*ordered[j : j + 2]), jnp.maximum(*ordered[j : j + 2])
     spread = ordered[-1] - ordered[0]
     centre = 0.5 * (ordered[0] + ordered[-1])
     near = spread < _NEARBY * function.scale(centre)
-    rest = list(ordered)
-    upper = _divided_difference(function, rest[1:])
-    lower = _divided_difference(function, rest[:-1])
+    upper = _divided_difference(function, ordered[1:])
+    lower = _divided_difference(function, ordered[:-1])
     far = (upper - lower) / jnp.where(near, 1.0, spread)
     # f[x_0..x_m] = sum_j f^(m+j)(c)/(m+j)! h_j(x_0 - c, ..., x_m - c), h_j complete homogeneous.
     homogeneous = [jnp.ones_like(centre)] + [jnp.zeros_like(centre)] * (_TAYLOR_TERMS - 1)
-    for node in rest:
+    for node in ordered:
         shift = node - centre
         for j in range(1, _TAYLOR_TERMS):
             homogeneous[j] = homogeneous[j] + shift * homogeneous[j - 1]

@@ -7,6 +7,7 @@ takes steps of 1/L, as many as public quantities say; `frechet_mean` takes Newto
 Hessian (`Manifold.newton_moments`) and Barzilai-Borwein steps elsewhere, until the gradient norm is at rounding level.
 """
 
+import dataclasses
 import functools
 import math
 from typing import NamedTuple
@@ -15,11 +16,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from typing_extensions import override
 
 from jaxgeodp.bounds.comparison import h_max, h_min
 from jaxgeodp.domains.geodesic_ball import GeodesicBall, assumption_limit
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.statistics.implicit import refuse_second_derivatives
+from jaxgeodp.statistics.implicit import Equation, implicit_derivative
 from jaxgeodp.statistics.public_points import checked, checked_point, explained
 from jaxgeodp.statistics.records import WeightedRecords, log_moments, points_and_weights
 
@@ -128,15 +130,22 @@ def _descend_in_ball(manifold, known, ball, schedule, points, weights):
 @_descend_in_ball.defjvp
 def _descend_in_ball_jvp(manifold, known, primals, tangents):
     mean = _descend_in_ball(manifold, known, *primals)
-    return mean, _change_of_mean(manifold, refuse_second_derivatives(mean), *primals[2:], *tangents[2:])
+    return mean, implicit_derivative(_OfMean(manifold), mean, primals[2:], tangents[2:])
 
 
-def _change_of_mean(manifold, mean, points, weights, point_changes, weight_changes):
-    """The implicit function theorem: ``H^-1 sum_i d(w_i log(x_i))``, H the Hessian of F, at the fixed mean."""
-    frame = manifold.frame(mean)
-    change = manifold.change_of_logs(mean, points, weights, point_changes, weight_changes)
-    factor = jax.scipy.linalg.cho_factor(manifold.mean_hessian(mean, points, weights))
-    return manifold.combine(jax.scipy.linalg.cho_solve(factor, manifold.coordinates(mean, change, frame)), frame)
+@dataclasses.dataclass(frozen=True)
+class _OfMean(Equation):
+    """Logarithms sum to 0; points and weights are the data."""
+
+    manifold: Manifold
+
+    @override
+    def slope(self, x, z, *data):
+        return -x.seen(self.manifold.log_moments(x(z), *data)[0])
+
+    @override
+    def hessian(self, minimizer, *data):
+        return self.manifold.mean_hessian(minimizer, *data)
 
 
 def descent_schedule(manifold: Manifold, radius):
@@ -246,4 +255,4 @@ def _smoothness(lowest: float, square: jax.Array) -> jax.Array | float:
 @_implicit_mean.defjvp
 def _implicit_mean_jvp(manifold, primals, tangents):
     mean = _implicit_mean(manifold, *primals)
-    return mean, _change_of_mean(manifold, refuse_second_derivatives(mean), *primals, *tangents)
+    return mean, implicit_derivative(_OfMean(manifold), mean, primals, tangents)

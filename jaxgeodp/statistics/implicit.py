@@ -1,51 +1,121 @@
-"""Derivatives of a minimiser by the implicit function theorem.
+"""Derivatives of a minimiser by the implicit function theorem, of any order.
 
-grad F(x(D); D) = 0 gives dx = -H^{-1} d_D(grad F), H the Hessian of F at the minimiser, in an orthonormal frame there.
+With x = exp_o(sum_j z_j e_j), o the minimiser for the data as they are and e_j an orthonormal frame there, both held
+fixed, grad F(x; D) = 0 is an equation for z in a vector space: dz = -(d_z g)^{-1} d_D g, g the coordinates of the
+gradient. At the data as they are z is 0 and d_z g the Hessian of F, which may be known in closed form; what depends on
+z further is computed where derivatives of derivatives are asked for alone.
 """
 
-from collections.abc import Callable
+import abc
+import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from jaxgeodp.manifolds.derivatives import as_if_of
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
-def implicit_derivative(
-    manifold: Manifold, minimizer, gradient: Callable, primals, tangents, unused: bool | jax.Array = False
-) -> jax.Array:
-    """The tangent vector at ``minimizer`` along the ``tangents`` of the data.
+class Equation(abc.ABC):
+    """grad F(x; D) = 0 on a manifold. It holds no data: those are arguments."""
 
-    Args:
-        minimizer: the point x(D), held fixed.
-        gradient: the Riemannian gradient of F as a function of (x, \\*data), 0 at the minimiser: there its
-            derivative in an ambient sense, made tangent, is the covariant one, the Hessian.
-        primals, tangents: the data and their tangents.
-        unused: where the caller has another derivative, and this one need only be finite (boolean, may be traced).
-    """
-    frame = manifold.frame(minimizer)
+    manifold: Manifold
 
-    def slope(z, *data):
-        x = manifold.exp(minimizer, manifold.combine(z, frame))
-        return manifold.coordinates(minimizer, manifold.to_tangent(minimizer, gradient(x, *data)), frame)
+    @abc.abstractmethod
+    def slope(self, x: "NormalCoordinates", z, *data) -> jax.Array:
+        """Coordinates (dim,) that are 0 where the gradient at x(z) is; of a gradient, what ``x.seen`` says of it."""
 
-    origin = jnp.zeros(manifold.dim, real_dtype(minimizer))
-    _, change = jax.jvp(lambda *data: slope(origin, *data), tuple(primals), tuple(tangents))
-    hessian: jax.Array = jax.jacfwd(lambda z: slope(z, *primals))(origin)
-    hessian = jnp.where(unused, jnp.eye(manifold.dim, dtype=hessian.dtype), 0.5 * (hessian + hessian.T))
-    factor = jax.scipy.linalg.cho_factor(hessian)
-    return manifold.combine(-jax.scipy.linalg.cho_solve(factor, change), frame)
+    def hessian(self, minimizer, *data) -> jax.Array:
+        """The derivative of `slope` in z at the minimiser, where z is 0, (dim, dim); by default computed."""
+        x = NormalCoordinates(self.manifold, minimizer, self.manifold.frame(minimizer))
+        found: jax.Array = jax.jacfwd(lambda z: self.slope(x, z, *data))(x.zero)
+        return found
+
+    def knows(self, *data) -> jax.Array | bool:
+        """Whether the minimiser is where the derivative is this one; elsewhere it is any finite one."""
+        return True
 
 
-@jax.custom_jvp
-def refuse_second_derivatives(minimizer):
-    """The minimiser itself; differentiating it raises TypeError.
+class NormalCoordinates(NamedTuple):
+    """x(z), a point of the manifold."""
 
-    The derivative above holds the minimiser fixed: differentiated again it would be silently wrong.
-    """
-    return minimizer
+    manifold: Manifold
+    origin: jax.Array
+    frame: jax.Array
+
+    def __call__(self, z) -> jax.Array:
+        """The point."""
+        return self.manifold.exp(self.origin, self.manifold.combine(z, self.frame))
+
+    @property
+    def zero(self):
+        """Of the origin."""
+        return jnp.zeros(self.manifold.dim, real_dtype(self.origin))
+
+    def seen(self, vector):
+        """Inner products of an array at a point near the origin, made tangent there, with the frame."""
+        return self.manifold.coordinates(self.origin, self.manifold.to_tangent(self.origin, vector), self.frame)
 
 
-@refuse_second_derivatives.defjvp
-def _refuse(primals, tangents):
-    raise TypeError("a minimiser's derivative was differentiated again: only first derivatives are available.")
+def implicit_derivative(equation: Equation, minimizer, primals, tangents) -> jax.Array:
+    """The tangent vector at ``minimizer``, the solution for the data ``primals``, along their ``tangents``."""
+    origin = jax.lax.stop_gradient(minimizer)
+    frame = jax.lax.stop_gradient(equation.manifold.frame(origin))
+    z = _solution(equation, origin, frame, *primals)
+    change = _change(equation, origin, frame, z, primals, tangents)
+    return equation.manifold.combine(change, _carried_frame(equation.manifold, origin, frame, z))
+
+
+def _change(equation, origin, frame, z, primals, tangents):
+    x = NormalCoordinates(equation.manifold, origin, frame)
+    _, change = jax.jvp(lambda *data: equation.slope(x, z, *data), tuple(primals), tuple(tangents))
+    jacobian = _jacobian(equation, origin, frame, z, *primals)
+    return -jnp.linalg.solve(jnp.where(equation.knows(*primals), jacobian, jnp.eye(len(z), dtype=z.dtype)), change)
+
+
+# Three functions of z, whose value is known at 0.
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _solution(equation, origin, frame, *data):
+    """z for the data."""
+    return as_if_of(jnp.zeros(equation.manifold.dim, real_dtype(origin)), origin, frame, *data)
+
+
+@_solution.defjvp
+def _solution_jvp(equation, primals, tangents):
+    origin, frame, *data = primals
+    z = _solution(equation, *primals)
+    return z, _change(equation, origin, frame, z, data, tangents[2:])
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _jacobian(equation, origin, frame, z, *data):
+    """The derivative of the slope in z."""
+    return as_if_of(equation.hessian(origin, *data), origin, frame, z, *data)
+
+
+@_jacobian.defjvp
+def _jacobian_jvp(equation, primals, tangents):
+    origin, frame, *rest = primals
+    x = NormalCoordinates(equation.manifold, origin, frame)
+    derivative = jax.jacfwd(lambda z, *data: equation.slope(x, z, *data))
+    return _jacobian(equation, *primals), jax.jvp(derivative, tuple(rest), tuple(tangents[2:]))[1]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _carried_frame(manifold, origin, frame, z):
+    """The derivatives of x in z."""
+    return as_if_of(frame, origin, z)
+
+
+@_carried_frame.defjvp
+def _carried_frame_jvp(manifold, primals, tangents):
+    origin, frame, z = primals
+
+    def carried(z):
+        tangent = manifold.combine(z, frame)
+        return jax.vmap(lambda e: jax.jvp(lambda v: manifold.exp(origin, v), (tangent,), (e,))[1])(frame)
+
+    return _carried_frame(manifold, *primals), jax.jvp(carried, (z,), (tangents[2],))[1]

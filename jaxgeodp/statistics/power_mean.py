@@ -6,18 +6,20 @@ Venkatasubramanian & Joshi 2009). At a datum x_k of weight w_k the median's F ha
 the other terms pull with a force of at most w_k, else the step is shortened by that (Vardi & Zhang 2000).
 """
 
+import dataclasses
 import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.statistics.frechet_mean import frechet_mean
-from jaxgeodp.statistics.implicit import implicit_derivative, refuse_second_derivatives
+from jaxgeodp.statistics.implicit import Equation, implicit_derivative
 from jaxgeodp.statistics.public_points import checked, explained
 from jaxgeodp.statistics.records import equal_weights
 
@@ -166,20 +168,35 @@ def _nearest_if_median(manifold, x, points, weights):
 def _minimizer_jvp(manifold, power, primals, tangents):
     points, weights = primals
     result = _minimizer(manifold, power, *primals)
-    fixed = refuse_second_derivatives(result)
+    fixed = jax.lax.stop_gradient(result)
     here = jax.vmap(lambda y: manifold.dist(fixed, y))(jax.lax.stop_gradient(points)) <= _coincidence(points)
-    here = here & (weights > 0)
+    here = here & (jax.lax.stop_gradient(weights) > 0)
     # Below power 2 the second derivative at a datum is infinite: the minimiser moves with it, and with nothing else.
     pinned = jnp.any(here) & (power < 2.0)
-
-    def gradient(x, data, weights):
-        # A datum at the minimiser has no second derivative below power 2, and counts 0 above.
-        return -power_gradient(manifold, x, data, jnp.where(here, 0.0, weights), power)[0]
-
-    tangent = implicit_derivative(manifold, fixed, gradient, primals, tangents, unused=pinned)
+    # A datum at the minimiser has no second derivative below power 2, and counts 0 above.
+    data = (points, jnp.where(here, 0.0, weights), pinned.astype(weights.dtype))
+    changes = (tangents[0], jnp.where(here, 0.0, tangents[1]), jnp.zeros_like(data[2]))
+    tangent = implicit_derivative(_OfPowerMean(manifold, power), result, data, changes)
     share = here / jnp.maximum(jnp.sum(here), 1)
     own = jnp.tensordot(share.astype(points.dtype), tangents[0], axes=1)
-    return result, jnp.where(pinned, manifold.to_tangent(fixed, own), tangent)
+    return result, jnp.where(pinned, manifold.to_tangent(result, own), tangent)
+
+
+@dataclasses.dataclass(frozen=True)
+class _OfPowerMean(Equation):
+    """Points, weights, and 1 where the minimiser is a datum, are the data."""
+
+    manifold: Manifold
+    power: float
+
+    @override
+    def slope(self, x, z, *data):
+        points, weights, _ = data
+        return -x.seen(power_gradient(self.manifold, x(z), points, weights, self.power)[0])
+
+    @override
+    def knows(self, *data):
+        return data[-1] == 0.0
 
 
 def _coincidence(points) -> np.floating:
