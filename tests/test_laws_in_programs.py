@@ -1,5 +1,7 @@
 """A law is the argument of programs: one serves all privacy parameters, radii and centres, for every mechanism."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,6 +28,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.releases.vector import VectorLaw
 from jaxgeodp.statistics import SmoothedMedian
 
 N, SPHERE = 200, Sphere(2)
@@ -65,6 +68,10 @@ MORE = {
 }
 
 
+# They count records, or look at them one by one.
+PER_N = ("Adaptive", "Located", "median")
+
+
 @pytest.mark.parametrize("name", [*LAWS, *exhaustive(*MORE)])
 def test_one_program_serves_all_laws_of_a_mechanism(name):
     laws, data = (LAWS | MORE)[name](), cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N, 0)
@@ -84,6 +91,63 @@ def test_one_program_serves_all_laws_of_a_mechanism(name):
     together = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *laws)
     stacked = jax.vmap(lambda law: law.simulate(keys[0], data, 1)[0])(together)
     np.testing.assert_allclose(stacked, jnp.stack([values[0] for values in found]), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(key for key in LAWS if not any(own in key for own in PER_N)),
+        *exhaustive(*(key for key in MORE if not any(own in key for own in PER_N))),
+    ],
+)
+def test_one_program_serves_all_n_up_to_the_rows_that_laws_are_padded_to(name):
+    (law, *_), data = (LAWS | MORE)[name](), cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N + 40, 0)
+    unpadded, other = data[:N], data.at[N:].set(jnp.nan)
+    traces = []
+
+    @jax.jit
+    def draws(law, key, data):
+        traces.append(law)
+        return law.simulate(key, data, 4)
+
+    fewer = dataclasses.replace(law, rows=150)  # as a law of 150 records that has the same scale
+    found = [draws(own.padded(N + 40), jax.random.key(0), data) for own in (law, fewer)]
+    assert len(traces) == 1
+    assert np.all(np.isfinite(found))
+    if isinstance(law, VectorLaw):  # noise does not depend on how many rows there are
+        np.testing.assert_allclose(found[0], law.simulate(jax.random.key(0), unpadded, 4), atol=1e-9)
+        np.testing.assert_allclose(found[1], fewer.simulate(jax.random.key(0), data[:150], 4), atol=1e-9)
+        np.testing.assert_allclose(found[0], draws(law.padded(N + 40), jax.random.key(0), other), atol=1e-9)
+        return
+    # The density is that of the n records, whatever the others are.
+    places = jnp.stack([jnp.asarray(CENTERS[0]), data[0], data[5]])
+    for rest in (data, other):
+        padded = jax.vmap(lambda x, rest=rest: law.padded(N + 40).log_density(x, rest))(places)
+        np.testing.assert_allclose(padded, jax.vmap(lambda x: law.log_density(x, unpadded))(places), rtol=1e-9)
+    assert not np.allclose(jax.vmap(lambda x: fewer.padded(N + 40).log_density(x, data))(places), padded, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", [*LAWS])
+def test_a_law_refuses_records_of_another_number_and_says_so(name):
+    (law, *_), data = LAWS[name](), cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N - 1, 0)
+    for call in (law.simulate, jax.jit(lambda key, data, num: law.simulate(key, data, num), static_argnums=2)):
+        with pytest.raises(
+            InputError, match=rf"arrays of {N} records, got {N - 1}; make one by mechanism.law\({N - 1}\)"
+        ):
+            call(jax.random.key(0), data, 1)
+    with pytest.raises(InputError, match=f"this law is that of arrays of {N} records"):
+        jax.jit(lambda law, key, data: law.simulate(key, data, 1))(law, jax.random.key(0), data)
+
+
+def test_laws_that_cannot_be_padded_say_why():
+    search, law = LocatedMechanism(SPHERE, epsilon=8.0).law(N), laws_of(LaplaceMechanism)[0]
+    median = MORE["KNGMechanism of a median"]()[0]
+    for own in (search, LAWS["AdaptiveMechanism, mu"]()[0], median, law.padded(N)):
+        with pytest.raises(InputError, match="needs a program for each n"):
+            own.padded(300)
+    for rows in (N - 1, 300.0, True):
+        with pytest.raises(InputError, match="at least n = 200"):
+            law.padded(rows)
 
 
 def test_laws_of_curves_are_arguments_too():

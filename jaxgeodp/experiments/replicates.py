@@ -130,7 +130,8 @@ def _release_of(law: Law, manifold, n):
     if not isinstance(law, PointLaw):
         return functools.partial(_searches, law, manifold, n)
     law.check()
-    return lambda mesh, replicates, noise_key: released(mesh, replicates, (noise_key, law))
+    shared = law.unsized
+    return lambda mesh, replicates, noise_key: released(mesh, replicates, (noise_key, shared))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))

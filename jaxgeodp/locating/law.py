@@ -66,6 +66,11 @@ class LocatedLaw(Law):
     support = None
 
     @property
+    @override
+    def rows(self):
+        return self.n
+
+    @property
     def order_matters(self):
         """Whether a centre is a draw about a tree mean, which depends on the order of the records."""
         return self.schedule.draws > 0
@@ -228,6 +233,7 @@ class Simulation(Pytree, leaves=("numbers", "stages", "table")):
 
     def simulate(self, key, records, num):
         """See `Law.simulate`."""
+        self.table[0].check_rows(records)
         return _simulated(self, key, records, num)
 
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp.manifolds.spd3 as spd3
-from jaxgeodp.manifolds.analytic import log_sinhc_sqrt, sinc_sqrt
+from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
 from jaxgeodp.manifolds.derivatives import as_if_of
 from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 

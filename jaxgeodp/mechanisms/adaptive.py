@@ -151,4 +151,4 @@ class AdaptiveMechanism(ShapedMechanism):
 
 def _bare(law):
     """Without what is no part of programs."""
-    return dataclasses.replace(law, terms=None, on_grid=None)
+    return dataclasses.replace(law, terms=None, on_grid=None, rows=None)

@@ -64,6 +64,11 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
         return self.mean.ball
 
     @property
+    @override
+    def rows(self):
+        return self.n
+
+    @property
     def length(self) -> int:
         """Of the vectors."""
         return vector_length(self.mean)
@@ -168,4 +173,5 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @override
     def simulate(self, key, records, num):
+        self.check_rows(records)
         return simulated(self, key, records, num)

@@ -109,7 +109,7 @@ def gaussian_law(
         sampler=SAMPLER,
         timing="the number of proposals has the same law for all data",
     )
-    return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms)
+    return DensityLaw(HalfSquaredDistance(), ball, scale, None, terms, n)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -167,7 +167,7 @@ class GibbsMechanism(BallMechanism):
         support = dataclasses.replace(ball, radius=end * ball.radius) if math.isfinite(end) else None
         end = end if math.isfinite(end) else None
         target = Potential(self.statistic, start if barrier else None, end, wall, ridge if ridge > 0.0 else None)
-        return DensityLaw(target, ball, 1.0 / rate, support, terms)
+        return DensityLaw(target, ball, 1.0 / rate, support, terms, n)
 
     @property
     def _described_statistic(self):

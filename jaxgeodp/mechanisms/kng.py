@@ -91,7 +91,7 @@ class KNGMechanism(CalibratedMechanism):
         n = record_count(n)
         sensitivity, scale, support, theorem = self._calibrated(n)
         terms = terms_of(self, n, sensitivity, theorem)
-        return DensityLaw(GradientNorm(self.statistic), self.ball, scale, support, terms)
+        return DensityLaw(GradientNorm(self.statistic), self.ball, scale, support, terms, n)
 
     def _calibrated(self, n):
         if self.calibration == "paper":

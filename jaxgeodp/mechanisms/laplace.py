@@ -52,7 +52,7 @@ class LaplaceMechanism(CalibratedMechanism):
         check_existence(type(self).__name__, self.ball, n, self.epsilon, scale, None)
         reason = "sensitivity/epsilon, homogeneous manifold" if homogeneous else "2 sensitivity/epsilon"
         terms = terms_of(self, n, sensitivity, f"Reimherr et al. 2021, Theorem 1: scale = {reason}")
-        return DensityLaw(Distance(self.statistic), self.ball, scale, None, terms)
+        return DensityLaw(Distance(self.statistic), self.ball, scale, None, terms, n)
 
 
 @dataclasses.dataclass(frozen=True)

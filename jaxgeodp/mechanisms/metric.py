@@ -103,7 +103,7 @@ class MetricLaplace(Mechanism):
             timing="the number of proposals has the same law for all data",
             promises={"metric": {"epsilon": self.epsilon, "per": "unit of distance on the manifold"}},
         )
-        return DensityLaw(DistanceFromRecord(), self._everywhere, 1.0 / self.epsilon, None, terms)
+        return DensityLaw(DistanceFromRecord(), self._everywhere, 1.0 / self.epsilon, None, terms, 1)
 
     @property
     def _everywhere(self):

@@ -29,7 +29,7 @@ from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first
 from jaxgeodp.samplers.squeeze import Squeeze
 from jaxgeodp.samplers.thinning import Thinning
 from jaxgeodp.statistics.records import points_and_weights, with_weights
-from jaxgeodp.statistics.statistic import Statistic
+from jaxgeodp.statistics.statistic import FrechetMean, Statistic
 
 #: For `Terms`.
 SAMPLER = {"name": "rejection from a certified radial envelope", "exactness": "exact up to floating point"}
@@ -137,6 +137,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
     scale: float
     support: GeodesicBall | None
     terms: Terms
+    rows: int | None = None
     weights: Any = None
     grid = None
 
@@ -144,6 +145,11 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
     @override
     def order_matters(self):
         return self.target.statistic.order_matters
+
+    @property
+    @override
+    def takes_weights(self):
+        return isinstance(self.target.statistic, FrechetMean) and not self.order_matters
 
     @property
     def size(self):
@@ -180,6 +186,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
             key, records, num: see `Law.simulate`.
             block: proposals at a time.
         """
+        self.check_rows(records)
         # In a program numbers are not known; a release is checked by `ready`.
         if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(self)):
             self.check()
@@ -194,6 +201,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
 
     @override
     def log_density(self, x, records):
+        self.check_rows(records)
         return _log_density(self, x, records)
 
     @override

@@ -64,7 +64,7 @@ def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, 
         on_manifold: whether distances are those of the manifold; else of the ambient space.
     """
     static = {"draws": draws, "on_manifold": on_manifold}
-    return called(_errors_of, law, records, center, options=COMPILED_SOON, **static)
+    return called(_errors_of, law.unsized, records, center, options=COMPILED_SOON, **static)
 
 
 @functools.partial(jax.jit, static_argnames=("draws", "on_manifold"), compiler_options=COMPILED_SOON)

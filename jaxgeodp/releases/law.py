@@ -3,10 +3,12 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
+import numpy as np
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy.guarantee import Guarantee, NotProven
 from jaxgeodp.samplers.rejection import Draws
@@ -85,6 +87,7 @@ class Law(abc.ABC):
             (docs/mathematics.md, Theorem O2).
         fallback: a public value, which is released where none could be computed; None where it is the domain's, as of
             values that are like records.
+        rows: of the arrays of records that `simulate` and `log_density` take; None for any that stand for n.
         size: of the numbers that `ready` adds noise to, in the units of the scale; None where it is not in such units.
     """
 
@@ -94,6 +97,7 @@ class Law(abc.ABC):
     grid: Any
     order_matters: Any = True
     fallback: Any = None
+    rows: Any = None
     size: Any = None
 
     def check_ready(self, shape: jax.ShapeDtypeStruct) -> None:  # noqa: B027 - most have nothing to refuse
@@ -118,12 +122,71 @@ class Law(abc.ABC):
     def log_density(self, x, records) -> jax.Array:
         """Unnormalised log density of a release at ``x``, minus infinity outside the support."""
 
+    def padded(self, rows: int) -> Self:
+        """The law for arrays of ``rows`` records, of which the first n count and the others may be any points.
+
+        Laws of all n that are padded to the same rows are arguments of one program.
+
+        Args:
+            rows: at least n.
+
+        Raises:
+            ValueError: fewer than n; or it is no law of a mean in a ball, or has weights.
+
+        Example:
+            >>> import jax, jax.numpy as jnp
+            >>> from jaxgeodp import GeodesicBall, LaplaceMechanism, Sphere
+            >>> mechanism = LaplaceMechanism(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), epsilon=1.0)
+            >>> data = jnp.broadcast_to(jnp.array([0.0, 0.0, 1.0]), (128, 3))
+            >>> draw = jax.jit(lambda law, key: law.simulate(key, data, 1)[0])
+            >>> [draw(mechanism.law(n).padded(128), jax.random.key(0)).shape for n in (60, 100)]
+            [(3,), (3,)]
+        """
+        name = "Law" if self.terms is None else self.terms.mechanism
+        if not isinstance(self, PointLaw) or not self.takes_weights or self.rows is None or self.weights is not None:
+            raise InputError(
+                f"{name}.padded: only laws of means, without weights of their own, take rows that do not count; this "
+                "one needs a program for each n."
+            )
+        if isinstance(rows, bool) or not isinstance(rows, int) or rows < self.rows:
+            raise InputError(f"{name}.padded: rows must be an integer of at least n = {self.rows}, got {rows!r}.")
+        weights = np.where(np.arange(rows) < self.rows, 1.0 / self.rows, 0.0)
+        return self._with(rows=rows, weights=weights)
+
+    def _with(self, **changes: Any) -> Self:
+        own: Any = self
+        return dataclasses.replace(own, **changes)
+
+    def check_rows(self, records) -> None:
+        """Refuse arrays of another number of records.
+
+        Raises:
+            ValueError: see above.
+        """
+        if self.rows is None or records.shape[0] == self.rows:
+            return
+        name = "this law" if self.terms is None else f"{self.terms.mechanism}: this law"
+        raise InputError(
+            f"{name} is that of arrays of {self.rows} records, got {records.shape[0]}; make one by "
+            f"mechanism.law({records.shape[0]}), or law(n).padded(rows) for all n up to rows."
+        )
+
 
 class PointLaw(Law):
     """A law of values near points of a ball, which replicates can share: they clip and average records themselves."""
 
     ball: GeodesicBall
     weights: Any  #: public, of the records, (n,), with sum 1; None for equal ones
+
+    @property
+    def unsized(self) -> Self:
+        """The law for records that stand for its n, as many as there are: one program serves all n."""
+        return self._with(rows=None)
+
+    @property
+    @abc.abstractmethod
+    def takes_weights(self) -> bool:
+        """Whether records may count differently."""
 
     @abc.abstractmethod
     def check(self) -> None:

@@ -104,10 +104,16 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
     ball: GeodesicBall
     scale: float
     terms: Terms
+    rows: int | None = None
     on_grid: Callable[["VectorLaw"], Callable[[jax.ShapeDtypeStruct], Ready]] | None = None
     weights: Any = None
     support = None
     order_matters = False  # of a summary, see there
+
+    @property
+    @override
+    def takes_weights(self):
+        return True
 
     @property
     @override
@@ -135,6 +141,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
 
     @override
     def simulate(self, key, records, num):
+        self.check_rows(records)
         return called(_simulate, self, key, records, options=options_for(records, num), num=num)
 
     def log_density(self, x, records):
@@ -143,6 +150,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         Raises:
             ValueError: several noise vectors give the same value (positive curvature), or the value is projected.
         """
+        self.check_rows(records)
         ball, points, there, _ = self.summary.carried(self.ball, records)
         law = dataclasses.replace(self, ball=ball)
         points = with_weights(points, self.weights)
@@ -223,4 +231,4 @@ def vector_law(
         timing=TIMING,
         more=more,
     )
-    return VectorLaw(summary, noise, ball or mechanism.ball, sensitivity.value / strength, terms)
+    return VectorLaw(summary, noise, ball or mechanism.ball, sensitivity.value / strength, terms, n)

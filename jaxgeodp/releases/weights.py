@@ -42,7 +42,7 @@ class Weights:
         if not weighs(law):
             raise InputError(f"{law.terms.mechanism}: weights are for laws of points whose order does not matter.")
         assert dataclasses.is_dataclass(law)
-        return dataclasses.replace(law, weights=self.values)
+        return dataclasses.replace(law, weights=self.values, rows=len(self.values))
 
 
 def weighs(law: Law) -> bool:
