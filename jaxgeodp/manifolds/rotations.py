@@ -174,7 +174,7 @@ _DEGENERATE = 64.0
 def nearest_rotation(x) -> tuple[jax.Array, jax.Array]:
     """A rotation with the largest tr(r'x) for a matrix (3, 3), and whether it is the only one (Davenport's q-method).
 
-    Its derivative is finite, and 0 where there are several.
+    Its derivatives are finite, and 0 where there are several; right up to the third order.
     """
     scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
     form = _outer_quaternion(scaled, 0.0)
@@ -182,11 +182,16 @@ def nearest_rotation(x) -> tuple[jax.Array, jax.Array]:
     values, vectors = jnp.linalg.eigh(fixed)
     top, gap = vectors[:, -1], values[-1] - values[-2]
     unique = gap > _DEGENERATE * jnp.finfo(x.dtype).eps
-    # One Newton step: zero in value, it carries the derivative, where eigh's own rule has NaN (equal eigenvalues).
+    # Steps of Newton's method with a fixed matrix, zero in value: each carries one more order of derivatives, where
+    # eigh's own rule has NaN (equal eigenvalues).
     slope = values[-1] * jnp.eye(4, dtype=x.dtype) - fixed + jnp.outer(top, top)
-    safe = jnp.where(unique, slope, jnp.eye(4, dtype=x.dtype))
-    unit = top + jnp.linalg.solve(safe, jnp.where(unique, (form - fixed) @ top, 0.0))
-    return _rotation_of_quaternion(unit / jnp.sqrt(jnp.sum(unit**2))), unique
+    inverse = jnp.linalg.inv(jnp.where(unique, slope, jnp.eye(4, dtype=x.dtype)))
+    unit = top
+    for _ in range(3):
+        moved = form @ unit
+        unit = unit + inverse @ jnp.where(unique, moved - jnp.sum(unit * moved) * unit, 0.0)
+        unit = unit / jnp.sqrt(jnp.sum(unit**2))
+    return _rotation_of_quaternion(unit), unique
 
 
 def _skew(vector):
