@@ -59,6 +59,7 @@ SCRIPTS = {
         Script("latency", ((), ("--profile",)), processes=True),
         Script("draws"),
         Script("kernels", libraries=("jaxlie",)),
+        Script("first_calls", processes=True),
         Script("peers", libraries=("pyriemann", "geomstats", "morphomatics"), processes=True),
         Script("derivatives"),
         Script("errors", (("--out", "docs/errors.png"),)),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jaxgeodp._version import __version__
 from jaxgeodp.blocks import RecordBlocks
+from jaxgeodp.compiling import fast_compile
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.locating import LocatedMechanism
@@ -140,6 +141,7 @@ __all__ = [
     "confidence_ball",
     "delta_of_epsilon",
     "describe",
+    "fast_compile",
     "frechet_mean",
     "frechet_median",
     "geodesic_regression",

@@ -139,6 +139,25 @@ def test_a_law_refuses_records_of_another_number_and_says_so(name):
         jax.jit(lambda law, key, data: law.simulate(key, data, 1))(law, jax.random.key(0), data)
 
 
+@pytest.mark.parametrize("name", [*LAWS, *exhaustive(*MORE)])
+def test_draws_have_the_derivatives_of_noise_that_is_added_or_refuse(name):
+    law, data, key = (LAWS | MORE)[name]()[0], cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N, 0), jax.random.key(0)
+    moves = jnp.asarray(np.random.default_rng(0).normal(size=data.shape))
+
+    def drawn(step):
+        moved = jax.vmap(lambda x, v: SPHERE.exp(x, step * SPHERE.to_tangent(x, v)))(data, moves)
+        return law.simulate(key, moved, 1)[0]
+
+    if not isinstance(law, VectorLaw):
+        for derivative in (jax.jacfwd, jax.jacrev):
+            with pytest.raises(InputError, match="simulate: draws by rejection or in steps have no derivatives"):
+                jax.jit(derivative(drawn))(0.0)
+        return
+    ahead, behind = (drawn(sign * 1e-5) for sign in (1, -1))
+    for derivative in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jax.jit(derivative(drawn))(0.0), (ahead - behind) / 2e-5, atol=1e-7)
+
+
 def test_laws_that_cannot_be_padded_say_why():
     search, law = LocatedMechanism(SPHERE, epsilon=8.0).law(N), laws_of(LaplaceMechanism)[0]
     median = MORE["KNGMechanism of a median"]()[0]

@@ -28,7 +28,7 @@ from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 from jaxgeodp.privacy import grid
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw
-from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told
+from jaxgeodp.releases.law import Law, PointLaw, Ready, Terms, Told, without_derivatives
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of_noise, entries_without_noise
 from jaxgeodp.releases.ways import Idealized, OnGrid, Way
@@ -234,7 +234,7 @@ class Simulation(Pytree, leaves=("numbers", "stages", "table")):
     def simulate(self, key, records, num):
         """See `Law.simulate`."""
         self.table[0].check_rows(records)
-        return _simulated(self, key, records, num)
+        return without_derivatives("LocatedMechanism", _simulated(self, key, records, num))
 
 
 @functools.partial(jax.jit, static_argnums=3)

@@ -25,7 +25,7 @@ from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.law import Law, Terms, Told
+from jaxgeodp.releases.law import Law, Terms, Told, without_derivatives
 from jaxgeodp.releases.vector import VectorLaw
 from jaxgeodp.samplers.discrete import discrete_laplace
 
@@ -174,4 +174,4 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
     @override
     def simulate(self, key, records, num):
         self.check_rows(records)
-        return simulated(self, key, records, num)
+        return without_derivatives("AdaptiveMechanism", simulated(self, key, records, num))

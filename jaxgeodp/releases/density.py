@@ -24,7 +24,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds.manifold import real_dtype
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.pytrees import Pytree
-from jaxgeodp.releases.law import Home, PointLaw, Terms
+from jaxgeodp.releases.law import Home, PointLaw, Terms, without_derivatives
 from jaxgeodp.samplers.rejection import Draws, check_facts, default_block, first_complete, rejection_sample
 from jaxgeodp.samplers.squeeze import Squeeze
 from jaxgeodp.samplers.thinning import Thinning
@@ -177,7 +177,11 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
 
     @override
     def simulate(self, key, records, num):
-        return self.simulated(key, records, num).points
+        return without_derivatives(self._name, self.simulated(key, records, num).points)
+
+    @property
+    def _name(self):
+        return "law" if self.terms is None else self.terms.mechanism
 
     def simulated(self, key, records, num: int, block: int | None = None) -> Draws:
         """`simulate`, with what the sampler says of itself.

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
@@ -72,6 +73,24 @@ class Home(NamedTuple):
     law: Any
     records: Any
     back: Callable[[Any], Any]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def without_derivatives(owner: str, draws):
+    """Draws that are accepted or found step by step: derivatives of the computation are not those of their law.
+
+    Raises:
+        ValueError: if it is differentiated.
+    """
+    return draws
+
+
+@without_derivatives.defjvp
+def _refuse_derivatives(owner, primals, tangents):
+    raise InputError(
+        f"{owner}.simulate: draws by rejection or in steps have no derivatives; differentiate `log_density`, or take a "
+        "mechanism that adds noise to a vector (Wrapped..., Tangent...)."
+    )
 
 
 class Law(abc.ABC):
