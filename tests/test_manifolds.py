@@ -23,6 +23,7 @@ from jaxgeodp import (
     PlanarShapes,
     Product,
     Rotations,
+    Shapes3D,
     Sphere,
     riemannian_gradient,
     riemannian_hessian,
@@ -510,3 +511,41 @@ def test_the_trace_of_the_curvature_is_bounded_and_attained(manifold):
     assert np.all(ricci <= manifold.curvature_trace * (1 + 1e-3) + 1e-9)
     if not isinstance(manifold, Product):  # there signs cancel
         assert np.max(ricci) >= 0.75 * manifold.curvature_trace
+
+
+# Curvature --------------------------------------------------------------------------------------------
+
+OF_CURVATURE = [Sphere(2, 4.0), Grassmann(4, 2), SPD(3)]
+
+
+@pytest.mark.parametrize(
+    "manifold", [*OF_CURVATURE, *exhaustive(*(m for m in ONE_OF_EACH_KIND + MORE if m not in OF_CURVATURE))], ids=name
+)
+def test_the_curvature_tensor_has_its_symmetries_and_lies_within_the_stated_bounds(manifold):
+    point = a_point(manifold, 0)
+    if manifold.dim == 1:
+        return
+    inner, tensor = (
+        functools.partial(manifold.inner, point),
+        jax.jit(functools.partial(manifold.curvature_tensor, point)),
+    )
+    lowest, highest = manifold.curvature_bounds
+    if isinstance(manifold, Shapes3D):
+        lowest, highest = manifold.within(point, 0.0).curvature_bounds
+    for seed in range(6):
+        u, v, w = (a_tangent(manifold, point, 3 * seed + place, 1.0) for place in range(3))
+        v = v - inner(u, v) * u
+        v = v / manifold.norm(point, v)
+        np.testing.assert_allclose(tensor(u, v, w), -tensor(v, u, w), atol=1e-5)
+        np.testing.assert_allclose(tensor(u, v, w) + tensor(v, w, u) + tensor(w, u, v), 0.0 * u, atol=1e-5)
+        np.testing.assert_allclose(inner(tensor(u, v, w), w), 0.0, atol=1e-5)
+        assert lowest - 1e-5 <= inner(tensor(u, v, v), u) <= highest + 1e-5
+
+
+@pytest.mark.parametrize("manifold", [Sphere(2, 4.0), *exhaustive(Hyperbolic(3, -0.5), Rotations())], ids=name)
+def test_the_curvature_tensor_of_constant_curvature(manifold):
+    point, (lowest, highest) = a_point(manifold, 0), manifold.curvature_bounds
+    assert lowest == highest
+    u, v, w = (a_tangent(manifold, point, seed, 1.0) for seed in range(3))
+    expected = highest * (manifold.inner(point, v, w) * u - manifold.inner(point, u, w) * v)
+    np.testing.assert_allclose(jax.jit(manifold.curvature_tensor)(point, u, v, w), expected, atol=1e-9)

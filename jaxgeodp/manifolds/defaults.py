@@ -44,6 +44,26 @@ def ambient_slopes(gradient, vectors) -> jax.Array:
     return jax.vmap(lambda v: jnp.real(jnp.sum(gradient * v)))(vectors)
 
 
+def curvature_tensor(manifold, p, u, v, w) -> jax.Array:
+    """See `Manifold.curvature_tensor`: ``D exp(t v)[u]``, carried back, is ``u - (t^2/6) R(u, v)v`` to third order."""
+
+    def bent(u, v):
+        """``R(u, v)v``."""
+
+        def carried(t):
+            end, field = jax.jvp(lambda x: manifold.exp(p, x), (t * v,), (u,))
+            # Of a quotient, what is not tangent turns the representative alone.
+            return manifold.transport(end, p, manifold.to_tangent(end, field))
+
+        zero, one = jnp.zeros((), jnp.finfo(v.dtype).dtype), jnp.ones((), jnp.finfo(v.dtype).dtype)
+        return -3.0 * jax.jvp(lambda t: jax.jvp(carried, (t,), (one,))[1], (zero,), (one,))[1]
+
+    firsts, seconds = jnp.stack([u, u, u, v, v, v]), jnp.stack([v + w, v, w, u + w, u, w])
+    both, own, other, both_turned, own_turned, other_turned = jax.vmap(bent)(firsts, seconds)
+    # Polarised, and by Bianchi's identity.
+    return ((both - own - other) - (both_turned - own_turned - other_turned)) / 3.0
+
+
 def mean_hessian(manifold, base, points, weights) -> jax.Array:
     """See `Manifold.mean_hessian`: where the gradient is 0, the derivative of its coordinates is the covariant one."""
     frame = manifold.frame(base)

@@ -254,6 +254,14 @@ class Manifold(abc.ABC):
         return shooting.transport(self, p, q, tangent)
 
     @operation
+    def curvature_tensor(self, p, u, v, w) -> jax.Array:
+        """The curvature tensor R(u, v)w at p, with <R(u, v)v, u> the sectional curvature of orthonormal u and v.
+
+        By default from third derivatives of ``exp``.
+        """
+        return defaults.curvature_tensor(self, p, u, v, w)
+
+    @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)``: a tangent vector at ``base``, and a number.
 

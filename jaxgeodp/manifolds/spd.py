@@ -129,6 +129,14 @@ class SPD(Manifold):
         return _congruence(root, half @ _whiten(root, tangent) @ half)
 
     @operation
+    def curvature_tensor(self, p, u, v, w) -> jax.Array:
+        """``-[[u, v], w]/4`` at the identity."""
+        root = cholesky_root(p)
+        u, v, w = (_whiten(root, x) for x in (u, v, w))
+        turn = u @ v - v @ u
+        return -0.25 * _congruence(root, turn @ w - w @ turn)
+
+    @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
         """Two matrix-vector products for size 2; else whitening and summing as three matrix products."""
         if self.size == 2:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import cholesky, expm, logm, sqrtm
-from strategies import DTYPES, exhaustive
+from strategies import DTYPES, a_point, a_tangent, exhaustive
 
 from jaxgeodp import SPD
-from jaxgeodp.manifolds import spd3, spectral
+from jaxgeodp.manifolds import defaults, spd3, spectral
 
 both_precisions = pytest.mark.parametrize("dtype", DTYPES)
 GAPS = [0.0, 1e-15, 1e-12, 1e-9, 1e-7, 1e-4, 1e-2, 1.0]
@@ -191,3 +191,11 @@ def test_the_derivative_of_a_reverse_derivative_sees_the_eigenvectors_turn():
     found = jax.jit(lambda x: jax.jvp(slope, (x,), (along,))[1])(a)
     step = 1e-4
     np.testing.assert_allclose(found, (slope(a + step * along) - slope(a - step * along)) / (2 * step), atol=1e-6)
+
+
+def test_the_curvature_tensor_of_matrices_is_that_of_third_derivatives():
+    manifold = SPD(3)
+    point = a_point(manifold, 0)
+    u, v, w = (a_tangent(manifold, point, seed, 1.0) for seed in range(3))
+    expected = jax.jit(functools.partial(defaults.curvature_tensor, manifold))(point, u, v, w)
+    np.testing.assert_allclose(manifold.curvature_tensor(point, u, v, w), expected, atol=1e-9)
