@@ -16,6 +16,7 @@ from jaxgeodp.domains.shape import Shape
 from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
+    Axes,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -90,6 +91,7 @@ __all__ = [
     "SPD",
     "AdaptiveMechanism",
     "ApproximateDP",
+    "Axes",
     "ConvexRisk",
     "Description",
     "EmpiricalRisk",

@@ -9,6 +9,7 @@ import pytest
 
 from jaxgeodp import (
     SPD,
+    Axes,
     Euclidean,
     GeodesicBall,
     Grassmann,
@@ -52,6 +53,9 @@ MORE = [
     Hyperbolic(4, -0.5),
     Product(PlanarShapes(4), Euclidean(2)),
     Grassmann(3, 1),
+    Axes(1),
+    Axes(2),
+    Axes(9),
     Shapes3D(5, 0.4),
     Shapes3D(4, 0.3),
     Shapes3D(12, 0.5),

@@ -68,8 +68,11 @@ _OPTIONS: dict[str, Any] = {
     "degrees": Annotated[
         str | None,
         typer.Option(
-            help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', in the order of the columns.",
-            autocompletion=one_of("lat,lon", "lon,lat", "dec,inc", "inc,dec"),
+            help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', of axes 'trend,plunge', 'strike,dip' "
+            "or 'dipdir,dip', too, in the order of the columns.",
+            autocompletion=one_of(
+                "lat,lon", "lon,lat", "dec,inc", "inc,dec", "trend,plunge", "strike,dip", "dipdir,dip"
+            ),
         ),
     ],
     "expect_n": Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")],

@@ -196,7 +196,7 @@ def _of_columns(table, kind) -> Iterator[str]:
             yield f"Column {number} holds {len(known)} distinct whole numbers: an id? Leave it out with --columns."
         elif np.ptp(known) == 0.0 and known[0] not in (0.0, 1.0):
             yield f"Column {number} holds the same number in all records; directions have no such coordinate."
-    if kind == "sphere" and table.shape[1] in (2, 3):
+    if kind in ("sphere", "axes") and table.shape[1] in (2, 3):
         low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
         for one, other in itertools.permutations(range(2)):
             small = -90 <= low[one] and high[one] <= 90 and np.nanmax(np.abs(table[:, one])) > 1.5
@@ -290,8 +290,27 @@ def _of_lengths(records, table, layout) -> Iterator[str]:
         yield f"Lengths of the vectors: {_quantiles(lengths)}; every record is scaled to length 1."
 
 
+def _of_directions(records, table, layout) -> Iterator[str]:
+    """Lengths, and whether both ends of an axis are among them."""
+    yield from _of_lengths(records, table, layout)
+    lengths = np.linalg.norm(records, axis=1)
+    usable = np.isfinite(lengths) & (lengths > 0)
+    units = records[usable] / lengths[usable, None]
+    if len(units) < 10:
+        return
+    along = units @ np.linalg.eigh(units.T @ units)[1][:, -1]
+    one, other = np.mean(along > _NEAR_AN_AXIS), np.mean(along < -_NEAR_AN_AXIS)
+    if min(one, other) > 0.1 and one + other > 0.8:
+        yield (
+            f"{100 * min(one, other):.0f} % of the directions are opposite to the others: if x and -x mean the "
+            "same,\n  they are axes, say --manifold axes; else their mean says little."
+        )
+
+
+# Of the cosine with the principal axis.
+_NEAR_AN_AXIS = 0.5
 # By the names of `manifolds.names`.
-_OF_KIND = {"spd": _of_matrices, "sphere": _of_lengths}
+_OF_KIND = {"spd": _of_matrices, "sphere": _of_directions, "axes": _of_lengths}
 
 
 def of_copies(records) -> Iterator[str]:

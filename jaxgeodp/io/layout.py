@@ -16,9 +16,16 @@ _NO_COORDINATE = re.compile(
     r"|groups?|class|classes|labels?|species|genus|sex|gender|age|treatment|type|kind|category|date|time|year|month|day",
     re.IGNORECASE,
 )
-_ANGLE = re.compile(r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?", re.IGNORECASE)
+_ANGLE = re.compile(
+    r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?"
+    r"|trend|plunge|strike|dip([ _.-]?dir(ection)?)?",
+    re.IGNORECASE,
+)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-_ANGLES = {"lat": "lon", "lon": "lat", "dec": "inc", "inc": "dec"}
+# Pairs of angles, in either order: of directions, and of lines and planes without a sense.
+_OF_DIRECTIONS = (("lat", "lon"), ("dec", "inc"))
+_OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
+_WORDS = "lat,lon, lon,lat, dec,inc or inc,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
 _WHOLE = numbers.Integral, "a whole number"
 _KINDS = {"header": (bool, "True or False"), "size": _WHOLE, "expect_n": _WHOLE}  # all others are text
 _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
@@ -55,13 +62,19 @@ class Layout:
         if self.triangle not in (None, "lower", "upper"):
             raise InputError("--triangle must be lower or upper.")
         if self.degrees is not None and self.angles is None:
-            raise InputError("--degrees must be lat,lon, lon,lat, dec,inc or inc,dec, in the order of the two columns.")
+            raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
 
     @property
     def angles(self) -> tuple[str, str] | None:
         """Which angle each of the two columns is."""
-        words = tuple(word.strip().lower() for word in (self.degrees or "").split(","))
-        return (words[0], words[1]) if len(words) == 2 and _ANGLES.get(words[0]) == words[1] else None
+        words = [word.strip().lower() for word in (self.degrees or "").split(",")]
+        known = any(sorted(words) == sorted(pair) for pair in (*_OF_DIRECTIONS, *_OF_AXES))
+        return (words[0], words[1]) if known else None
+
+    @property
+    def of_axes(self) -> bool:
+        """Whether the angles have no sense, so that they are no directions."""
+        return any(sorted(self.angles or ()) == sorted(pair) for pair in _OF_AXES)
 
 
 def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> list[int] | None:
@@ -99,8 +112,9 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     angles = [name for name in names if _ANGLE.fullmatch(name.strip())]
     if angles:
         raise InputError(
-            f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(angles[0])} for "
-            "directions (and --columns, if there are more), or name them with --columns if they are coordinates."
+            f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(angles)} for "
+            f"{_kind_of_angle(angles[0])} (and --columns, if there are more), or name them with --columns if they are "
+            "coordinates."
         )
     if odd:
         good = [str(k) for k, name in enumerate(names, 1) if name not in odd and k - 1 not in taken]
@@ -146,15 +160,27 @@ def _listed(names):
     return ", ".join(f"'{name}'" for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 
-def _order(name):
-    """What the columns are, the first of which has this name."""
-    first = _angle(name)
-    return f"{first},{_ANGLES[first]}"
+def _order(names):
+    """What the columns of these names are; by the first of them, where the second is another's."""
+    words = [_angle(name) for name in names[:2]]
+    pairs = (*_OF_DIRECTIONS, *_OF_AXES)
+    if any(sorted(words) == sorted(pair) for pair in pairs):
+        return ",".join(words)
+    pair = next(pair for pair in pairs if words[0] in pair)
+    return ",".join(pair if pair[0] == words[0] else pair[::-1])
+
+
+def _kind_of_angle(name):
+    return "axes" if any(_angle(name) in pair for pair in _OF_AXES) else "directions"
 
 
 def _angle(name):
     """Which angle a name is that `_ANGLE` matches."""
-    return {"la": "lat", "lo": "lon", "ln": "lon", "de": "dec", "in": "inc"}[name.strip().lower()[:2]]
+    name = name.strip().lower()
+    if name.startswith("dip"):
+        return "dip" if name == "dip" else "dipdir"
+    starts = ("lat", "dec", "inc", "trend", "plunge", "strike")
+    return next((word for word in starts if name.startswith(word)), "lon")
 
 
 def _ranges(places):
@@ -187,11 +213,16 @@ def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:
     """Unit vectors (n, 3) of angles (n, 2) in degrees; a record that is no pair of angles becomes NaN.
 
     Latitude and longitude: x to the meridian of Greenwich on the equator, z to the pole. Declination and inclination,
-    as in palaeomagnetism: x north, y east, z down.
+    as in palaeomagnetism, and trend and plunge of a line: x north, y east, z down. Planes are their poles: with the
+    strike by the right-hand rule, which dips to its right, trend = strike - 90 and plunge = 90 - dip; with the
+    direction of the dip trend = dipdir + 180.
     """
-    turn, rise = names.index("lon" if "lon" in names else "dec"), names.index("lat" if "lat" in names else "inc")
+    turned = next(place for place, name in enumerate(names) if name in ("lon", "dec", "trend", "strike", "dipdir"))
+    turn, rise = angles[:, turned], angles[:, 1 - turned]
+    right = (np.abs(rise) <= 90.0) & (np.abs(turn) <= 360.0)
+    if "dip" in names:
+        turn, rise = turn + (180.0 if "dipdir" in names else -90.0), 90.0 - rise
     with np.errstate(all="ignore"):
-        around, up = np.radians(angles[:, turn]), np.radians(angles[:, rise])
+        around, up = np.radians(turn), np.radians(rise)
         vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
-        right = (np.abs(angles[:, rise]) <= 90.0) & (np.abs(angles[:, turn]) <= 360.0)
     return np.where(right[:, None], vectors, np.nan)

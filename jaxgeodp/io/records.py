@@ -150,8 +150,13 @@ class Source:
         kind = kind_of(self.manifold)
         if self.layout.triangle is not None and kind != "spd":
             raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
-        if self.layout.angles is not None and kind != "sphere":
-            raise InputError(f"--degrees is for --manifold sphere, got {self.manifold}.")
+        if self.layout.angles is not None and kind not in ("sphere", "axes"):
+            raise InputError(f"--degrees is for --manifold sphere or axes, got {self.manifold}.")
+        if self.layout.of_axes and kind != "axes":
+            raise InputError(
+                f"--degrees {self.layout.degrees} are lines or planes without a sense: say --manifold axes; directions "
+                "with one are dec,inc."
+            )
         numbers = read_numbers(self.path, self.layout)
         table = arranged(numbers, self.layout)
         with about(self.path):

@@ -1,5 +1,6 @@
 """Riemannian manifolds: metric facts, exp, log, transport, volume, and derivatives by autodiff."""
 
+from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
@@ -15,6 +16,7 @@ from jaxgeodp.manifolds.sphere import Sphere
 
 __all__ = [
     "SPD",
+    "Axes",
     "Euclidean",
     "Grassmann",
     "Hyperbolic",

@@ -12,6 +12,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
+from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
@@ -36,9 +37,11 @@ class NamedManifold(NamedTuple):
 
 
 _TWO_COLUMNS = "two columns are points of a circle, or angles, which need --degrees"
+_TWO_COLUMNS_OF_AXES = "two columns are lines in the plane, or angles, which need --degrees"
 MANIFOLDS: dict[str, NamedManifold] = {
     "euclidean": NamedManifold(Euclidean, ("its dimension",), tables.vectors),
     "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions, (1, _TWO_COLUMNS), natural_origin=False),
+    "axes": NamedManifold(Axes, ("its dimension",), tables.directions, (1, _TWO_COLUMNS_OF_AXES), natural_origin=False),
     "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
     "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False),
     "logeuclidean": NamedManifold(

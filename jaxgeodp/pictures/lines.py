@@ -28,7 +28,7 @@ def lines_of(record: dict) -> list[Line] | None:
     value = np.asarray(record["value"], float)
     if is_moment(record):
         return None
-    draw = {"Sphere": _direction, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
+    draw = {"Sphere": _direction, "Axes": _axis, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
     if draw is not None:
         return draw(value, record)
     if value.ndim == 3 and value.shape[2] == 3:
@@ -42,9 +42,9 @@ def caption_of(record: dict) -> str:
         return record["caption"]
     value, name = np.asarray(record["value"], float), record["manifold"]["name"]
     ball = "ball that was found" if "stages" in record else "public ball"
-    if name == "Sphere":
+    if name in ("Sphere", "Axes"):
         region = "\nblue: rim of the region" if "region" in record else ""
-        return f"red: the released direction; green: rim of the {ball}{region}"
+        return f"red: the released {'direction' if name == 'Sphere' else 'axis'}; green: rim of the {ball}{region}"
     if name == "SPD":
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
@@ -65,6 +65,13 @@ def _direction(value, record):
     if "region" in record:
         lines.append(Line(_circle_about(value, record["region"]), BLUE, 1.5))
     return [*lines, Line(np.stack([np.zeros(3), 1.15 * value]), RED, 3.0)]
+
+
+def _axis(value, record):
+    """As a direction, to both sides."""
+    lines = _direction(value, record)
+    globe = len(_globe(np.eye(3), GREY))
+    return None if lines is None else [*lines, *(Line(-own.points, own.color, own.width) for own in lines[globe:])]
 
 
 def _ellipsoid(value, record):
