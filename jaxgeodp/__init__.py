@@ -17,6 +17,7 @@ from jaxgeodp.locating import LocatedMechanism
 from jaxgeodp.manifolds import (
     SPD,
     Axes,
+    Circle,
     Euclidean,
     Grassmann,
     Hyperbolic,
@@ -28,6 +29,7 @@ from jaxgeodp.manifolds import (
     Rotations,
     Shapes3D,
     Sphere,
+    Torus,
     riemannian_gradient,
     riemannian_hessian,
 )
@@ -92,6 +94,7 @@ __all__ = [
     "AdaptiveMechanism",
     "ApproximateDP",
     "Axes",
+    "Circle",
     "ConvexRisk",
     "Description",
     "EmpiricalRisk",
@@ -134,6 +137,7 @@ __all__ = [
     "TangentCovariance",
     "TangentGaussian",
     "TangentLaplace",
+    "Torus",
     "WrappedGaussian",
     "WrappedLaplace",
     "ZeroConcentratedDP",

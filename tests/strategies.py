@@ -10,6 +10,7 @@ import pytest
 from jaxgeodp import (
     SPD,
     Axes,
+    Circle,
     Euclidean,
     GeodesicBall,
     Grassmann,
@@ -19,6 +20,7 @@ from jaxgeodp import (
     Rotations,
     Shapes3D,
     Sphere,
+    Torus,
 )
 
 
@@ -53,6 +55,8 @@ MORE = [
     Hyperbolic(4, -0.5),
     Product(PlanarShapes(4), Euclidean(2)),
     Grassmann(3, 1),
+    Circle(),
+    Torus(3),
     Axes(1),
     Axes(2),
     Axes(9),

@@ -11,7 +11,7 @@ import typer
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
 from jaxgeodp.cli.registries import listed
-from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.layout import PERIODS, Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.names import MANIFOLDS
 
@@ -73,6 +73,14 @@ _OPTIONS: dict[str, Any] = {
             autocompletion=one_of(
                 "lat,lon", "lon,lat", "dec,inc", "inc,dec", "trend,plunge", "strike,dip", "dipdir,dip"
             ),
+        ),
+    ],
+    "chart": Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            help="The unit of angles on a circle or torus: degrees, radians, hours or turns; never guessed.",
+            autocompletion=one_of(*PERIODS),
         ),
     ],
     "expect_n": Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")],

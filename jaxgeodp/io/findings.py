@@ -307,10 +307,25 @@ def _of_directions(records, table, layout) -> Iterator[str]:
         )
 
 
+def _of_angles(records, table, layout) -> Iterator[str]:
+    """Units that the numbers speak against."""
+    largest = np.max(np.abs(table), initial=0.0, where=np.isfinite(table))  # in radians, of any number of turns
+    if layout.chart == "radians" and largest > 4.0 * np.pi:
+        yield f"Angles are up to {largest:.3g} radians: if they are degrees, say --as degrees."
+    elif layout.chart == "degrees" and 0.0 < largest <= np.radians(6.3) and len(records) > 9:
+        yield f"Angles are at most {np.degrees(largest):.3g} degrees: if they are radians, say --as radians."
+
+
 # Of the cosine with the principal axis.
 _NEAR_AN_AXIS = 0.5
 # By the names of `manifolds.names`.
-_OF_KIND = {"spd": _of_matrices, "sphere": _of_directions, "axes": _of_lengths}
+_OF_KIND = {
+    "spd": _of_matrices,
+    "sphere": _of_directions,
+    "axes": _of_lengths,
+    "circle": _of_angles,
+    "torus": _of_angles,
+}
 
 
 def of_copies(records) -> Iterator[str]:

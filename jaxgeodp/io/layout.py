@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import numbers
 import re
 
@@ -26,9 +27,16 @@ _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _OF_DIRECTIONS = (("lat", "lon"), ("dec", "inc"))
 _OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
 _WORDS = "lat,lon, lon,lat, dec,inc or inc,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
+#: What `--as` says of angles on a circle or a torus: how many of the unit are a turn.
+PERIODS = {"degrees": 360.0, "radians": 2.0 * math.pi, "hours": 24.0, "turns": 1.0}
 _WHOLE = numbers.Integral, "a whole number"
 _KINDS = {"header": (bool, "True or False"), "size": _WHOLE, "expect_n": _WHOLE}  # all others are text
 _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
+
+
+def option_of(field: str) -> str:
+    """The option of the command line for a keyword: "as" is a word of Python."""
+    return "as" if field == "chart" else field.replace("_", "-")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +54,7 @@ class Layout:
     size: int | None = None
     triangle: str | None = None
     degrees: str | None = None
+    chart: str | None = None
     expect_n: int | None = None
     person: str | None = None
     group: str | None = None
@@ -54,7 +63,7 @@ class Layout:
         for field in dataclasses.fields(self):
             value, (kind, words) = getattr(self, field.name), _KINDS.get(field.name, (str, "text"))
             if not (isinstance(value, kind) or value is field.default is None):
-                raise InputError(f"--{field.name.replace('_', '-')} must be {words}, got {short(value)}.")
+                raise InputError(f"--{option_of(field.name)} must be {words}, got {short(value)}.")
         delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
         if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '+-."\r\n\0':
             raise InputError("--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'.")
@@ -63,6 +72,9 @@ class Layout:
             raise InputError("--triangle must be lower or upper.")
         if self.degrees is not None and self.angles is None:
             raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
+
+        if self.chart is not None and self.chart not in PERIODS:
+            raise InputError(f"--as must be one of {', '.join(PERIODS)}, got {short(self.chart)}.")
 
     @property
     def angles(self) -> tuple[str, str] | None:
@@ -226,3 +238,12 @@ def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:
         around, up = np.radians(turn), np.radians(rise)
         vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
     return np.where(right[:, None], vectors, np.nan)
+
+
+def radians_of(table: np.ndarray, chart: str) -> np.ndarray:
+    """Angles of a table in radians; whole turns are taken off before, where that is exact."""
+    table = table[:, None] if table.ndim == 1 else table
+    if chart == "radians":
+        return table
+    with np.errstate(all="ignore"):
+        return np.fmod(table, PERIODS[chart]) * (2.0 * math.pi / PERIODS[chart])

@@ -18,7 +18,7 @@ import numpy as np
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.io.column_names import check_names
-from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.layout import PERIODS, Layout, option_of
 from jaxgeodp.io.parquet import claimed, parquet_blocks
 from jaxgeodp.io.preparing import Preparation, preparation
 from jaxgeodp.io.tables import (
@@ -37,7 +37,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 
 _KEYWORDS = (*(field.name for field in dataclasses.fields(Layout)), "manifold", "template", "missing")
-_OPTION = re.compile(rf"(?<![\w-])--({'|'.join(_KEYWORDS).replace('_', '-')})\b")
+_OPTION = re.compile(rf"(?<![\w-])--({'|'.join(map(option_of, _KEYWORDS))})\b")
 
 
 def read(
@@ -67,7 +67,9 @@ def read(
             ``delimiter``, a character, ``"tab"`` or ``"space"``; ``columns``, those that make a record, ``"3-18"`` or
             ``"x1,y1,x2,y2"``; ``size``, which a name leaves out and records must have; ``triangle``, ``"lower"`` or
             ``"upper"``, that rows of symmetric matrices hold; ``degrees``, two angles in the order of their columns,
-            ``"lat,lon"`` or ``"dec,inc"``; ``expect_n``, how many records there must be; ``person`` and ``group``,
+            ``"lat,lon"`` or ``"dec,inc"``, of axes ``"trend,plunge"``, ``"strike,dip"`` or ``"dipdir,dip"``;
+            ``chart``, the unit of angles on a circle or torus, ``"degrees"``, ``"radians"``, ``"hours"`` or
+            ``"turns"``; ``expect_n``, how many records there must be; ``person`` and ``group``,
             columns of labels, which are no coordinates.
 
     Returns:
@@ -152,6 +154,12 @@ class Source:
             raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
         if self.layout.angles is not None and kind not in ("sphere", "axes"):
             raise InputError(f"--degrees is for --manifold sphere or axes, got {self.manifold}.")
+        if (kind in ("circle", "torus")) != (self.layout.chart is not None):
+            raise InputError(
+                f"--as is for --manifold circle or torus, got {self.manifold}."
+                if self.layout.chart is not None
+                else f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}."
+            )
         if self.layout.of_axes and kind != "axes":
             raise InputError(
                 f"--degrees {self.layout.degrees} are lines or planes without a sense: say --manifold axes; directions "
@@ -177,6 +185,7 @@ class Source:
         """Return the manifold and the records (n, \\*shape) of one file, of which there must be so many."""
         path, layout, table = self.path, self.layout, self.table()
         said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold)
+        said = said or kind_of(self.manifold) == "circle"
         if path.suffix.lower() == ".csv" and table.shape[1:] == (1,) and not said:
             raise InputError(
                 f"{path}: has one column: if its cells have another delimiter than '{layout.delimiter}', say it with "
@@ -264,7 +273,7 @@ class Source:
 
 def python_words(text: str) -> str:
     """Return a sentence with the options in it as keywords: ``--expect-n`` as ``expect_n``."""
-    return _OPTION.sub(lambda found: found[1].replace("-", "_"), text)
+    return _OPTION.sub(lambda found: "chart" if found[1] == "as" else found[1].replace("-", "_"), text)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Riemannian manifolds: metric facts, exp, log, transport, volume, and derivatives by autodiff."""
 
+from jaxgeodp.manifolds.angles import Circle, Torus
 from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
@@ -17,6 +18,7 @@ from jaxgeodp.manifolds.sphere import Sphere
 __all__ = [
     "SPD",
     "Axes",
+    "Circle",
     "Euclidean",
     "Grassmann",
     "Hyperbolic",
@@ -28,6 +30,7 @@ __all__ = [
     "Rotations",
     "Shapes3D",
     "Sphere",
+    "Torus",
     "riemannian_gradient",
     "riemannian_hessian",
 ]

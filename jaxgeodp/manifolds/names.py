@@ -12,6 +12,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
+from jaxgeodp.manifolds.angles import Circle, Torus
 from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
@@ -42,6 +43,8 @@ MANIFOLDS: dict[str, NamedManifold] = {
     "euclidean": NamedManifold(Euclidean, ("its dimension",), tables.vectors),
     "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions, (1, _TWO_COLUMNS), natural_origin=False),
     "axes": NamedManifold(Axes, ("its dimension",), tables.directions, (1, _TWO_COLUMNS_OF_AXES), natural_origin=False),
+    "circle": NamedManifold(Circle, (), tables.one_angle, natural_origin=False),
+    "torus": NamedManifold(Torus, ("the number of angles",), tables.angles, natural_origin=False),
     "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
     "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False),
     "logeuclidean": NamedManifold(

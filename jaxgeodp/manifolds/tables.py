@@ -24,6 +24,20 @@ def directions(table):
     return (table.shape[1] - 1,), table
 
 
+def one_angle(table):
+    """(n,) or (n, 1), in radians."""
+    if table.shape[1:] not in ((), (1,)):
+        raise InputError(f"angles on a circle must have shape (n,) or (n, 1), got {table.shape}; several are a torus.")
+    return (), table.reshape(-1, 1)
+
+
+def angles(table):
+    """(n, k), in radians."""
+    if table.ndim != 2:
+        raise InputError(f"angles on a torus must have shape (n, k), got {table.shape}.")
+    return (table.shape[1],), table
+
+
 def hyperboloid(table):
     """(n, d + 1), rows x0, x1, ...; curvature -1."""
     if table.ndim != 2 or table.shape[1] < 2:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 _POINTS = 73
+# Angles beyond these are not drawn.
+_DIALS = 6
 
 
 class Line(NamedTuple):
@@ -28,7 +30,14 @@ def lines_of(record: dict) -> list[Line] | None:
     value = np.asarray(record["value"], float)
     if is_moment(record):
         return None
-    draw = {"Sphere": _direction, "Axes": _axis, "SPD": _ellipsoid, "Rotations": _frame}.get(record["manifold"]["name"])
+    draw = {
+        "Sphere": _direction,
+        "Axes": _axis,
+        "Circle": _dials,
+        "Torus": _dials,
+        "SPD": _ellipsoid,
+        "Rotations": _frame,
+    }.get(record["manifold"]["name"])
     if draw is not None:
         return draw(value, record)
     if value.ndim == 3 and value.shape[2] == 3:
@@ -45,6 +54,9 @@ def caption_of(record: dict) -> str:
     if name in ("Sphere", "Axes"):
         region = "\nblue: rim of the region" if "region" in record else ""
         return f"red: the released {'direction' if name == 'Sphere' else 'axis'}; green: rim of the {ball}{region}"
+    if name in ("Circle", "Torus"):
+        degrees = ", ".join(f"{angle:.1f}" for angle in np.degrees(value[:_DIALS]))
+        return f"red: the released angles, {degrees} degrees; green: the {ball}"
     if name == "SPD":
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
@@ -72,6 +84,28 @@ def _axis(value, record):
     lines = _direction(value, record)
     globe = len(_globe(np.eye(3), GREY))
     return None if lines is None else [*lines, *(Line(-own.points, own.color, own.width) for own in lines[globe:])]
+
+
+def _dials(value, record):
+    """A circle for each angle, on it the public ball's arc, and the released angle."""
+    ball = record.get("ball") or {}
+    center, radius = np.asarray(ball.get("center", ()), float), ball.get("radius")
+    lines = []
+    for place, angle in enumerate(value[:_DIALS]):
+        at = np.array([2.5 * (place - 0.5 * (min(len(value), _DIALS) - 1)), 0.0, 0.0])
+        lines.append(Line(at + _arc(0.0, np.pi, 1.0), GREY))
+        if center.shape == value.shape and isinstance(radius, float | int):
+            lines.append(Line(at + _arc(center[place], min(radius, np.pi), 1.05), GREEN, 2.0))
+        if "region" in record:
+            lines.append(Line(at + _arc(angle, min(record["region"], np.pi), 1.1), BLUE, 2.0))
+        lines.append(Line(at + np.outer([0.0, 1.0], [np.cos(angle), 0.0, np.sin(angle)]), RED, 3.0))
+    return lines
+
+
+def _arc(middle, half, size):
+    """Part of a circle in the plane of the picture."""
+    angles = middle + np.linspace(-half, half, _POINTS)
+    return size * np.stack([np.cos(angles), np.zeros(_POINTS), np.sin(angles)], axis=1)
 
 
 def _ellipsoid(value, record):

@@ -1,0 +1,209 @@
+"""Angles: the circle, and tori of several angles, flat, with points in radians that stand for all their multiples.
+
+With w(a) in [-pi, pi] the angle a less whole turns, ``exp_p(v) = w(p + v)`` and ``log_p(q) = w(q - p)``. Within arcs
+shorter than half a circle everything is as on the line.
+"""
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import positive_integer
+from jaxgeodp.manifolds.defaults import heaviest
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.manifolds.newton import NewtonMoments
+from jaxgeodp.manifolds.operations import fact, operation
+
+_TURN = 2.0 * math.pi
+# Beyond so many turns the angle is lost to rounding.
+_MOST_TURNS = 1e6
+
+
+class _Angles(Manifold):
+    """``dim`` angles; points have shape (dim,)."""
+
+    homogeneous = True
+    curvature_bounds = (0.0, 0.0)
+    curvature_trace = 0.0
+    injectivity_radius = math.pi
+
+    @fact
+    def shape(self) -> tuple[int, ...]:
+        """(dim,)."""
+        return (self.dim,)
+
+    @fact
+    def origin(self) -> np.ndarray:
+        """Zeros."""
+        return np.zeros(self.dim)
+
+    @fact
+    def diameter(self) -> float:
+        """``pi sqrt(dim)``."""
+        return math.pi * math.sqrt(self.dim)
+
+    @operation
+    def inner(self, point, u, v) -> jax.Array:
+        """``u . v``."""
+        return jnp.sum(u * v)
+
+    @operation
+    def exp(self, point, tangent) -> jax.Array:
+        """``w(p + v)``."""
+        return _wrapped(point + tangent)
+
+    @operation
+    def log(self, p, q) -> jax.Array:
+        """``w(q - p)``; at half a turn one of the two ways."""
+        return _wrapped(q - p)
+
+    @operation
+    def transport(self, p, q, tangent) -> jax.Array:
+        """The identity."""
+        return tangent
+
+    @operation
+    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
+        """``(sum w log(x_i), sum w |log(x_i)|^2)``."""
+        logs = _wrapped(points - base)
+        return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
+
+    @operation
+    def newton_moments(self, base, points, weights) -> NewtonMoments:
+        """The Hessian is the identity wherever it exists."""
+        total, square = self.log_moments(base, points, weights)
+        return NewtonMoments(total, square, step=total, rate=0.0)
+
+    @operation
+    def mean_hessian(self, base, points, weights) -> jax.Array:
+        """The identity times the sum of the weights."""
+        return jnp.sum(weights) * jnp.eye(self.dim, dtype=weights.dtype)
+
+    @operation
+    def mean_start(self, points, weights) -> jax.Array:
+        """The directions of the mean resultants; the angle of the heaviest point where one is nearly zero."""
+        cosine, sine = weights @ jnp.cos(points), weights @ jnp.sin(points)
+        known = cosine**2 + sine**2 > 0.01
+        safe: jax.Array = jnp.where(known, cosine, 1.0)
+        return jnp.where(known, jnp.arctan2(sine, safe), heaviest(points, weights))
+
+    @operation
+    def frame(self, point) -> jax.Array:
+        """The standard basis."""
+        return jnp.eye(self.dim, dtype=real_dtype(point))
+
+    @fact
+    def extrinsic_radius(self) -> float:
+        """``sqrt(dim)``."""
+        return math.sqrt(self.dim)
+
+    def extrinsic(self, point):
+        """Cosines and sines."""
+        return jnp.concatenate([jnp.cos(point), jnp.sin(point)])
+
+    def from_extrinsic(self, vector):
+        """The angles of the pairs."""
+        return jnp.arctan2(vector[self.dim :], vector[: self.dim])
+
+    def home(self, center) -> jax.Array:
+        """Zeros."""
+        return jnp.zeros_like(center)
+
+    @operation
+    def to_home(self, center, point) -> jax.Array:
+        """``w(x - c)``."""
+        return _wrapped(point - center)
+
+    @operation
+    def from_home(self, center, point) -> jax.Array:
+        """``w(y + c)``."""
+        return _wrapped(point + center)
+
+    def aligned(self, point, x):
+        """The angles less whole turns that are nearest."""
+        return point + _wrapped(x - point)
+
+    @operation
+    def project(self, x) -> jax.Array:
+        """``w(x)``."""
+        return _wrapped(x)
+
+    @operation
+    def deviation(self, x) -> jax.Array:
+        """Zero: all angles are points."""
+        return jnp.where(jnp.all(jnp.isfinite(x)), jnp.zeros((), real_dtype(x)), jnp.nan)
+
+    def belongs(self, x, atol: float = 1e-6) -> jax.Array:
+        """Whether all angles are finite."""
+        return jnp.all(jnp.isfinite(x))
+
+    @operation
+    def admissible(self, x) -> jax.Array:
+        """Finite, and at most a million turns."""
+        return jnp.all(jnp.abs(x) <= _MOST_TURNS * _TURN)
+
+    @operation
+    def to_tangent(self, point, v) -> jax.Array:
+        """The identity."""
+        return v
+
+    @operation
+    def random_tangent(self, key, point) -> jax.Array:
+        """Standard normal numbers."""
+        return jax.random.normal(key, self.shape, real_dtype(point))
+
+    @operation
+    def random_point(self, key) -> jax.Array:
+        """Uniform angles."""
+        return math.pi * jax.random.uniform(key, self.shape, minval=-1.0, maxval=1.0)
+
+    @operation
+    def log_det_exp(self, point, tangent) -> jax.Array:
+        """Zero, minus infinity where an angle is half a turn or more."""
+        return jnp.where(jnp.all(jnp.abs(tangent) < math.pi), jnp.zeros((), real_dtype(tangent)), -jnp.inf)
+
+    def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
+        """Zero."""
+        return jnp.zeros_like(lower), jnp.zeros_like(lower)
+
+
+@dataclasses.dataclass(frozen=True)
+class Circle(_Angles):
+    """Angles in radians; points have shape (1,), and an angle and the angle a turn further are one point.
+
+    The distance is the length of the shorter arc. ``project`` takes whole turns off; a release is between -pi and pi.
+    Lines in the plane, which have a period of half a turn, are `Axes`.
+    """
+
+    dim = 1
+
+    def as_points(self, array):
+        """Angles without the axis of length 1."""
+        return array if array.shape[-1:] == (1,) else array[..., None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Torus(_Angles):
+    """Several angles in radians, such as the dihedral angles of a chain; points have shape (dim,).
+
+    The distance is the root of the sum of squared arcs, and a ball's radius must be below pi/2.
+
+    Args:
+        dim: the number of angles.
+
+    Raises:
+        ValueError: ``dim`` is not a positive integer.
+    """
+
+    dim: int
+
+    def __post_init__(self):
+        positive_integer("Torus", "dim", self.dim, minimum=1)
+
+
+def _wrapped(angle):
+    """The angle less whole turns, in [-pi, pi]."""
+    return angle - _TURN * jnp.round(angle / _TURN)

@@ -1,0 +1,187 @@
+"""Angles on circles and tori, beyond the laws of every manifold (`test_manifolds`)."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from strategies import exhaustive
+from typer.testing import CliRunner
+
+from jaxgeodp import (
+    Circle,
+    Euclidean,
+    GeodesicBall,
+    GibbsMechanism,
+    KNGMechanism,
+    LaplaceMechanism,
+    LocatedMechanism,
+    MetricLaplace,
+    Release,
+    RiemannianGaussian,
+    Sphere,
+    TangentGaussian,
+    Torus,
+    WrappedLaplace,
+    frechet_mean,
+    frechet_median,
+)
+from jaxgeodp.checks import InputError
+from jaxgeodp.cli.app import app
+from jaxgeodp.io import read
+from jaxgeodp.testing import LAWS, check_mechanism
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
+SHORT = ("points_belong", "round_trips", "minimal_geodesics", "parallel_transport", "volume", "going_home")
+
+
+@pytest.mark.parametrize("law", SHORT)
+def test_law(law):
+    LAWS[law](Torus(2), "float64")
+
+
+# Geometry -----------------------------------------------------------------------------------------------
+
+
+def test_a_circle_is_that_of_unit_vectors():
+    random = np.random.default_rng(0)
+    p, q = random.uniform(-20.0, 20.0, (2, 50, 1))
+    vectors = [np.concatenate([np.cos(x), np.sin(x)], axis=1) for x in (p, q)]
+    expected = jax.vmap(Sphere(1).dist)(*map(jnp.asarray, vectors))
+    np.testing.assert_allclose(jax.vmap(Circle().dist)(jnp.asarray(p), jnp.asarray(q)), expected, atol=1e-12)
+
+
+def test_means_in_arcs_below_half_a_circle_are_those_of_unwrapped_angles():
+    """Theorem T: the only global minimum, wherever the arc lies; compared with a grid."""
+    random, grid = np.random.default_rng(0), np.linspace(-math.pi, math.pi, 20_001)
+    for _ in range(50):
+        middle, half = random.uniform(-math.pi, math.pi), random.uniform(0.1, 0.499 * math.pi)
+        offsets = half * random.choice([-1.0, 1.0, 0.2], random.integers(2, 9)) * random.uniform(0.9, 1.0)
+        angles = middle + offsets + 2.0 * math.pi * random.integers(-2, 3, len(offsets))
+        mean = np.asarray(frechet_mean(Circle(), angles[:, None]))
+        expected = middle + offsets.mean()
+        assert abs(math.remainder(mean[0] - expected, 2.0 * math.pi)) < 1e-12
+        turned = np.remainder(angles[:, None] - grid + math.pi, 2.0 * math.pi) - math.pi
+        least = grid[np.argmin(np.sum(turned**2, axis=0))]
+        assert abs(math.remainder(least - expected, 2.0 * math.pi)) < 1e-3
+
+
+def test_a_torus_is_a_vector_space_near_a_point():
+    random, center = np.random.default_rng(0), np.array([3.0, -3.1, 0.4])
+    offsets = random.uniform(-0.4, 0.4, (30, 3))
+    points = center + offsets
+    for statistic in (frechet_mean, frechet_median):
+        own = np.asarray(statistic(Torus(3), points))
+        flat = center + np.asarray(statistic(Euclidean(3), offsets))
+        np.testing.assert_allclose(np.remainder(own - flat + math.pi, 2.0 * math.pi), math.pi, atol=1e-7)
+
+
+def test_a_list_of_angles_is_points_of_a_circle():
+    angles = np.radians([350.0, 10.0, 20.0])
+    assert np.degrees(frechet_mean(Circle(), angles)) == pytest.approx(20.0 / 3.0)
+
+
+# Mechanisms ---------------------------------------------------------------------------------------------
+
+
+def test_laplace_draws_have_the_law_of_the_whole_circle():
+    mechanism = LaplaceMechanism(GeodesicBall(Circle(), [3.0], 1.0), 0.06)
+    scale = mechanism.scale(40)
+    draws = np.asarray(mechanism.simulate(jax.random.key(0), np.full((40, 1), 3.0), 20_000))[:, 0]
+    arcs = np.abs(np.remainder(draws - 3.0 + math.pi, 2.0 * math.pi) - math.pi)
+
+    def distribution(scale):
+        return lambda t: -np.expm1(-np.asarray(t) / scale) / -math.expm1(-math.pi / scale)
+
+    assert scale == pytest.approx(2.0 * 1.0 / (40 * 0.06), rel=1e-6)
+    assert stats.kstest(arcs, distribution(scale)).pvalue > 1e-6
+    assert stats.kstest(arcs, distribution(0.8 * scale)).pvalue < 1e-9
+    assert stats.kstest(arcs, lambda t: -np.expm1(-np.asarray(t) / scale)).pvalue < 1e-9  # of the line
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LaplaceMechanism(GeodesicBall(Torus(2), [3.0, -3.0], 0.6), 1.0),
+        *exhaustive(
+            lambda: KNGMechanism(GeodesicBall(Torus(2), [3.0, -3.0], 0.6), 1.0),
+            lambda: KNGMechanism(GeodesicBall(Circle(), [3.0], 1.2), 1.0),
+            lambda: WrappedLaplace(GeodesicBall(Torus(2), [3.0, -3.0], 1.5), 1.0),
+            lambda: GibbsMechanism(GeodesicBall(Torus(2), [3.0, -3.0], 0.6), 1.0),
+            lambda: RiemannianGaussian(GeodesicBall(Circle(), [3.0], 0.6), 1.0),
+            lambda: TangentGaussian(GeodesicBall(Torus(3), [3.0, -3.0, 0.0], 1.5), 1.0),
+        ),
+    ],
+)
+def test_mechanisms_keep_their_promises(make):
+    check_mechanism(make())
+
+
+def test_noise_on_a_torus_is_that_of_the_plane():
+    ball, flat = GeodesicBall(Torus(2), [3.0, -3.0], 1.0), GeodesicBall(Euclidean(2), [3.0, -3.0], 1.0)
+    for make in (LaplaceMechanism, WrappedLaplace, TangentGaussian):
+        np.testing.assert_allclose(make(ball, 1.0).scale(50), make(flat, 1.0).scale(50), rtol=1e-12)
+
+
+def test_balls_of_a_quarter_turn_and_a_normal_law_on_tori_are_refused():
+    with pytest.raises(InputError, match=r"1\.57"):
+        LaplaceMechanism(GeodesicBall(Torus(2), [0.0, 0.0], 1.6), 1.0)
+    with pytest.raises(InputError, match="RiemannianGaussian"):
+        RiemannianGaussian(GeodesicBall(Torus(2), [0.0, 0.0], 0.5), 1.0).law(100)
+
+
+def test_a_center_is_found_without_a_ball_and_one_record_is_perturbed():
+    records = np.array([3.0, -2.0]) + np.random.default_rng(0).uniform(-0.2, 0.2, (3000, 2))
+    values = np.asarray(LocatedMechanism(Torus(2), epsilon=4.0).simulate(jax.random.key(0), records, 2))
+    assert np.all(np.asarray(jax.vmap(lambda x: Torus(2).dist(x, jnp.array([3.0, -2.0])))(values)) < 0.2)
+    assert MetricLaplace(Torus(2), 4.0).simulate(jax.random.key(0), records[:1], 3).shape == (3, 2)
+
+
+# Files and pictures -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unit", "turn"), [("degrees", 360.0), ("radians", 2.0 * math.pi), ("hours", 24.0), ("turns", 1.0)]
+)
+def test_angles_are_read_in_the_unit_that_is_said(tmp_path, unit, turn):
+    shares = np.array([0.1, 0.25, 1.9, -3.2])
+    np.savetxt(tmp_path / "angles.csv", shares * turn)
+    records = read(tmp_path / "angles.csv", "circle", chart=unit)
+    np.testing.assert_allclose(np.exp(1j * records[:, 0]), np.exp(2j * math.pi * shares), atol=1e-12)
+
+
+def test_a_million_turns_in_degrees_lose_nothing(tmp_path):
+    np.save(tmp_path / "angles.npy", np.array([[30.0 + 360.0 * 2**30, -30.0]] * 2))
+    records = read(tmp_path / "angles.npy", "torus", chart="degrees")
+    np.testing.assert_allclose(records, np.radians([[30.0, -30.0]] * 2), rtol=1e-15)
+
+
+def test_angles_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run, random = CliRunner().invoke, np.random.default_rng(0)
+    np.savetxt("dihedrals.csv", random.normal([170.0, -65.0], 12.0, (300, 2)), delimiter=",", fmt="%.1f")
+    np.savetxt("center.csv", [[180.0, -60.0]], delimiter=",")
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "torus"])
+    assert said.exit_code == 2 and "--as is needed for --manifold torus" in " ".join(said.output.split())
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "sphere", "--as", "degrees"])
+    assert said.exit_code == 2 and "--as is for --manifold circle or torus" in " ".join(said.output.split())
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "grad"])
+    assert said.exit_code == 2 and "--as must be one of degrees" in " ".join(said.output.split())
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "radians"])
+    assert said.exit_code == 0 and "say --as degrees" in " ".join(said.output.split())
+    options = ["--manifold", "torus", "--as", "degrees", "--center", "center.csv", "--radius", "0.9", "--epsilon", "2"]
+    said = run(app, ["release", "dihedrals.csv", *options, "--out", "mean.json", "--plot", "mean.png"])
+    assert said.exit_code == 0, said.output
+    value = np.degrees(Release.load("mean.json").as_array())
+    assert np.all(np.abs(np.remainder(value - [170.0, -65.0] + 180.0, 360.0) - 180.0) < 4.0)
+    assert (tmp_path / "mean.png").stat().st_size > 5_000
+    with pytest.raises(InputError, match=r"chart is needed for manifold torus"):
+        read("dihedrals.csv", "torus")
