@@ -87,8 +87,8 @@ class _Angles(Manifold):
         """The directions of the mean resultants; the angle of the heaviest point where one is nearly zero."""
         cosine, sine = weights @ jnp.cos(points), weights @ jnp.sin(points)
         known = cosine**2 + sine**2 > 0.01
-        safe: jax.Array = jnp.where(known, cosine, 1.0)
-        return jnp.where(known, jnp.arctan2(sine, safe), heaviest(points, weights))
+        angle = jnp.arctan2(sine, jnp.asarray(jnp.where(known, cosine, 1.0)))
+        return jnp.where(known, angle, heaviest(points, weights))
 
     @operation
     def frame(self, point) -> jax.Array:
