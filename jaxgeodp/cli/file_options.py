@@ -11,7 +11,7 @@ import typer
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
 from jaxgeodp.cli.registries import listed
-from jaxgeodp.io.layout import PERIODS, Layout
+from jaxgeodp.io.layout import OF_ROTATIONS, PERIODS, Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.names import MANIFOLDS
 
@@ -79,8 +79,10 @@ _OPTIONS: dict[str, Any] = {
         str | None,
         typer.Option(
             "--as",
-            help="The unit of angles on a circle or torus: degrees, radians, hours or turns; never guessed.",
-            autocompletion=one_of(*PERIODS),
+            help="The unit of angles on a circle or torus: degrees, radians, hours or turns; never guessed. Or how "
+            "rotations are written: matrix, or quaternions wxyz or xyzw, or rotvec; of rigid motions after the "
+            "translation.",
+            autocompletion=one_of(*PERIODS, *OF_ROTATIONS),
         ),
     ],
     "expect_n": Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")],

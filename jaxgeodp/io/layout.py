@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from jaxgeodp.checks import InputError, short
+from jaxgeodp.checks import InputError, many, short
 
 # Of tables with names: what is no coordinate, unless the call says so with --columns.
 _NO_COORDINATE = re.compile(
@@ -29,6 +29,8 @@ _OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
 _WORDS = "lat,lon, lon,lat, dec,inc or inc,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
 #: What `--as` says of angles on a circle or a torus: how many of the unit are a turn.
 PERIODS = {"degrees": 360.0, "radians": 2.0 * math.pi, "hours": 24.0, "turns": 1.0}
+#: How rotations are written: quaternions, with the real part first or last, of any length; or axis times angle.
+OF_ROTATIONS = ("matrix", "wxyz", "xyzw", "rotvec")
 _WHOLE = numbers.Integral, "a whole number"
 _KINDS = {"header": (bool, "True or False"), "size": _WHOLE, "expect_n": _WHOLE}  # all others are text
 _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
@@ -73,8 +75,9 @@ class Layout:
         if self.degrees is not None and self.angles is None:
             raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
 
-        if self.chart is not None and self.chart not in PERIODS:
-            raise InputError(f"--as must be one of {', '.join(PERIODS)}, got {short(self.chart)}.")
+        if self.chart is not None and self.chart not in (*PERIODS, *OF_ROTATIONS):
+            known = ", ".join((*PERIODS, *OF_ROTATIONS))
+            raise InputError(f"--as must be one of {known}, got {short(self.chart)}.")
 
     @property
     def angles(self) -> tuple[str, str] | None:
@@ -247,3 +250,32 @@ def radians_of(table: np.ndarray, chart: str) -> np.ndarray:
         return table
     with np.errstate(all="ignore"):
         return np.fmod(table, PERIODS[chart]) * (2.0 * math.pi / PERIODS[chart])
+
+
+def rotations_of(table: np.ndarray, chart: str) -> np.ndarray:
+    """Rotations (n, 3, 3) of a table of quaternions or rotation vectors; with a translation before it, (n, 3, 4).
+
+    Raises:
+        ValueError: the table has another width.
+    """
+    if chart == "matrix":
+        return table
+    width = 3 if chart == "rotvec" else 4
+    if table.ndim != 2 or table.shape[1] not in (width, width + 3):
+        raise InputError(
+            f"--as {chart} needs {width} columns, or {width + 3} with a translation before, got shape "
+            f"{many(table.shape)}; choose with --columns."
+        )
+    moved, turned = table[:, :-width], table[:, -width:]
+    with np.errstate(all="ignore"):
+        if chart == "rotvec":
+            half = 0.5 * np.linalg.norm(turned, axis=1, keepdims=True)
+            quaternions = np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * turned], axis=1)
+        else:
+            turned = turned / np.max(np.abs(turned), axis=1, keepdims=True)  # NaN for zero
+            quaternions = turned if chart == "wxyz" else np.roll(turned, 1, axis=1)
+            quaternions = quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
+        w, vector = quaternions[:, 0, None, None], quaternions[:, 1:]
+        cross = np.cross(np.eye(3)[None], vector[:, None, :])  # rows e_j x v: entries of -[v]
+        matrices = np.eye(3) + 2.0 * (w * cross + cross @ cross)
+    return np.concatenate([matrices, moved[:, :, None]], axis=2) if moved.shape[1] else matrices

@@ -18,7 +18,7 @@ import numpy as np
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.io.column_names import check_names
-from jaxgeodp.io.layout import PERIODS, Layout, option_of
+from jaxgeodp.io.layout import OF_ROTATIONS, PERIODS, Layout, option_of
 from jaxgeodp.io.parquet import claimed, parquet_blocks
 from jaxgeodp.io.preparing import Preparation, preparation
 from jaxgeodp.io.tables import (
@@ -36,6 +36,8 @@ from jaxgeodp.io.tables import (
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 
+# What --as may say, by the names of manifolds.
+_CHARTS = {"circle": PERIODS, "torus": PERIODS, "rotations": OF_ROTATIONS, "rigidmotions": OF_ROTATIONS}
 _KEYWORDS = (*(field.name for field in dataclasses.fields(Layout)), "manifold", "template", "missing")
 _OPTION = re.compile(rf"(?<![\w-])--({'|'.join(map(option_of, _KEYWORDS))})\b")
 
@@ -69,7 +71,8 @@ def read(
             ``"upper"``, that rows of symmetric matrices hold; ``degrees``, two angles in the order of their columns,
             ``"lat,lon"`` or ``"dec,inc"``, of axes ``"trend,plunge"``, ``"strike,dip"`` or ``"dipdir,dip"``;
             ``chart``, the unit of angles on a circle or torus, ``"degrees"``, ``"radians"``, ``"hours"`` or
-            ``"turns"``; ``expect_n``, how many records there must be; ``person`` and ``group``,
+            ``"turns"``, or how rotations are written, ``"matrix"``, ``"wxyz"``, ``"xyzw"`` or ``"rotvec"``;
+            ``expect_n``, how many records there must be; ``person`` and ``group``,
             columns of labels, which are no coordinates.
 
     Returns:
@@ -154,12 +157,7 @@ class Source:
             raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
         if self.layout.angles is not None and kind not in ("sphere", "axes"):
             raise InputError(f"--degrees is for --manifold sphere or axes, got {self.manifold}.")
-        if (kind in ("circle", "torus")) != (self.layout.chart is not None):
-            raise InputError(
-                f"--as is for --manifold circle or torus, got {self.manifold}."
-                if self.layout.chart is not None
-                else f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}."
-            )
+        self._check_chart(kind)
         if self.layout.of_axes and kind != "axes":
             raise InputError(
                 f"--degrees {self.layout.degrees} are lines or planes without a sense: say --manifold axes; directions "
@@ -170,6 +168,15 @@ class Source:
         with about(self.path):
             self._check_names(names_of_record(numbers, self.layout))
         return table
+
+    def _check_chart(self, kind):
+        """Refuse an ``--as`` that is not of the manifold, and angles without their unit."""
+        given, known = self.layout.chart, _CHARTS.get(kind, ())
+        if given is not None and given not in known:
+            own = f"of it one of {', '.join(known)}" if known else "which has no other way to be written"
+            raise InputError(f"--as {given} is not for --manifold {kind}, {own}.")
+        if given is None and known is PERIODS:
+            raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 
     def _check_names(self, names):
         kind = kind_of(self.manifold)

@@ -18,7 +18,16 @@ from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError, many, short
 from jaxgeodp.io.csv_files import read_csv, words_in
 from jaxgeodp.io.landmark_files import read_nts, read_tps
-from jaxgeodp.io.layout import Layout, check_angles, chosen_columns, directions_of, label_columns, radians_of
+from jaxgeodp.io.layout import (
+    PERIODS,
+    Layout,
+    check_angles,
+    chosen_columns,
+    directions_of,
+    label_columns,
+    radians_of,
+    rotations_of,
+)
 from jaxgeodp.io.parquet import labels_in, names_in, read_parquet
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import MANIFOLDS, check_name
@@ -139,7 +148,7 @@ def arranged(numbers: Numbers, layout: Layout) -> np.ndarray:
                 )
             table = directions_of(table, layout.angles)
         if layout.chart is not None and table.dtype.kind != "c":
-            table = radians_of(table, layout.chart)
+            table = (radians_of if layout.chart in PERIODS else rotations_of)(table, layout.chart)
         if layout.triangle == "upper" and table.ndim == 2:
             table = from_upper_triangles(table)
     return table

@@ -8,6 +8,7 @@ from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.motions import RigidMotions
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.manifolds.product import Product
 from jaxgeodp.manifolds.rotations import Rotations
@@ -27,6 +28,7 @@ __all__ = [
     "Manifold",
     "PlanarShapes",
     "Product",
+    "RigidMotions",
     "Rotations",
     "Shapes3D",
     "Sphere",

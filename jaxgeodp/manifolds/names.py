@@ -19,6 +19,7 @@ from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
 from jaxgeodp.manifolds.hyperbolic import Hyperbolic
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.motions import RigidMotions
 from jaxgeodp.manifolds.planar_shapes import PlanarShapes
 from jaxgeodp.manifolds.product import Product
 from jaxgeodp.manifolds.rotations import Rotations
@@ -34,6 +35,7 @@ class NamedManifold(NamedTuple):
     sizes: tuple[str, ...]  #: what each size is
     arrange: Callable[[np.ndarray], tuple[tuple[int, ...], np.ndarray]]  #: see `tables`
     doubtful: tuple[int, str] | None = None  #: a size that a table has by mistake more often than not, and why
+    in_tables: bool = True  #: whether a table tells the sizes
     natural_origin: bool = True  #: whether the origin is a centre that nobody who names none would regret
 
 
@@ -56,13 +58,17 @@ MANIFOLDS: dict[str, NamedManifold] = {
     "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
     "shapes3d": NamedManifold(Shapes3D, ("the number of landmarks",), tables.landmarks_in_space, natural_origin=False),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
+    "rigidmotions": NamedManifold(
+        RigidMotions, ("the length that counts as a radian",), tables.motions, in_tables=False, natural_origin=False
+    ),
     "grassmann": NamedManifold(
         Grassmann, ("the dimension of the space", "that of subspaces"), tables.bases, natural_origin=False
     ),
 }
 # Frames have as many numbers as the square of the dimension.
 _LARGEST_DIM = 10_000
-_FACTOR = re.compile(r"\s*(\w+)\s*(?:\(((?:\s*(?:\d+\s*)?,)*\s*(?:\d+\s*)?)\))?\s*")
+_NUMBER = r"\d+(?:\.\d+)?"
+_FACTOR = re.compile(rf"\s*(\w+)\s*(?:\(((?:\s*(?:{_NUMBER}\s*)?,)*\s*(?:{_NUMBER}\s*)?)\))?\s*")
 
 
 def manifold_named(name: str, size: int | None = None) -> Manifold:
@@ -131,6 +137,8 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
     ((kind, sizes),) = factors
     found, points = MANIFOLDS[kind].arrange(table)
     wanted = (size,) if sizes is None and size is not None else sizes
+    if not MANIFOLDS[kind].in_tables:
+        return _made(kind, wanted, None), points
     if wanted is not None and wanted != found:
         raise InputError(
             f"records must be points of {kind}({', '.join(map(str, wanted))}), but the table has shape "
@@ -153,7 +161,7 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
     for entry in MANIFOLDS.values():
         if type(manifold) is entry.make:
             sizes, points = entry.arrange(table)
-            if entry.make(*sizes).shape == manifold.shape:
+            if not entry.in_tables or entry.make(*sizes).shape == manifold.shape:
                 return points
     raise InputError(f"must hold points of {manifold}, but has shape {table.shape}.")
 
@@ -168,7 +176,7 @@ def _factor(text):
     if match[2] is None:
         return match[1], None
     cells = [cell.strip() for cell in match[2].split(",") if cell.strip()]
-    return match[1], tuple(int(cell) if len(cell) < 10 else 10**9 for cell in cells)
+    return match[1], tuple(float(cell) if "." in cell else int(cell) if len(cell) < 10 else 10**9 for cell in cells)
 
 
 def _made(kind, sizes, size):

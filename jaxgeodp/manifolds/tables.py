@@ -52,6 +52,22 @@ def rotations(table):
     return (), table.reshape(-1, 3, 3)
 
 
+def motions(table):
+    """(n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, r11, r12, r13, t1, r21, ..."""
+    if table.shape[1:] in ((12,), (16,)):
+        table = table.reshape(len(table), -1, 4)
+    if table.shape[1:] not in ((3, 4), (4, 4)):
+        raise InputError(
+            f"rigid motions must have shape (n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, got {table.shape}; "
+            "translations with quaternions or rotation vectors need --as."
+        )
+    if table.shape[1] == 4:
+        with np.errstate(all="ignore"):
+            usual = np.all(np.abs(table[:, 3] - np.array([0.0, 0.0, 0.0, 1.0])) <= 1e-6, axis=1)
+        table = np.where(usual[:, None, None], table[:, :3], np.nan)
+    return (), table
+
+
 def symmetric_matrices(table):
     """(n, k, k), or rows of k(k+1)/2 numbers, the lower triangle by rows: x11, x21, x22, ..."""
     if table.ndim == 3 and table.shape[1] == table.shape[2]:

@@ -37,6 +37,7 @@ def lines_of(record: dict) -> list[Line] | None:
         "Torus": _dials,
         "SPD": _ellipsoid,
         "Rotations": _frame,
+        "RigidMotions": _pose,
     }.get(record["manifold"]["name"])
     if draw is not None:
         return draw(value, record)
@@ -62,6 +63,9 @@ def caption_of(record: dict) -> str:
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
     if name == "Rotations":
         return "grey: fixed axes; red, green, blue: where x, y, z are turned"
+    if name == "RigidMotions":
+        place = ", ".join(f"{number:.4g}" for number in value[:, 3])
+        return f"grey: fixed axes; red, green, blue: where x, y, z are turned; translation {place}"
     return "released curves"
 
 
@@ -126,6 +130,11 @@ def _frame(value, _):
         Line(np.stack([np.zeros(3), axis]), color, 3.0) for axis, color in zip(value.T, (RED, GREEN, BLUE), strict=True)
     ]
     return [*fixed, *turned]
+
+
+def _pose(value, _):
+    """The frame of the rotation alone; the caption has the translation."""
+    return _frame(value[:, :3], _) if value.shape == (3, 4) else None
 
 
 def _globe(axes, color):
