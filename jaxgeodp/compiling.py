@@ -13,17 +13,17 @@ from jaxgeodp.blocks import blocks_of, padded, rows_at_once
 from jaxgeodp.checks import InputError
 from jaxgeodp.traced_programs import traced_program
 
-#: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: half the time to
-#: compile, up to twice the time to run. The emitters of loops can be chosen in JAX 0.8 and 0.9 only.
+#: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: less than half
+#: the time to compile, up to four times the time to run. The emitters of loops can be chosen in JAX 0.8 and 0.9 only.
 COMPILED_SOON: dict[str, bool | int | str] = {"xla_backend_optimization_level": 0}
 if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
     COMPILED_SOON["xla_cpu_use_fusion_emitters"] = False
 
 
 def fast_compile() -> dict[str, bool | int | str]:
-    """Options for `jax.jit(compiler_options=...)` that compile in a third of the time, for programs that run briefly.
+    """Options for `jax.jit(compiler_options=...)` that compile in less than half the time.
 
-    Such a program takes up to three times as long to run, and may differ in the last digits.
+    For programs that run briefly: such a program takes up to four times as long, and may differ in the last digits.
 
     Example:
         >>> import jax, jax.numpy as jnp

@@ -30,7 +30,9 @@ from jaxgeodp import (
 )
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
+from jaxgeodp.inference import ConfidenceBall
 from jaxgeodp.io import read
+from jaxgeodp.samplers import ManifoldLaplace
 from jaxgeodp.testing import LAWS, check_mechanism
 
 
@@ -145,6 +147,31 @@ def test_a_center_is_found_without_a_ball_and_one_record_is_perturbed():
     assert MetricLaplace(Torus(2), 4.0).simulate(jax.random.key(0), records[:1], 3).shape == (3, 2)
 
 
+def test_the_density_of_laplace_noise_says_where_its_integral_is_not_known():
+    grid = jnp.linspace(-math.pi, math.pi, 4001)[:-1, None]
+    law = ManifoldLaplace(Circle(), jnp.array([3.0]), 0.7)
+    assert law.normalized and float(jnp.mean(jnp.exp(law.log_prob(grid)))) * 2.0 * math.pi == pytest.approx(
+        1.0, abs=1e-3
+    )
+    assert not ManifoldLaplace(Torus(2), jnp.zeros(2), 0.7).normalized
+
+
+def test_a_draw_that_might_never_be_found_is_refused_before():
+    ball = GeodesicBall(Torus(30), np.zeros(30), 1.5)
+    with pytest.raises(InputError, match="30 angles might never be found"):
+        LaplaceMechanism(ball, 0.1).law(10)
+    assert LaplaceMechanism(ball, 1.0).law(300).scale < 0.1
+
+
+def test_balls_have_centers_less_whole_turns_and_refuse_those_of_too_many():
+    for center in (350.0, [350.0], [[350.0]][0]):
+        assert abs(GeodesicBall(Circle(), center, 0.5).center[0]) <= math.pi
+    with pytest.raises(InputError, match="center is not a point"):
+        GeodesicBall(Circle(), [1e300], 0.5)
+    region = ConfidenceBall(Torus(2), np.array([3.1, -3.1]), 0.2, 0.95, "mean")
+    assert region.contains([3.1, 2.0 * math.pi - 3.1]) and not region.contains([0.0, 0.0])
+
+
 # Files and pictures -------------------------------------------------------------------------------------
 
 
@@ -172,11 +199,13 @@ def test_angles_on_the_command_line(tmp_path, monkeypatch):
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus"])
     assert said.exit_code == 2 and "--as is needed for --manifold torus" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "sphere", "--as", "degrees"])
-    assert said.exit_code == 2 and "--as is for --manifold circle or torus" in " ".join(said.output.split())
+    assert said.exit_code == 2 and "--as degrees is not for --manifold sphere" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "grad"])
     assert said.exit_code == 2 and "--as must be one of degrees" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "radians"])
     assert said.exit_code == 0 and "say --as degrees" in " ".join(said.output.split())
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "circle * euclidean(1)"])
+    assert said.exit_code == 2 and "unit of angles in a product" in " ".join(said.output.split())
     options = ["--manifold", "torus", "--as", "degrees", "--center", "center.csv", "--radius", "0.9", "--epsilon", "2"]
     said = run(app, ["release", "dihedrals.csv", *options, "--out", "mean.json", "--plot", "mean.png"])
     assert said.exit_code == 0, said.output

@@ -298,7 +298,7 @@ def bad_calls(folder):
         "--statistic must be one of": {**base, "--statistic": "mode"},
         "needs at least 2 records, one per row, but": {**base, "data": "one.npy"},
         "needs at least 2 records": {**base, "data": "empty.csv"},
-        "--manifold must be one of": {**base, "--manifold": "torus"},
+        "--manifold must be one of": {**base, "--manifold": "klein"},
         "directions must have shape": {**base, "data": "cube.npy"},
         "SPD records must have shape": {**base, "--manifold": "spd", "data": "cube.npy"},
         "landmarks must have shape": {**base, "--manifold": "shapes"},
@@ -460,7 +460,7 @@ def test_plan_names_a_winner_without_data(manifold):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--manifold", "torus", "--radius", "1"), "manifold must be one of"),
+        (("--manifold", "klein", "--radius", "1"), "manifold must be one of"),
         (("--manifold", "spd", "--radius", "1"), "size is needed for spd"),
         (("--manifold", "sphere", "--size", "2", "--radius", "2"), "violates Assumption 1"),
         (("--manifold", "sphere", "--size", "0", "--radius", "0.3"), "dim must be an integer"),

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from strategies import cap, exhaustive
 
 from jaxgeodp import (
@@ -19,6 +20,7 @@ from jaxgeodp import (
     KNGMechanism,
     LaplaceMechanism,
     LocatedMechanism,
+    MetricLaplace,
     RiemannianGaussian,
     Sphere,
     TangentGaussian,
@@ -118,7 +120,20 @@ def test_one_program_serves_all_n_up_to_the_rows_that_laws_are_padded_to(name):
         np.testing.assert_allclose(found[0], law.simulate(jax.random.key(0), unpadded, 4), atol=1e-9)
         np.testing.assert_allclose(found[1], fewer.simulate(jax.random.key(0), data[:150], 4), atol=1e-9)
         np.testing.assert_allclose(found[0], draws(law.padded(N + 40), jax.random.key(0), other), atol=1e-9)
+        assert law.padded(N + 40).simulate(jax.random.key(0), jnp.asarray(data, jnp.float32), 2).dtype == jnp.float32
         return
+
+    # So is the law of draws, whatever fills the rows: distances from the public centre.
+    def lengths(draws):
+        return np.asarray(jax.vmap(lambda x: SPHERE.dist(jnp.asarray(CENTERS[0]), x))(draws))
+
+    many = [
+        lengths(law.padded(N + 40).simulate(jax.random.key(1), other, 2000)),
+        lengths(law.simulate(jax.random.key(2), unpadded, 2000)),
+    ]
+    assert stats.ks_2samp(*many).pvalue > 1e-6
+    single = law.padded(N + 40).simulate(jax.random.key(0), jnp.asarray(data, jnp.float32), 2)
+    assert single.dtype == jnp.float32
     # The density is that of the n records, whatever the others are.
     places = jnp.stack([jnp.asarray(CENTERS[0]), data[0], data[5]])
     for rest in (data, other):
@@ -161,9 +176,14 @@ def test_draws_have_the_derivatives_of_noise_that_is_added_or_refuse(name):
 def test_laws_that_cannot_be_padded_say_why():
     search, law = LocatedMechanism(SPHERE, epsilon=8.0).law(N), laws_of(LaplaceMechanism)[0]
     median = MORE["KNGMechanism of a median"]()[0]
-    for own in (search, LAWS["AdaptiveMechanism, mu"]()[0], median, law.padded(N)):
+    one = MetricLaplace(SPHERE, 1.0).law(1)
+    for own in (search, LAWS["AdaptiveMechanism, mu"]()[0], median, one):
         with pytest.raises(InputError, match="needs a program for each n"):
             own.padded(300)
+    with pytest.raises(InputError, match="padded already"):
+        law.padded(N).padded(300)
+    with pytest.raises(InputError, match="pad them to 300 rows"):
+        law.padded(np.int64(300)).simulate(jax.random.key(0), jnp.zeros((200, 3)), 1)
     for rows in (N - 1, 300.0, True):
         with pytest.raises(InputError, match="at least n = 200"):
             law.padded(rows)

@@ -176,7 +176,7 @@ def leading(matrix):
     return minimize(Sphere(2), lambda x: -x @ (0.5 * (matrix + matrix.T)) @ x, start, tolerance=1e-12)
 
 
-def test_a_minimum_has_derivatives_of_any_order_in_what_its_function_closes_over():
+def test_a_minimum_has_derivatives_in_what_its_function_closes_over():
     matrix = jnp.asarray(np.random.default_rng(0).normal(size=(3, 3))) + jnp.diag(jnp.array([0.0, 1.0, 4.0]))
 
     def projector(matrix):
@@ -192,6 +192,29 @@ def test_a_minimum_has_derivatives_of_any_order_in_what_its_function_closes_over
         np.testing.assert_allclose(found, derivative(expected)(matrix), atol=1e-10)
     slope = jax.jit(jax.vmap(jax.grad(lambda own: leading(own).value)))(jnp.stack([matrix, 2.0 * matrix]))
     np.testing.assert_allclose(slope, jnp.stack([-expected(matrix)] * 2), atol=1e-10)
+
+
+def test_what_a_function_closes_over_may_be_no_numbers_and_traced():
+    """Labels, a key and an empty array, within programs."""
+    rows, labels = jnp.asarray(np.random.default_rng(0).normal(size=(9, 3))), jnp.arange(9) % 3
+    start, empty = jnp.array([0.6, 0.0, 0.8]), jnp.zeros((0, 3))
+
+    @jax.jit
+    def fitted(weights, rows, labels, key, empty):
+        def loss(x):
+            noise = 0.0 * jax.random.normal(key, (3,)) @ x
+            return -jnp.sum(weights[labels] * (rows @ x)) + noise + jnp.sum(empty)
+
+        return minimize(Sphere(2), loss, start, tolerance=1e-10).point
+
+    def expected(weights):
+        total = weights[labels] @ rows
+        return total / jnp.linalg.norm(total)
+
+    weights, others = jnp.array([1.0, 2.0, 0.5]), (rows, labels, jax.random.key(0), empty)
+    found = jax.jacobian(fitted)(weights, *others)
+    np.testing.assert_allclose(found, jax.jacobian(expected)(weights), atol=1e-8)
+    np.testing.assert_allclose(jax.jit(jax.jacfwd(fitted))(weights, *others), found, atol=1e-8)
 
 
 def test_a_minimum_has_no_derivative_in_its_start():

@@ -456,7 +456,7 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (('mechanisms = ["laplace"', 'mechanisms = [["laplace"]'), "mechanisms must be of"),
         (("radius = 0.39", "radius = 2.0"), "no cell can run"),
         (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "they need an SPD manifold"),
-        (('"sphere"', '"torus"'), "manifold must be one of"),
+        (('"sphere"', '"klein"'), "manifold must be one of"),
         (("n = [20", "n = [20"[:3]), "not a TOML file"),
     ],
 )

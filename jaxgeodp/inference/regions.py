@@ -70,8 +70,7 @@ class ConfidenceBall:
         """
         with jax.enable_x64(True):
             shape = self.manifold.shape
-            # NaN where no point is nearest.
-            if np.shape(point) != shape or not np.allclose(self.manifold.project(jnp.asarray(point)), point, atol=1e-6):
+            if np.shape(point) != shape or not self.manifold.belongs(jnp.asarray(point), 1e-6):
                 raise InputError(f"contains: needs a point of {self.manifold}, an array of shape {shape}.")
             return bool(self.manifold.dist(jnp.asarray(seen_anew(self.center)), jnp.asarray(point)) <= self.radius)
 

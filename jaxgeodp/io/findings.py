@@ -18,9 +18,9 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.io.csv_files import content_of, lines_of, number_in, usual_width
-from jaxgeodp.io.layout import Layout, chosen_columns
+from jaxgeodp.io.layout import PERIODS, Layout, chosen_columns
 from jaxgeodp.io.records import Source, in_python_words, python_words
-from jaxgeodp.io.tables import kind_of
+from jaxgeodp.io.tables import arranged, kind_of, read_numbers
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
 from jaxgeodp.traced_programs import keeping_none
@@ -123,6 +123,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
             found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         found += _told("points", _of_no_points, records, usable)
+        if layout.chart in PERIODS:  # in the unit of the file, with all turns
+            table = arranged(read_numbers(path, layout), dataclasses.replace(layout, chart=None))
         if kind in _OF_KIND:
             found += _told("records", _OF_KIND[kind], records, table, layout)
         found += _told("copies", of_copies, records)
@@ -309,11 +311,17 @@ def _of_directions(records, table, layout) -> Iterator[str]:
 
 def _of_angles(records, table, layout) -> Iterator[str]:
     """Units that the numbers speak against."""
-    largest = np.max(np.abs(table), initial=0.0, where=np.isfinite(table))  # in radians, of any number of turns
-    if layout.chart == "radians" and largest > 4.0 * np.pi:
-        yield f"Angles are up to {largest:.3g} radians: if they are degrees, say --as degrees."
-    elif layout.chart == "degrees" and 0.0 < largest <= np.radians(6.3) and len(records) > 9:
-        yield f"Angles are at most {np.degrees(largest):.3g} degrees: if they are radians, say --as radians."
+    largest, turn = np.max(np.abs(table), initial=0.0, where=np.isfinite(table)), PERIODS[layout.chart]
+    if largest > 2.0 * turn:
+        others = [unit for unit, period in PERIODS.items() if period >= largest / 2.0] or ["degrees"]
+        yield f"Angles are up to {largest:.3g} {layout.chart}, several turns: if they are not, say --as {others[0]}."
+    elif 0.0 < largest <= turn / 14.0 and len(records) > 9:
+        others = [unit for unit, period in PERIODS.items() if largest <= 1.01 * period < turn]
+        if others:
+            yield (
+                f"Angles are at most {largest:.3g} {layout.chart}, a small part of a turn: if they are "
+                f"{' or '.join(others)}, say so with --as."
+            )
 
 
 # Of the cosine with the principal axis.

@@ -123,11 +123,12 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
         return left
     if names and ";" in "".join(names) and width == 1:
         raise InputError("its header has ';' between names: say --delimiter ';'.")
-    odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip())]
-    angles = [name for name in names if _ANGLE.fullmatch(name.strip())]
+    said = layout.chart in PERIODS  # of angles, then: their names are of such
+    odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip()) and not (said and len(left or names) == 1)]
+    angles = [name for name in names if _ANGLE.fullmatch(name.strip()) and not said]
     if angles:
         raise InputError(
-            f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(angles)} for "
+            f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(names)} for "
             f"{_kind_of_angle(angles[0])} (and --columns, if there are more), or name them with --columns if they are "
             "coordinates."
         )
@@ -163,11 +164,13 @@ def label_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> 
 
 def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
     """Refuse ``--degrees`` that the names of the two columns contradict."""
-    angles = tuple(_angle(name) for name in names if _ANGLE.fullmatch(name.strip()))
-    if layout.angles is not None and len(angles) == 2 and angles != layout.angles:
+    if layout.angles is None or len(names) != 2:
+        return
+    known = [_angle(name) if _ANGLE.fullmatch(name.strip()) else None for name in names]
+    if any(own not in (None, said) for own, said in zip(known, layout.angles, strict=True)):
         raise InputError(
             f"--degrees {layout.degrees} does not agree with the names of the columns, {_listed(names)}: say --degrees "
-            f"{','.join(angles)}."
+            f"{_order(names)}."
         )
 
 
@@ -176,13 +179,15 @@ def _listed(names):
 
 
 def _order(names):
-    """What the columns of these names are; by the first of them, where the second is another's."""
-    words = [_angle(name) for name in names[:2]]
+    """What the columns are, one of which at least has the name of an angle; by the first, where two do not fit."""
+    words = [_angle(name) if _ANGLE.fullmatch(name.strip()) else None for name in names]
+    known = [word for word in words if word is not None]
     pairs = (*_OF_DIRECTIONS, *_OF_AXES)
-    if any(sorted(words) == sorted(pair) for pair in pairs):
-        return ",".join(words)
-    pair = next(pair for pair in pairs if words[0] in pair)
-    return ",".join(pair if pair[0] == words[0] else pair[::-1])
+    if any(sorted(known[:2]) == sorted(pair) for pair in pairs):
+        return ",".join(known[:2])
+    pair = next(pair for pair in pairs if known[0] in pair)
+    last = len(words) == 2 and words[0] is None  # it stands second
+    return ",".join(pair if (pair[0] == known[0]) != last else pair[::-1])
 
 
 def _kind_of_angle(name):
@@ -245,7 +250,6 @@ def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:
 
 def radians_of(table: np.ndarray, chart: str) -> np.ndarray:
     """Angles of a table in radians; whole turns are taken off before, where that is exact."""
-    table = table[:, None] if table.ndim == 1 else table
     if chart == "radians":
         return table
     with np.errstate(all="ignore"):

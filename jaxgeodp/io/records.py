@@ -167,7 +167,7 @@ class Source:
         table = arranged(numbers, self.layout)
         with about(self.path):
             self._check_names(names_of_record(numbers, self.layout))
-        return table
+        return table[:, None] if kind == "circle" and table.ndim == 1 else table
 
     def _check_chart(self, kind):
         """Refuse an ``--as`` that is not of the manifold, and angles without their unit."""
@@ -175,6 +175,12 @@ class Source:
         if given is not None and given not in known:
             own = f"of it one of {', '.join(known)}" if known else "which has no other way to be written"
             raise InputError(f"--as {given} is not for --manifold {kind}, {own}.")
+        parts = set() if kind else set(re.findall(r"[a-z]+", str(self.manifold).lower()))
+        if parts & {"circle", "torus"}:
+            raise InputError(
+                f"--manifold {self.manifold}: the unit of angles in a product is not known; give records in radians to "
+                "jaxgeodp from Python."
+            )
         if given is None and known is PERIODS:
             raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 

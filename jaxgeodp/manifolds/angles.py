@@ -122,6 +122,13 @@ class _Angles(Manifold):
         """``w(y + c)``."""
         return _wrapped(point + center)
 
+    def as_points(self, array):
+        """Less whole turns; NaN beyond a million."""
+        if array.dtype.kind not in "fiu":
+            return array
+        array = 1.0 * array
+        return jnp.where(jnp.abs(array) <= _MOST_TURNS * _TURN, _wrapped(array), jnp.nan)
+
     def aligned(self, point, x):
         """The angles less whole turns that are nearest."""
         return point + _wrapped(x - point)
@@ -133,12 +140,12 @@ class _Angles(Manifold):
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """Zero: all angles are points."""
-        return jnp.where(jnp.all(jnp.isfinite(x)), jnp.zeros((), real_dtype(x)), jnp.nan)
+        """Zero: all angles are points; NaN beyond a million turns."""
+        return jnp.where(self.admissible(x), jnp.zeros((), real_dtype(x)), jnp.nan)
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether all angles are finite."""
-        return jnp.all(jnp.isfinite(x))
+        """Whether all angles are finite, and at most a million turns."""
+        return self.admissible(x)
 
     @operation
     def admissible(self, x) -> jax.Array:
@@ -181,8 +188,8 @@ class Circle(_Angles):
     dim = 1
 
     def as_points(self, array):
-        """Angles without the axis of length 1."""
-        return array if array.shape[-1:] == (1,) else array[..., None]
+        """Less whole turns, and of angles without the axis of length 1, too."""
+        return super().as_points(array if array.shape[-1:] == (1,) else array[..., None])
 
 
 @dataclasses.dataclass(frozen=True)

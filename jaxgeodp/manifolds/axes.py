@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.analytic import sinc_sqrt
+from jaxgeodp.manifolds.defaults import heaviest
 from jaxgeodp.manifolds.hermitian import symmetric_matrix, symmetric_vector
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.newton import NewtonMoments
@@ -112,8 +113,10 @@ class Axes(Manifold):
 
     @operation
     def mean_start(self, points, weights) -> jax.Array:
-        """The principal axis: the eigenvector of ``sum_i w_i x_i x_i'`` with the largest eigenvalue."""
-        return jnp.linalg.eigh((weights[:, None] * points).T @ points)[1][:, -1]
+        """Near the principal axis, the leading eigenvector of ``sum_i w_i x_i x_i'``: power steps, linear in dim."""
+        return jax.lax.fori_loop(
+            0, _POWER_STEPS, lambda _, x: self.project((weights * (points @ x)) @ points), heaviest(points, weights)
+        )
 
     @operation
     def frame(self, point) -> jax.Array:
@@ -202,6 +205,10 @@ class Axes(Manifold):
 
     def _log_det(self, squared):
         return (self.dim - 1) * jnp.log(sinc_sqrt(squared))
+
+
+# Of means, whose steps go on from there.
+_POWER_STEPS = 8
 
 
 def _sign(p, q):

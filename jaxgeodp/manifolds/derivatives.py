@@ -71,7 +71,8 @@ def as_if_of(value, *arrays) -> Any:
     Under `jax.vmap` the value of a function with a derivative rule must be batched where its derivative is.
     """
     for array in arrays:
-        value = jnp.where(jnp.ravel(array)[0] == 0, value, value)
+        if jnp.size(array) and not jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+            value = jnp.where(jnp.ravel(array)[0] == 0, value, value)
     return value
 
 

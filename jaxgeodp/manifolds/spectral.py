@@ -205,12 +205,25 @@ def _higher_terms(function, values, deviation):
 def _higher_terms_jvp(function, primals, tangents):
     values, deviation = primals
     change = tangents[1]
-    sides, middle = _differences(function, values, 2) * change[:, :, None], None
-    if len(values) <= _SIZE_WITH_THIRD_DERIVATIVES:
+    if len(values) > _SIZE_WITH_THIRD_DERIVATIVES:
+        sides, middle = _not_further(_differences(function, values, 2), deviation) * change[:, :, None], None
+    else:
+        sides = _differences(function, values, 2) * change[:, :, None]
         first, second, last = _third_terms(function, values, deviation)
         sides += jnp.einsum("abcd,bc->acd", first, change) + jnp.einsum("abcd,ab->acd", second, change)
         middle = first * change[None, None, :, :] + last * change[:, :, None, None]
     return _higher_terms(function, *primals), (sides, middle)
+
+
+@jax.custom_jvp
+def _not_further(coefficients, deviation):
+    """The coefficients, which depend on the deviation in ways that are not computed."""
+    return coefficients
+
+
+@_not_further.defjvp
+def _not_further_jvp(primals, tangents):
+    raise TypeError("three derivatives of matrix functions are known up to size 5, two above; no more are known.")
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -221,7 +234,7 @@ def _third_terms(function, values, deviation):
 
 @_third_terms.defjvp
 def _third_terms_jvp(function, primals, tangents):
-    third, change = _differences(function, primals[0], 3), tangents[1]
+    third, change = _not_further(_differences(function, primals[0], 3), primals[1]), tangents[1]
     changes = change[:, :, None, None], change[None, :, :, None], change[None, None, :, :]
     return _third_terms(function, *primals), tuple(third * own for own in changes)
 

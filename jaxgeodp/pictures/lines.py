@@ -7,6 +7,9 @@ import numpy as np
 _POINTS = 73
 # Angles beyond these are not drawn.
 _DIALS = 6
+# The plane of the picture, seen from where drawings look from: 60 degrees to the side, 30 above.
+_TO_THE_RIGHT = np.array([np.sin(np.pi / 3), np.cos(np.pi / 3), 0.0])
+_UP = np.array([-0.5 * np.cos(np.pi / 3), 0.5 * np.sin(np.pi / 3), np.cos(np.pi / 6)])
 
 
 class Line(NamedTuple):
@@ -57,7 +60,9 @@ def caption_of(record: dict) -> str:
         return f"red: the released {'direction' if name == 'Sphere' else 'axis'}; green: rim of the {ball}{region}"
     if name in ("Circle", "Torus"):
         degrees = ", ".join(f"{angle:.1f}" for angle in np.degrees(value[:_DIALS]))
-        return f"red: the released angles, {degrees} degrees; green: the {ball}"
+        some = f"; the first {_DIALS} of {len(value)}" if len(value) > _DIALS else ""
+        region = "\nblue: the region" if "region" in record else ""
+        return f"red: released angles, {degrees} degrees from the mark{some}\ngreen: arcs of the {ball}{region}"
     if name == "SPD":
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
@@ -96,20 +101,21 @@ def _dials(value, record):
     center, radius = np.asarray(ball.get("center", ()), float), ball.get("radius")
     lines = []
     for place, angle in enumerate(value[:_DIALS]):
-        at = np.array([2.5 * (place - 0.5 * (min(len(value), _DIALS) - 1)), 0.0, 0.0])
+        at = 2.5 * (place - 0.5 * (min(len(value), _DIALS) - 1)) * _TO_THE_RIGHT
         lines.append(Line(at + _arc(0.0, np.pi, 1.0), GREY))
+        lines.append(Line(at + np.outer([0.9, 1.1], _TO_THE_RIGHT), GREY, 2.0))
         if center.shape == value.shape and isinstance(radius, float | int):
             lines.append(Line(at + _arc(center[place], min(radius, np.pi), 1.05), GREEN, 2.0))
         if "region" in record:
             lines.append(Line(at + _arc(angle, min(record["region"], np.pi), 1.1), BLUE, 2.0))
-        lines.append(Line(at + np.outer([0.0, 1.0], [np.cos(angle), 0.0, np.sin(angle)]), RED, 3.0))
+        lines.append(Line(at + np.outer([0.0, 1.0], np.cos(angle) * _TO_THE_RIGHT + np.sin(angle) * _UP), RED, 3.0))
     return lines
 
 
 def _arc(middle, half, size):
     """Part of a circle in the plane of the picture."""
     angles = middle + np.linspace(-half, half, _POINTS)
-    return size * np.stack([np.cos(angles), np.zeros(_POINTS), np.sin(angles)], axis=1)
+    return size * (np.outer(np.cos(angles), _TO_THE_RIGHT) + np.outer(np.sin(angles), _UP))
 
 
 def _ellipsoid(value, record):

@@ -40,6 +40,9 @@ _LARGEST_SCALE = 0.35
 _LARGEST_REACH = 10.0
 # Least scale in units of rounding.
 _ROUNDINGS = 100.0
+# Of so many angles proposals are rarely within half a turn in each, where the scale times the root of their number is
+# larger.
+_MANY_ANGLES, _WIDE = 8, 1.0
 # Draws from one data set from which on bounds pay; below, as in a release, every proposal takes the same time.
 _MANY = 1000
 # Numbers of records that are looked at together where bounds have not decided.
@@ -149,7 +152,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
     @property
     @override
     def takes_weights(self):
-        return isinstance(self.target.statistic, FrechetMean) and not self.order_matters
+        return self.rows != 1 and isinstance(self.target.statistic, FrechetMean) and not self.order_matters
 
     @property
     def size(self):
@@ -319,7 +322,13 @@ def check_existence(owner: str, ball: GeodesicBall, n: int, epsilon: float, scal
     Raises:
         ValueError: the distribution does not exist; says what would have to change.
     """
-    growth = ball.manifold.volume_growth
+    growth, dim = ball.manifold.volume_growth, ball.manifold.dim
+    cube = ball.manifold.curvature_bounds == (0.0, 0.0) and math.isfinite(ball.manifold.diameter)
+    if support is None and cube and dim > _MANY_ANGLES and scale * math.sqrt(dim) > _WIDE:
+        raise InputError(
+            f"{owner}: with n={n}, epsilon={epsilon:g}, radius={ball.radius:g} the scale is {scale:.4g}, with which a "
+            f"draw of {dim} angles might never be found: raise epsilon or n, lower the radius, or use WrappedLaplace."
+        )
     if support is not None or math.isfinite(ball.manifold.diameter) or scale * growth < 1.0:
         return
     needed = epsilon * scale * growth

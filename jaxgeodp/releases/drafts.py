@@ -15,7 +15,7 @@ from jaxgeodp.privacy.entropy import random_order
 from jaxgeodp.privacy.guarantee import ADD_REMOVE, ADJACENCY
 from jaxgeodp.privacy.release import Draft
 from jaxgeodp.releases.expected import expected_error
-from jaxgeodp.releases.law import Law, Told
+from jaxgeodp.releases.law import Law, PointLaw, Told
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of, further_entries
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
@@ -171,7 +171,10 @@ def drafted(
     more = further_entries(name, law.terms.more, weights, entries, described)
     law = law if weights is None else weights.of(law)
     law = law if rows is None else padded_weights(n, rows).of(law)
-    ready = way.ready(law, jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype))
+    taken = jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype)
+    if isinstance(law, PointLaw):
+        law.check_rows(taken)
+    ready = way.ready(law, taken)
     check_numbers(ready.terms, ready.scale, None if isinstance(way, OnGrid | FromSums) else law.size)
     terms, entries = ready.terms, entries_of(ready, described, n, law.support)
     fallback = domain.fallback(shape) if (own := law.fallback) is None else own

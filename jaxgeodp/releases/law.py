@@ -88,8 +88,9 @@ def without_derivatives(owner: str, draws):
 @without_derivatives.defjvp
 def _refuse_derivatives(owner, primals, tangents):
     raise InputError(
-        f"{owner}.simulate: draws by rejection or in steps have no derivatives; differentiate `log_density`, or take a "
-        "mechanism that adds noise to a vector (Wrapped..., Tangent...)."
+        f"{owner}.simulate: draws by rejection or in steps have no derivatives; differentiate `log_density`, put "
+        "jax.lax.stop_gradient around the arguments, or take a mechanism that adds noise to a vector (Wrapped..., "
+        "Tangent...)."
     )
 
 
@@ -162,15 +163,16 @@ class Law(abc.ABC):
             [(3,), (3,)]
         """
         name = "Law" if self.terms is None else self.terms.mechanism
-        if not isinstance(self, PointLaw) or not self.takes_weights or self.rows is None or self.weights is not None:
+        if not isinstance(self, PointLaw) or not self.takes_weights:
             raise InputError(
-                f"{name}.padded: only laws of means, without weights of their own, take rows that do not count; this "
-                "one needs a program for each n."
+                f"{name}.padded: only laws of means take rows that do not count; this one needs a program for each n."
             )
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < self.rows:
+        if self.rows is None or self.weights is not None:
+            raise InputError(f"{name}.padded: the law has weights, or is padded already; pad mechanism.law(n).")
+        if isinstance(rows, bool | np.bool) or not isinstance(rows, int | np.integer) or rows < self.rows:
             raise InputError(f"{name}.padded: rows must be an integer of at least n = {self.rows}, got {rows!r}.")
         weights = np.where(np.arange(rows) < self.rows, 1.0 / self.rows, 0.0)
-        return self._with(rows=rows, weights=weights)
+        return self._with(rows=int(rows), weights=weights)
 
     def _with(self, **changes: Any) -> Self:
         own: Any = self
@@ -185,9 +187,14 @@ class Law(abc.ABC):
         if self.rows is None or records.shape[0] == self.rows:
             return
         name = "this law" if self.terms is None else f"{self.terms.mechanism}: this law"
+        padded = getattr(self, "weights", None) is not None
         raise InputError(
-            f"{name} is that of arrays of {self.rows} records, got {records.shape[0]}; make one by "
-            f"mechanism.law({records.shape[0]}), or law(n).padded(rows) for all n up to rows."
+            f"{name} is that of arrays of {self.rows} records, got {records.shape[0]}; "
+            + (
+                f"pad them to {self.rows} rows."
+                if padded
+                else f"make one by mechanism.law({records.shape[0]}), or law(n).padded(rows) for all n up to rows."
+            )
         )
 
 
@@ -199,7 +206,7 @@ class PointLaw(Law):
 
     @property
     def unsized(self) -> Self:
-        """The law for records that stand for its n, as many as there are: one program serves all n."""
+        """The law, without weights, for records that stand for its n, as many as there are: one program for all n."""
         return self._with(rows=None)
 
     @property

@@ -67,8 +67,11 @@ class ManifoldLaplace(Distribution):
     @property
     def normalized(self) -> bool:
         """Whether `log_prob` integrates to 1."""
-        lowest, highest = self.manifold.curvature_bounds
-        return lowest == highest or self.manifold.complex_space_form
+        manifold = self.manifold
+        lowest, highest = manifold.curvature_bounds
+        # A cut locus that is no sphere, such as that of a torus, has no integral along one direction.
+        round_ = manifold.injectivity_radius == manifold.diameter or math.isinf(manifold.injectivity_radius)
+        return (lowest == highest and round_) or manifold.complex_space_form
 
     def sample(self, key, sample_shape=()):
         """Independent exact draws, shape (\\*sample_shape, \\*manifold.shape)."""

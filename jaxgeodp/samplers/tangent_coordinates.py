@@ -60,9 +60,9 @@ class OnManifold(constraints._GreaterThan):
 class TangentCoordinates(Transform):
     """``x = exp_base(sum_i z_i e_i)`` for z in R^dim and an orthonormal frame e_i at the base.
 
-    A bijection where no curvature is positive; elsewhere of the vectors shorter than the injectivity radius, beyond
-    which the density in z is 0 (`Manifold.log_det_exp` is minus infinity): points near the cut locus of the base, as
-    the antipode on a sphere, cannot be reached from its other side. Choose a base near which the mass lies.
+    A bijection where the injectivity radius is infinite; elsewhere of the vectors shorter than it, beyond which the
+    density in z is 0 (`Manifold.log_det_exp` is minus infinity): points near the cut locus of the base, as the antipode
+    on a sphere, cannot be reached from its other side. Choose a base near which the mass lies.
     NumPyro takes it for every site whose support is `OnManifold`.
 
     Args:

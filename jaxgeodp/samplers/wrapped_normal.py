@@ -18,7 +18,7 @@ class WrappedNormal(Distribution):
 
     Its Frechet mean is ``mean`` on symmetric spaces, while hardly a vector is longer than the injectivity radius.
     `log_prob` is the density with respect to the volume measure of the vectors that are no longer than that: exact
-    where no curvature is positive; elsewhere the rest, which is not counted, is `tail` at most.
+    where it is infinite; elsewhere the rest, which is not counted, is `tail` at most.
 
     Args:
         manifold: of the points.

@@ -53,7 +53,6 @@ def frechet_mean(manifold: Manifold, points: ArrayLike, weights: ArrayLike | Non
     Raises:
         ValueError: the shapes do not fit, the values are no points or weights, or the manifold's exponential map has
             no derivative at 0.
-        TypeError: it is differentiated twice (only first derivatives are available).
 
     Example:
         >>> import jax.numpy as jnp

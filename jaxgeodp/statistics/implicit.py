@@ -1,4 +1,4 @@
-"""Derivatives of a minimiser by the implicit function theorem, of any order.
+"""Derivatives of a minimiser by the implicit function theorem, and derivatives of these.
 
 With x = exp_o(sum_j z_j e_j), o the minimiser for the data as they are and e_j an orthonormal frame there, both held
 fixed, grad F(x; D) = 0 is an equation for z in a vector space: dz = -(d_z g)^{-1} d_D g, g the coordinates of the
@@ -24,7 +24,7 @@ class Equation(abc.ABC):
 
     @abc.abstractmethod
     def slope(self, x: "NormalCoordinates", z, *data) -> jax.Array:
-        """Coordinates (dim,) that are 0 where the gradient at x(z) is; of a gradient, what ``x.seen`` says of it."""
+        """Coordinates (dim,) that are 0 where the gradient at x(z) is: of a tangent vector there, ``x.seen`` of it."""
 
     def hessian(self, minimizer, *data) -> jax.Array:
         """The derivative of `slope` in z at the minimiser, where z is 0, (dim, dim); by default computed."""
@@ -33,7 +33,7 @@ class Equation(abc.ABC):
         return found
 
     def knows(self, *data) -> jax.Array | bool:
-        """Whether the minimiser is where the derivative is this one; elsewhere it is any finite one."""
+        """Whether the theorem applies; where not, the caller has another derivative, and this one is only finite."""
         return True
 
 
@@ -50,7 +50,7 @@ class NormalCoordinates(NamedTuple):
 
     @property
     def zero(self):
-        """Of the origin."""
+        """The z of the origin."""
         return jnp.zeros(self.manifold.dim, real_dtype(self.origin))
 
     def seen(self, vector):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import eval_jaxpr  # pyright: ignore[reportMissingImports, reportAttributeAccessIssue]
 from typing_extensions import override
 
 from jaxgeodp.checks import InputError
@@ -43,8 +44,8 @@ def minimize(
 ) -> Minimum:
     """A local minimum of a real function on a manifold.
 
-    Jit- and vmap-compatible. The point and its value have derivatives of any order in the arrays that ``fun`` closes
-    over, by the implicit function theorem: those of the minimum, whatever steps led there. None in ``x0``.
+    Jit- and vmap-compatible. The point and its value have first and second derivatives in the arrays that ``fun``
+    closes over, by the implicit function theorem: those of the minimum, whatever steps led there. None in ``x0``.
 
     Args:
         manifold: of the points.
@@ -78,9 +79,9 @@ def minimize(
         raise InputError(f"minimize: x0 must have shape {manifold.shape} on {manifold}, got {x0.shape}.")
     x0 = x0.astype(jnp.result_type(x0, complex if manifold.dtype_kind == "complex" else float))
     optimizer = optax.with_extra_args_support(optax.lbfgs() if optimizer is None else optimizer)
-    closed, constants = jax.closure_convert(fun, x0)
-    equation = _OfFunction(manifold, closed)
-    point, length, count = _descend(equation, optimizer, max_steps, tolerance, x0, *constants)
+    closed = jax.make_jaxpr(fun)(x0)  # with all that it closes over, numbers or not, as arguments
+    equation = _OfFunction(manifold, lambda x, *data: eval_jaxpr(closed.jaxpr, data, x)[0])
+    point, length, count = _descend(equation, optimizer, max_steps, tolerance, x0, *closed.consts)
     return Minimum(point, fun(point), length, count)
 
 

@@ -41,7 +41,6 @@ def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | N
 
     Raises:
         ValueError: see `frechet_mean`.
-        TypeError: it is differentiated twice.
 
     Example:
         >>> import jax.numpy as jnp
@@ -58,7 +57,9 @@ def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: Arr
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
     and the data lie on one geodesic. For power < 2 a minimiser that is a datum moves with that datum alone. The
     derivative is NaN where it does not exist: a median between data on a line, power > 2 with all data at one point.
-    For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents.
+    For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents. Second
+    derivatives are those of the other data where a datum is the minimiser: right for power > 3, elsewhere there are
+    none.
 
     Args:
         manifold: of the points.
@@ -72,7 +73,6 @@ def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: Arr
 
     Raises:
         ValueError: see `frechet_mean`; or power < 1.
-        TypeError: it is differentiated twice.
     """
     if not power >= 1:
         raise InputError(f"power_mean: power must be a number of at least 1, got {power!r}.")

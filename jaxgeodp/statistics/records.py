@@ -25,7 +25,7 @@ def points_and_weights(records):
 
 def with_weights(points, weights):
     """Points with weights, if there are any."""
-    return points if weights is None else WeightedRecords(points, weights)
+    return points if weights is None else WeightedRecords(points, jnp.asarray(weights, real_dtype(points)))
 
 
 def equal_weights(points):

@@ -199,3 +199,17 @@ def test_the_curvature_tensor_of_matrices_is_that_of_third_derivatives():
     u, v, w = (a_tangent(manifold, point, seed, 1.0) for seed in range(3))
     expected = jax.jit(functools.partial(defaults.curvature_tensor, manifold))(point, u, v, w)
     np.testing.assert_allclose(manifold.curvature_tensor(point, u, v, w), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(("size", "orders"), [(3, 3), (6, 2)])
+def test_derivatives_that_are_not_known_are_refused(size, orders):
+    matrix, move = jnp.diag(jnp.linspace(1.0, 2.0, size)), jnp.ones((size, size))
+
+    def along(t):
+        return spectral.matrix_log(matrix + t * move)[0, 1]
+
+    for order in range(orders):
+        along = jax.grad(along)
+        assert np.isfinite(along(0.0)) and (order > 0 or along(0.0) != 0.0)
+    with pytest.raises(TypeError, match="no more are known"):
+        jax.grad(along)(0.0)

@@ -82,7 +82,7 @@ class Cell(NamedTuple):
 
     def program(self):
         """Equal for cells that share a compiled program."""
-        return jax.tree.structure((self.law(), self.data))
+        return jax.tree.structure((self.law().unsized, self.data))
 
     def law(self) -> PointLaw:
         """The mechanism's, with the scale of this cell."""
