@@ -204,7 +204,7 @@ def test_angles_on_the_command_line(tmp_path, monkeypatch):
     assert said.exit_code == 2 and "--as must be one of degrees" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "radians"])
     assert said.exit_code == 0 and "say --as degrees" in " ".join(said.output.split())
-    said = run(app, ["check", "dihedrals.csv", "--manifold", "circle * euclidean(1)"])
+    said = run(app, ["check", "dihedrals.csv", "--manifold", "circle * euclidean(1)", "--overwrite"])
     assert said.exit_code == 2 and "unit of angles in a product" in " ".join(said.output.split())
     options = ["--manifold", "torus", "--as", "degrees", "--center", "center.csv", "--radius", "0.9", "--epsilon", "2"]
     said = run(app, ["release", "dihedrals.csv", *options, "--out", "mean.json", "--plot", "mean.png"])
