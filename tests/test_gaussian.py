@@ -168,7 +168,7 @@ def test_noise_far_narrower_than_the_space_is_drawn_as_fast(n):
     ball = GeodesicBall(sphere, sphere.origin, 0.1)
     mechanism = RiemannianGaussian(ball, 1.0)
     data = jnp.broadcast_to(jnp.asarray(ball.center), (10, 3))
-    draws = mechanism.law(n).simulated(jax.random.key(0), data, 4000)
+    draws = mechanism.law(n).unsized.simulated(jax.random.key(0), data, 4000)
     assert float(draws.acceptance) > 0.5
     lengths = jax.vmap(lambda x: sphere.dist(jnp.asarray(ball.center), x))(draws.points)
     # Rayleigh: in the plane the mean length is sqrt(pi/2) standard deviations.

@@ -425,7 +425,7 @@ def test_the_gaussian_where_no_curvature_is_positive(space):
     law = mechanism.law(500)
     assert "Theorem P" in law.terms.theorem and 1.0 < law.scale / mechanism.sensitivity(500) < 1.01
     data = cap(space, jnp.asarray(space.origin), 0.8 * ball.radius, 30, 0)
-    draws = law.simulated(jax.random.key(1), data, 3000)
+    draws = law.unsized.simulated(jax.random.key(1), data, 3000)
     center = law.center(law.clipped(data))
     squares = np.asarray(jax.jit(jax.vmap(lambda x: space.squared_dist(center, x)))(draws.points)) / law.scale**2
     p_value = stats.kstest(squares, stats.chi2(space.dim).cdf).pvalue  # flat at this scale
@@ -505,7 +505,7 @@ def test_a_minimum_at_the_rim_is_drawn_from_as_fast(mechanism, record):
     """There the gradient is not 0, and points out of the support."""
     for n in (100, 10**5):
         law = mechanism.law(n)
-        draws = law.simulated(jax.random.key(0), jnp.asarray([record] * 4), 50, 256)
+        draws = law.unsized.simulated(jax.random.key(0), jnp.asarray([record] * 4), 50, 256)
         assert bool(draws.complete) and float(draws.acceptance) > 0.01
 
 
