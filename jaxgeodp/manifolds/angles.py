@@ -123,7 +123,8 @@ class _Angles(Manifold):
         return _wrapped(point + center)
 
     def as_points(self, array):
-        """Less whole turns; NaN beyond a million."""
+        """Less whole turns, of one angle with or without the axis of length 1; NaN beyond a million turns."""
+        array = array if self.dim > 1 or array.shape[-1:] == (1,) else array[..., None]
         if array.dtype.kind not in "fiu":
             return array
         array = 1.0 * array
@@ -186,10 +187,6 @@ class Circle(_Angles):
     """
 
     dim = 1
-
-    def as_points(self, array):
-        """Less whole turns, and of angles without the axis of length 1, too."""
-        return super().as_points(array if array.shape[-1:] == (1,) else array[..., None])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,6 +119,11 @@ class DistanceFromRecord(Target):
     radial = True
     proposals = 64
 
+    @property
+    @override
+    def takes_weights(self):
+        return False
+
     def at_home(self, ball):
         """Itself."""
         return self

@@ -78,6 +78,11 @@ class Target(abc.ABC):
         if not issubclass(cls, Pytree):
             jax.tree_util.register_static(cls)
 
+    @property
+    def takes_weights(self) -> bool:
+        """Whether records may count differently: of the statistics only means do."""
+        return isinstance(self.statistic, FrechetMean)
+
     @abc.abstractmethod
     def at_home(self, ball: GeodesicBall) -> "Target":
         """For points that are carried to where the centre of the ball is the origin."""
@@ -152,7 +157,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
     @property
     @override
     def takes_weights(self):
-        return self.rows != 1 and isinstance(self.target.statistic, FrechetMean) and not self.order_matters
+        return self.target.takes_weights and not self.order_matters
 
     @property
     def size(self):

@@ -19,7 +19,6 @@ from jaxgeodp.releases.law import Law, PointLaw, Told
 from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of, further_entries
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
-from jaxgeodp.releases.weights import padded_weights
 
 #: A post-processing of the value, which then is the value; it fails for no value.
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -170,7 +169,7 @@ def drafted(
     law, described = law_of(mechanism, number, shape), domain.described(shape)
     more = further_entries(name, law.terms.more, weights, entries, described)
     law = law if weights is None else weights.of(law)
-    law = law if rows is None else padded_weights(n, rows).of(law)
+    law = law if rows is None else law.padded(rows)
     taken = jax.ShapeDtypeStruct((n if rows is None else rows, *shape), record.dtype)
     if isinstance(law, PointLaw):
         law.check_rows(taken)

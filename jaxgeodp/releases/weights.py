@@ -50,11 +50,6 @@ def weighs(law: Law) -> bool:
     return isinstance(law, PointLaw) and dataclasses.is_dataclass(law) and not law.order_matters
 
 
-def padded_weights(n: int, rows: int) -> Weights:
-    """Equal ones for n records, and 0 for those that fill up the rows."""
-    return Weights(np.where(np.arange(rows) < n, 1.0 / n, 0.0), n)
-
-
 def checked_weights(owner: str, weights: Any, n: int) -> Weights:
     """Weights of n records, as they are checked before anything is charged.
 

@@ -23,7 +23,6 @@ from jaxgeodp import (
 )
 from jaxgeodp.bounds.expansion import gradient_expansion, third_derivative_bound
 from jaxgeodp.mechanisms.kng import GradientNorm
-from jaxgeodp.releases.weights import padded_weights
 from jaxgeodp.samplers.squeeze import Squeeze, accepted
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 
@@ -141,7 +140,7 @@ def test_the_draws_are_those_of_all_records(space):
     law = KNGMechanism(GeodesicBall(space, space.origin, 0.35), 0.5).law(COUNT)
     records = records_of(space, "around")
     padded = jnp.concatenate([records, jnp.repeat(records[:1], 9, axis=0)])
-    law = padded_weights(COUNT, COUNT + 9).of(law)
+    law = law.padded(COUNT + 9)
     every = dataclasses.replace(law, target=OfAllRecords(law.target.statistic))
     own, other = (one.simulated(jax.random.key(4), padded, 2000, block=500) for one in (law, every))
     assert int(own.proposals) == int(other.proposals) and float(own.acceptance) == float(other.acceptance)
