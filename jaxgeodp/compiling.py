@@ -13,7 +13,7 @@ from jaxgeodp.blocks import blocks_of, padded, rows_at_once
 from jaxgeodp.checks import InputError
 from jaxgeodp.traced_programs import traced_program
 
-#: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: less than half
+#: For `jax.jit(compiler_options=...)`, of programs that run once and whose last bits nobody compares: about half
 #: the time to compile, up to four times the time to run. The emitters of loops can be chosen in JAX 0.8 and 0.9 only.
 COMPILED_SOON: dict[str, bool | int | str] = {"xla_backend_optimization_level": 0}
 if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
@@ -21,7 +21,7 @@ if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
 
 
 def fast_compile() -> dict[str, bool | int | str]:
-    """Options for `jax.jit(compiler_options=...)` that compile in less than half the time.
+    """Options for `jax.jit(compiler_options=...)` that compile in about half the time or less.
 
     For programs that run briefly: such a program takes up to four times as long, and may differ in the last digits.
 
