@@ -201,7 +201,7 @@ def test_angles_on_the_command_line(tmp_path, monkeypatch):
     said = run(app, ["check", "dihedrals.csv", "--manifold", "sphere", "--as", "degrees"])
     assert said.exit_code == 2 and "--as degrees is not for --manifold sphere" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "grad"])
-    assert said.exit_code == 2 and "--as must be one of degrees" in " ".join(said.output.split())
+    assert said.exit_code == 2 and "--as must be one of " in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "torus", "--as", "radians"])
     assert said.exit_code == 0 and "say --as degrees" in " ".join(said.output.split())
     said = run(app, ["check", "dihedrals.csv", "--manifold", "circle * euclidean(1)", "--overwrite"])

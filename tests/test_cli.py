@@ -279,7 +279,7 @@ def bad_calls(folder):
     (folder / "vector.csv").write_text("1,2,3,4,5\n4,5,6,7,8\n")
     (folder / "old.json").write_text("precious")
     (folder / "empty.csv").write_text("")
-    (folder / "data.xlsx").write_text("")
+    (folder / "data.docx").write_text("")
     base = {
         "data": "good.npy",
         "--manifold": "sphere",
@@ -289,7 +289,7 @@ def bad_calls(folder):
     }
     return {
         "there is no such file": {**base, "data": "absent.npy"},
-        "unknown file type": {**base, "data": "data.xlsx"},
+        "unknown file type": {**base, "data": "data.docx"},
         "cannot be read": {**base, "data": "broken.npy"},
         "exists; name another file, or replace it with --overwrite": {**base, "out": folder / "old.json"},
         "is an input of this call": {**base, "out": folder / "good.npy"},

@@ -104,7 +104,7 @@ REFUSED = {
     "another manifold": ("data.npy", SPD(3), {}, "data.npy: SPD records must have shape (n, k, k)"),
     "numbers of columns": ("data.npy", "shapes", {"columns": [1, 2]}, "columns must be text, got [1, 2]"),
     "a word for a header": ("data.csv", "shapes", {"header": "yes"}, "header must be True or False, got 'yes'"),
-    "nothing between cells": ("data.csv", "shapes", {"delimiter": None}, "delimiter must be text, got None"),
+    "nothing between cells": ("data.csv", "shapes", {"delimiter": 5}, "delimiter must be text, got 5"),
     "no template": ("data.npy", "shapes", {"missing": "template"}, "missing template needs template, a file with"),
     "a template of matrices": (
         "data.npy",

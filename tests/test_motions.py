@@ -161,7 +161,7 @@ def test_poses_on_the_command_line(tmp_path, monkeypatch):
     said = run(app, ["check", "poses.csv", "--manifold", "rigidmotions", "--as", "xyzw"])
     assert said.exit_code == 2 and "the length that counts as a radian" in " ".join(said.output.split())
     said = run(app, ["check", "poses.csv", "--manifold", "rigidmotions(2)", "--as", "degrees"])
-    assert said.exit_code == 2 and "of it one of matrix, wxyz" in " ".join(said.output.split())
+    assert said.exit_code == 2 and "of it one of matrix, affine, wxyz" in " ".join(said.output.split())
     options = ["--manifold", "rigidmotions(2)", "--as", "xyzw", "--center", "center.csv", "--radius", "0.9"]
     said = run(app, ["release", "poses.csv", *options, "--mu", "1", "--out", "mean.json", "--plot", "mean.png"])
     assert said.exit_code == 0, said.output

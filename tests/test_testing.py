@@ -253,9 +253,33 @@ class WrongFrame(Euclidean):
         return 2.0 * jnp.eye(self.dim, dtype=point.dtype)
 
 
+class WrongRetraction(Sphere):
+    def retract(self, p, v):
+        return self.project(p + 0.9 * v)
+
+
+class WrongGeodesic(Sphere):
+    def geodesic(self, p, v, t):
+        return self.exp(p, v)
+
+
+class WrongGradient(SPD):
+    def riemannian_from_ambient(self, p, g):
+        return 0.5 * (g + g.T)
+
+
+class WrongCurvatureTensor(Sphere):
+    def curvature_tensor(self, p, u, v, w):
+        return -super().curvature_tensor(p, u, v, w)
+
+
 @pytest.mark.parametrize(
     ("manifold", "law"),
     [
+        (WrongRetraction(2), "exp_at_zero"),
+        (WrongGeodesic(2), "geodesics"),
+        (WrongGradient(2), "gradient_of_distance"),
+        (WrongCurvatureTensor(2), "curvature"),
         (WrongLog(2), "round_trips"),
         (WrongDistance(2), "round_trips"),
         (WrongTransport(2), "geodesics"),

@@ -1,5 +1,6 @@
 """``jaxgeodp check``: what a custodian should see of the records before a release; private, for nobody else's eyes."""
 
+import dataclasses
 import io
 import pathlib
 from typing import Annotated
@@ -12,7 +13,7 @@ from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
-from jaxgeodp.io.findings import NOT_COMPUTED, findings
+from jaxgeodp.io.findings import NOT_COMPUTED, Finding, findings
 from jaxgeodp.io.records import Source
 
 _HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
@@ -45,6 +46,9 @@ def check(
             check_writable(path, overwrite, [*source.inputs, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries():
             told = findings(source, lambda space: public.if_any(source, space))
+            if radius is not None and told.distances is None and not public.has_center(source.manifold):
+                unseen = Finding("distances", "The radius is not checked: say --center, or --template, too.")
+                told = dataclasses.replace(told, found=(*told.found, unseen))
             text, drawn = _report(source.path, told)
         write_atomically(report, text, private=True, replace=overwrite)
         if drawn is None:

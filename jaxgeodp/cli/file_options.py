@@ -11,7 +11,8 @@ import typer
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
 from jaxgeodp.cli.registries import listed
-from jaxgeodp.io.layout import OF_ROTATIONS, PERIODS, Layout
+from jaxgeodp.io.charts import NAMES
+from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
 from jaxgeodp.manifolds.names import MANIFOLDS
 
@@ -39,12 +40,22 @@ _OPTIONS: dict[str, Any] = {
             autocompletion=one_of("center", "template"),
         ),
     ],
-    "array": Annotated[str | None, typer.Option(help="Name of the array in an .npz file that holds several.")],
+    "array": Annotated[
+        str | None,
+        typer.Option(help="Name of the array in a .npz, .mat or .h5 file that holds several, or of a sheet."),
+    ],
     "header": Annotated[
-        bool, typer.Option("--header", help="The first line of .csv files holds names of columns; never guessed.")
+        bool, typer.Option("--header", help="The first line of tables holds names of columns; never guessed.")
     ],
     "delimiter": Annotated[
-        str, typer.Option(help="What stands between the cells of .csv files: a character, 'tab' or 'space'.")
+        str | None,
+        typer.Option(
+            help="What stands between the cells of tables: a character, 'tab' or 'space'. Default: what a first line "
+            "such as sep=; says, a tab in .tsv files, else a comma."
+        ),
+    ],
+    "decimal": Annotated[
+        str, typer.Option(help="The decimal mark of tables, '.' or ','; with commas cells are separated by ';'.")
     ],
     "columns": Annotated[
         str | None,
@@ -68,8 +79,8 @@ _OPTIONS: dict[str, Any] = {
     "degrees": Annotated[
         str | None,
         typer.Option(
-            help="Directions are two angles in degrees: 'lat,lon' or 'dec,inc', of axes 'trend,plunge', 'strike,dip' "
-            "or 'dipdir,dip', too, in the order of the columns.",
+            help="Directions are two angles in degrees: 'lat,lon', 'dec,inc' or 'ra,dec', of axes 'trend,plunge', "
+            "'strike,dip' or 'dipdir,dip', too, in the order of the columns.",
             autocompletion=one_of(
                 "lat,lon", "lon,lat", "dec,inc", "inc,dec", "trend,plunge", "strike,dip", "dipdir,dip"
             ),
@@ -79,10 +90,11 @@ _OPTIONS: dict[str, Any] = {
         str | None,
         typer.Option(
             "--as",
-            help="The unit of angles on a circle or torus: degrees, radians, hours or turns; never guessed. Or how "
-            "rotations are written: matrix, or quaternions wxyz or xyzw, or rotvec; of rigid motions after the "
-            "translation.",
-            autocompletion=one_of(*PERIODS, *OF_ROTATIONS),
+            help="How points are written, never guessed. The unit of angles on a circle or torus: degrees, radians, "
+            "hours, turns. Directions: as --degrees. Rotations: matrix, quaternions wxyz or xyzw, rotvec, "
+            "euler-XYZ-degrees (capitals: about turning axes); of rigid motions after the translation. Hyperbolic "
+            "space: poincare, klein, half-space, hyperboloid. Correlations: covariance, to be scaled.",
+            autocompletion=one_of(*NAMES),
         ),
     ],
     "expect_n": Annotated[int | None, typer.Option(help="Refuse a file that does not hold so many records.")],

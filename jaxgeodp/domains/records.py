@@ -47,6 +47,11 @@ def host_array(name: str, data) -> np.ndarray:
         raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
     if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
         array = np.where(np.ma.getmaskarray(data), np.nan, array)
+    elif array.dtype == object and array.ndim == 1 and all(np.ndim(value) > 0 for value in array):
+        try:
+            array = np.stack([np.asarray(value, np.float64) for value in array])  # as a column of a table holds arrays
+        except (TypeError, ValueError):
+            raise InputError(f"{name}: data must be one array of numbers; arrays in it need equal shapes.") from None
     elif array.dtype == object and not hasattr(data, "dtype"):
         array = _numbers_of_lists(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)

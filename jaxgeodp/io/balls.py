@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.shape import Shape
 from jaxgeodp.io.layout import Layout
-from jaxgeodp.io.tables import arranged, read_numbers
+from jaxgeodp.io.tables import arranged, kind_of, read_numbers
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
 from jaxgeodp.manifolds.names import points_on
@@ -110,9 +110,9 @@ def _one_point(manifold, numbers, layout):
     """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
     bare = dataclasses.replace(layout, columns=None, person=None, group=None)
     names = numbers.names
-    for own, known in ((layout, names), (bare, None), (dataclasses.replace(bare, degrees=None), None)):
+    for own, known in ((layout, names), (bare, None), (bare.having(chart=None), None)):
         with contextlib.suppress(InputError):
-            table = arranged(dataclasses.replace(numbers, names=known), own)
+            table = arranged(dataclasses.replace(numbers, names=known), own, kind_of(manifold))
             if own.columns is not None and known is None and table.shape == numbers.table.shape:
                 continue  # only the columns of a record, in their order
             for candidate in (table[None], table):

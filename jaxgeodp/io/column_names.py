@@ -7,6 +7,7 @@ from jaxgeodp.checks import InputError
 
 # x1, y_2, "z 3", lm4.x, landmark_5_z: which coordinate of which landmark.
 _COORDINATE = re.compile(r"((?:.*[^a-z])?)([xyz])([ _.\[(-]*\d*[\])]?)", re.IGNORECASE)
+_TIME = ("t", "time", "x0", "x_0")
 # Of names in a sentence.
 _MOST = 30
 
@@ -28,6 +29,8 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None
         ValueError: landmarks with a third coordinate as planar ones, landmarks in space that have none, or coordinates
             in another order.
     """
+    if kind == "hyperbolic" and not chosen:
+        _check_first(names)
     found = [_read(name) for name in names]
     read = [one for one in found if one is not None]
     axes = "".join(one.axis for one in read)
@@ -46,6 +49,17 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None
         )
     if not chosen:
         _check_order(names, read, "xy" if third < 0 else "xyz")
+
+
+def _check_first(names):
+    """That time, or x0, stands first."""
+    first = [place for place, name in enumerate(names) if name.strip().lower() in _TIME]
+    if len(first) == 1 and first[0] != 0:
+        right = [names[first[0]], *(name for place, name in enumerate(names) if place != first[0])]
+        raise InputError(
+            f"its column '{right[0]}' is the first coordinate of a hyperboloid by its name: say --columns "
+            f"{','.join(right)}."
+        )
 
 
 def _check_order(names, read, order):

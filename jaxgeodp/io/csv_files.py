@@ -1,14 +1,15 @@
-"""Tables in .csv files, read without trust: a record per physical line, whatever a line says.
+"""Tables in .csv, .tsv and .txt files, read without trust: a record per physical line, whatever a line says.
 
 The number of records is that of the lines; their width is that of the header, else of most lines. A cell that is no
 number is NaN, a line of another width is a record of NaN. Cells may stand in double quotes, as R and spreadsheets
-write them; no cell goes on in the next line.
+write them; no cell goes on in the next line. What stands before the first record is no record: lines that begin with
+``#``, a line ``sep=;`` of spreadsheets, and the first line of MagIC's files, which begins with ``tab``.
 """
 
 import collections
 import csv
-import math
-import os
+import dataclasses
+import itertools
 import pathlib
 import re
 from collections.abc import Iterator
@@ -17,41 +18,106 @@ import numpy as np
 
 from jaxgeodp.array_files import check_size
 from jaxgeodp.checks import InputError
+from jaxgeodp.io.text_files import content_of, number_in, physical_lines, suffix_of
 
-_LONGEST = 2**30
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")
+#: Types of the files.
+TABLES = (".csv", ".tsv", ".txt")
+_SAYS_DELIMITER = re.compile(r"\"?sep=([^\w\s]|\t)\"?\s*")
+_OF_MAGIC = re.compile(r"tab(\s+delimited)?\s*\t.*")
 
 
-def read_csv(path: pathlib.Path, header: bool, delimiter: str) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """The numbers (n, columns), and the names of the columns if the first line holds them.
+@dataclasses.dataclass(frozen=True)
+class TextTable:
+    """A table as the call and its first lines say it; public.
+
+    Args:
+        content: of the file, in UTF-8.
+        names: those of its columns, with ``header``.
+        first: the number of the line of the first record, from 1.
+        delimiter, decimal: between cells, and within numbers.
+    """
+
+    content: bytes
+    names: tuple[str, ...] | None
+    first: int
+    delimiter: str
+    decimal: str
+
+    def rows(self) -> Iterator[list[str]]:
+        """The cells of each record."""
+        for line in itertools.islice(physical_lines(self.content), self.first - 1, None):
+            yield _cells(line, self.delimiter)
+
+    def number(self, cell: str) -> float:
+        """See `number_in`."""
+        return number_in(cell, self.decimal)
+
+
+def opened(path: pathlib.Path, header: bool, delimiter: str | None, decimal: str = ".") -> TextTable:
+    """The table in a file.
+
+    Args:
+        path: of the file.
+        header: whether its first line holds names, but for those that are none of the table's.
+        delimiter: None for what the file says, or its type: a tab in .tsv, else a comma; a semicolon with decimal
+            commas.
+        decimal: "." or ",".
 
     Raises:
         ValueError: a file that is too large.
         OSError: it cannot be read.
     """
-    content = content_of(path)
+    content, before, said = content_of(path), 0, None
+    for line in physical_lines(content):
+        own = _SAYS_DELIMITER.fullmatch(line) if before == 0 else None
+        if before == 0 and _OF_MAGIC.fullmatch(line):
+            said = "\t"
+        elif own is not None:
+            said = own[1]
+        elif not line.lstrip().startswith("#"):
+            break
+        before += 1
+    usual = "\t" if suffix_of(path) == ".tsv" else ";" if decimal == "," else ","
+    whole = TextTable(content, None, before + 1, delimiter or said or usual, decimal)
+    if not header:
+        return whole
+    first = next(whole.rows(), None)
+    names = None if first is None else tuple(cell.strip() for cell in first)
+    return dataclasses.replace(whole, names=names, first=before + 2)
+
+
+def read_csv(
+    path: pathlib.Path, header: bool, delimiter: str | None, decimal: str = "."
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """The numbers (n, columns), and the names of the columns if a line holds them; see `opened`.
+
+    Raises:
+        ValueError: a file that is too large.
+        OSError: it cannot be read.
+    """
+    text = opened(path, header, delimiter, decimal)
     # One line at a time, twice: a list of short lines would be many times larger than the file.
-    widths = collections.Counter(len(cells) for cells in lines_of(content, delimiter))
-    if not widths:
+    widths = collections.Counter(len(cells) for cells in text.rows())
+    count = widths.total()
+    if not count:
+        if text.names is not None:
+            raise InputError(
+                f"{path}: has one line only, and --header says that the first line of a table names its columns: "
+                "write the names above it."
+            )
         return np.empty((0, 0)), None
-    first = next(lines_of(content, delimiter))
-    width = len(first) if header else usual_width(widths)
-    check_size(path, (widths.total(), width))
-    if header and widths.total() == 1:
-        raise InputError(
-            f"{path}: has one line only, and --header says that the first line of a .csv file names its columns: "
-            "write the names above it."
-        )
-    if header and widths[width] - 1 < widths.total() / 2 < max(widths.values()):
+    width = usual_width(widths) if text.names is None else len(text.names)
+    check_size(path, (count, width))
+    if text.names is not None and widths[width] < count / 2 < max(widths.values()):
         raise InputError(
             f"{path}: its header has {width} cells, but most lines have {usual_width(widths)}: write a name for each "
             "column (R's write.table leaves out that of row names: col.names=NA adds it)."
         )
-    table = np.full((widths.total(), width), np.nan)
-    for record, cells in zip(table, lines_of(content, delimiter), strict=True):
+    table = np.full((count, width), np.nan)
+    for record, cells in zip(table, text.rows(), strict=True):
         if len(cells) == width:
-            record[:] = [number_in(cell) for cell in cells]
-    return (table[1:], tuple(cell.strip() for cell in first)) if header else (table, None)
+            record[:] = [text.number(cell) for cell in cells]
+    return table, text.names
 
 
 def usual_width(widths: collections.Counter[int]) -> int:
@@ -59,45 +125,10 @@ def usual_width(widths: collections.Counter[int]) -> int:
     return max(widths, key=lambda width: (widths[width], width))
 
 
-def words_in(path: pathlib.Path, place: int, header: bool, delimiter: str) -> list[str]:
-    """The cells of a column as words, one a line; nothing where a line has no such cell."""
-    lines = lines_of(content_of(path), delimiter)
-    cells = [line[place].strip() if place < len(line) else "" for line in lines]
-    return cells[1:] if header else cells
-
-
-def physical_lines(content: bytes) -> Iterator[str]:
-    """The lines of a text, without their ends.
-
-    Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode.
-    """
-    for match in _LINE.finditer(content):
-        yield match.group().rstrip(b"\r\n").decode("utf-8", errors="replace")
-
-
-def content_of(path: pathlib.Path) -> bytes:
-    """The bytes of a .csv file, without the mark that some programs put first."""
-    with open(path, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        if size > _LONGEST:
-            raise InputError(f"{path}: is larger than {_LONGEST >> 30} GiB; save the numbers as .npy.")
-        return stream.read(size).removeprefix(b"\xef\xbb\xbf")
-
-
-def lines_of(content: bytes, delimiter: str) -> Iterator[list[str]]:
-    """The cells of each physical line."""
-    for line in physical_lines(content):
-        yield _cells(line, delimiter)
-
-
-def number_in(cell: str) -> float:
-    """The number that a cell holds, NaN if none: digits of other scripts and digits in groups are none."""
-    if "_" in cell or not cell.isascii():
-        return math.nan
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan
+def words_in(path: pathlib.Path, place: int, header: bool, delimiter: str | None, decimal: str = ".") -> list[str]:
+    """The cells of a column as words, one a record; nothing where a line has no such cell."""
+    rows = opened(path, header, delimiter, decimal).rows()
+    return [cells[place].strip() if place < len(cells) else "" for cells in rows]
 
 
 def _cells(line, delimiter):

@@ -5,7 +5,6 @@ All of it is private. Nothing here may fail for any content of a file: what cann
 
 import collections
 import dataclasses
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -17,18 +16,17 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
-from jaxgeodp.io.csv_files import content_of, lines_of, number_in, usual_width
-from jaxgeodp.io.layout import PERIODS, Layout, chosen_columns
+from jaxgeodp.io.csv_files import TABLES, opened, usual_width
+from jaxgeodp.io.doubts import OF_KIND, Seen, quantiles
+from jaxgeodp.io.layout import Layout, chosen_columns
 from jaxgeodp.io.records import Source, in_python_words, python_words
-from jaxgeodp.io.tables import arranged, kind_of, read_numbers
+from jaxgeodp.io.tables import columns_of, kind_of, read_numbers
+from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.tables import from_upper_triangles, symmetric_matrices
 from jaxgeodp.traced_programs import keeping_none
 
 NOT_COMPUTED = "(Something about these records could not be computed; look at them yourself.)"
 _SHOWN = 12
-_SINGULAR = 1e-10
-_NEARLY = 1e-7
 
 
 class Finding(NamedTuple):
@@ -114,19 +112,18 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         ball, radius = ball_on(space) or (None, None)
         if ball is not None and ball.manifold.whole != space.whole:
             raise InputError(f"{path}: holds records on {space}, but the ball is on {ball.manifold}.")
-        if path.suffix.lower() == ".csv":
+        if suffix_of(path) in TABLES and path.is_file():
             found += _told("lines", _of_the_file, path, layout)
         if persons is not None:
             found += _told("persons", _of_persons, *person_places("--person", persons, len(records)))
-        found += _told("columns", _of_columns, table, kind)
+        found += _told("columns", _of_columns, table)
         if prepare is not None and prepare.impute:
             found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
         found += _told("points", _of_no_points, records, usable)
-        if layout.chart in PERIODS:  # in the unit of the file, with all turns
-            table = arranged(read_numbers(path, layout), dataclasses.replace(layout, chart=None))
-        if kind in _OF_KIND:
-            found += _told("records", _OF_KIND[kind], records, table, layout)
+        if kind in OF_KIND:
+            seen = Seen(records, usable, *columns_of(read_numbers(path, layout), layout), layout)
+            found += _told("records", OF_KIND[kind], seen)
         found += _told("copies", of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
@@ -145,35 +142,36 @@ def _told(about, finder, *arguments) -> list[Finding]:
 
 
 def _of_the_file(path, layout) -> Iterator[str]:
-    """Mistakes in the lines of a .csv file."""
-    rows = list(lines_of(content_of(path), layout.delimiter))
-    body = rows[1:] if layout.header else rows
-    first = 2 if layout.header else 1
-    wanted = len(rows[0]) if layout.header else usual_width(collections.Counter(map(len, rows)))
-    words = [all(np.isnan(number_in(cell)) for cell in row) for row in rows]
+    """Mistakes in the lines of a table of text."""
+    text = opened(path, layout.header, layout.delimiter, layout.decimal)
+    body, first, names = list(text.rows()), text.first, text.names
+    wanted = usual_width(collections.Counter(map(len, body))) if names is None else len(names)
+    words = [all(np.isnan(text.number(cell)) for cell in row) for row in body]
     blank = [k for k, row in enumerate(body, first) if not any(cell.strip() for cell in row)]
     other = [k for k, row in enumerate(body, first) if len(row) != wanted and any(cell.strip() for cell in row)]
-    if not layout.header and words[0] and not all(words):
-        yield "Line 1 holds no number: if it names the columns, say --header; now it counts as a record, the centre."
-    if layout.header and not words[0]:
-        yield "Line 1 holds numbers: if it is a record, leave out --header."
+    if names is None and words[0] and not all(words):
+        yield (
+            f"Line {first} holds no number: if it names the columns, say --header; now it counts as a record, the "
+            "centre."
+        )
+    if names is not None and not all(np.isnan(text.number(cell)) for cell in names):
+        yield f"Line {first - 1} holds numbers: if it is a record, leave out --header."
     if blank:
         yield f"{_lines(blank)} blank: each counts as a record, the centre; --expect-n refuses such a file."
     if other:
-        whose = "header" if layout.header else "others"
+        whose = "others" if names is None else "header"
         yield f"{_lines(other)} not of {wanted} cells, the width of the {whose}: each counts as the centre."
     if wanted == 1:
         for word, mark in ((";", ";"), ("tab", "\t"), ("space", " "), (",", ",")):
-            if mark != layout.delimiter and sum(mark in row[0].strip() for row in body) > len(body) / 2:
+            if mark != text.delimiter and sum(mark in row[0].strip() for row in body) > len(body) / 2:
                 yield f"Most lines hold '{word}' and one cell: if it stands between cells, say --delimiter '{word}'."
                 break
     good = [row for row in body if len(row) == wanted]
-    names = tuple(cell.strip() for cell in rows[0]) if layout.header else None
     for column in chosen_columns(layout, names, wanted) or range(wanted):
-        odd = sum(np.isnan(number_in(row[column])) and bool(row[column].strip()) for row in good)
+        odd = sum(np.isnan(text.number(row[column])) and bool(row[column].strip()) for row in good)
         comma = sum("," in row[column] for row in good)
-        if comma > len(good) / 2:
-            yield f"Column {column + 1} has commas in its cells: decimal commas? Write decimal points."
+        if comma > len(good) / 2 and text.decimal == ".":
+            yield f"Column {column + 1} has commas in its cells: if they are decimal commas, say --decimal ','."
         elif odd:
             yield (
                 f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre;\n"
@@ -186,7 +184,7 @@ def _of_persons(places, count) -> Iterator[str]:
     yield f"{count} persons, with {sizes.min()} to {sizes.max()} records each; labels are compared as they are written."
 
 
-def _of_columns(table, kind) -> Iterator[str]:
+def _of_columns(table) -> Iterator[str]:
     """Columns that look like something else than coordinates."""
     if table.ndim != 2 or table.dtype.kind == "c":
         return
@@ -198,14 +196,6 @@ def _of_columns(table, kind) -> Iterator[str]:
             yield f"Column {number} holds {len(known)} distinct whole numbers: an id? Leave it out with --columns."
         elif np.ptp(known) == 0.0 and known[0] not in (0.0, 1.0):
             yield f"Column {number} holds the same number in all records; directions have no such coordinate."
-    if kind in ("sphere", "axes") and table.shape[1] in (2, 3):
-        low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
-        for one, other in itertools.permutations(range(2)):
-            small = -90 <= low[one] and high[one] <= 90 and np.nanmax(np.abs(table[:, one])) > 1.5
-            if small and -180 <= low[other] and high[other] <= 360 and np.nanmax(np.abs(table[:, other])) > 1.5:
-                order = "lat,lon" if one == 0 else "lon,lat"
-                yield f"Columns 1 and 2 look like latitude and longitude in degrees: say --degrees {order}."
-                return
 
 
 def _of_landmarks(landmarks) -> Iterator[str]:
@@ -229,113 +219,6 @@ def _of_no_points(records, usable) -> Iterator[str]:
     yield "\n".join([first, *lines])
 
 
-def _of_matrices(records, table, layout) -> Iterator[str]:
-    """Symmetry, eigenvalues, conditions, ranks, units, and the other triangle."""
-    finite = records[np.isfinite(records).all(axis=(1, 2))]
-    if not len(finite):
-        return
-    sizes = np.abs(finite).max(axis=(1, 2))
-    skew = np.abs(finite - finite.swapaxes(1, 2)).max(axis=(1, 2)) > 1e-6 * sizes
-    if skew.any():
-        yield f"{skew.sum()} matrices are not symmetric; their symmetric part is taken."
-    values = _eigenvalues(finite)
-    definite = values[:, 0] > 0
-    conditions = np.sort(values[definite, -1] / values[definite, 0])
-    size = values.shape[1]
-    if len(conditions):
-        yield f"Condition numbers: {_quantiles(conditions)}."
-    typical = np.median(np.abs(values).mean(axis=1))
-    if typical > 0 and not 1e-5 < typical < 1e5:
-        yield f"Eigenvalues are near {typical:.1g}: units such as volts squared? The centre must have them, too."
-    largest = np.abs(values).max(axis=1, keepdims=True)
-    negative = values[:, 0] < -_SINGULAR * largest[:, 0]
-    if negative.any():
-        yield f"{_matrices(negative)} negative eigenvalues; in a release the centre takes their place."
-    ranks = (values > _SINGULAR * largest).sum(axis=1)
-    low = (ranks < size) & ~negative
-    if low.any():
-        common = np.bincount(ranks[low]).argmax()
-        text = f"{_matrices(low)} rank {common} of {size}, or less: rounding decides what becomes of that.\n"
-        ones = np.ones(size) / np.sqrt(size)
-        if np.median(np.abs(finite[low] @ ones).max(axis=1) / sizes[low]) < 1e-6:
-            text += (
-                "  Their rows sum to zero: signals with an average reference? Take out a channel, or regularise all\n"
-            )
-            yield text + "  matrices by a public rule, such as adding a public multiple of the identity."
-        else:
-            yield text + "  Regularise all matrices by a public rule, such as adding a public multiple of the identity."
-    elif (close := values[:, 0] < _NEARLY * values[:, -1]).any():
-        yield f"{close.sum()} matrices are nearly singular (condition above {1 / _NEARLY:.0e})."
-    if table.ndim == 2 and table.dtype.kind != "c" and size > 2:
-        own = int((values[:, 0] > 0).sum())
-        other = _eigenvalues(np.nan_to_num(symmetric_matrices(from_upper_triangles(table))[1], posinf=0.0, neginf=0.0))
-        fits = int((other[:, 0] > 0).sum())
-        if fits > own:
-            now, better = ("upper", "lower") if layout.triangle == "upper" else ("lower", "upper")
-            yield (
-                f"As the {now} triangle by rows {own} matrices are positive definite, as the other {fits}:\n"
-                f"  say --triangle {better}."
-            )
-
-
-def _eigenvalues(matrices) -> np.ndarray:
-    """Those of the symmetric parts (n, k), ascending; of numbers of any size."""
-    sizes = np.maximum(np.abs(matrices).max(axis=(1, 2), keepdims=True), np.finfo(float).tiny)
-    scaled = matrices / sizes
-    return np.linalg.eigvalsh(0.5 * (scaled + scaled.swapaxes(1, 2))) * sizes[:, 0]
-
-
-def _of_lengths(records, table, layout) -> Iterator[str]:
-    lengths = np.linalg.norm(records, axis=1)
-    lengths = lengths[np.isfinite(lengths)]
-    if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
-        yield f"Lengths of the vectors: {_quantiles(lengths)}; every record is scaled to length 1."
-
-
-def _of_directions(records, table, layout) -> Iterator[str]:
-    """Lengths, and whether both ends of an axis are among them."""
-    yield from _of_lengths(records, table, layout)
-    lengths = np.linalg.norm(records, axis=1)
-    usable = np.isfinite(lengths) & (lengths > 0)
-    units = records[usable] / lengths[usable, None]
-    if len(units) < 10:
-        return
-    along = units @ np.linalg.eigh(units.T @ units)[1][:, -1]
-    one, other = np.mean(along > _NEAR_AN_AXIS), np.mean(along < -_NEAR_AN_AXIS)
-    if min(one, other) > 0.1 and one + other > 0.8:
-        yield (
-            f"{100 * min(one, other):.0f} % of the directions are opposite to the others: if x and -x mean the "
-            "same,\n  they are axes, say --manifold axes; else their mean says little."
-        )
-
-
-def _of_angles(records, table, layout) -> Iterator[str]:
-    """Units that the numbers speak against."""
-    largest, turn = np.max(np.abs(table), initial=0.0, where=np.isfinite(table)), PERIODS[layout.chart]
-    if largest > 2.0 * turn:
-        others = [unit for unit, period in PERIODS.items() if period >= largest / 2.0] or ["degrees"]
-        yield f"Angles are up to {largest:.3g} {layout.chart}, several turns: if they are not, say --as {others[0]}."
-    elif 0.0 < largest <= turn / 14.0 and len(records) > 9:
-        others = [unit for unit, period in PERIODS.items() if largest <= 1.01 * period < turn]
-        if others:
-            yield (
-                f"Angles are at most {largest:.3g} {layout.chart}, a small part of a turn: if they are "
-                f"{' or '.join(others)}, say so with --as."
-            )
-
-
-# Of the cosine with the principal axis.
-_NEAR_AN_AXIS = 0.5
-# By the names of `manifolds.names`.
-_OF_KIND = {
-    "spd": _of_matrices,
-    "sphere": _of_directions,
-    "axes": _of_lengths,
-    "circle": _of_angles,
-    "torus": _of_angles,
-}
-
-
 def of_copies(records) -> Iterator[str]:
     """How many records are there twice."""
     flat = np.ascontiguousarray(records).reshape(len(records), -1)
@@ -343,10 +226,6 @@ def of_copies(records) -> Iterator[str]:
     copies = len(flat) - len(np.unique(flat, axis=0)) if len(flat) else 0
     if copies:
         yield f"{copies} records are copies of others."
-
-
-def _matrices(which) -> str:
-    return "1 matrix has" if which.sum() == 1 else f"{which.sum()} matrices have"
 
 
 def _distances(ball, records, usable) -> np.ndarray:
@@ -364,7 +243,7 @@ def _distances(ball, records, usable) -> np.ndarray:
 def _of_distances(distances, radius, count) -> Iterator[str]:
     if not len(distances):
         return
-    yield f"Distances from the centre: {_quantiles(distances)}."
+    yield f"Distances from the centre: {quantiles(distances)}."
     if radius is None:
         return
     outside = int((distances > radius).sum())
@@ -377,13 +256,6 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
     if outside == len(distances):
         lines.append("All of them: the centre is not near these data. Is it in their units, and a point of their kind?")
     yield "\n  ".join(lines)
-
-
-def _quantiles(values) -> str:
-    shares = (0, 5, 50, 95, 100)
-    return ", ".join(
-        f"{share} % {value:.3g}" for share, value in zip(shares, np.percentile(values, shares), strict=True)
-    )
 
 
 def _numbers(numbers: Iterable) -> str:

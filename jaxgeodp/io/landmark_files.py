@@ -1,4 +1,4 @@
-"""Landmarks in the text files of morphometrics, .tps and .nts, read without trust.
+"""Landmarks in the text files of morphometrics, .tps, .nts and .dta, read without trust.
 
 What is no number, a missing landmark, and a specimen with another number of landmarks than most become NaN: the record
 then counts as the public centre.
@@ -8,52 +8,110 @@ import collections
 import itertools
 import pathlib
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
 from jaxgeodp.array_files import check_size
 from jaxgeodp.checks import InputError
-from jaxgeodp.io.csv_files import content_of, number_in, physical_lines
+from jaxgeodp.io.text_files import content_of, number_in, physical_lines
 
-_START = re.compile(r"\s*LP(3?)\s*=\s*(.*)", re.IGNORECASE)
-_COUNT = re.compile(r"\d{1,6}\s*")
+_KEY = re.compile(r"\s*([A-Za-z]+)(3?)\s*=\s*(.*?)\s*")
+_COUNT = re.compile(r"\d{1,6}")
+# LP is how our first versions had it.
+_START, _ON_CURVES, _MOST_CURVES = ("LM", "LP"), "POINTS", 1000
 _NTS = re.compile(
-    r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([01])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
+    r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([0-9])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
     re.IGNORECASE,
 )
 
 
 def read_tps(path: pathlib.Path) -> np.ndarray:
-    """The landmarks (n, k, m) of a .tps file: after each line ``LP=k``, k lines ``x y``. Scales are of no account.
+    """The landmarks (n, k, m) of a .tps file, times the SCALE of each specimen.
 
-    After ``LP3=k`` lines are ``x y z``. These lines are the format: there are as many records as such lines, and what
-    most of them say are k and m.
+    A specimen begins with ``LM=k`` and k lines ``x y``, or ``LM3=k`` and lines ``x y z``. Points on curves and
+    outlines follow: ``CURVES=2`` or ``OUTLINES=1``, and for each ``POINTS=p`` with p lines; they count as landmarks,
+    after the others. There are as many records as lines ``LM=``, and what most of them say are k and m.
 
     Raises:
-        ValueError: no line ``LP=`` or ``LP3=``.
+        ValueError: no such line, no points, or no number of points that most specimens have.
     """
-    lines = list(physical_lines(content_of(path)))
-    starts = [(row, found) for row, line in enumerate(lines) if (found := _START.fullmatch(line))]
-    if not starts:
-        raise InputError(f"{path}: has no line 'LP=...', with which every specimen of a .tps file begins.")
-    kinds = collections.Counter((found[1], _count(found[2])) for _, found in starts)
+    specimens = []
+    for line in physical_lines(content_of(path)):
+        found = _KEY.fullmatch(line)
+        key = None if found is None else found[1].upper()
+        if key in _START:
+            specimens.append(_Specimen())
+        if not specimens or not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if found is None:
+            specimens[-1].rows.append(line)
+        elif key in (*_START, _ON_CURVES):
+            specimens[-1].begin(bool(found[2]), _count(found[3]))
+        else:
+            specimens[-1].end()
+            if key == "SCALE":
+                specimens[-1].scale = _numbers(found[3], 1)[0]
+    if not specimens:
+        raise InputError(f"{path}: has no line 'LM=...' or 'LM3=...', with which every specimen of a .tps file begins.")
+    kinds = collections.Counter(own.kind for own in specimens)
     kind = max(kinds, key=lambda one: (kinds[one], *one))
-    shape = (len(starts), kind[1], 3 if kind[0] else 2)
+    if not sum(kind[1]):
+        raise InputError(f"{path}: its specimens have no points: LM=0, and neither curves nor outlines.")
+    if kinds[kind] <= len(specimens) / 2:
+        raise InputError(
+            f"{path}: no number of points is that of most of its specimens: take as many on each outline or curve."
+        )
+    shape = (len(specimens), sum(kind[1]), 3 if kind[0] else 2)
     check_size(path, shape)
     points = np.full(shape, np.nan)
-    ends = [row for row, _ in starts[1:]] + [len(lines)]
-    for specimen, (row, found), end in zip(points, starts, ends, strict=True):
-        if (found[1], _count(found[2])) == kind:
-            for point, line in zip(specimen, lines[row + 1 : min(row + 1 + kind[1], end)], strict=False):
-                words = line.split()
-                point[:] = [number_in(word) for word in words] if len(words) == len(point) else np.nan
+    for points_of_one, own in zip(points, specimens, strict=True):
+        if own.kind == kind:
+            own.write(points_of_one)
     return points
 
 
-def read_nts(path: pathlib.Path) -> np.ndarray:
-    """The landmarks (n, k, m) of an .nts file of NTSYS: its last n lines, n being in its first line; m is 2 or ``DIM``.
+class _Specimen:
+    """What a .tps file holds of one: blocks of points, each with the number that it should have."""
 
-    Where the first line says that values are missing, these are what it names, or negative numbers if it names nothing.
+    def __init__(self):
+        self.in_space, self.counts, self.blocks, self.scale = False, [], [], 1.0
+        self.rows: list[str] = []
+
+    def begin(self, in_space: bool, count: int):
+        """A block of points."""
+        self.in_space = self.in_space or in_space
+        self.rows = []
+        if len(self.counts) <= _MOST_CURVES:
+            self.counts.append(count)
+            self.blocks.append(self.rows)
+
+    def end(self):
+        """The block."""
+        self.rows = []
+
+    @property
+    def kind(self) -> tuple[bool, tuple[int, ...]]:
+        """Whether it is in space, and the numbers of points."""
+        return self.in_space, tuple(self.counts)
+
+    def write(self, points: np.ndarray):
+        """Its points into an array (k, m); those that are missing stay NaN."""
+        start = 0
+        for count, rows in zip(self.counts, self.blocks, strict=True):
+            for point, row in zip(points[start : start + count], rows, strict=False):
+                point[:] = _numbers(row, len(point))
+            start += count
+        with np.errstate(all="ignore"):
+            points *= self.scale
+
+
+def read_nts(path: pathlib.Path) -> np.ndarray:
+    """The landmarks (n, k, m) of an .nts file of NTSYS, or a .dta file of Landmark; m is 2 or ``DIM``.
+
+    The first line says how many specimens there are, and of how many numbers; labels follow, if it says so. A line is a
+    specimen or a landmark. Where the first line says that values are missing, these are what it names, or negative
+    numbers if it names nothing.
 
     Raises:
         ValueError: no matrix of landmarks in the plane or in space, or another number of lines than the first one says.
@@ -67,20 +125,44 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
     if found[8] not in (None, "2", "3"):
         raise InputError(f"{path}: holds landmarks in {found[8]} dimensions; they must have DIM=2 or DIM=3.")
     rows, width, dimension = int(found[2]), int(found[4]), int(found[8] or 2)
-    labelled = "L" in (found[3] + found[5]).upper()
-    if width % dimension or (len(lines) <= rows + 1 if labelled else len(lines) != rows + 1):
-        raise InputError(f"{path}: does not hold {rows} lines of {width} numbers, a specimen each, as it says first.")
     check_size(path, (rows, width))
+    body, labelled = lines[1:], "L" in (found[3] + found[5]).upper()
+    wide = width + (1 if found[3].upper() in ("B", "E") else 0)
+    widths = collections.Counter(len(line.split()) for line in body)
+    in_parts = width % dimension == 0 and widths[dimension] > widths[wide]
+    needed = rows * (width // dimension) if in_parts else rows
+    while len(body) > needed + labelled and not body[-1].strip():
+        body.pop()
+    if width % dimension or (len(body) <= needed if labelled else len(body) != needed):
+        raise InputError(
+            f"{path}: does not hold {rows} lines of {width} numbers, a specimen each, as it says first, nor a landmark "
+            "a line."
+        )
     table = np.full((rows, width), np.nan)
-    for specimen, line in zip(table, lines[len(lines) - rows :], strict=True):
-        words = line.split()
-        if found[3] and found[3] in "BbEe" and words:  # a label at the beginning or the end of each
+    own = body[len(body) - needed :]
+    for place, specimen in enumerate(table):
+        if in_parts:
+            each = width // dimension
+            parts = [_numbers(line, dimension) for line in own[place * each : (place + 1) * each]]
+            specimen[:] = np.concatenate(parts)
+            continue
+        words = own[place].split()
+        if wide > width:  # a label at the beginning or the end of each
             words = words[1:] if found[3] in "Bb" else words[:-1]
-        if len(words) == width:
-            specimen[:] = [number_in(word) for word in words]
-    if found[6] == "1":
+        specimen[:] = _numbers(words, width)
+    if found[6] != "0":
         table[table < 0.0 if found[7] is None else table == number_in(found[7])] = np.nan
     return table.reshape(rows, -1, dimension)
+
+
+def _numbers(line: str | Iterable[str], count: int) -> list[float]:
+    """The numbers of a line, NaN where there are not so many; commas are decimal, or between them."""
+    words = line.split() if isinstance(line, str) else list(line)
+    if len(words) == 1 and count > 1 and isinstance(line, str):
+        words = line.replace(";", ",").split(",")
+    if len(words) != count:
+        return [np.nan] * count
+    return [number_in(word.rstrip(",;"), "," if "." not in word else ".") for word in words]
 
 
 def _count(text):

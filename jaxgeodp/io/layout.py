@@ -2,13 +2,11 @@
 
 import dataclasses
 import itertools
-import math
 import numbers
 import re
 
-import numpy as np
-
-from jaxgeodp.checks import InputError, many, short
+from jaxgeodp.checks import InputError, short
+from jaxgeodp.io.charts import OF_AXES, OF_DIRECTIONS, PERIODS, angles_in, chart_named
 
 # Of tables with names: what is no coordinate, unless the call says so with --columns.
 _NO_COORDINATE = re.compile(
@@ -18,19 +16,12 @@ _NO_COORDINATE = re.compile(
     re.IGNORECASE,
 )
 _ANGLE = re.compile(
-    r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?"
+    r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?|ra|right[ _.-]?asc(ension)?"
     r"|trend|plunge|strike|dip([ _.-]?dir(ection)?)?",
     re.IGNORECASE,
 )
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-# Pairs of angles, in either order: of directions, and of lines and planes without a sense.
-_OF_DIRECTIONS = (("lat", "lon"), ("dec", "inc"))
-_OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
-_WORDS = "lat,lon, lon,lat, dec,inc or inc,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
-#: What `--as` says of angles on a circle or a torus: how many of the unit are a turn.
-PERIODS = {"degrees": 360.0, "radians": 2.0 * math.pi, "hours": 24.0, "turns": 1.0}
-#: How rotations are written: quaternions, with the real part first or last, of any length; or axis times angle.
-OF_ROTATIONS = ("matrix", "wxyz", "xyzw", "rotvec")
+_WORDS = "lat,lon, lon,lat, dec,inc, inc,dec or ra,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
 _WHOLE = numbers.Integral, "a whole number"
 _KINDS = {"header": (bool, "True or False"), "size": _WHOLE, "expect_n": _WHOLE}  # all others are text
 _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
@@ -51,7 +42,8 @@ class Layout:
 
     array: str | None = None
     header: bool = False
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: str = "."
     columns: str | None = None
     size: int | None = None
     triangle: str | None = None
@@ -66,30 +58,40 @@ class Layout:
             value, (kind, words) = getattr(self, field.name), _KINDS.get(field.name, (str, "text"))
             if not (isinstance(value, kind) or value is field.default is None):
                 raise InputError(f"--{option_of(field.name)} must be {words}, got {short(value)}.")
-        delimiter = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
-        if len(delimiter) != 1 or not delimiter.isascii() or delimiter.isalnum() or delimiter in '+-."\r\n\0':
-            raise InputError("--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'.")
-        object.__setattr__(self, "delimiter", delimiter)
+        if self.delimiter is not None:
+            mark = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
+            if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '+-."\r\n\0':
+                raise InputError(
+                    "--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'."
+                )
+            object.__setattr__(self, "delimiter", mark)
+        if self.decimal not in (".", ",") or self.decimal == self.delimiter:
+            raise InputError("--decimal must be '.' or ',', and another character than --delimiter.")
         if self.triangle not in (None, "lower", "upper"):
             raise InputError("--triangle must be lower or upper.")
-        if self.degrees is not None and self.angles is None:
-            raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
+        if self.degrees is not None:
+            if angles_in(self.degrees) is None:
+                raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
+            if self.chart not in (None, ",".join(self.angles or ())):
+                raise InputError("--degrees is another word for --as: say one of them.")
+        if self.angles is not None:
+            object.__setattr__(self, "chart", ",".join(self.angles))
+        if self.chart is not None:
+            chart_named(self.chart)
 
-        if self.chart is not None and self.chart not in (*PERIODS, *OF_ROTATIONS):
-            known = ", ".join((*PERIODS, *OF_ROTATIONS))
-            raise InputError(f"--as must be one of {known}, got {short(self.chart)}.")
+    def having(self, **fields) -> "Layout":
+        """The layout with other fields; ``degrees`` goes with ``chart``."""
+        return dataclasses.replace(self, **({"degrees": None} if "chart" in fields else {}), **fields)
 
     @property
     def angles(self) -> tuple[str, str] | None:
         """Which angle each of the two columns is."""
-        words = [word.strip().lower() for word in (self.degrees or "").split(",")]
-        known = any(sorted(words) == sorted(pair) for pair in (*_OF_DIRECTIONS, *_OF_AXES))
-        return (words[0], words[1]) if known else None
+        return angles_in(self.chart if self.degrees is None else self.degrees)
 
     @property
     def of_axes(self) -> bool:
         """Whether the angles have no sense, so that they are no directions."""
-        return any(sorted(self.angles or ()) == sorted(pair) for pair in _OF_AXES)
+        return any(sorted(self.angles or ()) == sorted(pair) for pair in OF_AXES)
 
 
 def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> list[int] | None:
@@ -182,7 +184,7 @@ def _order(names):
     """What the columns are, one of which at least has the name of an angle; by the first, where two do not fit."""
     words = [_angle(name) if _ANGLE.fullmatch(name.strip()) else None for name in names]
     known = [word for word in words if word is not None]
-    pairs = (*_OF_DIRECTIONS, *_OF_AXES)
+    pairs = (*OF_DIRECTIONS, *OF_AXES)
     if any(sorted(known[:2]) == sorted(pair) for pair in pairs):
         return ",".join(known[:2])
     pair = next(pair for pair in pairs if known[0] in pair)
@@ -191,7 +193,7 @@ def _order(names):
 
 
 def _kind_of_angle(name):
-    return "axes" if any(_angle(name) in pair for pair in _OF_AXES) else "directions"
+    return "axes" if any(_angle(name) in pair for pair in OF_AXES) else "directions"
 
 
 def _angle(name):
@@ -199,17 +201,17 @@ def _angle(name):
     name = name.strip().lower()
     if name.startswith("dip"):
         return "dip" if name == "dip" else "dipdir"
+    if name == "ra" or name.startswith("right"):
+        return "ra"
     starts = ("lat", "dec", "inc", "trend", "plunge", "strike")
     return next((word for word in starts if name.startswith(word)), "lon")
 
 
 def _ranges(places):
     """The first numbers that follow each other, as --columns takes them."""
-    if not places:
-        return "1-2"
-    numbers = [int(place) for place in places]
+    numbers = [int(place) for place in places] or [1, 2]
     last = next((n for n, m in itertools.pairwise(numbers) if m != n + 1), numbers[-1])
-    return f"{numbers[0]}-{last}"
+    return f"{numbers[0]}-{last}" if last > numbers[0] else ",".join(map(str, numbers[:4]))
 
 
 def _places(word, names, width):
@@ -227,59 +229,3 @@ def _places(word, names, width):
     if not 1 <= first <= last <= width:
         raise InputError(f"--columns: {word} must lie within 1-{width}, the columns of the file.")
     return list(range(first - 1, last))
-
-
-def directions_of(angles: np.ndarray, names: tuple[str, str]) -> np.ndarray:
-    """Unit vectors (n, 3) of angles (n, 2) in degrees; a record that is no pair of angles becomes NaN.
-
-    Latitude and longitude: x to the meridian of Greenwich on the equator, z to the pole. Declination and inclination,
-    as in palaeomagnetism, and trend and plunge of a line: x north, y east, z down. Planes are their poles: with the
-    strike by the right-hand rule, which dips to its right, trend = strike - 90 and plunge = 90 - dip; with the
-    direction of the dip trend = dipdir + 180.
-    """
-    turned = next(place for place, name in enumerate(names) if name in ("lon", "dec", "trend", "strike", "dipdir"))
-    turn, rise = angles[:, turned], angles[:, 1 - turned]
-    right = (np.abs(rise) <= 90.0) & (np.abs(turn) <= 360.0)
-    if "dip" in names:
-        turn, rise = turn + (180.0 if "dipdir" in names else -90.0), 90.0 - rise
-    with np.errstate(all="ignore"):
-        around, up = np.radians(turn), np.radians(rise)
-        vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
-    return np.where(right[:, None], vectors, np.nan)
-
-
-def radians_of(table: np.ndarray, chart: str) -> np.ndarray:
-    """Angles of a table in radians; whole turns are taken off before, where that is exact."""
-    if chart == "radians":
-        return table
-    with np.errstate(all="ignore"):
-        return np.fmod(table, PERIODS[chart]) * (2.0 * math.pi / PERIODS[chart])
-
-
-def rotations_of(table: np.ndarray, chart: str) -> np.ndarray:
-    """Rotations (n, 3, 3) of a table of quaternions or rotation vectors; with a translation before it, (n, 3, 4).
-
-    Raises:
-        ValueError: the table has another width.
-    """
-    if chart == "matrix":
-        return table
-    width = 3 if chart == "rotvec" else 4
-    if table.ndim != 2 or table.shape[1] not in (width, width + 3):
-        raise InputError(
-            f"--as {chart} needs {width} columns, or {width + 3} with a translation before, got shape "
-            f"{many(table.shape)}; choose with --columns."
-        )
-    moved, turned = table[:, :-width], table[:, -width:]
-    with np.errstate(all="ignore"):
-        if chart == "rotvec":
-            half = 0.5 * np.linalg.norm(turned, axis=1, keepdims=True)
-            quaternions = np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * turned], axis=1)
-        else:
-            turned = turned / np.max(np.abs(turned), axis=1, keepdims=True)  # NaN for zero
-            quaternions = turned if chart == "wxyz" else np.roll(turned, 1, axis=1)
-            quaternions = quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
-        w, vector = quaternions[:, 0, None, None], quaternions[:, 1:]
-        cross = np.cross(np.eye(3)[None], vector[:, None, :])  # rows e_j x v: entries of -[v]
-        matrices = np.eye(3) + 2.0 * (w * cross + cross @ cross)
-    return np.concatenate([matrices, moved[:, :, None]], axis=2) if moved.shape[1] else matrices

@@ -17,8 +17,11 @@ import numpy as np
 
 from jaxgeodp.blocks import RecordBlocks
 from jaxgeodp.checks import InputError, many
+from jaxgeodp.io.charts import NAMES, PERIODS, chart_named, in_its_size
 from jaxgeodp.io.column_names import check_names
-from jaxgeodp.io.layout import OF_ROTATIONS, PERIODS, Layout, option_of
+from jaxgeodp.io.csv_files import TABLES
+from jaxgeodp.io.layout import Layout, option_of
+from jaxgeodp.io.orders import OF_MATRICES
 from jaxgeodp.io.parquet import claimed, parquet_blocks
 from jaxgeodp.io.preparing import Preparation, preparation
 from jaxgeodp.io.tables import (
@@ -26,18 +29,26 @@ from jaxgeodp.io.tables import (
     about,
     arranged,
     check_manifold,
+    columns_of,
     kind_of,
-    names_of_record,
     read_labels,
     read_numbers,
     readable,
     wanted_columns,
 )
+from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.names import points_on, records_in
 
-# What --as may say, by the names of manifolds.
-_CHARTS = {"circle": PERIODS, "torus": PERIODS, "rotations": OF_ROTATIONS, "rigidmotions": OF_ROTATIONS}
+# So many rows, and more columns, are records side by side.
+_MOST_TURNED = 4
+_AN_ANGLE = "if it is an angle, say --manifold circle and its unit, --as degrees."
+_OF_ONE_COLUMN = {
+    "euclidean": "if a record is one number, say --size 1.",
+    "torus": _AN_ANGLE,
+    "sphere": _AN_ANGLE,
+    "axes": "of an axis in the plane give the two coordinates.",
+}
 _KEYWORDS = (*(field.name for field in dataclasses.fields(Layout)), "manifold", "template", "missing")
 _OPTION = re.compile(rf"(?<![\w-])--({'|'.join(map(option_of, _KEYWORDS))})\b")
 
@@ -56,8 +67,10 @@ def read(
     NaN, a line of another width a record of NaN, and such a record counts as the centre of the ball in a release.
 
     Args:
-        path: .npy, .npz, .csv, .parquet, .tps or .nts; or a pattern of Parquet files, ``"part-*.parquet"``, whose
-            records are read block by block, as often as a release with ``numerics="grid"`` needs them.
+        path: of a file: .npy, .npz, .csv, .tsv, .txt (also .csv.gz), .parquet, .tps, .nts, .dta, and with
+            ``pip install "jaxgeodp[files]"`` .xlsx, .mat, .h5; or a folder with a file for each record, .npy, .csv,
+            .mrk.json, .fcsv, .pp and others; or a pattern of Parquet files, ``"part-*.parquet"``, whose records are
+            read block by block, as often as a release with ``numerics="grid"`` needs them.
         manifold: a `Manifold`, or its name on the command line: ``"spd"``, whose size the file says, ``"sphere(2)"``,
             ``"sphere(2) * spd(3)"``.
         template: a file with public landmarks (k, 2) or (k, 3). On Euclidean space every record is superimposed on
@@ -65,15 +78,15 @@ def read(
         missing: what a record counts as that misses landmarks: ``"center"``, or ``"template"`` to take them from the
             template, laid over those that are there.
         **options: those of the command line that say how the file is laid out, with the same words:
-            ``array``, the name of one in a .npz file; ``header=True``, the first line of a .csv file names columns;
-            ``delimiter``, a character, ``"tab"`` or ``"space"``; ``columns``, those that make a record, ``"3-18"`` or
-            ``"x1,y1,x2,y2"``; ``size``, which a name leaves out and records must have; ``triangle``, ``"lower"`` or
-            ``"upper"``, that rows of symmetric matrices hold; ``degrees``, two angles in the order of their columns,
-            ``"lat,lon"`` or ``"dec,inc"``, of axes ``"trend,plunge"``, ``"strike,dip"`` or ``"dipdir,dip"``;
-            ``chart``, the unit of angles on a circle or torus, ``"degrees"``, ``"radians"``, ``"hours"`` or
-            ``"turns"``, or how rotations are written, ``"matrix"``, ``"wxyz"``, ``"xyzw"`` or ``"rotvec"``;
-            ``expect_n``, how many records there must be; ``person`` and ``group``,
-            columns of labels, which are no coordinates.
+            ``array``, the name of one in a .npz, .mat or .h5 file, or of a sheet; ``header=True``, the first line of a
+            table names columns; ``delimiter``, a character, ``"tab"`` or ``"space"``; ``decimal``, ``"."`` or ``","``;
+            ``columns``, those that make a record, ``"3-18"`` or ``"x1,y1,x2,y2"``; ``size``, which a name leaves out
+            and records must have; ``triangle``, ``"lower"`` or ``"upper"``, that rows of symmetric matrices hold;
+            ``chart``, how points are written other than in the manifold's own coordinates, see `from_chart`, or the
+            unit of angles on a circle or torus, ``"degrees"``, ``"radians"``, ``"hours"`` or ``"turns"``;
+            ``degrees``, the same for directions, two angles in the order of their columns, ``"lat,lon"``;
+            ``expect_n``, how many records there must be; ``person`` and ``group``, columns of labels, which are no
+            coordinates.
 
     Returns:
         (n, \\*shape), as float64 or complex128; `RecordBlocks` for a pattern.
@@ -153,35 +166,35 @@ class Source:
     def table(self) -> np.ndarray:
         """Return the numbers of the file as its layout arranges them: the columns that make a record."""
         kind = kind_of(self.manifold)
-        if self.layout.triangle is not None and kind != "spd":
-            raise InputError(f"--triangle is for --manifold spd, got {self.manifold}.")
-        if self.layout.angles is not None and kind not in ("sphere", "axes"):
-            raise InputError(f"--degrees is for --manifold sphere or axes, got {self.manifold}.")
+        if self.layout.triangle is not None and kind not in OF_MATRICES:
+            raise InputError(f"--triangle is for --manifold {', '.join(OF_MATRICES)}, got {self.manifold}.")
         self._check_chart(kind)
-        if self.layout.of_axes and kind != "axes":
-            raise InputError(
-                f"--degrees {self.layout.degrees} are lines or planes without a sense: say --manifold axes; directions "
-                "with one are dec,inc."
-            )
         numbers = read_numbers(self.path, self.layout)
-        table = arranged(numbers, self.layout)
+        table = arranged(numbers, self.layout, kind)
         with about(self.path):
-            self._check_names(names_of_record(numbers, self.layout))
+            self._check_names(columns_of(numbers, self.layout)[2])
         return table[:, None] if kind == "circle" and table.ndim == 1 else table
 
     def _check_chart(self, kind):
         """Refuse an ``--as`` that is not of the manifold, and angles without their unit."""
-        given, known = self.layout.chart, _CHARTS.get(kind, ())
-        if given is not None and given not in known:
+        given = self.layout.chart
+        word = "as" if self.layout.degrees is None else "degrees"
+        if self.layout.of_axes and kind == "sphere":
+            raise InputError(
+                f"--{word} {given} are lines or planes without a sense: say --manifold axes; directions with one are "
+                "dec,inc."
+            )
+        if given is not None and kind not in chart_named(given).kinds:
+            known = [name for name in NAMES if kind in chart_named(name).kinds]
             own = f"of it one of {', '.join(known)}" if known else "which has no other way to be written"
-            raise InputError(f"--as {given} is not for --manifold {kind}, {own}.")
+            raise InputError(f"--{word} {given} is not for --manifold {self.manifold}, {own}.")
         parts = set() if kind else set(re.findall(r"[a-z]+", str(self.manifold).lower()))
         if parts & {"circle", "torus"}:
             raise InputError(
                 f"--manifold {self.manifold}: the unit of angles in a product is not known; give records in radians to "
                 "jaxgeodp from Python."
             )
-        if given is None and known is PERIODS:
+        if given is None and kind in ("circle", "torus"):
             raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 
     def _check_names(self, names):
@@ -199,15 +212,16 @@ class Source:
         path, layout, table = self.path, self.layout, self.table()
         said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold)
         said = said or kind_of(self.manifold) == "circle"
-        if path.suffix.lower() == ".csv" and table.shape[1:] == (1,) and not said:
+        if suffix_of(path) in TABLES and table.shape[1:] == (1,) and not said:
+            way = _OF_ONE_COLUMN.get(kind_of(self.manifold), "a record has more numbers.")
             raise InputError(
-                f"{path}: has one column: if its cells have another delimiter than '{layout.delimiter}', say it with "
-                "--delimiter; if a record is one number, say --size 1."
+                f"{path}: has one column: if its cells have another delimiter, say it with --delimiter; {way}"
             )
         if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
             raise InputError(
                 f"{path}: needs at least {least} records, one per row, but holds an array of shape {table.shape}."
             )
+        self._check_orientation(table)
         if layout.expect_n not in (None, len(table)):
             raise InputError(
                 f"{path}: holds {len(table)} records, not the {layout.expect_n} of --expect-n: look for a first line "
@@ -220,6 +234,22 @@ class Source:
             )
         with about(path):
             return self._points(table)
+
+    def _check_orientation(self, table):
+        """Refuse tables whose rows are rather those of one matrix, or whose columns are rather the records."""
+        kind = kind_of(self.manifold)
+        if self.layout.size is not None or "(" in str(self.manifold) or table.ndim != 2:
+            return
+        if kind in OF_MATRICES and table.shape[0] == table.shape[1]:
+            raise InputError(
+                f"{self.path}: has as many rows as columns, as one matrix has: records are rows of a triangle (then "
+                "say --size), an array (n, k, k), or a folder with a file for each matrix."
+            )
+        if kind in ("sphere", "axes") and table.shape[0] <= _MOST_TURNED < table.shape[1]:
+            raise InputError(
+                f"{self.path}: has {table.shape[0]} rows of {table.shape[1]} numbers: if its columns are the records, "
+                f"transpose it; if not, say --size {table.shape[1] - 1}."
+            )
 
     def records(
         self, least: int = 2, report: Callable[[int, int], object] | None = None
@@ -258,7 +288,9 @@ class Source:
             raise InputError(f"{self.path}: holds {n} records, not the {layout.expect_n} of --expect-n.")
 
         def points_of(table):
-            return self._points(arranged(Numbers(paths[0], table, chosen=True), layout))
+            return self._points(
+                arranged(Numbers(paths[0], table, tuple(names), chosen=True), layout, kind_of(self.manifold))
+            )
 
         def blocks():
             done = 0
@@ -281,7 +313,7 @@ class Source:
             return records_in(self.manifold, table, self.layout.size)
         if self.layout.size is not None:
             raise InputError(f"--size is for names of manifolds; {self.manifold} has its own.")
-        return self.manifold, points_on(self.manifold, table)
+        return self.manifold, in_its_size(self.manifold, points_on(self.manifold, table), self.layout.chart)
 
 
 def python_words(text: str) -> str:

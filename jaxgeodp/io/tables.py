@@ -11,29 +11,37 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
 from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError, many, short
-from jaxgeodp.io.csv_files import read_csv, words_in
+from jaxgeodp.io.charts import chart_named
+from jaxgeodp.io.csv_files import TABLES, read_csv, words_in
+from jaxgeodp.io.folders import files_in, read_folder
+from jaxgeodp.io.foreign_files import read_hdf5, read_mat, read_xlsx
 from jaxgeodp.io.landmark_files import read_nts, read_tps
 from jaxgeodp.io.layout import (
-    PERIODS,
     Layout,
     check_angles,
     chosen_columns,
-    directions_of,
     label_columns,
-    radians_of,
-    rotations_of,
 )
+from jaxgeodp.io.orders import in_stated_order
 from jaxgeodp.io.parquet import labels_in, names_in, read_parquet
+from jaxgeodp.io.specimen_files import SPECIMENS, read_specimen
+from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.names import MANIFOLDS, check_name
+from jaxgeodp.manifolds.names import check_name, name_of
 from jaxgeodp.manifolds.tables import from_upper_triangles
 
-_SUFFIXES = (".npy", ".npz", ".csv", ".parquet", ".tps", ".nts")
+_OF_LANDMARKS = {".tps": read_tps, ".nts": read_nts, ".dta": read_nts}
+_ARRAYS = (".npz", ".mat", ".h5", ".hdf5", ".xlsx")
+_SUFFIXES = (".npy", ".npz", *TABLES, ".parquet", *_OF_LANDMARKS, *SPECIMENS, ".xlsx", ".mat", ".h5", ".hdf5")
+# In folders with a file a record.
+_IN_FOLDERS = (".npy", *TABLES, *_OF_LANDMARKS, *SPECIMENS)
+_COMPRESSED = (*TABLES, *_OF_LANDMARKS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +70,7 @@ def kind_of(manifold: Manifold | str) -> str:
     """Return its short name without sizes; nothing for a product, or a manifold that has no such name."""
     if isinstance(manifold, str):
         return "" if "*" in manifold else manifold.partition("(")[0].strip()
-    return next((name for name, entry in MANIFOLDS.items() if entry.make is type(manifold)), "")
+    return name_of(manifold)
 
 
 def read_template(path: pathlib.Path, layout: Layout) -> np.ndarray:
@@ -83,7 +91,7 @@ def read_labels(path: pathlib.Path, layout: Layout, option: str, n: int) -> np.n
         ValueError: the file has no such column or array, or it is not one label a record.
     """
     with readable(path):
-        labels = _labels(path, path.suffix.lower(), layout, option)
+        labels = _labels(path, suffix_of(path), layout, option)
     if len(labels) != n:
         raise InputError(f"{path}: --{option} {getattr(layout, option)} does not have a label for each record.")
     return labels
@@ -107,9 +115,12 @@ def read_numbers(path: pathlib.Path, layout: Layout) -> Numbers:
     Raises:
         ValueError: unknown type, no such file, or one that cannot be read as its type.
     """
-    suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise InputError(f"{path}: unknown file type '{suffix}'; use one of {', '.join(_SUFFIXES)}.")
+    if path.is_dir():
+        with readable(path):
+            return _folder(path, layout)
+    suffix = suffix_of(path)
+    if suffix not in _SUFFIXES or (path.suffix.lower() == ".gz" and suffix not in _COMPRESSED):
+        raise InputError(f"{path}: unknown file type '{path.suffix.lower()}'; use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     with readable(path):
@@ -121,46 +132,48 @@ def read_numbers(path: pathlib.Path, layout: Layout) -> Numbers:
         )
 
 
-def arranged(numbers: Numbers, layout: Layout) -> np.ndarray:
-    """Return the columns that make a record, with angles as directions and upper triangles as lower ones.
+def arranged(numbers: Numbers, layout: Layout, kind: str = "") -> np.ndarray:
+    """Return the columns that make a record, as the chart and the triangle of the layout say.
+
+    Args:
+        numbers: of a file.
+        layout: how they are records.
+        kind: the manifold's short name, where it is known; see `kind_of`.
 
     Raises:
         ValueError: the layout does not fit the table.
     """
-    table = numbers.table
-    if numbers.path.suffix.lower() == ".npz":  # there --person names an array
+    table, _, names = columns_of(numbers, layout)
+    with about(numbers.path):
+        check_angles(layout, names)
+        table, layout = in_stated_order(table, names, kind, layout)
+        if layout.triangle == "upper" and table.ndim == 2:
+            table = from_upper_triangles(table, diagonal=kind != "correlations" or layout.chart == "covariance")
+        if layout.chart is not None and table.dtype.kind != "c":
+            with np.errstate(all="ignore"):
+                table = chart_named(layout.chart).points(table)
+    return table
+
+
+def columns_of(numbers: Numbers, layout: Layout) -> tuple[np.ndarray, list[int] | None, tuple[str, ...]]:
+    """Return the columns that make a record, their places, None for all, and their names where the file has any.
+
+    Raises:
+        ValueError: the layout chooses others than there are.
+    """
+    table, names = numbers.table, numbers.names or ()
+    if suffix_of(numbers.path) in _ARRAYS:  # there --person names an array
         layout = dataclasses.replace(layout, person=None, group=None)
     with about(numbers.path):
         if table.ndim == 2 and not numbers.chosen:
             places = chosen_columns(layout, numbers.names, table.shape[1])
-            if numbers.names is not None:
-                check_angles(layout, numbers.names if places is None else tuple(numbers.names[k] for k in places))
-            table = table if places is None else table[:, places]
-        elif layout.columns is not None and table.ndim != 2:
+            if places is not None:
+                return table[:, places], places, tuple(names[place] for place in places) if names else ()
+        elif layout.columns is not None and not numbers.chosen:
             raise InputError(
                 f"--columns is for tables with a row a record, not for arrays of shape {many(table.shape)}."
             )
-        if layout.angles is not None:
-            if table.ndim != 2 or table.shape[1] != 2:
-                raise InputError(
-                    f"--degrees {layout.degrees} needs two columns, got shape {many(table.shape)}; choose with "
-                    "--columns."
-                )
-            table = directions_of(table, layout.angles)
-        if layout.chart is not None and table.dtype.kind != "c":
-            table = (radians_of if layout.chart in PERIODS else rotations_of)(table, layout.chart)
-        if layout.triangle == "upper" and table.ndim == 2:
-            table = from_upper_triangles(table)
-    return table
-
-
-def names_of_record(numbers: Numbers, layout: Layout) -> tuple[str, ...]:
-    """Return the names of the columns that make a record; none where the file has no names."""
-    names = numbers.names
-    if names is None or numbers.chosen:
-        return names or ()
-    places = chosen_columns(layout, names, numbers.table.shape[1])
-    return names if places is None else tuple(names[place] for place in places)
+    return table, None, names
 
 
 def wanted_columns(path: pathlib.Path, layout: Layout, names: tuple[str, ...]) -> list[int] | None:
@@ -192,17 +205,44 @@ def readable(path):
 
 
 def _read(path, suffix, layout) -> Numbers:
-    if suffix == ".csv":
-        return Numbers(path, *read_csv(path, layout.header, layout.delimiter))
+    if suffix in TABLES:
+        return Numbers(path, *read_csv(path, layout.header, layout.delimiter, layout.decimal))
     if suffix == ".parquet":
         return Numbers(path, *read_parquet(path, functools.partial(wanted_columns, path, layout)), chosen=True)
-    if suffix in (".tps", ".nts"):
-        return Numbers(path, (read_tps if suffix == ".tps" else read_nts)(path))
-    return Numbers(path, read_npy(path) if suffix == ".npy" else _array(path, "array", layout.array))
+    if suffix in _OF_LANDMARKS:
+        return Numbers(path, _OF_LANDMARKS[suffix](path))
+    if suffix in SPECIMENS:
+        return Numbers(path, read_specimen(path, suffix)[None])
+    choose = _chosen(path, "array", layout.array)
+    if suffix == ".xlsx":
+        return Numbers(path, *read_xlsx(path, choose, layout.header))
+    read = {".npz": read_npz, ".mat": read_mat, ".h5": read_hdf5, ".hdf5": read_hdf5}.get(suffix)
+    return Numbers(path, read_npy(path) if read is None else read(path, choose))
 
 
-def _array(path, option, wanted):
-    """The array of an .npz file that an option names; the only one if none is named."""
+def _folder(path, layout) -> Numbers:
+    """A record of each file; of tables the columns that the call chooses."""
+    if layout.person is not None or layout.group is not None:
+        raise InputError("--person and --group are for one file, not for a folder.")
+    files = files_in(path, _IN_FOLDERS)
+    suffix = suffix_of(files[0])
+
+    def record(file):
+        numbers = _read(file, suffix, layout)
+        if suffix in _OF_LANDMARKS:
+            if len(numbers.table) != 1:
+                raise ValueError("several specimens")
+            return numbers.table[0]
+        if suffix in SPECIMENS:
+            return numbers.table[0]
+        places = chosen_columns(layout, numbers.names, numbers.table.shape[1]) if suffix in TABLES else None
+        return numbers.table if places is None else numbers.table[:, places]
+
+    return Numbers(path, read_folder(files, record), chosen=True)
+
+
+def _chosen(path, option, wanted) -> Callable[[list[str]], str]:
+    """Which of the arrays of a file an option names; the only one if none is named."""
 
     def choose(names: list[str]) -> str:
         chosen = names[0] if wanted is None and len(names) == 1 else wanted
@@ -210,19 +250,20 @@ def _array(path, option, wanted):
             raise InputError(f"{path}: choose one of its arrays with --{option}: {listed(names)}.")
         return chosen
 
-    return read_npz(path, choose)
+    return choose
 
 
 def _labels(path, suffix, layout, option):
-    if suffix == ".csv":
-        table, names = read_csv(path, layout.header, layout.delimiter)
+    if suffix in TABLES:
+        said = layout.header, layout.delimiter, layout.decimal
+        table, names = read_csv(path, *said)
         place = label_columns(layout, names, table.shape[1])[option]
-        return [word or None for word in words_in(path, place, layout.header, layout.delimiter)]
+        return [word or None for word in words_in(path, place, *said)]
     if suffix == ".parquet":
         names = names_in(path)
         return labels_in(path, label_columns(layout, names, len(names))[option])
     if suffix == ".npz":
-        labels = _array(path, option, getattr(layout, option))
+        labels = read_npz(path, _chosen(path, option, getattr(layout, option)))
         if labels.shape not in ((len(labels),), (len(labels), 1)):
             raise InputError(f"{path}: labels of --{option} must have shape (n,), got another.")
         return labels.reshape(len(labels))

@@ -2,6 +2,7 @@
 
 from jaxgeodp.manifolds.angles import Circle, Torus
 from jaxgeodp.manifolds.axes import Axes
+from jaxgeodp.manifolds.correlations import Correlations
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
@@ -20,6 +21,7 @@ __all__ = [
     "SPD",
     "Axes",
     "Circle",
+    "Correlations",
     "Euclidean",
     "Grassmann",
     "Hyperbolic",

@@ -1,173 +1,24 @@
 """Symmetric positive definite matrices with two flat metrics: log-Euclidean, and log-Cholesky.
 
-A chart carries the matrices onto a vector space, and the metric is what makes it an isometry: everything about means,
-sensitivities and noise in flat space holds. Distances are others than the affine-invariant ones of `SPD`, and
-congruences are no isometries.
+Distances are others than the affine-invariant ones of `SPD`, and congruences are no isometries.
 """
 
-import abc
 import dataclasses
 import math
 from typing import final
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from typing_extensions import override
 
 import jaxgeodp.manifolds.spd2 as spd2
 import jaxgeodp.manifolds.spectral as spectral
-from jaxgeodp.checks import positive_integer
-from jaxgeodp.manifolds.manifold import Manifold, real_dtype
-from jaxgeodp.manifolds.newton import NewtonMoments
-from jaxgeodp.manifolds.operations import fact, operation
-from jaxgeodp.manifolds.spd import SPD, cholesky_root, symmetric_basis
-
-
-@dataclasses.dataclass(frozen=True)
-class _FlatMatrices(Manifold, abc.ABC):
-    """What both have in common; a subclass gives the chart, whose values are matrices with the Frobenius norm."""
-
-    size: int
-
-    homogeneous = True
-    curvature_bounds = (0.0, 0.0)
-    curvature_trace = 0.0
-    injectivity_radius = math.inf
-    projects = False  # a matrix may have no nearest point
-
-    def __post_init__(self):
-        positive_integer(type(self).__name__, "size", self.size, minimum=1)
-
-    @abc.abstractmethod
-    def to_flat(self, point) -> jax.Array:
-        """The matrix (size, size) of the vector space for a point."""
-
-    @abc.abstractmethod
-    def from_flat(self, matrix) -> jax.Array:
-        """The point for a matrix of the vector space."""
-
-    @abc.abstractmethod
-    def flat_basis(self) -> np.ndarray:
-        """An orthonormal basis (dim, size, size) of the vector space."""
-
-    @fact
-    def dim(self) -> int:
-        """Size (size + 1) / 2."""
-        return self.size * (self.size + 1) // 2
-
-    @fact
-    def shape(self) -> tuple[int, ...]:
-        """(size, size)."""
-        return (self.size, self.size)
-
-    @fact
-    def origin(self) -> np.ndarray:
-        """The identity matrix."""
-        return np.eye(self.size)
-
-    def _flat_tangent(self, point, tangent):
-        return jax.jvp(self.to_flat, (point,), (tangent,))[1]
-
-    def _tangent(self, flat, direction):
-        return jax.jvp(self.from_flat, (flat,), (direction,))[1]
-
-    @operation
-    def inner(self, point, u, v) -> jax.Array:
-        """Of the vectors in the chart."""
-        return jnp.sum(self._flat_tangent(point, u) * self._flat_tangent(point, v))
-
-    @operation
-    def exp(self, point, tangent) -> jax.Array:
-        """A straight line in the chart."""
-        return self.from_flat(self.to_flat(point) + self._flat_tangent(point, tangent))
-
-    @operation
-    def log(self, p, q) -> jax.Array:
-        """The difference in the chart."""
-        start = self.to_flat(p)
-        return self._tangent(start, self.to_flat(q) - start)
-
-    @operation
-    def squared_dist(self, p, q) -> jax.Array:
-        """Squared Frobenius norm of the difference in the chart."""
-        return jnp.sum((self.to_flat(q) - self.to_flat(p)) ** 2)
-
-    @operation
-    def transport(self, p, q, tangent) -> jax.Array:
-        """The same vector in the chart."""
-        return self._tangent(self.to_flat(q), self._flat_tangent(p, tangent))
-
-    @operation
-    def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Sums in the chart."""
-        start = self.to_flat(base)
-        differences = jax.vmap(self.to_flat)(points) - start
-        total = jnp.tensordot(weights, differences, axes=1)
-        return self._tangent(start, total), weights @ jnp.sum(differences**2, axis=(-2, -1))
-
-    @operation
-    def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The Hessian is the identity."""
-        total, square = self.log_moments(base, points, weights)
-        return NewtonMoments(total, square, step=total, rate=0.0)
-
-    def home(self, center) -> jax.Array:
-        """The identity."""
-        return jnp.eye(self.size, dtype=center.dtype)
-
-    @operation
-    def to_home(self, center, point) -> jax.Array:
-        """A translation in the chart."""
-        return self.from_flat(self.to_flat(point) - self.to_flat(center))
-
-    @operation
-    def from_home(self, center, point) -> jax.Array:
-        """The translation back."""
-        return self.from_flat(self.to_flat(point) + self.to_flat(center))
-
-    @operation
-    @override
-    def project(self, x) -> jax.Array:
-        return SPD(self.size).project(x)
-
-    @operation
-    def to_tangent(self, point, v) -> jax.Array:
-        """The symmetric part."""
-        return 0.5 * (v + v.T)
-
-    @operation
-    @override
-    def admissible(self, x) -> jax.Array:
-        return SPD(self.size).admissible(x)
-
-    def free_coordinates(self, x):
-        """The lower triangle."""
-        return x[jnp.tril_indices(self.size)]
-
-    @operation
-    def frame(self, point) -> jax.Array:
-        """The basis of the vector space, carried back."""
-        flat = self.to_flat(jax.lax.stop_gradient(point))
-        basis = jnp.asarray(self.flat_basis(), flat.dtype)
-        return jax.vmap(lambda direction: self._tangent(flat, direction))(basis)
-
-    @operation
-    def random_tangent(self, key, point) -> jax.Array:
-        """A standard normal vector in the chart."""
-        normal = jax.random.normal(key, (self.dim,), real_dtype(point))
-        direction = jnp.tensordot(normal, jnp.asarray(self.flat_basis(), normal.dtype), axes=1)
-        return self._tangent(self.to_flat(point), direction)
-
-    @operation
-    def log_det_exp(self, point, tangent) -> jax.Array:
-        """Zero."""
-        return jnp.zeros((), real_dtype(point))
+from jaxgeodp.manifolds.flat_matrices import FlatMatrices
+from jaxgeodp.manifolds.spd import cholesky_root, symmetric_basis
 
 
 @final
 @dataclasses.dataclass(frozen=True)
-class LogEuclidean(_FlatMatrices):
+class LogEuclidean(FlatMatrices):
     """SPD matrices with the distance |Log p - Log q| (Arsigny, Fillard, Pennec & Ayache 2007).
 
     Matrices are a flat space then: the chart, Log, is an isometry to the symmetric matrices with the Frobenius norm.
@@ -207,7 +58,7 @@ class LogEuclidean(_FlatMatrices):
 
 @final
 @dataclasses.dataclass(frozen=True)
-class LogCholesky(_FlatMatrices):
+class LogCholesky(FlatMatrices):
     """SPD matrices with the metric of their Cholesky factors, whose diagonals count by their logarithms (Lin 2019).
 
     Matrices are a flat space then: the chart carries them to the lower triangular matrices with the Frobenius norm.

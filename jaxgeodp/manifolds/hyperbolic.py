@@ -19,13 +19,16 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import chord
 
+# A record whose first coordinate is off by more, relative to it, is written in another way, such as in a ball.
+_OFF = 1e-3
+
 
 @dataclasses.dataclass(frozen=True)
 class Hyperbolic(Manifold):
     """Hyperbolic space of dimension ``dim``; points have shape (dim + 1,), the first coordinate positive.
 
     Points lie on one sheet of the hyperboloid <x, x> = 1/k with <x, y> = -x_0 y_0 + x_1 y_1 + ... + x_d y_d.
-    ``project`` keeps the last ``dim`` coordinates and computes the first: any finite record gives a point.
+    ``project`` keeps the last ``dim`` coordinates and computes the first.
 
     Args:
         dim: d, at least 1.
@@ -172,6 +175,12 @@ class Hyperbolic(Manifold):
     def project(self, x) -> jax.Array:
         """``(sqrt(R^2 + x_1^2 + ... + x_d^2), x_1, ..., x_d)``."""
         return x.at[0].set(jnp.sqrt(self.radius**2 + jnp.sum(x[1:] ** 2)))
+
+    @operation
+    def admissible(self, x) -> jax.Array:
+        """Finite, with the first coordinate that the others say to within a thousandth: the chart is this one."""
+        expected = self.project(x)[0]
+        return jnp.all(jnp.isfinite(x)) & (jnp.abs(x[0] - expected) <= _OFF * expected)
 
     @operation
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:

@@ -4,6 +4,7 @@ A name may carry its sizes, ``spd(3)`` or ``grassmann(5, 2)``, and factors of a 
 ``sphere(2) * spd(3)``. A manifold of one's own joins by an entry in `MANIFOLDS`.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.manifolds.angles import Circle, Torus
 from jaxgeodp.manifolds.axes import Axes
+from jaxgeodp.manifolds.correlations import Correlations
 from jaxgeodp.manifolds.euclidean import Euclidean
 from jaxgeodp.manifolds.flat_spd import LogCholesky, LogEuclidean
 from jaxgeodp.manifolds.grassmann import Grassmann
@@ -41,13 +43,16 @@ class NamedManifold(NamedTuple):
 
 _TWO_COLUMNS = "two columns are points of a circle, or angles, which need --degrees"
 _TWO_COLUMNS_OF_AXES = "two columns are lines in the plane, or angles, which need --degrees"
+_TWO_COLUMNS_OF_HYPERBOLIC = (
+    "two columns are points of a hyperbola, or of a plane, which need --as poincare, klein or half-plane"
+)
 MANIFOLDS: dict[str, NamedManifold] = {
     "euclidean": NamedManifold(Euclidean, ("its dimension",), tables.vectors),
     "sphere": NamedManifold(Sphere, ("its dimension",), tables.directions, (1, _TWO_COLUMNS), natural_origin=False),
     "axes": NamedManifold(Axes, ("its dimension",), tables.directions, (1, _TWO_COLUMNS_OF_AXES), natural_origin=False),
     "circle": NamedManifold(Circle, (), tables.one_angle, natural_origin=False),
     "torus": NamedManifold(Torus, ("the number of angles",), tables.angles, natural_origin=False),
-    "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid),
+    "hyperbolic": NamedManifold(Hyperbolic, ("its dimension",), tables.hyperboloid, (1, _TWO_COLUMNS_OF_HYPERBOLIC)),
     "spd": NamedManifold(SPD, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False),
     "logeuclidean": NamedManifold(
         LogEuclidean, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
@@ -55,6 +60,7 @@ MANIFOLDS: dict[str, NamedManifold] = {
     "logcholesky": NamedManifold(
         LogCholesky, ("the size of matrices",), tables.symmetric_matrices, natural_origin=False
     ),
+    "correlations": NamedManifold(Correlations, ("the size of matrices",), tables.correlations, natural_origin=False),
     "shapes": NamedManifold(PlanarShapes, ("the number of landmarks",), tables.landmarks, natural_origin=False),
     "shapes3d": NamedManifold(Shapes3D, ("the number of landmarks",), tables.landmarks_in_space, natural_origin=False),
     "rotations": NamedManifold(Rotations, (), tables.rotations),
@@ -104,6 +110,11 @@ def manifold_of(described: dict) -> Manifold:
         raise InputError("a release record of another manifold than those of this library.") from None
 
 
+def name_of(manifold: Manifold) -> str:
+    """The name of `MANIFOLDS` without sizes; nothing for a product, or a manifold that has no such name."""
+    return next((name for name, entry in MANIFOLDS.items() if entry.make is type(manifold)), "")
+
+
 def check_name(name: str) -> None:
     """Raise ValueError unless the name is of `MANIFOLDS`, or a product of such."""
     for part in name.split("*"):
@@ -135,8 +146,10 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
             raise InputError(f"records of {name} must have shape (n, {manifold.shape[0]}), got {table.shape}.")
         return manifold, table
     ((kind, sizes),) = factors
-    found, points = MANIFOLDS[kind].arrange(table)
     wanted = (size,) if sizes is None and size is not None else sizes
+    if wanted is not None and len(wanted) == len(MANIFOLDS[kind].sizes):
+        table = _unrolled(_made(kind, wanted, None), table)
+    found, points = MANIFOLDS[kind].arrange(table)
     if not MANIFOLDS[kind].in_tables:
         return _made(kind, wanted, None), points
     if wanted is not None and wanted != found:
@@ -150,12 +163,19 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
     return MANIFOLDS[kind].make(*found), points
 
 
+def _unrolled(manifold, table):
+    """Rows with all numbers of a matrix, as matrices."""
+    unrolled = table.ndim == 2 and len(manifold.shape) == 2 and table.shape[1] == math.prod(manifold.shape)
+    return table.reshape(-1, *manifold.shape) if unrolled else table
+
+
 def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
     """The points (n, \\*shape) of a known manifold that the rows of a table hold.
 
     Raises:
         ValueError: the table does not fit.
     """
+    table = _unrolled(manifold, table)
     if table.shape[1:] == manifold.shape and (table.dtype.kind == "c") == (manifold.dtype_kind == "complex"):
         return table
     for entry in MANIFOLDS.values():

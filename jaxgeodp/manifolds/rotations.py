@@ -19,6 +19,9 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.operations import fact, operation
 from jaxgeodp.manifolds.radial import tangent_line
 
+# A record whose columns are further from orthonormal holds a scale or something else; entries of two decimals do not.
+_LARGEST_DEVIATION = 0.02
+
 
 @dataclasses.dataclass(frozen=True)
 class Rotations(Manifold):
@@ -128,8 +131,8 @@ class Rotations(Manifold):
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """A finite matrix with one nearest rotation."""
-        return jnp.all(jnp.isfinite(self.project(x)))
+        """A rotation up to rounding: ``x'x`` is the identity to within .02, and the determinant is positive."""
+        return self.deviation(x) <= _LARGEST_DEVIATION
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:

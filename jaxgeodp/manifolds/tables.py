@@ -48,7 +48,10 @@ def hyperboloid(table):
 def rotations(table):
     """(n, 3, 3), or rows of 9 numbers, x11, x12, ..."""
     if table.shape[1:] not in ((3, 3), (9,)):
-        raise InputError(f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}.")
+        raise InputError(
+            f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}; quaternions, rotation "
+            "vectors and Euler angles need --as, and with a translation --manifold rigidmotions."
+        )
     return (), table.reshape(-1, 3, 3)
 
 
@@ -81,18 +84,47 @@ def symmetric_matrices(table):
 
 
 def _size_of_triangle(table):
+    if table.ndim == 3 and table.shape[0] == table.shape[1]:
+        raise InputError(
+            f"matrices must have shape (n, k, k), got {table.shape}: if its last axis holds the records, move it first."
+        )
     size = int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
     if table.ndim != 2 or size * (size + 1) // 2 != table.shape[1]:
-        raise InputError(f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}.")
+        raise InputError(
+            f"SPD records must have shape (n, k, k), or rows of k(k+1)/2 numbers, got {table.shape}; rows of all k^2 "
+            "numbers need --size."
+        )
     return size
 
 
-def from_upper_triangles(table):
+def from_upper_triangles(table, diagonal: bool = True):
     """Rows of upper triangles by rows, x11, x12, x13, x22, ..., as rows of lower triangles by rows."""
-    size = _size_of_triangle(table)
+    size = _size_of_triangle(table) if diagonal else _size_without_diagonal(table)
     places = np.zeros((size, size), int)
-    places[np.triu_indices(size)] = np.arange(table.shape[1])
-    return table[:, places.T[np.tril_indices(size)]]
+    places[np.triu_indices(size, 0 if diagonal else 1)] = np.arange(table.shape[1])
+    return table[:, places.T[np.tril_indices(size, 0 if diagonal else -1)]]
+
+
+def correlations(table):
+    """(n, k, k), or rows of k(k-1)/2 numbers, the lower triangle by rows without its diagonal: r21, r31, r32, ..."""
+    if table.ndim == 3 and table.shape[1] == table.shape[2] > 1:
+        return (table.shape[1],), table
+    size = _size_without_diagonal(table)
+    matrices = np.ones((len(table), size, size), table.dtype)
+    rows, columns = np.tril_indices(size, -1)
+    matrices[:, rows, columns] = table
+    matrices[:, columns, rows] = table
+    return (size,), matrices
+
+
+def _size_without_diagonal(table):
+    size = 1 + int((math.isqrt(8 * table.shape[-1] + 1) - 1) // 2)
+    if table.ndim != 2 or size * (size - 1) // 2 != table.shape[1]:
+        raise InputError(
+            "correlations must have shape (n, k, k), or rows of k(k-1)/2 numbers without the diagonal, got "
+            f"{table.shape}."
+        )
+    return size
 
 
 def landmarks(table):
@@ -124,5 +156,8 @@ def landmarks_in_space(table):
 def bases(table):
     """(n, N, p): a basis of a subspace in the columns of each record."""
     if table.ndim != 3 or not 0 < table.shape[2] < table.shape[1]:
-        raise InputError(f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {table.shape}.")
+        raise InputError(
+            f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {table.shape}; rows of N*p "
+            "numbers need grassmann(N, p)."
+        )
     return (table.shape[1], table.shape[2]), table

@@ -9,6 +9,7 @@ from jaxgeodp.checks import printable
 from jaxgeodp.pictures.lines import caption_of, is_moment, lines_of
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
+_OF_MATRICES = ("SPD", "LogEuclidean", "LogCholesky", "Correlations")
 _MOST_NUMBERS = 12
 _MOST_LANDMARKS = 24
 
@@ -55,7 +56,7 @@ def draw_record(record: dict, figure) -> None:
         centre = "centre that was found" if "stages" in record else "public centre"
         caption = record.get("caption", f"black: released; grey: {centre}")
         _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
-    elif name == "SPD" and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
+    elif name in _OF_MATRICES and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _write_above(_draw_numbers(figure, value, record.get("limit")), record.get("caption", ""))
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _draw_moment(figure, value, record["statistic"])

@@ -146,16 +146,29 @@ def inner_product(manifold, dtype):
 
 
 def exp_at_zero(manifold, dtype):
-    """exp(p, 0) = p, and the derivative of exp(p, .) at 0 is the identity: finite, where formulas divide by |v|."""
+    """exp(p, 0) = p, and the derivative of exp(p, .) at 0 is the identity: finite, where formulas divide by |v|.
+
+    So are those of retract.
+    """
     p = random_points(manifold, dtype, 1)[0]
     u = random_tangents(manifold, p[None])[0]
-    end, slope = jax.jit(lambda v: jax.jvp(lambda w: manifold.exp(p, w), (jnp.zeros_like(v),), (v,)))(u)
+
+    @jax.jit
+    def at_zero(v):
+        def moved(w):
+            return manifold.exp(p, w), manifold.retract(p, w)
+
+        return jax.jvp(moved, (jnp.zeros_like(v),), (v,))
+
+    (end, retracted), (slope, its_slope) = at_zero(u)
     assert np.all(np.isfinite(end)), "exp(p, 0) is not finite"
     assert np.all(np.isfinite(slope)), (
         "the derivative of exp(p, v) at v = 0 is not finite: write it with jaxgeodp.manifolds.analytic"
     )
     _close(end, p, dtype, "exp(p, 0) = p")
     _close(slope, u, dtype, "the derivative of exp(p, v) at v = 0 is the identity", p)
+    _close(retracted, p, dtype, "retract(p, 0) = p")
+    _close(its_slope, u, dtype, "the derivative of retract(p, v) at v = 0 is the identity", p)
 
 
 def round_trips(manifold, dtype):
@@ -207,14 +220,16 @@ def minimal_geodesics(manifold, dtype):
 
 
 def geodesics(manifold, dtype):
-    """exp(p, (s + t) v) continues exp(p, s v) in the transported direction."""
+    """exp(p, (s + t) v) continues exp(p, s v) in the transported direction; geodesic(p, v, t) is exp(p, t v)."""
     p = random_points(manifold, dtype, 1)[0]
     v = 0.5 * longest(manifold) * random_tangents(manifold, p[None])[0]
     middle = manifold.exp(p, v)
     carried = manifold.transport(p, middle, v)
     back = -np.asarray(manifold.log(middle, p))
     _close(carried, back, dtype, "transport keeps the direction of the geodesic", p, middle)
-    _close(manifold.exp(middle, carried), manifold.exp(p, 2.0 * v), dtype, "geodesics continue", p, middle)
+    end = manifold.exp(p, 2.0 * v)
+    _close(manifold.exp(middle, carried), end, dtype, "geodesics continue", p, middle)
+    _close(manifold.geodesic(p, v, 2.0), end, dtype, "geodesic(p, v, t) = exp(p, t v)", p, middle)
 
 
 def parallel_transport(manifold, dtype):
@@ -246,10 +261,15 @@ def gradient_of_distance(manifold, dtype):
     @jax.jit
     def gradients(x, y):
         half = riemannian_gradient(manifold, lambda z: 0.5 * manifold.squared_dist(z, y))(x)
-        return half, riemannian_gradient(manifold, lambda z: manifold.dist(z, y))(x)
+        ambient = jax.grad(lambda z: 0.5 * manifold.squared_dist(z, y))(x)
+        seen = manifold.riemannian_from_ambient(x, ambient)
+        return half, seen, riemannian_gradient(manifold, lambda z: manifold.dist(z, y))(x)
 
-    _close(gradients(p, q)[0], -np.asarray(manifold.log(p, q)), dtype, "grad dist^2/2 = -log", p, q)
-    at_point, at_kink = gradients(q, q)
+    minus = -np.asarray(manifold.log(p, q))
+    gradient, seen, _ = gradients(p, q)
+    _close(gradient, minus, dtype, "grad dist^2/2 = -log", p, q)
+    _close(seen, minus, dtype, "riemannian_from_ambient of jax.grad of dist^2/2 = -log", p, q)
+    at_point, _, at_kink = gradients(q, q)
     _close(at_point, np.zeros_like(q), dtype, "grad dist^2/2 = 0 at the point itself", p, q)
     assert np.all(np.isfinite(at_kink)), "the gradient of the distance is not finite at the point itself"
 
@@ -302,6 +322,31 @@ def volume(manifold, dtype):
     excess = np.max(actual - (value[:, None] + slope[:, None] * (lengths - knots[:-1, None])))
     assert excess <= 1e-8, f"log_det_exp exceeds volume_envelope by {excess:.3g}"
     assert np.all(actual <= manifold.volume_growth * lengths + 1e-8), "log_det_exp exceeds volume_growth"
+
+
+def curvature(manifold, dtype):
+    """A curvature_tensor of one's own is that of exp, and its sectional curvatures obey the curvature bounds."""
+    if dtype == "float32" or type(manifold).curvature_tensor is Manifold.curvature_tensor:
+        return
+    p = random_points(manifold, dtype, 1)[0]
+    u, v, w = random_tangents(manifold, np.stack([p] * 3))
+    own, other = jax.jit(
+        lambda u, v, w: (manifold.curvature_tensor(p, u, v, w), Manifold.curvature_tensor(manifold, p, u, v, w))
+    )(u, v, w)
+    assert np.allclose(own, other, atol=1e-6), "curvature_tensor is not that of exp"
+
+    @jax.jit
+    def sectional(u, v):
+        inner = manifold.inner
+        area = inner(p, u, u) * inner(p, v, v) - inner(p, u, v) ** 2
+        return inner(p, manifold.curvature_tensor(p, u, v, v), u), area
+
+    low, high = manifold.curvature_bounds
+    for one, another in ((u, v), (v, w), (u, w)):
+        value, area = map(float, sectional(one, another))
+        assert low * area - 1e-6 <= value <= high * area + 1e-6, (
+            f"the curvature of a plane is {value / area:.6g}, outside {low:g} to {high:g}"
+        )
 
 
 def sums_of_logarithms(manifold, dtype):
@@ -360,6 +405,7 @@ LAWS: dict[str, Callable[[Manifold, str], None]] = {
         gradient_of_distance,
         hessian_of_distance,
         volume,
+        curvature,
         sums_of_logarithms,
         batching,
         going_home,

@@ -1,0 +1,243 @@
+"""How points are written other than in a manifold's own coordinates, as ``--as`` says; never guessed.
+
+All conversions are of single records: what is none becomes NaN, and the record later counts as the public centre.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxgeodp.checks import InputError, many, short
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.manifolds.names import name_of, points_on
+from jaxgeodp.manifolds.tables import symmetric_matrices
+
+#: How many of a unit of angles are a turn.
+PERIODS = {"degrees": 360.0, "radians": 2.0 * math.pi, "hours": 24.0, "turns": 1.0}
+#: Pairs of angles, in either order: of directions, and of lines and planes without a sense.
+OF_DIRECTIONS = (("lat", "lon"), ("dec", "inc"), ("ra", "dec"))
+OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
+_EULER = re.compile(r"euler-([xyz]{3}|[XYZ]{3})-(degrees|radians)")
+_OF_HYPERBOLIC = ("poincare", "klein", "half-space", "half-plane", "hyperboloid")
+_TURNED = ("lon", "ra", "trend", "strike", "dipdir")  # or a declination, where no right ascension is beside it
+
+
+class Chart(NamedTuple):
+    """A way to write points."""
+
+    kinds: tuple[str, ...]  #: names of the manifolds that it is for; see `manifolds.names`
+    points: Callable[[np.ndarray], np.ndarray]  #: from a table of numbers to one that `manifolds.tables` takes
+
+
+def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
+    """The points that are written in another way than the manifold's own, as the option ``--as`` reads them.
+
+    Args:
+        manifold: of the points.
+        rows: (n, m) numbers, or (n, k, k) of matrices.
+        name: ``"lat,lon"``, ``"dec,inc"``, ``"ra,dec"``, and of axes ``"trend,plunge"``, ``"strike,dip"`` (by the
+            right-hand rule) and ``"dipdir,dip"``, in either order, in degrees; ``"degrees"``, ``"radians"``,
+            ``"hours"`` and ``"turns"`` of `Circle` and `Torus`; ``"wxyz"``, ``"xyzw"`` (quaternions of any length),
+            ``"rotvec"`` (axis times angle) and ``"euler-XYZ-degrees"`` (capitals: about the axes as they turn; small
+            letters: about fixed axes; any order; or ``-radians``) of `Rotations`, and of `RigidMotions` after the
+            translation, ``"matrix"`` and ``"affine"`` their own; ``"poincare"``, ``"klein"``, ``"half-space"`` (height
+            last; ``"half-plane"`` is the same) and ``"hyperboloid"`` of `Hyperbolic`, the first two in the unit ball;
+            ``"covariance"`` of `Correlations`, which is scaled to correlations.
+
+    Returns:
+        (n, \\*shape), as float64; NaN where a row is no point.
+
+    Raises:
+        ValueError: no such way on this manifold, or rows of another shape.
+
+    Example:
+        >>> from jaxgeodp import Hyperbolic
+        >>> from jaxgeodp.io import from_chart
+        >>> from_chart(Hyperbolic(2), [[0.0, 0.5]], "poincare").round(3)
+        array([[1.667, 0.   , 1.333]])
+    """
+    chart = chart_named(name)
+    if not isinstance(manifold, Manifold):
+        raise InputError(f"from_chart: manifold must be a Manifold, got {short(manifold)}.")
+    if name_of(manifold) not in chart.kinds:
+        raise InputError(f"from_chart: {name} is not for {manifold}, but for {' and '.join(chart.kinds)}.")
+    try:
+        table = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("from_chart: rows must be numbers, (n, m).") from None
+    if table.ndim < 2:
+        raise InputError(f"from_chart: rows must have shape (n, m), got {many(table.shape)}.")
+    with np.errstate(all="ignore"):
+        return in_its_size(manifold, points_on(manifold, chart.points(table)), name)
+
+
+def in_its_size(manifold: Manifold, points: np.ndarray, name: str | None) -> np.ndarray:
+    """The points of curvature -1 that a chart gives on the hyperboloid of a manifold's own curvature."""
+    if name not in _OF_HYPERBOLIC or name == "hyperboloid":
+        return points
+    return points * float(np.asarray(manifold.origin)[0])
+
+
+def chart_named(name: str) -> Chart:
+    """The way to write points of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if isinstance(name, str):
+        if name in _CHARTS:
+            return _CHARTS[name]
+        euler = _EULER.fullmatch(name)
+        if euler is not None and all(one != other for one, other in itertools.pairwise(euler[1])):
+            return Chart(_OF_ROTATIONS, lambda table: _rotations(table, name, 3, _euler(euler[1], euler[2])))
+    raise InputError(f"--as must be one of {', '.join(NAMES)}, got {short(name)}.")
+
+
+def angles_in(name: str | None) -> tuple[str, str] | None:
+    """Which angle each of two columns is, where a name says two; in small letters, with spaces or without."""
+    words = [word.strip().lower() for word in name.split(",")] if isinstance(name, str) else []
+    known = any(sorted(words) == sorted(pair) for pair in (*OF_DIRECTIONS, *OF_AXES))
+    return (words[0], words[1]) if known else None
+
+
+def _directions(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """Unit vectors (n, 3) of angles (n, 2) in degrees; a record that is no pair of angles becomes NaN.
+
+    Latitude and longitude: x to the meridian of Greenwich on the equator, z to the pole; so declination and right
+    ascension of the sky. Declination and inclination, as in palaeomagnetism, and trend and plunge of a line: x north,
+    y east, z down. Planes are their poles: with the strike by the right-hand rule, which dips to its right, trend =
+    strike - 90 and plunge = 90 - dip; with the direction of the dip trend = dipdir + 180.
+    """
+    _check_width(table, ",".join(names), 2)
+    turned = next((place for place, name in enumerate(names) if name in _TURNED), None)
+    turned = names.index("dec") if turned is None else turned
+    turn, rise = table[:, turned], table[:, 1 - turned]
+    right = (np.abs(rise) <= 90.0) & (np.abs(turn) <= 360.0)
+    if "dip" in names:
+        turn, rise = turn + (180.0 if "dipdir" in names else -90.0), 90.0 - rise
+    around, up = np.radians(turn), np.radians(rise)
+    vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
+    return np.where(right[:, None], vectors, np.nan)
+
+
+def _radians(table: np.ndarray, unit: str) -> np.ndarray:
+    """Angles in radians; whole turns are taken off before, where that is exact."""
+    return table if unit == "radians" else np.fmod(table, PERIODS[unit]) * (2.0 * math.pi / PERIODS[unit])
+
+
+def _rotations(table: np.ndarray, name: str, width: int, quaternions_of: Callable) -> np.ndarray:
+    """Rotations (n, 3, 3); with a translation before, (n, 3, 4)."""
+    if table.ndim != 2 or table.shape[1] not in (width, width + 3):
+        raise InputError(
+            f"--as {name} needs {width} columns, or {width + 3} with a translation before, got shape "
+            f"{many(table.shape)}; choose with --columns."
+        )
+    moved, quaternions = table[:, :-width], quaternions_of(table[:, -width:])
+    w, vector = quaternions[:, 0, None, None], quaternions[:, 1:]
+    cross = np.cross(np.eye(3)[None], vector[:, None, :])  # rows e_j x v: entries of -[v]
+    matrices = np.eye(3) + 2.0 * (w * cross + cross @ cross)
+    return np.concatenate([matrices, moved[:, :, None]], axis=2) if moved.shape[1] else matrices
+
+
+def _of_length_one(quaternions):
+    scaled = quaternions / np.max(np.abs(quaternions), axis=1, keepdims=True)  # NaN for zero
+    return scaled / np.linalg.norm(scaled, axis=1, keepdims=True)
+
+
+def _of_rotation_vectors(vectors):
+    half = 0.5 * np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vectors], axis=1)
+
+
+def _euler(axes: str, unit: str) -> Callable[[np.ndarray], np.ndarray]:
+    """Quaternions of three angles: about the axes as they turn if these are capitals, else about fixed ones."""
+
+    def quaternions(table):
+        half = 0.5 * _radians(table, unit)
+        product = np.tile([1.0, 0.0, 0.0, 0.0], (len(table), 1))
+        for place, axis in enumerate(axes.lower()):
+            own = np.zeros((len(table), 4))
+            own[:, 0], own[:, 1 + "xyz".index(axis)] = np.cos(half[:, place]), np.sin(half[:, place])
+            product = _multiplied(product, own) if axes.isupper() else _multiplied(own, product)
+        return product
+
+    return quaternions
+
+
+def _multiplied(one, other):
+    real = one[:, :1] * other[:, :1] - np.sum(one[:, 1:] * other[:, 1:], axis=1, keepdims=True)
+    vector = one[:, :1] * other[:, 1:] + other[:, :1] * one[:, 1:] + np.cross(one[:, 1:], other[:, 1:])
+    return np.concatenate([real, vector], axis=1)
+
+
+def _hyperboloid(table: np.ndarray, name: str) -> np.ndarray:
+    """Rows x0, x1, ..., of curvature -1; outside of the ball, or not above the edge of the half-space, NaN."""
+    _check_width(table, name, None)
+    if name in ("half-space", "half-plane"):
+        beside, height = table[:, :-1], table[:, -1:]
+        square = np.sum(beside**2, axis=1, keepdims=True)
+        inside = height > 0.0
+        rows = [1.0 + square + height**2, 2.0 * beside, square + (height - 1.0) * (height + 1.0)]
+        points = np.concatenate(rows, axis=1) / (2.0 * height)
+    else:
+        length = np.linalg.norm(table, axis=1, keepdims=True)
+        inside = length < 1.0
+        room = (1.0 - length) * (1.0 + length)
+        if name == "poincare":
+            points = np.concatenate([1.0 + length**2, 2.0 * table], axis=1) / room
+        else:
+            points = np.concatenate([np.ones_like(length), table], axis=1) / np.sqrt(room)
+    return np.where(inside, points, np.nan)
+
+
+def _scaled_to_correlations(table: np.ndarray) -> np.ndarray:
+    """Covariances (n, k, k), or rows of a triangle with its diagonal, over the roots of their diagonals."""
+    matrices = symmetric_matrices(table)[1]
+    roots = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
+    scaled = matrices / roots[:, :, None] / roots[:, None, :]
+    own = np.eye(matrices.shape[1], dtype=bool)
+    return np.where(own, np.where(np.isfinite(scaled), 1.0, np.nan), scaled)
+
+
+def _check_width(table, name, width):
+    if table.ndim != 2 or width not in (None, table.shape[1]):
+        words = "a row a record" if width is None else "two columns"
+        raise InputError(f"--as {name} needs {words}, got shape {many(table.shape)}; choose with --columns.")
+
+
+def _as_it_is(table):
+    return table
+
+
+_OF_ROTATIONS = ("rotations", "rigidmotions")
+_PAIRS = tuple(
+    (pair, kinds)
+    for pairs, kinds in ((OF_DIRECTIONS, ("sphere", "axes")), (OF_AXES, ("axes",)))
+    for one in pairs
+    for pair in (one, one[::-1])
+)
+_CHARTS: dict[str, Chart] = {
+    **{",".join(pair): Chart(kinds, lambda table, pair=pair: _directions(table, pair)) for pair, kinds in _PAIRS},
+    **{unit: Chart(("circle", "torus"), lambda table, unit=unit: _radians(table, unit)) for unit in PERIODS},
+    "matrix": Chart(_OF_ROTATIONS, _as_it_is),
+    "affine": Chart(("rigidmotions",), _as_it_is),
+    "wxyz": Chart(_OF_ROTATIONS, lambda table: _rotations(table, "wxyz", 4, _of_length_one)),
+    "xyzw": Chart(
+        _OF_ROTATIONS,
+        lambda table: _rotations(table, "xyzw", 4, lambda found: _of_length_one(np.roll(found, 1, axis=1))),
+    ),
+    "rotvec": Chart(_OF_ROTATIONS, lambda table: _rotations(table, "rotvec", 3, _of_rotation_vectors)),
+    **{
+        name: Chart(
+            ("hyperbolic",), _as_it_is if name == "hyperboloid" else lambda table, name=name: _hyperboloid(table, name)
+        )
+        for name in _OF_HYPERBOLIC
+    },
+    "covariance": Chart(("correlations",), _scaled_to_correlations),
+}
+#: What `--as` may say; one stands for all orders of Euler angles.
+NAMES = (*_CHARTS, "euler-xyz-degrees")

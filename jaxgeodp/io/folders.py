@@ -1,0 +1,66 @@
+"""Folders with a file for each record, read without trust.
+
+The files are the records, in the order of their names: their number and type are public. What a file holds is private:
+one that cannot be read, or holds an array of another shape than most, is a record of NaN.
+"""
+
+import collections
+import contextlib
+import pathlib
+from collections.abc import Callable
+
+import numpy as np
+
+from jaxgeodp.array_files import check_size
+from jaxgeodp.checks import InputError
+from jaxgeodp.io.text_files import suffix_of
+
+_MOST_FILES = 10**6
+
+
+def files_in(folder: pathlib.Path, known: tuple[str, ...]) -> list[pathlib.Path]:
+    """The files of a folder, hidden ones left out, in the order of their names.
+
+    Raises:
+        ValueError: none, too many, folders in it, or files of several types or of a type that is not known.
+    """
+    files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    if not files or len(files) > _MOST_FILES:
+        raise InputError(f"{folder}: is a folder with {len(files):,} files; a file a record is read from one.")
+    types = sorted({suffix_of(path) if path.is_file() else "folder" for path in files})
+    if len(types) > 1 or types[0] not in known:
+        raise InputError(
+            f"{folder}: is a folder that holds {', '.join(repr(one) for one in types[:6])}; a folder of records holds "
+            f"files of one type of {', '.join(known)}."
+        )
+    return files
+
+
+def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.ndarray]) -> np.ndarray:
+    """The records (n, \\*shape) of files.
+
+    Args:
+        files: see `files_in`.
+        read: the array of one file; an exception stands for a record of NaN.
+
+    Raises:
+        ValueError: no file can be read, or no shape is that of most files that can.
+    """
+    arrays: list[np.ndarray | None] = []
+    for path in files:
+        array = None
+        with contextlib.suppress(Exception):
+            array = np.asarray(read(path), np.float64)
+        arrays.append(array)
+    shapes = collections.Counter(array.shape for array in arrays if array is not None)
+    if not shapes:
+        raise InputError(f"{files[0].parent}: no file of this folder can be read; say how its files are laid out.")
+    shape = max(shapes, key=lambda own: (shapes[own], own))
+    if shapes[shape] <= len(files) / 2:
+        raise InputError(f"{files[0].parent}: no array shape is that of most files of this folder.")
+    check_size(files[0].parent, (len(files), *shape))
+    records = np.full((len(files), *shape), np.nan)
+    for record, array in zip(records, arrays, strict=True):
+        if array is not None and array.shape == shape:
+            record[...] = array
+    return records[:, 0] if records.ndim == 3 and shape[0] == 1 else records

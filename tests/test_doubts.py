@@ -1,0 +1,82 @@
+"""What ``check`` says that records of a manifold may be in truth, and that it says nothing where they are right."""
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from test_layouts import CORRELATIONS, DISC, FOUR, MATRICES, PLACES, TURNS, hyperboloid
+from typer.testing import CliRunner
+
+from jaxgeodp.cli import app
+from jaxgeodp.io import check
+
+RNG = np.random.default_rng(1)
+N = 40
+SHAPES = RNG.normal(size=(5, 2)) * 9 + RNG.normal(size=(N, 5, 2)) * 0.3
+SKULLS = RNG.normal(size=(6, 3)) * 9 + RNG.normal(size=(N, 6, 3)) * 0.3
+SHAPES_TURNED = SHAPES @ Rotation.from_euler("z", 1.0).as_matrix()[:2, :2]
+HALF = np.where(np.arange(N)[:, None, None] % 3 == 0, [1.0, -1.0], 1.0)
+SKEWED = np.where(np.arange(N)[:, None, None] % 4 == 0, [1.0, 1.0, -1.0], 1.0)
+ONES = np.arange(12) % 4
+DEFINITE = MATRICES + np.eye(3)
+LOWER = np.tril_indices(4)
+DIAGONAL_FIRST = FOUR[:, [0, 1, 2, 3, 0, 0, 0, 1, 1, 2], [0, 1, 2, 3, 1, 2, 3, 2, 3, 3]]
+NEGATIVE = np.einsum("nij,j->nij", np.tile(np.eye(3), (9, 1, 1)), [1.0, 1.0, -1.0])
+DOUBTS = {
+    "Cholesky factors": (np.linalg.cholesky(DEFINITE), "spd", {}, "Cholesky factors?"),
+    "upper factors": (np.linalg.cholesky(DEFINITE).swapaxes(1, 2), "spd", {}, "Cholesky factors?"),
+    "the diagonal first": (DIAGONAL_FIRST, "spd", {}, "say --columns 1,5,2,6,8,3,7,9,10,4"),
+    "the upper triangle": (FOUR[:, *np.triu_indices(4)], "spd", {}, "say --triangle upper"),
+    "what is off a diagonal": (CORRELATIONS[:, *np.tril_indices(4, -1)], "spd", {}, "say --manifold correlations"),
+    "negative eigenvalues": (NEGATIVE, "spd", {}, "9 matrices have negative eigenvalues"),
+    "covariances": (MATRICES, "correlations", {}, "say --as covariance"),
+    "few time points": (
+        np.array([np.corrcoef(x) for x in RNG.normal(size=(9, 6, 4))]), "correlations", {}, "less than full rank"
+    ),
+    "a disc": (np.column_stack([DISC, 0.1 * DISC[:, :1]]), "hyperbolic", {}, "say --as poincare or --as klein"),
+    "time last": (np.roll(hyperboloid(DISC), -1, axis=1), "hyperbolic", {}, "say --columns 3,1,2"),
+    "another curvature": (3.0 * hyperboloid(DISC), "hyperbolic", {}, "curvature -0.1111: divide all numbers by 3"),
+    "heights": (np.column_stack([RNG.normal(size=(N, 2)), np.full(N, 3.0)]), "hyperbolic", {}, "half-space"),
+    "nine sensors": (RNG.normal(size=(N, 9)), "rotations", {}, "Nine numbers of something else?"),
+    "reflections": (-TURNS.as_matrix(), "rotations", {}, "are reflections"),
+    "scaled rotations": (2.0 * TURNS.as_matrix(), "rotations", {}, "rotations times a scale, 2 in the middle"),
+    "mirrored specimens": (SHAPES * HALF, "shapes", {}, "14 of 40 specimens look mirrored"),
+    "mirrored specimens in space": (SKULLS * SKEWED, "shapes3d", {}, "10 of 40 specimens look mirrored"),
+    "radians": (np.radians(PLACES), "sphere", {"degrees": "lat,lon"}, "are they radians?"),
+    "both signs of quaternions": (
+        (TURNS.as_quat() + np.array([0.0, 0.0, 0.0, 9.0])) * np.where(ONES[:, None] > 1, 1.0, -1.0), "sphere", {},
+        "--manifold rotations --as wxyz",
+    ),
+}  # fmt: skip
+RIGHT = {
+    "matrices": (DEFINITE, "spd", {}),
+    "lower triangles": (FOUR[:, *LOWER], "spd", {}),
+    "correlations": (CORRELATIONS, "correlations", {}),
+    "the hyperboloid": (hyperboloid(DISC), "hyperbolic", {}),
+    "rotations": (TURNS.as_matrix(), "rotations", {}),
+    "shapes": (SHAPES_TURNED, "shapes", {}),
+    "skulls": (SKULLS @ Rotation.from_rotvec([1.0, 2.0, 0.3]).as_matrix(), "shapes3d", {}),
+    "places": (PLACES, "sphere", {"degrees": "lat,lon"}),
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_what_records_are_in_truth_is_said(tmp_path, doubt):
+    table, manifold, options, words = DOUBTS[doubt]
+    np.save(tmp_path / "data.npy", table)
+    arguments = [x for key, value in options.items() for x in (f"--{key}", value)]
+    said = CliRunner().invoke(app, ["check", str(tmp_path / "data.npy"), "--manifold", manifold, *arguments])
+    assert said.exit_code == 0 and words in " ".join(said.output.split()), said.output
+
+
+@pytest.mark.parametrize("records", RIGHT)
+def test_of_right_records_nothing_is_said(tmp_path, records):
+    table, manifold, options = RIGHT[records]
+    np.save(tmp_path / "data.npy", table)
+    found = [one.text for one in check(tmp_path / "data.npy", manifold, **options).found]
+    assert [text for text in found if not text.startswith("Condition numbers")] == []
+
+
+def test_a_radius_without_a_centre_is_not_checked(tmp_path):
+    np.save(tmp_path / "data.npy", SHAPES)
+    said = CliRunner().invoke(app, ["check", str(tmp_path / "data.npy"), "--manifold", "shapes", "--radius", "0.1"])
+    assert said.exit_code == 0 and "The radius is not checked" in said.output
