@@ -5,6 +5,7 @@ commands end with 0, 2, or 1 and a sentence about the system. Everything else is
 """
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy.io
 import trimesh.exchange.load
 from typer.testing import CliRunner
 
@@ -24,7 +26,7 @@ from jaxgeodp.cli import app
 from jaxgeodp.experiments.sweep import read_sweep
 from jaxgeodp.faces.landmarks import read_landmarks
 from jaxgeodp.inference import Description, GeodesicFit, describe, geodesic_regression
-from jaxgeodp.io import read
+from jaxgeodp.io import check, read
 from jaxgeodp.io.balls import read_ball, read_center
 from jaxgeodp.io.layout import Layout, chosen_columns
 from jaxgeodp.io.tables import read_labels, read_template, read_weights
@@ -37,7 +39,10 @@ from jaxgeodp.sites import MaskedState, PublicSite, SiteKey, masked
 
 #: Between the parts of an input that is several files or words.
 BREAK = b"\n=-=\n"
-_KINDS = ("euclidean", "sphere", "spd", "shapes", "rotations", "grassmann")
+_KINDS = (
+    *("euclidean", "sphere", "spd", "shapes", "shapes3d", "rotations", "rigidmotions(2)", "grassmann", "correlations"),
+    "hyperbolic",
+)
 _PARTS = ("mean.json", "variance.json", "covariance.json", "description.json")
 _COMMANDS = {
     *("ledger", "show", "check", "release", "describe", "site", "info", "face", "plan", "ball", "sweep", "--version"),
@@ -85,7 +90,18 @@ def command(*words) -> str:
 
 def _records(path):
     calls = [lambda kind=kind: read(path, kind) for kind in (*_KINDS, "sphere(1) * spd(2)")]
-    if path.suffix == ".csv":
+    calls += [
+        lambda kind=kind, chart=chart: read(path, kind, chart=chart)
+        for kind, chart in (
+            *(("hyperbolic", "poincare"), ("hyperbolic", "klein"), ("hyperbolic", "half-space"), ("torus", "hours")),
+            *(("rotations", "xyzw"), ("rotations", "euler-zyx-degrees"), ("rigidmotions(2)", "rotvec")),
+            ("correlations", "covariance"),
+        )
+    ]
+    calls += [lambda: check(path, "spd"), lambda: check(path, "shapes"), lambda: check(path, "hyperbolic")]
+    if path.suffix in (".csv", ".tsv", ".gz"):
+        calls += [lambda: read(path, "spd", header=True), lambda: read(path, "rotations", header=True)]
+        calls += [lambda: read(path, "euclidean", decimal=",")]
         calls += [lambda: read(path, "euclidean", header=True), lambda: read(path, "sphere", degrees="lat,lon")]
     calls += [
         lambda: read(path, "euclidean", columns="1-2", delimiter=";"),
@@ -263,6 +279,23 @@ def _command_lines():
     return [BREAK.join([*(word.encode() for word in line.split()), content]) for line, content in lines.items()]
 
 
+def _others(suffix):
+    if suffix == ".mat":
+        return _made(lambda path: scipy.io.savemat(path, {"x": GOOD, "y": "words"}), suffix=suffix)
+    if suffix == ".gz":
+        return [gzip.compress(seed) for seed in CSV]
+    return [SPECIMENS[suffix]]
+
+
+SPECIMENS = {
+    ".json": b'{"markups": [{"controlPoints": [{"position": [1, 2, 3]}, {"position": [4, 5, 6.5]}]}]}',
+    ".fcsv": b"# columns = id,x,y,z,ow\n0,1,2,3,0\n1,4,5,6.5,1\n",
+    ".pp": b'<PickedPoints>\n<point x="1" y="2" z="3" active="1"/><point x="4" y="5" z="6"/></PickedPoints>',
+    ".lmk": b"a 1 2 3\nb 4 5 6.5\n",
+    ".dta": b"1 2L 6 1 9999 DIM=3\na b\n1 2 3\n4 5 6\n1 2 3\n4 9999 6\n",
+    ".tsv": b"x11\tx21\tx22\n2\t.5\t1\n1\t0\t3\n",
+    ".txt": b"sep=;\n#c\n1;2\n3;4\n",
+}
 CSV = [b"x,y\n0.5,1\n1e5,-0\n,nan\n", b"\xef\xbb\xbf1,2\r\n3,4\r5,6", b'id;"a b"\n1;2\n', b"10,20\n30,-40\n"]
 SWEEP = b"""manifold = "sphere"
 size = 2
@@ -274,13 +307,17 @@ mu = 0.5
 replicates = 10
 """
 TPS = b"LM=3\n1 2\n3 4\n5 6\nID=a\nSCALE=0.5\nLM=3\n1 2\n3 5\n5 6\nIMAGE=b.png\n"
+CURVES = b"LM=1\n1,5 2\nCURVES=1\nPOINTS=2\n3 4\n5 6\nID=a\nLM=1\n1 2\nCURVES=1\nPOINTS=2\n3 5\n5 6\nSCALE=x\n"
 NTS = b'"a comment\n1 2L 6 0 dim=2\na b\n1 2 3 4 5 6\n1 2 3 5 5 6\n'
 
 TARGETS = {
     **{suffix[1:]: Target(_records, lambda s=suffix: _arrays(s), suffix) for suffix in (".npy", ".npz", ".parquet")},
     "csv": Target(_records, lambda: CSV, ".csv"),
-    "tps": Target(_records, lambda: [TPS], ".tps"),
+    "tps": Target(_records, lambda: [TPS, CURVES], ".tps"),
     "nts": Target(_records, lambda: [NTS], ".nts"),
+    **{f"file {suffix[1:]}": Target(_records, lambda s=suffix: _others(s), suffix) for suffix in SPECIMENS},
+    "file mat": Target(_records, lambda: _others(".mat"), ".mat"),
+    "file gz": Target(_records, lambda: _others(".gz"), ".csv.gz"),
     **{
         suffix[1:]: Target(
             lambda path: all_of(lambda: read_mesh(path), lambda: read_mesh(path, fill_holes=True, scan=True)),

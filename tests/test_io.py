@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     lines = [f"{k};{';'.join(map(repr, row))}" for k, row in enumerate(ROWS.tolist())]
     lines[3] = lines[3].replace(".", "x", 1)
     (folder / "data.csv").write_text("\n".join([HEADER.replace(",", ";"), *lines]))
-    blocks = ["\n".join(["LP=4", *(f"{x!r} {y!r}" for x, y in shape)]) for shape in SHAPES.tolist()]
+    blocks = ["\n".join(["LM=4", *(f"{x!r} {y!r}" for x, y in shape)]) for shape in SHAPES.tolist()]
     (folder / "data.tps").write_text("\n".join(blocks))
     table = pa.table({"id": list("aabbcc"), **{f"c{k}": column for k, column in enumerate(ROWS.T)}})
     for part, name in ((table, "data"), (table[:4], "part-1"), (table[4:], "part-2")):

@@ -247,7 +247,7 @@ def written(name, records):
     texts = {
         "data.csv": rows(flat),
         "data.nts": f"1 {len(flat)} {flat.shape[1]} 0 DIM=3\n{rows(flat, ' ')}",
-        "data.tps": "\n".join(f"LP3={len(one)}\n{rows(one, ' ')}" for one in records),
+        "data.tps": "\n".join(f"LM3={len(one)}\n{rows(one, ' ')}" for one in records),
     }
     with open(name, "w") as stream:
         stream.write(texts[name])

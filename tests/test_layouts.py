@@ -8,12 +8,16 @@ import json
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
+from jaxgeodp import Hyperbolic, Rotations
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
-from jaxgeodp.io import read
+from jaxgeodp.domains.records import host_array
+from jaxgeodp.io import from_chart, read
 
 N = 12
 RNG = np.random.default_rng(0)
@@ -383,3 +387,185 @@ def test_a_layout_is_read_right_or_refused(tmp_path, layout):
 def _option(key, value):
     option = f"--{'as' if key == 'chart' else key}"
     return [option] if value is True else [option, str(value)]
+
+
+# Any data in any layout ---------------------------------------------------------------------------------
+
+NUMBERS = st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: round(x, 6))
+STYLES = ("x{}{}", "x_{}_{}", "cov[{},{}]", "D.{}-{}", "r{}{}")
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(st.data())
+@QUICK
+def test_matrices_with_names_are_read_in_any_order(tmp_path, data):
+    size, first = data.draw(st.integers(2, 5)), data.draw(st.sampled_from([0, 1]))
+    factors = np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=(4, size, 9))
+    matrices = factors @ factors.swapaxes(1, 2)
+    kind = data.draw(st.sampled_from(["lower", "upper", "full", "mixed"]))
+    pairs = [(i, j) for i in range(size) for j in range(size)]
+    pairs = [(i, j) for i, j in pairs if kind == "full" or (i <= j if kind != "lower" else i >= j)]
+    if kind == "mixed":
+        pairs = [pair if data.draw(st.booleans()) else pair[::-1] for pair in pairs]
+    pairs = data.draw(st.permutations(pairs))
+    style = data.draw(st.sampled_from(STYLES))
+    if {min(pair) for pair in pairs} and len(pairs) < size * (size + 1) // 2:
+        return
+    names = [f'"{style.format(i + first, j + first)}"' for i, j in pairs]
+    (tmp_path / "a.csv").write_text(text(matrices[:, *np.transpose(pairs)], names))
+    np.testing.assert_allclose(read(tmp_path / "a.csv", "spd", header=True), matrices, rtol=1e-15)
+
+
+@given(st.data())
+@QUICK
+def test_tables_are_read_in_any_dress(tmp_path, data):
+    table = np.array(data.draw(st.lists(st.lists(NUMBERS, min_size=4, max_size=4), min_size=2, max_size=6)))
+    decimal, mark = data.draw(
+        st.sampled_from([(".", ","), (".", ";"), (".", "\t"), (",", ";"), (",", "\t"), (".", "|")])
+    )
+    end, encoding = (
+        data.draw(st.sampled_from(["\n", "\r\n", "\r"])),
+        data.draw(st.sampled_from(["utf-8-sig", "utf-16"])),
+    )
+    names = data.draw(st.sampled_from([None, "abcd"]))
+    before = data.draw(st.sampled_from(["", "# a comment, 1\n", "\n".join(["#", "#x", ""])]))
+    if data.draw(st.booleans()):
+        before, said = f"sep={mark}\n{before}", {}
+    else:
+        said = {"delimiter": mark}
+    content = text(table, names, mark, decimal, before).replace("\n", end).encode(encoding)
+    suffix = data.draw(st.sampled_from([".csv", ".txt", ".csv.gz"]))
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    found = read(path, "euclidean(4)", header=names is not None, decimal=decimal, **said)
+    np.testing.assert_array_equal(found, table)
+
+
+WRITERS = {
+    "a.tps": lambda x: tps(x),
+    "b.tps": lambda x: tps(x, decimal=",", mark="\t"),
+    "a.nts": lambda x: nts(x, f"1 {len(x)} {x[0].size} 0 DIM={x.shape[2]}"),
+    "b.nts": lambda x: nts(x, f"1 {len(x)}L {x[0].size} 0 DIM={x.shape[2]}", "a b", in_parts=True) + "\n\n",
+    "a.npy": save,
+    "a.csv": lambda x: text(x.reshape(len(x), -1)),
+    "all": lambda x: folder("{:03}.csv", [text(one) for one in x]),
+    "txt": lambda x: folder("{:03}.npy", [save(one) for one in x]),
+    "slicer": lambda x: folder("{:03}.mrk.json", map(slicer, x.tolist())),
+    "fcsv": lambda x: folder("{:03}.fcsv", map(fiducials, x)),
+    "pp": lambda x: folder("{:03}.pp", map(picked, x.tolist())),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@given(st.data())
+@settings(QUICK, max_examples=8)
+def test_landmarks_are_read_from_any_file(tmp_path_factory, name, data):
+    folder_of_one = tmp_path_factory.mktemp("any")
+    dimension = 3 if name in ("slicer", "fcsv", "pp") else data.draw(st.sampled_from([2, 3]))
+    n, k = data.draw(st.integers(2, 5)), data.draw(st.integers(4, 7))
+    numbers = data.draw(st.lists(NUMBERS, min_size=n * k * dimension, max_size=n * k * dimension))
+    landmarks = np.array(numbers).reshape(n, k, dimension)
+    content = WRITERS[name](landmarks)
+    content(folder_of_one / name) if callable(content) else (folder_of_one / name).write_text(content)
+    found = read(folder_of_one / name, "shapes" if dimension == 2 else Z)
+    np.testing.assert_array_equal(found, complex_of(landmarks) if dimension == 2 else landmarks)
+
+
+# One record of a folder changes no other, and nothing but itself ---------------------------------------------
+
+
+@pytest.mark.parametrize("broken", ["", "{", "not a landmark", "[1, 2]", '{"markups": []}', slicer(SKULLS[0][:4])])
+def test_a_broken_file_of_a_folder_is_a_record_of_nothing(tmp_path, broken):
+    contents = list(map(slicer, SKULLS))
+    contents[4] = broken
+    folder("{:02}.mrk.json", contents)(tmp_path / "all")
+    found = read(tmp_path / "all", Z, expect_n=N)
+    assert np.isnan(found[4]).all()
+    np.testing.assert_array_equal(np.delete(found, 4, axis=0), np.delete(SKULLS, 4, axis=0))
+
+
+def test_landmarks_that_are_not_placed_are_missing(tmp_path):
+    folder("{:02}.mrk.json", [slicer(one) for one in SKULLS[:3]])(tmp_path / "all")
+    (tmp_path / "all" / "01.mrk.json").write_text(slicer(SKULLS[1], positionStatus="undefined"))
+    found = read(tmp_path / "all", Z)
+    assert np.isnan(found[1]).all() and not np.isnan(found[[0, 2]]).any()
+
+
+@pytest.mark.parametrize(
+    ("contents", "words"),
+    [([], "with 0 files"), (["1,2\n", "1,2,3\n4,5,6\n", ""], "no array shape"), ([""] * 3, "at least 2 records")],
+)
+def test_a_folder_of_no_records_is_refused(tmp_path, contents, words):
+    folder("{}.csv", contents)(tmp_path / "all")
+    with pytest.raises(InputError, match=words):
+        read(tmp_path / "all", "spd")
+
+
+def test_files_of_others(tmp_path):
+    openpyxl, h5py = pytest.importorskip("openpyxl"), pytest.importorskip("h5py")
+    book = openpyxl.Workbook()
+    book.active.title = "places"
+    for row in [["lat", "lon"], *PLACES.tolist()]:
+        book.active.append(row)
+    book.create_sheet("other").append(["x"])
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "sphere", header=True, degrees="lat,lon", array="places")
+    np.testing.assert_allclose(found, on_sphere(*PLACES.T), atol=1e-15)
+    with pytest.raises(InputError, match="choose one of its arrays with array: places, other"):
+        read(tmp_path / "a.xlsx", "sphere", header=True)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["study/tensors"] = MATRICES
+        file["study/names"] = np.array([b"a"])
+    np.testing.assert_array_equal(read(tmp_path / "a.h5", "spd", array="study/tensors"), MATRICES)
+    for name, array in (("a.h5", "study/names"), ("a.h5", "nothing"), ("b.h5", None)):
+        (tmp_path / "b.h5").write_bytes(b"no HDF5")
+        with pytest.raises(InputError):
+            read(tmp_path / name, "spd", array=array)
+
+
+def test_a_column_of_arrays_is_one_array():
+    column = np.empty(3, object)
+    column[:] = list(MATRICES[:3])
+    np.testing.assert_array_equal(host_array("release", column), MATRICES[:3])
+    column[1] = np.eye(2)
+    with pytest.raises(InputError, match="arrays in it need equal shapes"):
+        host_array("release", column)
+
+
+@pytest.mark.parametrize("axes", ["XYZ", "zyx", "ZXZ", "yxz"])
+def test_euler_angles_are_those_of_scipy(axes):
+    angles = RNG.uniform(-170.0, 170.0, (5, 3))
+    expected = Rotation.from_euler(axes, angles, degrees=True).as_matrix()
+    np.testing.assert_allclose(from_chart(Rotations(), angles, f"euler-{axes}-degrees"), expected, atol=1e-15)
+
+
+def test_points_of_the_ball_have_the_distances_of_the_ball():
+    def distance(one, other, curvature):
+        gap = np.sum((one - other) ** 2) / ((1 - np.sum(one**2)) * (1 - np.sum(other**2)))
+        return np.arccosh(1 + 2 * gap) / np.sqrt(-curvature)
+
+    for curvature in (-1.0, -0.25):
+        space = Hyperbolic(2, curvature)
+        points = from_chart(space, DISC, "poincare")
+        assert float(space.dist(points[0], points[1])) == pytest.approx(distance(DISC[0], DISC[1], curvature))
+        klein = 2 * DISC / (1 + np.sum(DISC**2, axis=1, keepdims=True))
+        np.testing.assert_allclose(from_chart(space, klein, "klein"), points, rtol=1e-12)
+    heights = from_chart(Hyperbolic(2), [[0.0, 1.0], [0.0, np.e], [3.0, 1.0]], "half-plane")
+    assert float(Hyperbolic(2).dist(heights[0], heights[1])) == pytest.approx(1.0)
+    assert float(Hyperbolic(2).dist(heights[0], heights[2])) == pytest.approx(2 * np.arcsinh(1.5))
+    for name, row in (("poincare", [1.0, 0.0]), ("klein", [2.0, 0.0]), ("half-space", [1.0, -1.0])):
+        assert np.isnan(from_chart(Hyperbolic(2), [row], name)).all()
+
+
+def test_charts_that_do_not_fit_are_refused():
+    for manifold, rows, name, words in (
+        (Rotations(), np.ones((2, 4)), "poincare", "poincare is not for Rotations"),
+        (Rotations(), np.ones((2, 5)), "wxyz", "needs 4 columns, or 7"),
+        (Hyperbolic(2), np.ones((2, 4)), "poincare", "must hold points of"),
+        (Hyperbolic(2), [["a"]], "poincare", "rows must be numbers"),
+        (Hyperbolic(2), [1.0], "poincare", "must have shape"),
+        ("hyperbolic", [[1.0]], "poincare", "must be a Manifold"),
+        (Rotations(), np.ones((2, 3)), "euler-xxz-degrees", "must be one of"),
+    ):
+        with pytest.raises(InputError, match=words):
+            from_chart(manifold, rows, name)

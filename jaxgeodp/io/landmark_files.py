@@ -18,8 +18,7 @@ from jaxgeodp.io.text_files import content_of, number_in, physical_lines
 
 _KEY = re.compile(r"\s*([A-Za-z]+)(3?)\s*=\s*(.*?)\s*")
 _COUNT = re.compile(r"\d{1,6}")
-# LP is how our first versions had it.
-_START, _ON_CURVES, _MOST_CURVES = ("LM", "LP"), "POINTS", 1000
+_START, _ON_CURVES, _MOST_CURVES = "LM", "POINTS", 1000
 _NTS = re.compile(
     r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([0-9])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
     re.IGNORECASE,
@@ -40,13 +39,13 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
     for line in physical_lines(content_of(path)):
         found = _KEY.fullmatch(line)
         key = None if found is None else found[1].upper()
-        if key in _START:
+        if key == _START:
             specimens.append(_Specimen())
         if not specimens or not line.strip() or line.lstrip().startswith("#"):
             continue
         if found is None:
             specimens[-1].rows.append(line)
-        elif key in (*_START, _ON_CURVES):
+        elif key in (_START, _ON_CURVES):
             specimens[-1].begin(bool(found[2]), _count(found[3]))
         else:
             specimens[-1].end()
