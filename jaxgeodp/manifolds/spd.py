@@ -186,7 +186,8 @@ class SPD(Manifold):
             inverses = jax.vmap(_inverse_root)(points).reshape(-1, self.size)
             harmonic_root = _inverse_root((jnp.repeat(weights, self.size)[:, None] * inverses).T @ inverses)
             harmonic = harmonic_root.T @ harmonic_root
-        return self.exp(arithmetic, 0.5 * self.log(arithmetic, harmonic))
+        root = cholesky_root(arithmetic)
+        return _congruence(root, self._functions.matrix_sqrt(_whiten(root, harmonic)))
 
     projects = False  # a matrix may have no nearest point
 
