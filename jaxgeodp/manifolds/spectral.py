@@ -23,12 +23,15 @@ import numpy as np
 import jaxgeodp.manifolds.spd3 as spd3
 from jaxgeodp.manifolds.analytic import log_sinhc_sqrt
 from jaxgeodp.manifolds.derivatives import as_if_of
+from jaxgeodp.manifolds.jacobi import SIZES, eigen_of_many
 from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 
 # Taylor terms used for divided differences of nearby nodes, and how near (relative to the scale of f).
 _TAYLOR_TERMS = 7
 _NEARBY = 0.02
 _SIZE_WITH_THIRD_DERIVATIVES = 5
+# Sizes whose products of matrices are faster written out than by BLAS (benchmarks/README.md).
+_SIDE_BY_SIDE = range(4, 7)
 
 
 def matrix_log(a: jax.Array) -> jax.Array:
@@ -52,7 +55,7 @@ def log_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax
 
     All n k eigenvectors enter one matrix product; no single logarithm is formed.
     """
-    values, vectors = jax.vmap(eigh)(matrices)
+    values, vectors = eigh_of_definite(matrices)
     logs = jnp.log(values)
     rows = vectors.swapaxes(-1, -2).reshape(-1, matrices.shape[-1])
     coefficients = (weights[:, None] * logs).reshape(-1, 1)
@@ -77,7 +80,9 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
     moments of L alone: one matrix product. P preconditions conjugate gradients with H itself.
     """
     size = matrices.shape[-1]
-    values, vectors = jax.vmap(eigh)(matrices)
+    if size in _SIDE_BY_SIDE:
+        return _newton_moments_side_by_side(matrices, weights)
+    values, vectors = eigh_of_definite(matrices)
     logs = jnp.log(values)
     differences = jnp.abs(logs[:, :, None] - logs[:, None, :])
     half = jnp.maximum(0.5 * differences, jnp.finfo(logs.dtype).tiny)
@@ -90,22 +95,56 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
     transposed = vectors.swapaxes(-1, -2)
     flat = ((vectors * logs[:, None, :]) @ transposed).reshape(-1, size**2)
     total = (weights @ flat).reshape(size, size)
-    # second[i, k, l, j] = sum w L_ik L_lj
-    second = ((weights[:, None] * flat).T @ flat).reshape(size, size, size, size)
-    outer = jnp.einsum("ikkj->ij", second)
-    inner = second.transpose(0, 3, 1, 2).reshape(size**2, size**2)
-
-    def upper_hessian(e):
-        sandwich = (inner @ e.reshape(-1)).reshape(size, size)
-        return e + (outer @ e + e @ outer - 2.0 * sandwich) / 12.0
 
     def hessian(e):
         rotated = (transposed.reshape(-1, size) @ e).reshape(-1, size, size) @ vectors
         back = (weights[:, None, None] * factors * rotated) @ transposed
         return transposed.reshape(-1, size).T @ back.reshape(-1, size)
 
-    step, residual = solve_preconditioned(hessian, lambda left: solve(upper_hessian, left)[0], total)
+    preconditioner = _upper_hessian((weights[:, None] * flat).T @ flat, size)
+    step, residual = solve_preconditioned(hessian, lambda left: solve(preconditioner, left)[0], total)
     return NewtonMoments(total, square, step, residual)
+
+
+def _newton_moments_side_by_side(matrices, weights):
+    """`newton_moments` with the matrices on the last axis: each product is one of long arrays, or of two matrices."""
+    size, count = matrices.shape[-1], matrices.shape[0]
+    values, vectors = eigen_of_many(matrices)
+    logs = jnp.log(values)
+    half = jnp.maximum(0.5 * jnp.abs(logs[:, None] - logs), jnp.finfo(logs.dtype).tiny)
+    factors = weights * (half / jnp.tanh(half))  # not the product first, which is flushed to 0
+    square = weights @ jnp.sum(logs**2, axis=0)
+    rows = vectors.swapaxes(0, 1)
+    flat = _products(rows * logs, vectors).reshape(size**2, count)
+    total = (flat @ weights).reshape(size, size)
+    rows = rows.reshape(size, -1)
+
+    def hessian(e):
+        rotated = _products(vectors, (e @ rows).reshape(size, size, count))
+        back = _products(factors * rotated, vectors)
+        return rows @ back.swapaxes(0, 1).reshape(size, -1).T
+
+    preconditioner = _upper_hessian((weights * flat) @ flat.T, size)
+    step, residual = solve_preconditioned(hessian, lambda left: solve(preconditioner, left)[0], total)
+    return NewtonMoments(total, square, step, residual)
+
+
+def _products(x, y):
+    """``x y`` for matrices on the first two axes, side by side on the last; written out, as a sum of arrays."""
+    return sum((x[:, j, None] * y[j] for j in range(1, x.shape[1])), x[:, 0, None] * y[0])
+
+
+def _upper_hessian(second, size):
+    """P of `newton_moments`, from the second moments ``sum_i w_i L_ik L_lj`` of logarithms, (k^2, k^2)."""
+    second = second.reshape(size, size, size, size)
+    outer = jnp.einsum("ikkj->ij", second)
+    inner = second.transpose(0, 3, 1, 2).reshape(size**2, size**2)
+
+    def apply(e):
+        sandwich = (inner @ e.reshape(-1)).reshape(size, size)
+        return e + (outer @ e + e @ outer - 2.0 * sandwich) / 12.0
+
+    return apply
 
 
 def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:
@@ -113,7 +152,7 @@ def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> j
 
     ``H = sum_i w_i (1 + 2 sum_{a<b} (z coth z - 1) m m')``, m the coordinates of the symmetric part of v_a v_b'.
     """
-    values, vectors = jax.vmap(eigh)(matrices)
+    values, vectors = eigh_of_definite(matrices)
     logs = jnp.log(values)
     first, second = np.triu_indices(matrices.shape[-1], 1)
     half = jnp.maximum(0.5 * jnp.abs(logs[:, first] - logs[:, second]), jnp.finfo(logs.dtype).tiny)
@@ -142,6 +181,14 @@ def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:
 def eigh(a):
     """Eigenvalues and eigenvectors of a symmetric matrix (k, k), in no particular order."""
     return spd3.eigh(a) if a.shape[-1] == 3 else jnp.linalg.eigh(a)
+
+
+def eigh_of_definite(matrices):
+    """`eigh` of positive definite matrices (n, k, k): values (n, k) and vectors (n, k, k)."""
+    if matrices.shape[-1] not in SIZES:
+        return jax.vmap(eigh)(matrices)
+    values, vectors = eigen_of_many(matrices)
+    return values.T, vectors.transpose(2, 1, 0)
 
 
 class _ScalarFunction:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.manifolds.analytic import cos_sqrt, sinc_sqrt
-from jaxgeodp.manifolds.spectral import eigh
+from jaxgeodp.manifolds.spectral import eigh_of_definite
 
 # Nearer nodes than this are averaged over instead of subtracted, by Gauss' rule with three nodes.
 _NEARBY = 0.1
@@ -31,7 +31,7 @@ def mean_third_derivative(matrices: jax.Array, weights: jax.Array, basis: jax.Ar
         basis: orthonormal, (dim, k, k).
     """
     size = matrices.shape[-1]
-    values, vectors = jax.vmap(eigh)(matrices)
+    values, vectors = eigh_of_definite(matrices)
     quotients: Any
     logs = jnp.log(values)
     differences = logs[:, :, None] - logs[:, None, :]
