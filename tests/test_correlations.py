@@ -148,6 +148,24 @@ def test_derivatives_match_finite_differences(order):
         assert float(slope(t)) == pytest.approx(float(value(t + step) - value(t - step)) / (2 * step), rel=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["the identity", "an uncorrelated variable"])
+def test_derivatives_are_finite_at_special_means(kind):
+    space, step = Correlations(3), 1e-5
+    base = np.eye(3)
+    if kind != "the identity":
+        base[0, 1] = base[1, 0] = 0.5
+    other = of_time_points(3, 1)[0]
+
+    def value(t):
+        moved = (1.0 - t) * base + t * other
+        return frechet_mean(space, jnp.stack([moved, jnp.asarray(base)]))[0, 2] + space.dist(moved, other)
+
+    value, slope = jax.jit(value), jax.jit(jax.grad(value))
+    assert float(slope(0.0)) == pytest.approx(float(value(step) - value(-step)) / (2 * step), rel=1e-6)
+    for jacobian in (jax.jacfwd(lambda v: space.exp(base, v))(np.zeros((3, 3))), jax.jacfwd(space.log)(base, other)):
+        assert np.all(np.isfinite(jacobian))
+
+
 def test_what_is_no_correlation_matrix_is_no_point():
     space = Correlations(3)
     right = of_time_points(3, 1)[0]

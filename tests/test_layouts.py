@@ -5,6 +5,7 @@ Right values are from the arrays that were written, or from SciPy; none has a wr
 
 import gzip
 import json
+import time
 
 import numpy as np
 import pytest
@@ -342,7 +343,8 @@ LAYOUTS = {
     "compressed": (
         "a.csv.gz", lambda path: path.write_bytes(gzip.compress(text(DIRECTIONS).encode())), "sphere", {}, DIRECTIONS
     ),
-    "comments before": ("a.csv", "# made by us\n# x y z\n" + text(DIRECTIONS), "sphere", {}, DIRECTIONS),
+    "comments before": ("a.csv", "# made by us\n# 1, 2\n" + text(DIRECTIONS, "xyz"), "sphere", HEADED, DIRECTIONS),
+    "names behind a mark": ("a.csv", "# x,y,z\n" + text(DIRECTIONS), "sphere", HEADED, "take the '#' away"),
     "MagIC": (
         "a.txt", "tab \tsites\n" + text(PLACES[:, ::-1], ["dir_dec", "dir_inc"], mark="\t"), "sphere",
         HEADED | {"columns": "dir_dec,dir_inc", "chart": "dec,inc"}, on_sphere(*PLACES.T),
@@ -428,8 +430,8 @@ def test_tables_are_read_in_any_dress(tmp_path, data):
         data.draw(st.sampled_from(["utf-8-sig", "utf-16"])),
     )
     names = data.draw(st.sampled_from([None, "abcd"]))
-    before = data.draw(st.sampled_from(["", "# a comment, 1\n", "\n".join(["#", "#x", ""])]))
-    if data.draw(st.booleans()):
+    before = data.draw(st.sampled_from(["", "# a comment, 1\n", "\n".join(["#", "#x", ""])])) if names else ""
+    if names and data.draw(st.booleans()):
         before, said = f"sep={mark}\n{before}", {}
     else:
         said = {"delimiter": mark}
@@ -469,6 +471,158 @@ def test_landmarks_are_read_from_any_file(tmp_path_factory, name, data):
     content(folder_of_one / name) if callable(content) else (folder_of_one / name).write_text(content)
     found = read(folder_of_one / name, "shapes" if dimension == 2 else Z)
     np.testing.assert_array_equal(found, complex_of(landmarks) if dimension == 2 else landmarks)
+
+
+def pose_columns(names):
+    """Columns of poses by what they are."""
+    quaternion = TURNS.as_quat()
+    known = dict(zip(["tx", "ty", "tz"], MOVES.T, strict=True)) | dict(zip("xyzw", quaternion.T, strict=True))
+    known |= dict(zip(["vx", "vy", "vz"], TURNS.as_rotvec().T, strict=True))
+    known |= dict(zip(["ez", "ey", "ex"], TURNS.as_euler("ZYX", degrees=True).T, strict=True))
+    return np.column_stack([known[name] for name in names])
+
+
+POSED = {
+    "tz,ty,tx,qw,qx,qy,qz": ("tz ty tx w x y z", {}),
+    "qx,qy,qz,qw,pos_x,pos_y,pos_z": ("x y z w tx ty tz", {}),
+    "field.pose.position.x,field.pose.position.y,field.pose.position.z,field.pose.orientation.x,"
+    "field.pose.orientation.y,field.pose.orientation.z,field.pose.orientation.w": ("tx ty tz x y z w", {}),
+    "x,y,z,qr,qi,qj,qk": ("tx ty tz w x y z", {}),
+    "rx,ry,rz,tx,ty,tz": ("vx vy vz tx ty tz", {"chart": "rotvec"}),
+    "tx,ty,tz,rz,ry,rx": ("tx ty tz vz vy vx", {"chart": "rotvec"}),
+    "t1,t2,t3,yaw,pitch,roll": ("tx ty tz ez ey ex", {"chart": "euler-ZYX-degrees"}),
+}
+
+
+@pytest.mark.parametrize("names", POSED)
+def test_poses_are_read_as_names_say(tmp_path, names):
+    columns, options = POSED[names]
+    (tmp_path / "a.csv").write_text(text(pose_columns(columns.split()), names.split(",")))
+    found = read(tmp_path / "a.csv", "rigidmotions(2)", header=True, **options)
+    np.testing.assert_allclose(found, POSES, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        ("x,y,z,X rot,Y rot,Z rot,W rot", {"chart": "wxyz"}),
+        ("t1,t2,t3,roll,pitch,yaw", {"chart": "euler-ZYX-degrees"}),
+        ("qx,qy,qz,qw,tx,ty,tz", {"chart": "wxyz"}),
+    ],
+)
+def test_poses_against_their_names_are_refused(tmp_path, names, options):
+    width = len(names.split(","))
+    (tmp_path / "a.csv").write_text(text(np.ones((3, width)), names.split(",")))
+    with pytest.raises(InputError):
+        read(tmp_path / "a.csv", "rigidmotions(2)", header=True, **options)
+
+
+LONG = {
+    "D.1.1.": [f"D.{i}.{j}." for i in "123" for j in "123"],
+    "D[0][0]": [f"D[{i}][{j}]" for i in "012" for j in "012"],
+    "Dxx (mm2/s)": [f"D{i}{j} (mm2/s)" for i in "xyz" for j in "xyz"],
+    "D_11_t": [f"D_{i}{j}_t" for i in "123" for j in "123"],
+    "ch1-ch1": [f"ch{i}-ch{j}" for i in "123" for j in "123"],
+    "s2_x11": [f"s2_x{i}{j}" for i in "123" for j in "123"],
+}
+
+
+@pytest.mark.parametrize("names", LONG)
+def test_names_of_entries_in_many_forms(tmp_path, names):
+    order = np.random.default_rng(3).permutation(9)
+    table, shuffled = MATRICES.reshape(N, 9)[:, order], [LONG[names][place] for place in order]
+    (tmp_path / "a.csv").write_text(text(table, shuffled, mark=";"))
+    found = read(tmp_path / "a.csv", "spd", header=True, delimiter=";")
+    np.testing.assert_array_equal(found, MATRICES)
+
+
+def test_bases_are_read_as_names_say(tmp_path):
+    bases = np.linalg.qr(FACTORS[:, :, :2])[0]
+    names = [f"x{i}{j}" for j in "12" for i in "123"]
+    (tmp_path / "a.csv").write_text(text(bases.swapaxes(1, 2).reshape(N, 6), names))
+    np.testing.assert_array_equal(read(tmp_path / "a.csv", "grassmann", header=True), bases)
+
+
+def test_columns_by_number_state_no_order(tmp_path):
+    names = ["id", *(f"{axis}{k}" for axis in "xy" for k in range(1, 6))]
+    (tmp_path / "a.csv").write_text(text(np.column_stack([np.arange(N), WINGS.swapaxes(1, 2).reshape(N, 10)]), names))
+    with pytest.raises(InputError, match="say columns x1,y1,x2,y2"):
+        read(tmp_path / "a.csv", "shapes", header=True, columns="2-11")
+    found = read(tmp_path / "a.csv", "shapes", header=True, columns=",".join(NAMED))
+    np.testing.assert_array_equal(found, complex_of(WINGS))
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "right"),
+    [
+        ("vgp_lat,vgp_lon", "lon,lat", "lat,lon"),
+        ("Latitude (°),Longitude (°)", "lon,lat", "lat,lon"),
+        ("dir_dec,dir_inc", "inc,dec", "dec,inc"),
+        ("azimuth,elevation", "lat,lon", "lon,lat"),
+    ],
+)
+def test_angles_by_longer_names(tmp_path, names, said, right):
+    table = PLACES if right.startswith("lat") else PLACES[:, ::-1]
+    (tmp_path / "a.csv").write_text(text(table, names.split(",")))
+    for options in ({}, {"degrees": said}):
+        with pytest.raises(InputError, match=f"say degrees {right}"):
+            read(tmp_path / "a.csv", "sphere", header=True, **options)
+    found = read(tmp_path / "a.csv", "sphere", header=True, degrees=right)
+    np.testing.assert_allclose(found, on_sphere(*PLACES.T), atol=1e-15)
+    (tmp_path / "b.csv").write_text(text(PLACES, ["RA_h", "dec"]))
+    with pytest.raises(InputError, match="is in hours by its name"):
+        read(tmp_path / "b.csv", "sphere", header=True, degrees="ra,dec")
+
+
+def test_a_folder_of_tables_with_axes_in_another_order(tmp_path):
+    contents = ["x,y,z\n" + text(one) if k % 2 else "z,x,y\n" + text(one[:, [2, 0, 1]]) for k, one in enumerate(SKULLS)]
+    folder("{:02}.csv", contents)(tmp_path / "all")
+    np.testing.assert_array_equal(read(tmp_path / "all", Z, header=True), SKULLS)
+    folder("{:02}.csv", [",a,b,c\n" + text(np.column_stack([one[0] * 0, one])) for one in MATRICES])(
+        tmp_path / "pandas"
+    )
+    with pytest.raises(InputError, match="such as columns 2-4"):
+        read(tmp_path / "pandas", "spd", header=True)
+    np.testing.assert_array_equal(read(tmp_path / "pandas", "spd", header=True, columns="2-4"), MATRICES)
+
+
+def test_widths_of_two_sizes_are_refused(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((5, 36)))
+    with pytest.raises(InputError, match="of size 8, or all numbers of matrices of size 6"):
+        read(tmp_path / "a.npy", "spd")
+    assert read(tmp_path / "a.npy", "spd", size=6).shape == (5, 6, 6)
+
+
+# What one record says decides nothing of the others ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["#5,0,1", "sep=;", "tab\t1,2", "# a, b, c"])
+def test_without_a_header_each_line_is_a_record(tmp_path, line):
+    lines = text(DIRECTIONS).splitlines()
+    (tmp_path / "a.csv").write_text("\n".join([line, *lines[1:]]) + "\n")
+    found = read(tmp_path / "a.csv", "sphere", expect_n=N)
+    assert np.isnan(found[0]).any()
+    np.testing.assert_array_equal(found[1:], DIRECTIONS[1:])
+
+
+def test_a_long_row_of_a_sheet_is_one_record(tmp_path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    for k, row in enumerate(DIRECTIONS.tolist()):
+        book.active.append([*row, None, "note"] if k == 5 else row)
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", "sphere", expect_n=N)
+    assert np.isnan(found[5]).all()
+    np.testing.assert_allclose(np.delete(found, 5, axis=0), np.delete(DIRECTIONS, 5, axis=0), rtol=1e-15)
+
+
+@pytest.mark.parametrize("suffix", [".tps", ".pp"])
+def test_long_lines_take_no_longer_than_they_are(tmp_path, suffix):
+    content = {".tps": "LM=3\nCOMMENT=x" + " " * 10**6 + "x\n", ".pp": f"<point {'a' * 10**6}>"}[suffix]
+    (tmp_path / f"a{suffix}").write_text(content)
+    begin = time.process_time()
+    with pytest.raises(InputError):
+        read(tmp_path / f"a{suffix}", Z)
+    assert time.process_time() - begin < 20.0  # quadratic time would be hours
 
 
 # One record of a folder changes no other, and nothing but itself ---------------------------------------------

@@ -229,9 +229,9 @@ REFERENCED = MEANLESS - MEANLESS.mean(axis=2, keepdims=True)
 TOLD = {
     "a header that is not said": (NAMES + "\n" + rows(WINGS), SHAPES, "Line 1 holds no number"),
     "an id column": (
-        rows(np.column_stack([np.arange(N), WINGS, WINGS[:, :1]])), NO_CENTER, "Column 1 holds 60 distinct whole"
+        rows(np.column_stack([np.arange(N), WINGS, WINGS[:, :1]])), NO_CENTER, "has whole numbers, all of them distinct"
     ),
-    "a column of words": (rows(WINGS[:, 1:], "patient{},"), SHAPES, "Column 1: 60 of 60 cells hold words"),
+    "a column of words": (rows(WINGS[:, 1:], "patient{},"), SHAPES, "Column 1 has words in 60 of 60 cells"),
     "blank lines": (rows(WINGS) + "\n\n\n", SHAPES, "Lines 61, 62 are blank"),
     "lines of another width": (rows(WINGS) + "\n1,2\n", SHAPES, "Line 61 is not of 10 cells"),
     "latitude, longitude, radius": (

@@ -17,13 +17,14 @@ class _Name(NamedTuple):
     landmark: tuple[str, str]  # what is left of the name
 
 
-def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None:
+def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: str | None = None) -> None:
     """Refuse names of the columns of a record that a manifold's records do not have.
 
     Args:
         kind: the manifold's short name; see `manifolds.names`.
         names: those of a record's columns, in their order.
-        chosen: whether ``--columns`` says this order, which is then taken.
+        chosen: whether ``--columns`` says this order by names, which is then taken.
+        chart: what ``--as`` says.
 
     Raises:
         ValueError: landmarks with a third coordinate as planar ones, landmarks in space that have none, or coordinates
@@ -31,6 +32,8 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None
     """
     if kind == "hyperbolic" and not chosen:
         _check_first(names)
+        if chart is not None and [name.strip().lower() for name in names] == ["y", "x"]:
+            raise InputError("its columns are y, x by their names: say --columns x,y.")
     found = [_read(name) for name in names]
     read = [one for one in found if one is not None]
     axes = "".join(one.axis for one in read)
@@ -49,6 +52,16 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False) -> None
         )
     if not chosen:
         _check_order(names, read, "xy" if third < 0 else "xyz")
+
+
+def order_of_axes(names: tuple[str, ...]) -> list[int] | slice:
+    """The places of the columns of a table of landmarks, x before y before z where their names are these alone."""
+    found = [_read(name) for name in names]
+    known = [own for own in found if own is not None]
+    alike = len({own.landmark for own in known}) == 1 and len({own.axis for own in known}) == len(names)
+    if not names or len(known) < len(names) or not alike:
+        return list(range(len(names))) or slice(None)
+    return sorted(range(len(names)), key=lambda place: known[place].axis)
 
 
 def _check_first(names):

@@ -2,14 +2,16 @@
 
 The number of records is that of the lines; their width is that of the header, else of most lines. A cell that is no
 number is NaN, a line of another width is a record of NaN. Cells may stand in double quotes, as R and spreadsheets
-write them; no cell goes on in the next line. What stands before the first record is no record: lines that begin with
-``#``, a line ``sep=;`` of spreadsheets, and the first line of MagIC's files, which begins with ``tab``.
+write them; no cell goes on in the next line. With ``--header`` what stands before the header is no record: lines that
+begin with ``#``, a line ``sep=;`` of spreadsheets, and the first line of MagIC's files, which begins with ``tab``.
+Without it every line is a record, whatever it says: none may decide how others are read.
 """
 
 import collections
 import csv
 import dataclasses
 import itertools
+import math
 import pathlib
 import re
 from collections.abc import Iterator
@@ -68,7 +70,7 @@ def opened(path: pathlib.Path, header: bool, delimiter: str | None, decimal: str
         OSError: it cannot be read.
     """
     content, before, said = content_of(path), 0, None
-    for line in physical_lines(content):
+    for line in physical_lines(content) if header else ():
         own = _SAYS_DELIMITER.fullmatch(line) if before == 0 else None
         if before == 0 and _OF_MAGIC.fullmatch(line):
             said = "\t"
@@ -79,11 +81,15 @@ def opened(path: pathlib.Path, header: bool, delimiter: str | None, decimal: str
         before += 1
     usual = "\t" if suffix_of(path) == ".tsv" else ";" if decimal == "," else ","
     whole = TextTable(content, None, before + 1, delimiter or said or usual, decimal)
-    if not header:
+    first = next(whole.rows(), None) if header else None
+    if first is None:
         return whole
-    first = next(whole.rows(), None)
-    names = None if first is None else tuple(cell.strip() for cell in first)
-    return dataclasses.replace(whole, names=names, first=before + 2)
+    if before and not any(math.isnan(whole.number(cell)) for cell in first):
+        raise InputError(
+            f"{path}: line {before + 1} should name the columns, as --header says, but holds numbers: if names stand "
+            "behind '#', take the '#' away."
+        )
+    return dataclasses.replace(whole, names=tuple(cell.strip() for cell in first), first=before + 2)
 
 
 def read_csv(

@@ -86,10 +86,10 @@ def _of_ranks(finite, values, sizes, largest, negative) -> Iterator[str]:
 
 def _of_orders(seen, own) -> Iterator[str]:
     """Orders of rows by which more matrices are positive definite, where no names say one."""
-    if entries_in(seen.names) is not None:
-        return
     table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
-    width, size = table.shape[1], symmetric_matrices(table)[0][0]
+    width, size = table.shape[1], seen.records.shape[1]
+    if entries_in(seen.names) is not None or width != size * (size + 1) // 2:
+        return
     pairs = [(row, column) for row in range(size) for column in range(row + 1)]
     places = {pair: place for place, pair in enumerate(pairs)}
     first = range(size)
@@ -139,6 +139,7 @@ def _of_correlations(seen: Seen) -> Iterator[str]:
     if np.abs(finite[~off]).max(initial=0.0) > 1.0 + _OF_DIAGONAL:
         yield "Some numbers are larger than 1: rows that hold the diagonal, too? Choose the others with --columns."
     values = _eigenvalues(finite[~off])
+    yield from _of_other_triangle(seen, values)
     negative = values[:, 0] < -_NEARLY
     if negative.any():
         yield f"{_matrices(negative)} negative eigenvalues; in a release the centre takes their place."
@@ -148,6 +149,26 @@ def _of_correlations(seen: Seen) -> Iterator[str]:
             f"{_matrices(low)} less than full rank, as of fewer time points than variables; the centre takes their "
             "place:\n  shrink all matrices towards the identity by a public amount, such as .9 C + .1 I."
         )
+
+
+def _of_other_triangle(seen, values) -> Iterator[str]:
+    """Rows of what is off the diagonal in the other order, or with the diagonal."""
+    table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
+    size = seen.records.shape[1]
+    if table.ndim != 2 or table.shape[1] != size * (size - 1) // 2 or entries_in(seen.names) is not None:
+        return
+    other = from_upper_triangles(table, diagonal=False)
+    if seen.layout.triangle == "upper":  # its own order, seen from the other
+        other = table
+    fits, own = _definite(correlations(other)[1]), int((values[:, 0] > 0).sum())
+    if fits > own:
+        better = "lower" if seen.layout.triangle == "upper" else "upper"
+        yield (
+            f"{own} of {len(table)} matrices are positive definite; as the other triangle by rows {fits}: say "
+            f"--triangle {better}."
+        )
+    if table.shape[1] > 2 and np.all(table[:, 0] == table[0, 0]) and np.all(table[:, 2] == table[0, 0]):
+        yield "Columns 1 and 3 hold one number: the diagonal, too? Choose the others with --columns."
 
 
 def _eigenvalues(matrices) -> np.ndarray:
@@ -203,6 +224,8 @@ def _of_directions(seen: Seen) -> Iterator[str]:
 
 def _of_angles(seen: Seen) -> Iterator[str]:
     """Units that the numbers speak against."""
+    if seen.table.ndim == 2 and seen.table.shape[1] == 2 and np.all(np.abs(np.hypot(*seen.table.T) - 1.0) < 1e-3):
+        yield "The two columns are cosines and sines: of one angle? Then compute it, or say --manifold 'sphere(1)'."
     unit, table = seen.layout.chart or "radians", seen.table
     largest, turn = np.max(np.abs(table), initial=0.0, where=np.isfinite(table)), PERIODS[unit]
     if largest > 2.0 * turn:
@@ -249,7 +272,11 @@ def _all_alike(squares) -> bool:
 
 
 def _of_rotations(seen: Seen) -> Iterator[str]:
-    """What matrices are that are no rotations."""
+    """What matrices are that are no rotations, and radians that are said to be degrees."""
+    if (seen.layout.chart or "").startswith("euler") and (seen.layout.chart or "").endswith("degrees"):
+        largest = np.max(np.abs(seen.table[:, -3:]), initial=0.0, where=np.isfinite(seen.table[:, -3:]))
+        if largest <= 1.01 * PERIODS["radians"]:
+            yield f"Angles are at most {largest:.3g}: are they radians? Degrees are read, as --as says."
     blocks = seen.records[..., :3]
     finite = np.isfinite(blocks).all(axis=(1, 2))
     blocks, usable = blocks[finite], seen.usable[finite]
@@ -268,7 +295,11 @@ def _of_rotations(seen: Seen) -> Iterator[str]:
 
 
 def _of_shapes(seen: Seen) -> Iterator[str]:
-    """Specimens that are nearer to the others when they are reflected."""
+    """Specimens that are nearer to the others when they are reflected, and landmarks at -1, -1."""
+    if seen.table.ndim == 3:
+        at_minus_one = np.any(np.all(seen.table == -1.0, axis=2), axis=1).sum()
+        if at_minus_one:
+            yield f"{at_minus_one} specimens have landmarks at -1, -1: missing ones, as tpsDig writes them? Write NA."
     shapes = seen.records[seen.usable]
     if len(shapes) < 10:
         return

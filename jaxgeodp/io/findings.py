@@ -6,6 +6,7 @@ All of it is private. Nothing here may fail for any content of a file: what cann
 import collections
 import dataclasses
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -32,7 +33,7 @@ _SHOWN = 12
 class Finding(NamedTuple):
     """One thing that the custodian of records should know; private."""
 
-    about: str  #: "lines", "persons", "columns", "landmarks", "points", "records", "copies" or "distances"
+    about: str  #: "lines", "files", "persons", "columns", "landmarks", "points", "records", "copies" or "distances"
     text: str  #: what it is and what to do, in lines
 
 
@@ -104,7 +105,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
     path, layout, prepare = source.path, source.layout, source.prepare
     kind, found = kind_of(source.manifold), []
     # How many records are points is private.
-    with np.errstate(all="ignore"), jax.enable_x64(True), keeping_none():
+    with warnings.catch_warnings(), np.errstate(all="ignore"), jax.enable_x64(True), keeping_none():
+        warnings.simplefilter("ignore")
         space, records = source.array()
         if (records.dtype.kind == "c") != (space.dtype_kind == "complex"):
             raise InputError(f"{path}: data must be {space.dtype_kind} numbers on {space}.")
@@ -124,6 +126,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         if kind in OF_KIND:
             seen = Seen(records, usable, *columns_of(read_numbers(path, layout), layout), layout)
             found += _told("records", OF_KIND[kind], seen)
+        if path.is_dir() and not usable.all():
+            found += _told("files", _of_files, path, usable)
         found += _told("copies", of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
@@ -167,16 +171,22 @@ def _of_the_file(path, layout) -> Iterator[str]:
                 yield f"Most lines hold '{word}' and one cell: if it stands between cells, say --delimiter '{word}'."
                 break
     good = [row for row in body if len(row) == wanted]
+    with_commas, with_words = [], {}
     for column in chosen_columns(layout, names, wanted) or range(wanted):
         odd = sum(np.isnan(text.number(row[column])) and bool(row[column].strip()) for row in good)
         comma = sum("," in row[column] for row in good)
         if comma > len(good) / 2 and text.decimal == ".":
-            yield f"Column {column + 1} has commas in its cells: if they are decimal commas, say --decimal ','."
+            with_commas.append(column + 1)
         elif odd:
-            yield (
-                f"Column {column + 1}: {odd} of {len(good)} cells hold words, which make their records the centre;\n"
-                "  if it is no coordinate, choose the others with --columns."
-            )
+            with_words[column + 1] = odd
+    if with_commas:
+        yield f"{_columns(with_commas)} commas in the cells: if they are decimal commas, say --decimal ','."
+    if with_words:
+        counts = f"{_numbers(with_words.values())} of {len(good)}"
+        yield (
+            f"{_columns(with_words)} words in {counts} cells, which make their records the centre; if these are no\n"
+            "  coordinates, choose the others with --columns."
+        )
 
 
 def _of_persons(places, count) -> Iterator[str]:
@@ -188,14 +198,19 @@ def _of_columns(table) -> Iterator[str]:
     """Columns that look like something else than coordinates."""
     if table.ndim != 2 or table.dtype.kind == "c":
         return
+    whole, constant = [], []
     for number, column in enumerate(table.T, 1):
         known = column[np.isfinite(column)]
         if len(known) < 3:
             continue
         if np.all(known == np.round(known)) and len(np.unique(known)) == len(known):
-            yield f"Column {number} holds {len(known)} distinct whole numbers: an id? Leave it out with --columns."
+            whole.append(number)
         elif np.ptp(known) == 0.0 and known[0] not in (0.0, 1.0):
-            yield f"Column {number} holds the same number in all records; directions have no such coordinate."
+            constant.append(number)
+    if whole:
+        yield f"{_columns(whole)} whole numbers, all of them distinct: an id? Leave it out with --columns."
+    if constant:
+        yield f"{_columns(constant)} one number in all records; directions have no such coordinate."
 
 
 def _of_landmarks(landmarks) -> Iterator[str]:
@@ -261,6 +276,16 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
 def _numbers(numbers: Iterable) -> str:
     numbers = list(numbers)
     return ", ".join(str(k) for k in numbers[:_SHOWN]) + (", ..." if len(numbers) > _SHOWN else "")
+
+
+def _of_files(path, usable) -> Iterator[str]:
+    names = [file.name for file in sorted(path.iterdir()) if not file.name.startswith(".")]
+    yield f"The files of records that are no points: {_numbers(np.array(names)[~usable])}."
+
+
+def _columns(numbers):
+    numbers = list(numbers)
+    return f"Column {numbers[0]} has" if len(numbers) == 1 else f"Columns {_numbers(numbers)} have"
 
 
 def _lines(numbers):

@@ -5,7 +5,6 @@ one that cannot be read, or holds an array of another shape than most, is a reco
 """
 
 import collections
-import contextlib
 import pathlib
 from collections.abc import Callable
 
@@ -47,14 +46,23 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
         ValueError: no file can be read, or no shape is that of most files that can.
     """
     arrays: list[np.ndarray | None] = []
+    refused, held = None, 0
     for path in files:
         array = None
-        with contextlib.suppress(Exception):
+        try:
             array = np.asarray(read(path), np.float64)
+        except InputError as error:
+            refused = refused or error
+        except Exception:  # a record of nothing, whatever it was
+            array = None
         arrays.append(array)
+        held += 0 if array is None else array.size
+        check_size(files[0].parent, (held,))
     shapes = collections.Counter(array.shape for array in arrays if array is not None)
     if not shapes:
-        raise InputError(f"{files[0].parent}: no file of this folder can be read; say how its files are laid out.")
+        raise refused or InputError(
+            f"{files[0].parent}: no file of this folder can be read; say how they are laid out."
+        )
     shape = max(shapes, key=lambda own: (shapes[own], own))
     if shapes[shape] <= len(files) / 2:
         raise InputError(f"{files[0].parent}: no array shape is that of most files of this folder.")

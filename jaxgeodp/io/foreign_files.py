@@ -3,7 +3,9 @@
 What is refused is said of the file's kind alone: see `array_files`.
 """
 
+import collections
 import importlib
+import os
 import pathlib
 import zipfile
 from collections.abc import Callable
@@ -12,8 +14,12 @@ import numpy as np
 
 from jaxgeodp.array_files import MOST_BYTES, check_size
 from jaxgeodp.checks import InputError
+from jaxgeodp.io.csv_files import usual_width
+from jaxgeodp.io.mat_files import read_mat5
+from jaxgeodp.io.text_files import number_in
 
 Choose = Callable[[list[str]], str]
+_MOST_ROWS = 2**20  # of a sheet
 
 
 def read_xlsx(path: pathlib.Path, choose: Choose, header: bool) -> tuple[np.ndarray, tuple[str, ...] | None]:
@@ -33,40 +39,56 @@ def read_xlsx(path: pathlib.Path, choose: Choose, header: bool) -> tuple[np.ndar
             raise InputError(f"{path}: is larger than {MOST_BYTES >> 30} GiB; save the numbers as .npy.")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
-        rows = [list(row) for row in book[choose(book.sheetnames)].iter_rows(values_only=True)]
+        sheet = book[choose(book.sheetnames)]
+        sheet.reset_dimensions()  # what the file says of them may be wrong
+        rows: list[list] = []
+        for row in sheet.iter_rows(values_only=True):
+            rows.append(_without_end(row))
+            if len(rows) > _MOST_ROWS:
+                raise InputError(f"{path}: has more than {_MOST_ROWS:,} rows.")
     finally:
         book.close()
+    while rows and not rows[-1]:
+        rows.pop()
     names = tuple("" if cell is None else str(cell).strip() for cell in rows[0]) if header and rows else None
     body = rows[1:] if header else rows
-    width = max((len(row) for row in rows), default=0)
+    widths = collections.Counter(map(len, body))
+    width = len(names) if names is not None else usual_width(widths) if widths else 0
     check_size(path, (len(body), width))
     table = np.full((len(body), width), np.nan)
     for record, row in zip(table, body, strict=True):
-        for place, cell in enumerate(row):
-            if isinstance(cell, int | float) and not isinstance(cell, bool):
-                record[place] = cell
+        if len(row) <= width:  # as in a table of text, a longer one is none
+            record[: len(row)] = [_number(cell) for cell in row]
     return table, names
 
 
+def _without_end(row):
+    """A row as a list, without the empty cells at its end."""
+    cells = list(row)
+    while cells and cells[-1] is None:
+        cells.pop()
+    return cells
+
+
+def _number(cell):
+    if isinstance(cell, str):
+        return number_in(cell.strip())
+    return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else np.nan
+
+
 def read_mat(path: pathlib.Path, choose: Choose) -> np.ndarray:
-    """An array of a .mat file, of any version.
+    """An array of a .mat file of version 5 or later.
 
     Raises:
-        ValueError: no numbers, more than `MOST_BYTES`; or for version 7.3, see `read_hdf5`.
+        ValueError: see `read_mat5` and, for version 7.3, `read_hdf5`.
     """
-    import scipy.io
-
     with open(path, "rb") as stream:
-        new = b"MATLAB 7.3" in stream.read(128)
-    if new:
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(MOST_BYTES) if size <= MOST_BYTES else b""
+    check_size(path, (size,), 1)
+    if b"MATLAB 7.3" in content[:128]:
         return read_hdf5(path, choose).T  # written by columns
-    known = {name: (shape, kind) for name, shape, kind in scipy.io.whosmat(path)}
-    name = choose(list(known))
-    shape, kind = known[name]
-    if kind in ("struct", "cell", "char", "object", "function", "opaque", "sparse", "unknown"):
-        raise InputError(f"{path}: must hold numbers, but its array is a {kind}.")
-    check_size(path, tuple(shape), 16)
-    return _numbers(path, scipy.io.loadmat(path, variable_names=[name])[name])
+    return read_mat5(path, content, choose)
 
 
 def read_hdf5(path: pathlib.Path, choose: Choose) -> np.ndarray:

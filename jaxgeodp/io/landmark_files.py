@@ -16,7 +16,7 @@ from jaxgeodp.array_files import check_size
 from jaxgeodp.checks import InputError
 from jaxgeodp.io.text_files import content_of, number_in, physical_lines
 
-_KEY = re.compile(r"\s*([A-Za-z]+)(3?)\s*=\s*(.*?)\s*")
+_KEY = re.compile(r"\s*([A-Za-z]+)(3?)\s*=(.*)")
 _COUNT = re.compile(r"\d{1,6}")
 _START, _ON_CURVES, _MOST_CURVES = "LM", "POINTS", 1000
 _NTS = re.compile(
@@ -46,7 +46,7 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
         if found is None:
             specimens[-1].rows.append(line)
         elif key in (_START, _ON_CURVES):
-            specimens[-1].begin(bool(found[2]), _count(found[3]))
+            specimens[-1].begin(bool(found[2]), _count(found[3].strip()))
         else:
             specimens[-1].end()
             if key == "SCALE":

@@ -16,10 +16,12 @@ _NO_COORDINATE = re.compile(
     re.IGNORECASE,
 )
 _ANGLE = re.compile(
-    r"lat(itude)?|lon(gitude)?|long|lng|decl?(ination)?|incl?(ination)?|ra|right[ _.-]?asc(ension)?"
-    r"|trend|plunge|strike|dip([ _.-]?dir(ection)?)?",
+    r"(?:.*[ _.-])?(lat(?:itude)?|lon(?:gitude)?|long|lng|decl?(?:ination)?|incl?(?:ination)?|ra"
+    r"|right[ _.-]?asc(?:ension)?|trend|plunge|strike|dip(?:[ _.-]?dir(?:ection)?)?|azimuth|elevation)"
+    r"(?:[ _.-]?(?:deg(?:rees)?|j2000|°))?(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
+_IN_HOURS = re.compile(r"ra[ _.-]?h(?:rs?|ours?|ms)?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _WORDS = "lat,lon, lon,lat, dec,inc, inc,dec or ra,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
 _WHOLE = numbers.Integral, "a whole number"
@@ -121,13 +123,16 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     if names is None:
         return left
     names = tuple("x" if place in taken else name for place, name in enumerate(names))
+    hours = [name for name in names if _IN_HOURS.fullmatch(name.strip())]
+    if hours:
+        raise InputError(f"its column '{hours[0]}' is in hours by its name: write degrees, 15 to an hour.")
     if layout.angles is not None and len(left or names) == 2:
         return left
     if names and ";" in "".join(names) and width == 1:
         raise InputError("its header has ';' between names: say --delimiter ';'.")
     said = layout.chart in PERIODS  # of angles, then: their names are of such
     odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip()) and not (said and len(left or names) == 1)]
-    angles = [name for name in names if _ANGLE.fullmatch(name.strip()) and not said]
+    angles = [name for name in names if _angle(name) is not None and not said]
     if angles:
         raise InputError(
             f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(names)} for "
@@ -168,7 +173,7 @@ def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
     """Refuse ``--degrees`` that the names of the two columns contradict."""
     if layout.angles is None or len(names) != 2:
         return
-    known = [_angle(name) if _ANGLE.fullmatch(name.strip()) else None for name in names]
+    known = [_angle(name) for name in names]
     if any(own not in (None, said) for own, said in zip(known, layout.angles, strict=True)):
         raise InputError(
             f"--degrees {layout.degrees} does not agree with the names of the columns, {_listed(names)}: say --degrees "
@@ -182,7 +187,7 @@ def _listed(names):
 
 def _order(names):
     """What the columns are, one of which at least has the name of an angle; by the first, where two do not fit."""
-    words = [_angle(name) if _ANGLE.fullmatch(name.strip()) else None for name in names]
+    words = [_angle(name) for name in names]
     known = [word for word in words if word is not None]
     pairs = (*OF_DIRECTIONS, *OF_AXES)
     if any(sorted(known[:2]) == sorted(pair) for pair in pairs):
@@ -196,15 +201,22 @@ def _kind_of_angle(name):
     return "axes" if any(_angle(name) in pair for pair in OF_AXES) else "directions"
 
 
-def _angle(name):
-    """Which angle a name is that `_ANGLE` matches."""
-    name = name.strip().lower()
-    if name.startswith("dip"):
-        return "dip" if name == "dip" else "dipdir"
-    if name == "ra" or name.startswith("right"):
-        return "ra"
-    starts = ("lat", "dec", "inc", "trend", "plunge", "strike")
-    return next((word for word in starts if name.startswith(word)), "lon")
+def _angle(name) -> str | None:
+    """Which angle a name is."""
+    found = _ANGLE.fullmatch(name.strip())
+    if found is None:
+        return None
+    word = found[1].lower()
+    if word.startswith("dip"):
+        return "dip" if word == "dip" else "dipdir"
+    starts = {
+        "ra": "ra",
+        "right": "ra",
+        "elev": "lat",
+        **{own: own for own in ("lat", "dec", "inc", "trend", "plunge")},
+    }
+    starts["strike"] = "strike"
+    return next((own for start, own in starts.items() if word.startswith(start)), "lon")
 
 
 def _ranges(places):

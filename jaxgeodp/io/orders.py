@@ -9,12 +9,14 @@ from jaxgeodp.io.layout import Layout
 
 #: Manifolds whose records are symmetric matrices, by their short names.
 OF_MATRICES = ("spd", "logeuclidean", "logcholesky", "correlations")
-# x12, r_1_2, cov[1,2], c10.11; xx, Dxy, s_xz: what stands before is the same for all entries.
-_BY_DIGITS = re.compile(r"(.*?\D)??(\d)(\d)")
-_BY_NUMBERS = re.compile(r"(.*?\D)??(\d+)[ _,.;:|x-](\d+)[\])]?")
-_BY_LETTERS = re.compile(r"(.*?[ _.\[(-]?)([xyz])[ _,.-]?([xyz])[\])]?", re.IGNORECASE)
-_QUATERNION = re.compile(r"(.*?)[ _.-]?([wxyz])", re.IGNORECASE)
-_PLACE = re.compile(r"(t|p|pos|position|trans|translation|loc|location)?[ _.-]?([xyz123])", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+# xx, Dxy, s_xz, "Dyz (mm2/s)": what stands before and behind is the same for all entries.
+_BY_LETTERS = re.compile(r"(.*?[ _.\[(-]?)([xyz])[ _,.-]?([xyz])((?:[^a-z0-9].*)?)", re.IGNORECASE)
+_PART = re.compile(r"(.*?)[ _.-]?([wxyzrijk])((?:[ _.-]\w+)?)", re.IGNORECASE)
+_REAL_FIRST = {"w": "w", "x": "x", "y": "y", "z": "z", "r": "w", "i": "x", "j": "y", "k": "z"}
+# Parts of a translation; without a prefix only where no other columns could be meant.
+_PLACE = re.compile(r"(.*?[ _.-])??(t|p|pos|position|trans|translation|loc|location)?[ _.-]?([xyz123])", re.IGNORECASE)
+_TURN = {"roll": "x", "pitch": "y", "yaw": "z", "heading": "z"}
 
 
 def in_stated_order(table: np.ndarray, names: tuple[str, ...], kind: str, layout: Layout) -> tuple[np.ndarray, Layout]:
@@ -37,27 +39,49 @@ def in_stated_order(table: np.ndarray, names: tuple[str, ...], kind: str, layout
         return _symmetric(table, names, kind, layout)
     if kind in ("rotations", "rigidmotions"):
         return _turned(table, names, layout)
+    entries = entries_in(names) if kind == "grassmann" else None
+    if entries is not None:
+        rows, columns = (1 + max(numbers) for numbers in zip(*entries, strict=True))
+        if len(entries) == rows * columns:
+            order = np.argsort([columns * row + column for row, column in entries])
+            return table[:, order].reshape(-1, rows, columns), layout
     return table, layout
 
 
 def entries_in(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
-    """Row and column, from 0, of each name; None where one says none, or two say the same."""
-    if not names:
+    """Row and column, from 0, of each name: x12, r_1_2, cov[1,2], D.1.2., s10.11, xx, Dxy.
+
+    None where one says none, or two say the same.
+    """
+    entries = _by_numbers(names) or _by_letters(names)
+    return entries if entries and len(set(entries)) == len(names) else None
+
+
+def _by_numbers(names):
+    found = [_NUMBER.findall(name) for name in names]
+    alike = len({_NUMBER.sub("#", name).strip().lower() for name in names}) == 1
+    if not alike or not found[0]:
         return None
-    for pattern in (_BY_DIGITS, _BY_NUMBERS, _BY_LETTERS):
-        found = [pattern.fullmatch(name.strip()) for name in names]
-        read = [own for own in found if own is not None]
-        if len(read) < len(names) or len({(own[1] or "").lower() for own in read}) > 1:
-            continue
-        if pattern is _BY_LETTERS:
-            entries = [("xyz".index(own[2].lower()), "xyz".index(own[3].lower())) for own in read]
-        else:
-            entries = [(int(own[2]), int(own[3])) for own in read]
-            least = min(min(entry) for entry in entries)
-            entries = [(row - least, column - least) for row, column in entries] if least in (0, 1) else []
-        if len(set(entries)) == len(names):
-            return entries
-    return None
+    while len(found[0]) > 1 and len({own[0] for own in found}) == 1 < len(names):
+        found = [own[1:] for own in found]  # what is the same for all is no index
+    if len(found[0]) == 1:
+        if any(len(own[0]) % 2 for own in found):
+            return None
+        pairs = [(own[0][: len(own[0]) // 2], own[0][len(own[0]) // 2 :]) for own in found]
+    else:
+        pairs = [(own[0], own[1]) for own in found if len(own) == 2]
+    entries = [(int(row), int(column)) for row, column in pairs if len(row + column) < 10]
+    least = min((min(entry) for entry in entries), default=0)
+    right = len(entries) == len(names) and least in (0, 1)
+    return [(row - least, column - least) for row, column in entries] if right else None
+
+
+def _by_letters(names):
+    found = [_BY_LETTERS.fullmatch(name.strip()) for name in names]
+    read = [own for own in found if own is not None]
+    if len(read) < len(names) or len({(own[1].lower(), own[4].lower()) for own in read}) != 1:
+        return None
+    return [("xyz".index(own[2].lower()), "xyz".index(own[3].lower())) for own in read]
 
 
 def _symmetric(table, names, kind, layout):
@@ -101,44 +125,74 @@ def _without_triangle(layout, names, stated):
 
 
 def _turned(table, names, layout):
-    """Of rotations and poses: entries of matrices, and quaternions, with or without a translation."""
-    placed = [place for place, name in enumerate(names) if _PLACE.fullmatch(name.strip())]
+    """Of rotations and poses: entries of matrices, quaternions, vectors and angles, with or without a translation."""
+    moved = _translation(names)
+    rest = [place for place in range(len(names)) if place not in moved]
     if layout.chart in (None, "matrix", "affine"):
         entries = entries_in(names)
         if entries is not None and len(entries) in (9, 12, 16):
             return table[:, np.argsort([4 * row + column for row, column in entries])], layout
-        rest = [place for place in range(len(names)) if place not in placed]
-        entries = entries_in(tuple(names[place] for place in rest)) if len(placed) == 3 and len(rest) == 9 else None
+        entries = entries_in(tuple(names[place] for place in rest)) if len(moved) == 3 and len(rest) == 9 else None
         if entries is not None:
             turned = [rest[place] for place in np.argsort([3 * row + column for row, column in entries])]
-            return table[:, [x for k in range(3) for x in (*turned[3 * k : 3 * k + 3], placed[k])]], layout
-    return _quaternions(table, names, layout)
+            return table[:, [x for k in range(3) for x in (*turned[3 * k : 3 * k + 3], moved[k])]], layout
+    if len(names) in (4, 7) and len(rest) == 4 and layout.chart in (None, "wxyz", "xyzw"):
+        return _quaternions(table, names, moved, rest, layout)
+    if len(names) in (3, 6) and len(rest) == 3 and layout.chart is not None:
+        return _three_numbers(table, names, moved, rest, layout)
+    if len(names) in (6, 7) and len(moved) not in (0, 3):
+        raise InputError(
+            f"its columns are {', '.join(names)}, but --as {layout.chart} takes the translation first: say --columns."
+        )
+    return table, layout
 
 
-def _quaternions(table, names, layout):
-    if len(names) not in (4, 7) or layout.chart not in (None, "wxyz", "xyzw"):
+def _translation(names) -> list[int]:
+    """The places of the three columns of a translation, x, y, z; none where they are not told from others."""
+    if len(names) < 6:
+        return []
+    found = {place: match for place, name in enumerate(names) if (match := _PLACE.fullmatch(name.strip())) is not None}
+    explicit = {place: match for place, match in found.items() if match[2]}
+    for own in (explicit, found):
+        parts = {match[3].lower(): place for place, match in own.items()}
+        if len(own) == 3 == len(parts) and sorted(parts) in (["x", "y", "z"], ["1", "2", "3"]):
+            return [parts[part] for part in sorted(parts)]
+    bare = {name.strip().lower(): place for place, name in enumerate(names)}
+    return [bare[axis] for axis in "xyz"] if set("xyz") <= set(bare) else []
+
+
+def _quaternions(table, names, moved, rest, layout):
+    parts = {}
+    found = [_PART.fullmatch(names[place].strip()) for place in rest]
+    if (
+        all(match is not None for match in found)
+        and len({(match[1] + match[3]).lower() for match in found if match}) == 1
+    ):
+        parts = {_REAL_FIRST[match[2].lower()]: place for match, place in zip(found, rest, strict=True) if match}
+    if sorted(parts) != ["w", "x", "y", "z"]:
+        if moved and moved != [0, 1, 2]:
+            raise _contradiction(f"--as {layout.chart or 'wxyz'}, after the translation,", names)
         return table, layout
-    found = [_QUATERNION.fullmatch(name.strip()) for name in names]
-    prefixes = {own[1].lower() for own in found if own is not None and own[2].lower() == "w"}
-    if len(prefixes) != 1:
-        return table, layout
-    own = {
-        match[2].lower(): place
-        for place, match in enumerate(found)
-        if match is not None and match[1].lower() in prefixes
-    }
-    rest = [place for place in range(len(names)) if place not in own.values()]
-    known = all(_PLACE.fullmatch(names[place].strip()) for place in rest)
-    if sorted(own) != ["w", "x", "y", "z"] or not known:
-        return table, layout
-    order = "".join(sorted(own, key=lambda letter: own[letter]))
+    order = "".join(sorted(parts, key=lambda letter: parts[letter]))
     if layout.chart not in (None, order):
         raise _contradiction(f"--as {layout.chart}", names)
-    return table[:, [*rest, *(own[letter] for letter in "wxyz")]], layout.having(chart="wxyz")
+    return table[:, [*moved, *(parts[letter] for letter in "wxyz")]], layout.having(chart="wxyz")
+
+
+def _three_numbers(table, names, moved, rest, layout):
+    """Rotation vectors and Euler angles: axes that names say, and a translation that stands behind."""
+    words = [names[place].strip().lower() for place in rest]
+    axes = [_TURN.get(word) or (word[-1] if word[-1:] in ("x", "y", "z") else None) for word in words]
+    if sorted(axes, key=str) == ["x", "y", "z"]:
+        if layout.chart == "rotvec":
+            rest = [rest[axes.index(axis)] for axis in "xyz"]
+        elif layout.chart.lower()[6:9] != "".join(map(str, axes)):
+            raise _contradiction(f"--as {layout.chart}", names)
+    return table[:, [*moved, *rest]], layout
 
 
 def _contradiction(option, names):
     return InputError(
-        f"{option} does not agree with the names of the columns, {', '.join(names[:7])}: leave it out, and they are "
-        "read as their names say."
+        f"{option} does not agree with the names of the columns, {', '.join(names[:7])}; what names say is read "
+        "without it, or say another."
     )

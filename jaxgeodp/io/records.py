@@ -42,6 +42,8 @@ from jaxgeodp.manifolds.names import points_on, records_in
 
 # So many rows, and more columns, are records side by side.
 _MOST_TURNED = 4
+# Numbers that are triangular, of one size, and square, of another.
+_OF_TWO_SIZES = {36: (8, 6), 1225: (49, 35)}
 _AN_ANGLE = "if it is an angle, say --manifold circle and its unit, --as degrees."
 _OF_ONE_COLUMN = {
     "euclidean": "if a record is one number, say --size 1.",
@@ -172,7 +174,7 @@ class Source:
         numbers = read_numbers(self.path, self.layout)
         table = arranged(numbers, self.layout, kind)
         with about(self.path):
-            self._check_names(columns_of(numbers, self.layout)[2])
+            self._check_names(columns_of(numbers, self.layout)[2], numbers.names or ())
         return table[:, None] if kind == "circle" and table.ndim == 1 else table
 
     def _check_chart(self, kind):
@@ -197,11 +199,13 @@ class Source:
         if given is None and kind in ("circle", "torus"):
             raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 
-    def _check_names(self, names):
-        kind = kind_of(self.manifold)
+    def _check_names(self, names, known):
+        """Refuse an order that names contradict, but where the call states it by names."""
+        kind, columns = kind_of(self.manifold), self.layout.columns
         if kind == "euclidean" and self.prepare is not None:
             kind = {2: "shapes", 3: "shapes3d"}[self.prepare.template.shape[1]]
-        check_names(kind, names, chosen=self.layout.columns is not None)
+        chosen = columns is not None and all(word.strip() in known for word in columns.split(","))
+        check_names(kind, names, chosen, self.layout.chart)
 
     def persons(self, n: int) -> np.ndarray | list | None:
         """Return whose each of the n records is; None without ``--person``; see `read_labels`."""
@@ -244,6 +248,12 @@ class Source:
             raise InputError(
                 f"{self.path}: has as many rows as columns, as one matrix has: records are rows of a triangle (then "
                 "say --size), an array (n, k, k), or a folder with a file for each matrix."
+            )
+        if kind in OF_MATRICES and table.shape[1] in _OF_TWO_SIZES:
+            triangle, whole = _OF_TWO_SIZES[table.shape[1]]
+            raise InputError(
+                f"{self.path}: rows of {table.shape[1]} numbers are triangles of size {triangle}, or all numbers of "
+                f"matrices of size {whole}: say --size."
             )
         if kind in ("sphere", "axes") and table.shape[0] <= _MOST_TURNED < table.shape[1]:
             raise InputError(
@@ -303,7 +313,7 @@ class Source:
                             report(done, n)
 
         with about(paths[0]):
-            self._check_names(tuple(names))
+            self._check_names(tuple(names), tuple(names))
             space, one = points_of(np.zeros((1, len(names))))
         return space, RecordBlocks(blocks, (n, *one.shape[1:]), one.dtype)
 

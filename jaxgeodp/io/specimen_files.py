@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxgeodp.io.text_files import content_of, number_in, physical_lines
 
-_PICKED, _ATTRIBUTE = re.compile(r"<point\b([^<>]*)>"), re.compile(r"(\w+)\s*=\s*\"([^\"]*)\"")
+_PICKED, _ATTRIBUTE = re.compile(r"<point\b([^<>]*)>"), re.compile(r"(?<!\w)(\w+)\s*=\s*\"([^\"]*)\"")
 _OF_FCSV = ("x", "y", "z")
 
 
@@ -37,7 +37,7 @@ def _of_slicer(content: bytes) -> list[list[float]]:
     for markup in found["markups"]:
         for one in markup["controlPoints"]:
             placed = one.get("positionStatus", "defined") == "defined"
-            position = [float(x) if isinstance(x, int | float) else np.nan for x in one["position"]]
+            position = [float(x) if isinstance(x, int | float) else np.nan for x in one.get("position", ())]
             points.append(position if placed and len(position) == 3 else [np.nan] * 3)
     return points
 

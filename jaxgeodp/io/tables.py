@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import pathlib
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from jaxgeodp.array_files import listed, read_npy, read_npz
 from jaxgeodp.checks import InputError, many, short
 from jaxgeodp.io.charts import chart_named
+from jaxgeodp.io.column_names import order_of_axes
 from jaxgeodp.io.csv_files import TABLES, read_csv, words_in
 from jaxgeodp.io.folders import files_in, read_folder
 from jaxgeodp.io.foreign_files import read_hdf5, read_mat, read_xlsx
@@ -195,7 +197,9 @@ def about(path):
 def readable(path):
     """Whatever a reader raises becomes our sentence: its own words could quote the content."""
     try:
-        yield
+        with warnings.catch_warnings():  # one of another library could quote a cell
+            warnings.simplefilter("ignore")
+            yield
     except InputError:
         raise
     except Exception:
@@ -235,8 +239,10 @@ def _folder(path, layout) -> Numbers:
             return numbers.table[0]
         if suffix in SPECIMENS:
             return numbers.table[0]
-        places = chosen_columns(layout, numbers.names, numbers.table.shape[1]) if suffix in TABLES else None
-        return numbers.table if places is None else numbers.table[:, places]
+        if suffix not in TABLES:
+            return numbers.table
+        table, _, names = columns_of(numbers, layout)
+        return table[:, order_of_axes(names)]
 
     return Numbers(path, read_folder(files, record), chosen=True)
 

@@ -177,8 +177,8 @@ def _normalized(matrix):
     """Over the roots of the diagonal, which becomes 1."""
     roots = jnp.sqrt(jnp.diag(matrix))
     scaled = matrix / roots / roots[:, None]
-    ones = scaled / jnp.where(jnp.isnan(scaled), 1.0, scaled)  # NaN stays
-    return _off(scaled) + jnp.diag(jnp.diag(ones))
+    diagonal = jnp.diag(scaled)
+    return _off(scaled) + jnp.diag(diagonal / jnp.where(jnp.isnan(diagonal), 1.0, diagonal))  # NaN stays
 
 
 def _of_one_number(off, diagonal):
