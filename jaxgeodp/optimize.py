@@ -98,6 +98,12 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
 
 
 def _point(manifold, params):
+    leaves = jax.tree.leaves(params)
+    if len(leaves) != 1 or leaves[0] is not params:
+        raise InputError(
+            "on_manifold: a point must be one array, not a tree of several; give other parameters an optimizer of "
+            "their own."
+        )
     point = jnp.asarray(params)
     if point.shape != manifold.shape:
         raise InputError(f"on_manifold: a point must have shape {manifold.shape} on {manifold}, got {point.shape}.")

@@ -91,7 +91,7 @@ VALID = {
     ".fcsv": [b"# columns = id,x,y,z,ow\n0,1,2,3,0\n1,4,5,6.5,1\n"],
     ".json": [b'{"markups": [{"controlPoints": [{"position": [1, 2, 3]}, {"position": [4, 5, 6.5]}]}]}'],
     ".pp": [b'<PickedPoints>\n<point x="1" y="2" z="3" active="1"/><point x="4" y="5" z="6"/></PickedPoints>'],
-    ".mat": [_written(lambda sink: savemat(sink, {"x": GOOD}))],
+    ".mat": [_written(lambda sink, c=c: savemat(sink, {"x": GOOD}, do_compression=c)) for c in (False, True)],
     ".xlsx": [_written(lambda sink: workbook().save(sink))],
     ".h5": [_written(hdf5)],
     ".obj": [mesh("obj")],

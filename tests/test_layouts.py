@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.io import loadmat, savemat
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
@@ -19,6 +20,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.domains.records import host_array
 from jaxgeodp.io import from_chart, read
+from jaxgeodp.io.foreign_files import read_mat
 
 N = 12
 RNG = np.random.default_rng(0)
@@ -357,11 +359,11 @@ LAYOUTS = {
         for encoding in ("utf-8-sig", "utf-16", "utf-32")
     },
     "a mat file": (
-        "a.mat", lambda path: __import__("scipy.io").io.savemat(path, {"covs": MATRICES, "note": "x"}), "spd",
+        "a.mat", lambda path: savemat(path, {"covs": MATRICES, "note": "x"}), "spd",
         {"array": "covs"}, MATRICES,
     ),
     "a mat file, records last": (
-        "a.mat", lambda path: __import__("scipy.io").io.savemat(path, {"covs": MATRICES.transpose(1, 2, 0)}), "spd", {},
+        "a.mat", lambda path: savemat(path, {"covs": MATRICES.transpose(1, 2, 0)}), "spd", {},
         "last axis",
     ),
 }  # fmt: skip
@@ -675,6 +677,26 @@ def test_files_of_others(tmp_path):
         (tmp_path / "b.h5").write_bytes(b"no HDF5")
         with pytest.raises(InputError):
             read(tmp_path / name, "spd", array=array)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_matlab_files_are_read_as_scipy_reads_them(tmp_path, compressed):
+    arrays = {
+        "doubles": RNG.normal(size=(3, 4, 5)), "integers": np.arange(12, dtype=np.int16).reshape(3, 4) - 5,
+        "small": np.array([[1.0]]), "complex": RNG.normal(size=(4, 2)) + 1j, "singles": np.float32([[0.5, 2.0]]),
+        "bytes": np.uint8([[1, 2, 255]]), "long": np.int64([[-(2**40)]]), "words": "some words",
+        "none": np.zeros((0, 3)),
+    }  # fmt: skip
+    savemat(tmp_path / "a.mat", arrays, do_compression=compressed)
+    for name, expected in loadmat(tmp_path / "a.mat").items():
+        if name.startswith("_"):
+            continue
+        if name == "words":
+            with pytest.raises(InputError, match="must hold numbers, but its array is a text"):
+                read_mat(tmp_path / "a.mat", lambda names: "words")
+        else:
+            found = read_mat(tmp_path / "a.mat", lambda names, own=name: own)
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_a_column_of_arrays_is_one_array():

@@ -53,9 +53,8 @@ def read_mat5(path: pathlib.Path, content: bytes, choose: Callable[[list[str]], 
         found.setdefault(matrix.name, (matrix, read))
     matrix, read = found[choose(list(found))]
     if matrix.kind not in _NUMBERS:
-        raise InputError(
-            f"{path}: must hold numbers, but its array is a {_CLASSES.get(matrix.kind, 'thing of its own')}."
-        )
+        kind = _CLASSES.get(matrix.kind, "thing of its own")
+        raise InputError(f"{path}: must hold numbers, but its array is a {kind}.")
     check_size(path, matrix.shape, 16)
     count = math.prod(matrix.shape)
     # Each number has eight bytes at most, and parts have tags and are filled up.

@@ -164,10 +164,8 @@ def _translation(names) -> list[int]:
 def _quaternions(table, names, moved, rest, layout):
     parts = {}
     found = [_PART.fullmatch(names[place].strip()) for place in rest]
-    if (
-        all(match is not None for match in found)
-        and len({(match[1] + match[3]).lower() for match in found if match}) == 1
-    ):
+    around = {None if match is None else (match[1] + match[3]).lower() for match in found}
+    if None not in around and len(around) == 1:
         parts = {_REAL_FIRST[match[2].lower()]: place for match, place in zip(found, rest, strict=True) if match}
     if sorted(parts) != ["w", "x", "y", "z"]:
         if moved and moved != [0, 1, 2]:

@@ -96,8 +96,9 @@ def _rotated(x, y):
 def _factor(matrices):
     """The columns (k, k, n) of the Cholesky factors of matrices (k, k, n)."""
     size, rest, columns = matrices.shape[0], matrices, []
+    lower = jnp.tril(jnp.ones((size, size), matrices.dtype))
     for j in range(size):
-        column = jnp.where((jnp.arange(size) >= j)[:, None], rest[:, j] / jnp.sqrt(rest[j, j]), 0.0)
+        column = lower[:, j, None] * rest[:, j] / jnp.sqrt(rest[j, j])
         columns.append(column)
         rest = rest - column[:, None] * column[None, :]
     return jnp.stack(columns)

@@ -129,9 +129,9 @@ def _newton_moments_side_by_side(matrices, weights):
     return NewtonMoments(total, square, step, residual)
 
 
-def _products(x, y):
+def _products(x, y) -> jax.Array:
     """``x y`` for matrices on the first two axes, side by side on the last; written out, as a sum of arrays."""
-    return sum((x[:, j, None] * y[j] for j in range(1, x.shape[1])), x[:, 0, None] * y[0])
+    return functools.reduce(jnp.add, (x[:, j, None] * y[j] for j in range(x.shape[1])))
 
 
 def _upper_hessian(second, size):
