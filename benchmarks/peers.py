@@ -38,7 +38,8 @@ from timing import (
 
 TOLERANCE, STEP_LIMIT = 1e-6, 100
 LIBRARIES = ["jaxgeodp", "pyriemann", "geomstats", "morphomatics"]
-CASES = ["sphere S^2", "SPD(2)", "SPD(3)", "SPD(10)", "planar shapes, k = 50"]
+SIZES = (2, 3, 4, 5, 6, 8, 10, 16)
+CASES = ["sphere S^2", *(f"SPD({size})" for size in SIZES), "planar shapes, k = 50"]
 REPLICATED = ["sphere S^2", "SPD(2)", "planar shapes, k = 50"]
 
 

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
 from jaxgeodp.cli.registries import listed
+from jaxgeodp.io.balls import manifold_in
 from jaxgeodp.io.charts import NAMES
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.records import Source
@@ -18,10 +20,10 @@ from jaxgeodp.manifolds.names import MANIFOLDS
 
 _OPTIONS: dict[str, Any] = {
     "manifold": Annotated[
-        str,
+        str | None,
         typer.Option(
             help=f"{listed(MANIFOLDS)}; sizes are read off the file's shape. Or a product with its sizes, as "
-            "'sphere(2) * spd(3)'.",
+            "'sphere(2) * spd(3)'. Default: that of the file --ball, where there is one.",
             autocompletion=manifolds,
         ),
     ],
@@ -127,7 +129,7 @@ def reads(words: str, *special: str):
     keyword = inspect.Parameter.KEYWORD_ONLY
     names = [name for name in _OPTIONS if name not in _SPECIAL or name in special]
     laid_out = {field.name: field.default for field in dataclasses.fields(Layout)}
-    defaults = laid_out | {"manifold": inspect.Parameter.empty, "template": None, "missing": "center"}
+    defaults = laid_out | {"manifold": None, "template": None, "missing": "center"}
     file = inspect.Parameter("data", keyword, annotation=Annotated[pathlib.Path, typer.Argument(help=words)])
     manifold, *others = (
         inspect.Parameter(name, keyword, annotation=_OPTIONS[name], default=defaults[name]) for name in names
@@ -138,6 +140,9 @@ def reads(words: str, *special: str):
         def called(data, manifold, template=None, missing="center", **given):
             layout = {name: given.pop(name) for name in names if name in laid_out}
             with one_sentence_errors():
+                if manifold is None and "ball" not in given:
+                    raise InputError("--manifold is needed.")
+                manifold = manifold_in(given["ball"]) if manifold is None else manifold
                 source = Source.of(data, manifold, Layout(**layout), template, missing)
             command(source, **given)
 

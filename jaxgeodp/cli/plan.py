@@ -14,7 +14,7 @@ from jaxgeodp.cli.progress import progress_bar
 from jaxgeodp.cli.registries import MANIFOLD_HELP, SIZE_HELP
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
-from jaxgeodp.io.balls import read_ball, read_shape
+from jaxgeodp.io.balls import manifold_in, read_ball, read_shape
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_curves, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS
@@ -26,9 +26,12 @@ _DELTA = 1e-6
 
 
 def plan(
-    manifold: Annotated[str, typer.Option(help=MANIFOLD_HELP, autocompletion=manifolds)],
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
     epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
+    manifold: Annotated[
+        str | None,
+        typer.Option(help=f"{MANIFOLD_HELP} Default: that of the file --ball.", autocompletion=manifolds),
+    ] = None,
     center: Annotated[
         str | None, typer.Option(help="auto, with --radius auto: what does it cost to find the ball?")
     ] = None,
@@ -54,7 +57,7 @@ def plan(
             if plot is not None:
                 raise InputError("--plot is for a public ball, not for --center auto --radius auto.")
             with quiet_libraries():
-                plan_located(manifold_named(manifold, size), n, epsilon, mu, domain)
+                plan_located(_space(manifold, size, None), n, epsilon, mu, domain)
             return
         if center not in (None, "auto"):
             raise InputError("jaxgeodp plan needs no --center but auto: errors are the same wherever the centre lies.")
@@ -63,7 +66,7 @@ def plan(
         if plot is not None:
             check_picture(plot, overwrite, [] if ball is None else [ball])
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
-            space = manifold_named(manifold, size)
+            space = _space(manifold, size, ball)
             public = _public_ball(space, given, ball)
             plans = plan_mechanisms(public, n, epsilon, mu, spread, draws)
         if plot is not None:
@@ -128,6 +131,15 @@ def _say_table(rows):
     widths = [max(len(cells[column]) for cells in rows) for column in range(len(rows[0]))]
     for cells in rows:
         say("  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
+
+
+def _space(name, size, ball):
+    """The manifold that is named, or that of the ball."""
+    if name is not None:
+        return manifold_named(name, size)
+    if size is not None:
+        raise InputError("--size is for --manifold; a --ball has its own.")
+    return manifold_in(ball)
 
 
 def _public_ball(space, radius, file):

@@ -199,6 +199,8 @@ def release(
                     write[plot](picture_of(done[""].record))
     for name, result in done.items():
         _tell(files[name], result.record, choice, space, statistic)
+    if ledger is None:
+        say("No ledger was charged: nobody counts what was spent on these records (--ledger).")
 
 
 def _tell(path, record, choice, space, statistic):

@@ -15,7 +15,7 @@ from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.tables import arranged, kind_of, read_numbers
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe, from_lists, to_lists
-from jaxgeodp.manifolds.names import points_on
+from jaxgeodp.manifolds.names import manifold_of, points_on
 
 _LONGEST = 2**26
 
@@ -41,6 +41,21 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     if not np.all(np.isfinite(projected)):
         raise InputError(f"--center {center}: is not a point of {manifold}.")
     return projected
+
+
+def manifold_in(path: pathlib.Path | None) -> Manifold:
+    """The manifold of the ball in a file, for calls that do not name one.
+
+    Raises:
+        ValueError: there is no such file, or it holds no ball of a manifold of this library.
+    """
+    if path is None:
+        raise InputError("--manifold is needed, or --ball with a file of 'jaxgeodp ball', which has one.")
+    found = _document(path)
+    try:
+        return manifold_of(found["manifold"])
+    except Exception:
+        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
 
 
 def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:

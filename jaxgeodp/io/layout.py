@@ -233,6 +233,14 @@ def _places(word, names, width):
         if word.isdigit() and names.index(word) != int(word) - 1:
             raise InputError(f"--columns: '{word}' is the name of one column and the number of another; use ranges.")
         return [names.index(word)]
+    ends = [(word[:place], word[place + 1 :]) for place, sign in enumerate(word) if sign == "-"]
+    known = names or ()
+    named = [pair for pair in ends if known.count(pair[0]) == known.count(pair[1]) == 1]
+    if len(named) == 1:  # from one name to another
+        first, last = (known.index(name) for name in named[0])
+        if first > last:
+            raise InputError(f"--columns: {word}: '{named[0][1]}' stands before '{named[0][0]}'.")
+        return list(range(first, last + 1))
     found = _RANGE.fullmatch(word)
     if found is None:
         known = "has no names without --header" if names is None else "has no column of that name"
