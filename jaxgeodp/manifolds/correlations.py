@@ -47,8 +47,8 @@ class Correlations(FlatMatrices):
         >>> import jax.numpy as jnp
         >>> from jaxgeodp import Correlations, frechet_mean
         >>> pair = jnp.array([[[1.0, 0.9], [0.9, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> frechet_mean(Correlations(2), pair).round(3)[0, 1]  # tanh(atanh(.9)/2)
-        Array(0.627, dtype=float32)
+        >>> round(float(frechet_mean(Correlations(2), pair)[0, 1]), 3)  # tanh(atanh(.9)/2)
+        0.627
     """
 
     usual_reach = 10.0

@@ -108,7 +108,7 @@ def share_near_the_rim(manifold, radius):
             point = (turn * 10.0 ** rng.uniform(-14.5, 0.0, manifold.size)) @ turn.T
             point = 0.5 * (point + point.T)
         if isinstance(manifold, Hyperbolic):
-            point = point * 10.0 ** rng.uniform(3, 8)
+            point = np.asarray(manifold.project(jnp.asarray(point * 10.0 ** rng.uniform(3, 8))))
         if manifold.dtype_kind == "complex":
             point = point + 1j * rng.normal(size=manifold.shape)
         extreme.append(point)
