@@ -228,7 +228,9 @@ def main():
     print("peers      " + ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES[1:]))
     count, sets, each, repeats = (50, 3, 20, 2) if arguments.quick else (1000, 500, 100, 7)
     cases = {case.title: case for case in means.CASES}
-    cases["SPD(3)"] = means.Case("SPD(3)", SPD(3), 1.0, means.matrices_textbook, means.matrices_products)
+    for size in SIZES:
+        own = means.Case(f"SPD({size})", SPD(size), 1.0, means.matrices_textbook, means.matrices_products)
+        cases.setdefault(own.title, own)
     data = {(title, "one"): means.random_data(cases[title], 1, count)[0] for title in CASES}
     data |= {(title, "many"): means.random_data(cases[title], sets, each) for title in REPLICATED}
     with tempfile.NamedTemporaryFile(suffix=".pickle") as file:
