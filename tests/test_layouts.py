@@ -588,6 +588,12 @@ def test_a_folder_of_tables_with_axes_in_another_order(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "pandas", "spd", header=True, columns="2-4"), MATRICES)
 
 
+def test_columns_of_a_square_table_keep_their_order(tmp_path):
+    """Rows of a matrix have the order of its columns: to turn the columns alone would break it."""
+    folder("{:02}.csv", ["z,x,y\n" + text(one) for one in MATRICES])(tmp_path / "all")
+    np.testing.assert_array_equal(read(tmp_path / "all", "spd", header=True), MATRICES)
+
+
 def test_widths_of_two_sizes_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.ones((5, 36)))
     with pytest.raises(InputError, match="of size 8, or all numbers of matrices of size 6"):

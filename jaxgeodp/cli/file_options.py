@@ -84,7 +84,7 @@ _OPTIONS: dict[str, Any] = {
             help="Directions are two angles in degrees: 'lat,lon', 'dec,inc' or 'ra,dec', of axes 'trend,plunge', "
             "'strike,dip' or 'dipdir,dip', too, in the order of the columns.",
             autocompletion=one_of(
-                "lat,lon", "lon,lat", "dec,inc", "inc,dec", "trend,plunge", "strike,dip", "dipdir,dip"
+                "lat,lon", "lon,lat", "dec,inc", "inc,dec", "ra,dec", "trend,plunge", "strike,dip", "dipdir,dip"
             ),
         ),
     ],

@@ -55,12 +55,12 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
 
 
 def order_of_axes(names: tuple[str, ...]) -> list[int] | slice:
-    """The places of the columns of a table of landmarks, x before y before z where their names are these alone."""
+    """The places of the columns of a table of landmarks, x before y before z; all where names say no more than that."""
     found = [_read(name) for name in names]
     known = [own for own in found if own is not None]
     alike = len({own.landmark for own in known}) == 1 and len({own.axis for own in known}) == len(names)
-    if not names or len(known) < len(names) or not alike:
-        return list(range(len(names))) or slice(None)
+    if len(known) < len(names) or not alike:
+        return slice(None)
     return sorted(range(len(names)), key=lambda place: known[place].axis)
 
 

@@ -140,10 +140,6 @@ def _turned(table, names, layout):
         return _quaternions(table, names, moved, rest, layout)
     if len(names) in (3, 6) and len(rest) == 3 and layout.chart is not None:
         return _three_numbers(table, names, moved, rest, layout)
-    if len(names) in (6, 7) and len(moved) not in (0, 3):
-        raise InputError(
-            f"its columns are {', '.join(names)}, but --as {layout.chart} takes the translation first: say --columns."
-        )
     return table, layout
 
 

@@ -242,7 +242,8 @@ def _folder(path, layout) -> Numbers:
         if suffix not in TABLES:
             return numbers.table
         table, _, names = columns_of(numbers, layout)
-        return table[:, order_of_axes(names)]
+        # Columns of a square table may be those of a matrix, whose rows have the same order.
+        return table if table.shape[0] == table.shape[1] else table[:, order_of_axes(names)]
 
     return Numbers(path, read_folder(files, record), chosen=True)
 

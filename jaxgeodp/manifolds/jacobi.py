@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-#: Sizes for which this is faster than LAPACK (benchmarks/README.md).
+#: Sizes for which means are faster than by LAPACK (benchmarks/README.md).
 SIZES = range(4, 9)
 # Sweeps converge quadratically: five to eight reach rounding.
 _MOST_SWEEPS = 15
