@@ -11,6 +11,7 @@ from strategies import exhaustive
 from typer.testing import CliRunner
 
 from jaxgeodp import (
+    SPD,
     Circle,
     Euclidean,
     GeodesicBall,
@@ -19,6 +20,7 @@ from jaxgeodp import (
     LaplaceMechanism,
     LocatedMechanism,
     MetricLaplace,
+    Product,
     Release,
     RiemannianGaussian,
     Sphere,
@@ -30,8 +32,10 @@ from jaxgeodp import (
 )
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
+from jaxgeodp.domains import assumption_limit
 from jaxgeodp.inference import ConfidenceBall
 from jaxgeodp.io import read
+from jaxgeodp.manifolds import UnrolledTorus
 from jaxgeodp.samplers import ManifoldLaplace
 from jaxgeodp.testing import LAWS, check_mechanism
 
@@ -48,6 +52,7 @@ SHORT = ("points_belong", "round_trips", "minimal_geodesics", "parallel_transpor
 @pytest.mark.parametrize("law", SHORT)
 def test_law(law):
     LAWS[law](Torus(2), "float64")
+    LAWS[law](UnrolledTorus(2), "float64")
 
 
 # Geometry -----------------------------------------------------------------------------------------------
@@ -133,9 +138,9 @@ def test_noise_on_a_torus_is_that_of_the_plane():
         np.testing.assert_allclose(make(ball, 1.0).scale(50), make(flat, 1.0).scale(50), rtol=1e-12)
 
 
-def test_balls_of_a_quarter_turn_and_a_normal_law_on_tori_are_refused():
+def test_arcs_of_half_a_circle_and_a_normal_law_on_small_balls_of_tori_are_refused():
     with pytest.raises(InputError, match=r"1\.57"):
-        LaplaceMechanism(GeodesicBall(Torus(2), [0.0, 0.0], 1.6), 1.0)
+        LaplaceMechanism(GeodesicBall(Circle(), [0.0], 1.6), 1.0)
     with pytest.raises(InputError, match="RiemannianGaussian"):
         RiemannianGaussian(GeodesicBall(Torus(2), [0.0, 0.0], 0.5), 1.0).law(100)
 
@@ -170,6 +175,90 @@ def test_balls_have_centers_less_whole_turns_and_refuse_those_of_too_many():
         GeodesicBall(Circle(), [1e300], 0.5)
     region = ConfidenceBall(Torus(2), np.array([3.1, -3.1]), 0.2, 0.95, "mean")
     assert region.contains([3.1, 2.0 * math.pi - 3.1]) and not region.contains([0.0, 0.0])
+
+
+# Many angles --------------------------------------------------------------------------------------------
+
+
+def _arcs(angles):
+    return np.remainder(angles + math.pi, 2.0 * math.pi) - math.pi
+
+
+def test_means_of_records_in_a_cube_are_those_of_unrolled_angles():
+    """Theorem T for any radius: of every angle the only global minimum, compared with a grid."""
+    random, grid = np.random.default_rng(0), np.linspace(-math.pi, math.pi, 2001)
+    for _ in range(200):
+        dim = int(random.integers(2, 6))
+        center = random.uniform(-math.pi, math.pi, dim)
+        offsets = random.choice([-1.0, 1.0, 0.3], (random.integers(2, 9), dim)) * random.uniform(1.4, 1.57, dim)
+        ball = GeodesicBall(Torus(dim), center, 1.6 * math.sqrt(dim))
+        kept = np.asarray(ball.clip(center + offsets + 2.0 * math.pi * random.integers(-3, 4, offsets.shape)))
+        np.testing.assert_allclose(kept, center + offsets, atol=1e-8)
+        mean = np.asarray(frechet_mean(ball.manifold, kept))
+        np.testing.assert_allclose(_arcs(mean - center), offsets.mean(axis=0), atol=1e-8)
+        sums = np.sum(_arcs((center + offsets)[:, :, None] - grid) ** 2, axis=0)
+        assert np.max(np.abs(_arcs(grid[np.argmin(sums, axis=1)] - mean))) < 4e-3
+
+
+def test_a_record_in_a_wide_ball_is_a_quarter_turn_from_the_center_at_most_in_every_angle():
+    center = np.array([3.0, -3.0, 0.0, 1.0])
+    ball = GeodesicBall(Torus(4), center, 2.5)
+    assert ball.manifold == UnrolledTorus(4) and ball.satisfies_assumption
+    offsets = np.array([[2.0, 0.1, -3.1, 0.0], [1.5, 1.5, -1.5, 1.5], [0.1, 0.0, 0.2, -0.1]])
+    kept = np.asarray(ball.clip(center + offsets)) - center
+    np.testing.assert_allclose(kept[0], [math.pi / 2, 0.1, -math.pi / 2, 0.0], atol=1e-8)
+    np.testing.assert_allclose(kept[1], offsets[1] * 2.5 / np.linalg.norm(offsets[1]), atol=1e-7)
+    np.testing.assert_allclose(kept[2], offsets[2], atol=1e-12)
+    assert GeodesicBall(ball.manifold, center, 1.0).manifold == Torus(4)
+    assert assumption_limit(Torus(4), center) == assumption_limit(Product(Torus(4), SPD(2)), np.zeros(8)) == math.inf
+
+
+WIDE = (LaplaceMechanism, TangentGaussian, WrappedLaplace, KNGMechanism, GibbsMechanism, RiemannianGaussian)
+
+
+@pytest.mark.parametrize("make", WIDE)
+def test_noise_in_a_wide_ball_of_a_torus_is_that_of_a_vector_space(make):
+    random, center = np.random.default_rng(0), np.full(40, 3.0)
+    ball, flat = GeodesicBall(Torus(40), center, 3.0), GeodesicBall(Euclidean(40), center, 3.0)
+    records = center + random.uniform(-0.7, 0.7, (200, 40))
+    turned = records - 2.0 * math.pi * (records > math.pi)
+    own, plain = (make(each, 1.0) for each in (ball, flat))
+    np.testing.assert_allclose(own.scale(200), plain.scale(200), rtol=1e-12)
+    drawn, expected = (
+        np.asarray(law.simulate(jax.random.key(0), data, 2)) for law, data in ((own, turned), (plain, records))
+    )
+    np.testing.assert_allclose(drawn, expected, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda ball: TangentGaussian(ball, 1.0),
+        *exhaustive(lambda ball: KNGMechanism(ball, 1.0), lambda ball: LaplaceMechanism(ball, 1.0)),
+    ],
+)
+def test_mechanisms_in_wide_balls_keep_their_promises(make):
+    check_mechanism(make(GeodesicBall(Torus(3), [3.0, -3.0, 0.0], 2.2)))
+
+
+def test_a_ball_is_found_for_many_angles(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random, run = np.random.default_rng(0), CliRunner().invoke
+    middle = random.uniform(-180.0, 180.0, 30)
+    for name, count in (("public.csv", 200), ("private.csv", 400)):
+        np.savetxt(name, middle + random.normal(0.0, 25.0, (count, 30)), delimiter=",", fmt="%.2f")
+    options = ["--manifold", "torus", "--as", "degrees"]
+    said = run(app, ["ball", "public.csv", *options, "--n", "400", "--mu", "1", "--out", "ball.json"])
+    assert said.exit_code == 0, said.output
+    said = run(app, ["release", "private.csv", *options, "--ball", "ball.json", "--mu", "1", "--out", "mean.json"])
+    assert said.exit_code == 0, said.output
+    release = Release.load("mean.json")
+    assert release.record["manifold"] == {"name": "UnrolledTorus", "dim": 30}
+    assert release.record["ball"]["radius"] > math.pi / 2
+    error = _arcs(release.as_array() - np.radians(middle))
+    assert np.linalg.norm(error) < 0.4
+    said = run(app, ["check", "private.csv", *options, "--ball", "ball.json", "--out", "report.txt"])
+    assert "records have angles over a quarter turn from the centre's" in said.output + open("report.txt").read()
 
 
 # Files and pictures -------------------------------------------------------------------------------------

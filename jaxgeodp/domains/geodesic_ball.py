@@ -17,6 +17,8 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 # How far from the manifold a centre may be measured, as `Manifold.belongs` says.
 _CENTER_TOLERANCE = 1e-5
+# A radius that only balls in which facts hold at any radius have.
+_ANY = 1e30
 # Bisections for the largest radius, where what is known of the manifold depends on the ball.
 _HALVINGS = 40
 # Up to this, it is rounding; a centre further off is moved to the manifold, where isometries are isometries.
@@ -170,7 +172,8 @@ class GeodesicBall:
         manifold = self.manifold
         center = jnp.asarray(self.center, record.dtype)
         valid = manifold.admissible(record)
-        return jnp.where(valid, manifold.project(jnp.where(valid, record, center)), center)
+        point = manifold.project(jnp.where(valid, record, center))
+        return jnp.where(valid, manifold.confined(center, point), center)
 
     def _kept(self, point: jax.Array) -> tuple[jax.Array, jax.Array]:
         """A point of the ball `at_home` for any point there, and whether it is the same.
@@ -248,7 +251,11 @@ def assumption_limit(manifold: Manifold, center: np.ndarray | jax.Array | None =
         manifold: of the ball.
         center: where facts depend on the place, the ball's: of radii for which they then hold. Not needed elsewhere.
     """
-    if center is None or manifold.within(center, 0.0) == manifold.whole:
+    if center is None:
+        return _limit(manifold)
+    if math.isinf(_limit(manifold.within(center, _ANY))):
+        return math.inf
+    if manifold.within(center, 0.0) == manifold.whole:
         return _limit(manifold)
     least, most = 0.0, 0.5 * math.pi
     for _ in range(_HALVINGS):

@@ -6,6 +6,7 @@ All conversions are of single records: what is none becomes NaN, and the record 
 import itertools
 import math
 import re
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ class Chart(NamedTuple):
 
     kinds: tuple[str, ...]  #: names of the manifolds that it is for; see `manifolds.names`
     points: Callable[[np.ndarray], np.ndarray]  #: from a table of numbers to one that `manifolds.tables` takes
+    rows: Callable[[np.ndarray], np.ndarray]  #: from points (n, \*shape) back, (n, m)
 
 
 def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
@@ -60,26 +62,48 @@ def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
         >>> from_chart(Hyperbolic(2), [[0.0, 0.5]], "poincare").round(3)
         array([[1.667, 0.   , 1.333]])
     """
-    chart = chart_named(name)
-    if not isinstance(manifold, Manifold):
-        raise InputError(f"from_chart: manifold must be a Manifold, got {short(manifold)}.")
-    if name_of(manifold) not in chart.kinds:
-        raise InputError(f"from_chart: {name} is not for {manifold}, but for {' and '.join(chart.kinds)}.")
-    try:
-        table = np.asarray(rows, np.float64)
-    except (TypeError, ValueError):
-        raise InputError("from_chart: rows must be numbers, (n, m).") from None
-    if table.ndim < 2:
-        raise InputError(f"from_chart: rows must have shape (n, m), got {many(table.shape)}.")
+    chart, table = _checked("from_chart", manifold, rows, name)
     with np.errstate(all="ignore"):
         return in_its_size(manifold, points_on(manifold, chart.points(table)), name)
 
 
+def to_chart(manifold: Manifold, points, name: str) -> np.ndarray:
+    """Points written in another way than the manifold's own: the inverse of `from_chart`.
+
+    Angles of `Circle` and `Torus` are above minus half a turn and at most half, hours at least 0 and below 24;
+    longitudes and declinations between -180 and 180 degrees, right ascensions, trends and strikes at least 0 and below
+    360; of lines the end that points down; of quaternions that with w >= 0. Far from the origin numbers in the ball
+    lose digits: at distance L about e^L/2 rounding errors of a distance, and e^(2L)/4 with ``"klein"``.
+
+    Args:
+        manifold: of the points.
+        points: (n, \*shape).
+        name: see `from_chart`; ``"covariance"`` gives the correlation matrix, whose scale is lost.
+
+    Returns:
+        (n, m) float64, or (n, k, k) of correlation matrices; what `from_chart` takes.
+
+    Raises:
+        ValueError: no such way on this manifold, or points of another shape.
+
+    Example:
+        >>> from jaxgeodp import Sphere
+        >>> from jaxgeodp.io import to_chart
+        >>> to_chart(Sphere(2), [[0.0, 1.0, 0.0]], "lat,lon")
+        array([[ 0., 90.]])
+    """
+    chart, points = _checked("to_chart", manifold, points, name)
+    if points.shape[1:] != manifold.shape:
+        shape = ", ".join(["n", *map(str, manifold.shape)])
+        raise InputError(f"to_chart: points must have shape ({shape}), got {many(points.shape)}.")
+    scale = float(np.asarray(manifold.origin)[0]) if name in _SCALED else 1.0
+    with np.errstate(all="ignore"):
+        return chart.rows(points / scale)
+
+
 def in_its_size(manifold: Manifold, points: np.ndarray, name: str | None) -> np.ndarray:
     """The points of curvature -1 that a chart gives on the hyperboloid of a manifold's own curvature."""
-    if name not in _OF_HYPERBOLIC or name == "hyperboloid":
-        return points
-    return points * float(np.asarray(manifold.origin)[0])
+    return points * float(np.asarray(manifold.origin)[0]) if name in _SCALED else points
 
 
 def chart_named(name: str) -> Chart:
@@ -93,8 +117,27 @@ def chart_named(name: str) -> Chart:
             return _CHARTS[name]
         euler = _EULER.fullmatch(name)
         if euler is not None and all(one != other for one, other in itertools.pairwise(euler[1])):
-            return Chart(_OF_ROTATIONS, lambda table: _rotations(table, name, 3, _euler(euler[1], euler[2])))
+            return Chart(
+                _OF_ROTATIONS,
+                lambda table: _rotations(table, name, 3, _euler(euler[1], euler[2])),
+                lambda points: _written(points, lambda own: own.as_euler(euler[1], euler[2] == "degrees")),
+            )
     raise InputError(f"--as must be one of {', '.join(NAMES)}, got {short(name)}.")
+
+
+def _checked(owner, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
+    chart = chart_named(name)
+    if not isinstance(manifold, Manifold):
+        raise InputError(f"{owner}: manifold must be a Manifold, got {short(manifold)}.")
+    if name_of(manifold) not in chart.kinds:
+        raise InputError(f"{owner}: {name} is not for {manifold}, but for {' and '.join(chart.kinds)}.")
+    try:
+        array = np.asarray(numbers, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{owner}: records must be numbers, (n, m).") from None
+    if array.ndim < 2:
+        raise InputError(f"{owner}: records must have shape (n, m), got {many(array.shape)}.")
+    return chart, array
 
 
 def angles_in(name: str | None) -> tuple[str, str] | None:
@@ -113,8 +156,7 @@ def _directions(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     strike - 90 and plunge = 90 - dip; with the direction of the dip trend = dipdir + 180.
     """
     _check_width(table, ",".join(names), 2)
-    turned = next((place for place, name in enumerate(names) if name in _TURNED), None)
-    turned = names.index("dec") if turned is None else turned
+    turned = names.index(_turned(names))
     turn, rise = table[:, turned], table[:, 1 - turned]
     right = (np.abs(rise) <= 90.0) & (np.abs(turn) <= 360.0)
     if "dip" in names:
@@ -122,6 +164,34 @@ def _directions(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     around, up = np.radians(turn), np.radians(rise)
     vectors = np.stack([np.cos(up) * np.cos(around), np.cos(up) * np.sin(around), np.sin(up)], axis=1)
     return np.where(right[:, None], vectors, np.nan)
+
+
+def _angles_of(vectors: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """The inverse of `_directions`; of axes the end that points down."""
+    of_axes = any(sorted(names) == sorted(pair) for pair in OF_AXES)
+    vectors = np.where(of_axes & (vectors[:, 2:] < 0.0), -vectors, vectors)
+    level = np.hypot(vectors[:, 0], vectors[:, 1])
+    turn = np.degrees(np.arctan2(vectors[:, 1], vectors[:, 0]))
+    rise = np.degrees(np.arctan2(vectors[:, 2], level))
+    if "dip" in names:
+        turn, rise = turn + (180.0 if "dipdir" in names else 90.0), 90.0 - rise
+    if of_axes or "ra" in names:
+        turn = np.remainder(turn, 360.0)
+    return np.stack([turn if name == _turned(names) else rise for name in names], axis=1)
+
+
+def _turned(names: tuple[str, ...]) -> str:
+    """Which of two angles goes round."""
+    return next((name for name in names if name in _TURNED), "dec")
+
+
+def _in_unit(points: np.ndarray, unit: str) -> np.ndarray:
+    """Angles in a unit, less whole turns."""
+    period = PERIODS[unit]
+    angles = points * (period / (2.0 * math.pi))
+    return (
+        np.remainder(angles, period) if unit == "hours" else 0.5 * period - np.remainder(0.5 * period - angles, period)
+    )
 
 
 def _radians(table: np.ndarray, unit: str) -> np.ndarray:
@@ -141,6 +211,24 @@ def _rotations(table: np.ndarray, name: str, width: int, quaternions_of: Callabl
     cross = np.cross(np.eye(3)[None], vector[:, None, :])  # rows e_j x v: entries of -[v]
     matrices = np.eye(3) + 2.0 * (w * cross + cross @ cross)
     return np.concatenate([matrices, moved[:, :, None]], axis=2) if moved.shape[1] else matrices
+
+
+def _written(points: np.ndarray, numbers_of: Callable) -> np.ndarray:
+    """Numbers (n, m) of rotations, or of motions behind their translations; NaN of what is none."""
+    from scipy.spatial.transform import Rotation  # only here
+
+    points = points.reshape(-1, 3, points.shape[-1])
+    known = np.all(np.isfinite(points), axis=(1, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of Euler angles where two axes are one
+        own = numbers_of(
+            Rotation.from_matrix(np.where(known[:, None, None], points, np.eye(3, points.shape[2]))[..., :3])
+        )
+    return np.where(known[:, None], np.concatenate([points[:, :, 3:].reshape(len(points), -1), own], axis=1), np.nan)
+
+
+def _quaternions(points: np.ndarray, first: str) -> np.ndarray:
+    return _written(points, lambda own: np.roll(own.as_quat(canonical=True), 1 if first == "w" else 0, axis=1))
 
 
 def _of_length_one(quaternions):
@@ -194,6 +282,19 @@ def _hyperboloid(table: np.ndarray, name: str) -> np.ndarray:
     return np.where(inside, points, np.nan)
 
 
+def _off_hyperboloid(points: np.ndarray, name: str) -> np.ndarray:
+    """The inverse of `_hyperboloid`."""
+    time, space = points[:, :1], points[:, 1:]
+    if name == "poincare":
+        return space / (1.0 + time)
+    if name == "klein":
+        return space / time
+    # time minus the last coordinate, without a difference of nearly equal numbers
+    beside, up = space[:, :-1], space[:, -1:]
+    below = np.where(up > 0.0, (1.0 + np.sum(beside**2, axis=1, keepdims=True)) / (time + up), time - up)
+    return np.concatenate([beside, np.ones_like(up)], axis=1) / below
+
+
 def _scaled_to_correlations(table: np.ndarray) -> np.ndarray:
     """Covariances (n, k, k), or rows of a triangle with its diagonal, over the roots of their diagonals."""
     matrices = symmetric_matrices(table)[1]
@@ -213,31 +314,57 @@ def _as_it_is(table):
     return table
 
 
+def _as_rows(points):
+    return points.reshape(len(points), -1)
+
+
 _OF_ROTATIONS = ("rotations", "rigidmotions")
+_SCALED = tuple(name for name in _OF_HYPERBOLIC if name != "hyperboloid")  # of curvature -1
 _PAIRS = tuple(
     (pair, kinds)
     for pairs, kinds in ((OF_DIRECTIONS, ("sphere", "axes")), (OF_AXES, ("axes",)))
     for one in pairs
     for pair in (one, one[::-1])
 )
+
+
+def _pair_of(pair, kinds):
+    return Chart(kinds, lambda table: _directions(table, pair), lambda points: _angles_of(points, pair))
+
+
+def _unit_of(unit):
+    return Chart(("circle", "torus"), lambda table: _radians(table, unit), lambda points: _in_unit(points, unit))
+
+
+def _model_of(name):
+    return Chart(
+        ("hyperbolic",), lambda table: _hyperboloid(table, name), lambda points: _off_hyperboloid(points, name)
+    )
+
+
 _CHARTS: dict[str, Chart] = {
-    **{",".join(pair): Chart(kinds, lambda table, pair=pair: _directions(table, pair)) for pair, kinds in _PAIRS},
-    **{unit: Chart(("circle", "torus"), lambda table, unit=unit: _radians(table, unit)) for unit in PERIODS},
-    "matrix": Chart(_OF_ROTATIONS, _as_it_is),
-    "affine": Chart(("rigidmotions",), _as_it_is),
-    "wxyz": Chart(_OF_ROTATIONS, lambda table: _rotations(table, "wxyz", 4, _of_length_one)),
+    **{",".join(pair): _pair_of(pair, kinds) for pair, kinds in _PAIRS},
+    **{unit: _unit_of(unit) for unit in PERIODS},
+    "matrix": Chart(_OF_ROTATIONS, _as_it_is, _as_rows),
+    "affine": Chart(("rigidmotions",), _as_it_is, _as_rows),
+    "wxyz": Chart(
+        _OF_ROTATIONS,
+        lambda table: _rotations(table, "wxyz", 4, _of_length_one),
+        lambda points: _quaternions(points, "w"),
+    ),
     "xyzw": Chart(
         _OF_ROTATIONS,
         lambda table: _rotations(table, "xyzw", 4, lambda found: _of_length_one(np.roll(found, 1, axis=1))),
+        lambda points: _quaternions(points, "x"),
     ),
-    "rotvec": Chart(_OF_ROTATIONS, lambda table: _rotations(table, "rotvec", 3, _of_rotation_vectors)),
-    **{
-        name: Chart(
-            ("hyperbolic",), _as_it_is if name == "hyperboloid" else lambda table, name=name: _hyperboloid(table, name)
-        )
-        for name in _OF_HYPERBOLIC
-    },
-    "covariance": Chart(("correlations",), _scaled_to_correlations),
+    "rotvec": Chart(
+        _OF_ROTATIONS,
+        lambda table: _rotations(table, "rotvec", 3, _of_rotation_vectors),
+        lambda points: _written(points, lambda own: own.as_rotvec()),
+    ),
+    **{name: _model_of(name) for name in _SCALED},
+    "hyperboloid": Chart(("hyperbolic",), _as_it_is, _as_it_is),
+    "covariance": Chart(("correlations",), _scaled_to_correlations, _as_it_is),
 }
 #: What `--as` may say; one stands for all orders of Euler angles.
 NAMES = (*_CHARTS, "euler-xyz-degrees")

@@ -28,6 +28,8 @@ from jaxgeodp.traced_programs import keeping_none
 
 NOT_COMPUTED = "(Something about these records could not be computed; look at them yourself.)"
 _SHOWN = 12
+# Movements below this, in radii, are rounding.
+_BEYOND = 1e-6
 
 
 class Finding(NamedTuple):
@@ -132,6 +134,7 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:
             found += _told("distances", _of_distances, distances[np.isfinite(distances)], radius, len(records))
+            found += _told("distances", _of_the_unconfined, ball, records, usable)
     return Findings(space, len(records), tuple(found), usable, distances, radius)
 
 
@@ -246,9 +249,11 @@ def of_copies(records) -> Iterator[str]:
 def _distances(ball, records, usable) -> np.ndarray:
     """From the centre; NaN of records that are no points."""
 
+    whole = ball.manifold.whole
+
     def distance(record):
-        point = ball.manifold.project(record)
-        return ball.manifold.dist(ball.manifold.home(jnp.asarray(ball.center, record.dtype)), ball.to_home(point))
+        center = jnp.asarray(ball.center, record.dtype)
+        return whole.dist(whole.home(center), whole.to_home(center, whole.project(record)))
 
     distances = np.full(len(records), np.nan)
     distances[usable] = jax.jit(jax.vmap(distance))(jnp.asarray(records[usable]))
@@ -271,6 +276,20 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
     if outside == len(distances):
         lines.append("All of them: the centre is not near these data. Is it in their units, and a point of their kind?")
     yield "\n  ".join(lines)
+
+
+def _of_the_unconfined(ball, records, usable) -> Iterator[str]:
+    manifold = ball.manifold
+
+    def beyond(record):
+        point = manifold.project(record)
+        moved = manifold.confined(jnp.asarray(ball.center, record.dtype), point)
+        return manifold.whole.dist(point, moved) > _BEYOND * ball.radius
+
+    count = int(jax.jit(jax.vmap(beyond))(jnp.asarray(records[usable])).sum())
+    if count:
+        of_all = f"{count} of {len(records)}"
+        yield f"{of_all} records have angles over a quarter turn from the centre's; they count as a quarter."
 
 
 def _numbers(numbers: Iterable) -> str:

@@ -1,6 +1,6 @@
 """Riemannian manifolds: metric facts, exp, log, transport, volume, and derivatives by autodiff."""
 
-from jaxgeodp.manifolds.angles import Circle, Torus
+from jaxgeodp.manifolds.angles import Circle, Torus, UnrolledTorus
 from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.correlations import Correlations
 from jaxgeodp.manifolds.derivatives import riemannian_gradient, riemannian_hessian
@@ -35,6 +35,7 @@ __all__ = [
     "Shapes3D",
     "Sphere",
     "Torus",
+    "UnrolledTorus",
     "riemannian_gradient",
     "riemannian_hessian",
 ]

@@ -10,9 +10,11 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import positive_integer
 from jaxgeodp.manifolds.defaults import heaviest
+from jaxgeodp.manifolds.euclidean import VectorSpace
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
@@ -20,6 +22,8 @@ from jaxgeodp.manifolds.operations import fact, operation
 _TURN = 2.0 * math.pi
 # Beyond so many turns the angle is lost to rounding.
 _MOST_TURNS = 1e6
+# Half of the arc that an angle of a record has about the centre in a wide ball: below a quarter turn.
+_HALF_ARC = 0.5 * math.pi * (1.0 - 1e-9)
 
 
 class _Angles(Manifold):
@@ -193,7 +197,8 @@ class Circle(_Angles):
 class Torus(_Angles):
     """Several angles in radians, such as the dihedral angles of a chain; points have shape (dim,).
 
-    The distance is the root of the sum of squared arcs, and a ball's radius must be below pi/2.
+    The distance is the root of the sum of squared arcs. A ball may have any radius: from a quarter turn on its manifold
+    is `UnrolledTorus`, in which each angle of a record is at most a quarter turn from the centre's.
 
     Args:
         dim: the number of angles.
@@ -206,6 +211,54 @@ class Torus(_Angles):
 
     def __post_init__(self):
         positive_integer("Torus", "dim", self.dim, minimum=1)
+
+    @override
+    def within(self, center, radius):
+        return _within(self.dim, radius)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnrolledTorus(VectorSpace):
+    """A torus cut open about the centre of a wide ball: angles in radians as vectors of R^dim; see `Torus`.
+
+    Records come in less the whole turns that bring each angle nearest to the centre's, and one that is more than a
+    quarter turn away becomes a quarter turn. Of such records the Frechet mean of the torus is the mean of the vectors
+    (docs/mathematics.md, Theorem T), and all that holds in R^dim holds. A value may be whole turns from the angles
+    between -pi and pi, which ``Torus(dim).project(value)`` gives.
+
+    Args:
+        dim: the number of angles, at least 2.
+
+    Raises:
+        ValueError: ``dim`` is not an integer above 1.
+    """
+
+    dim: int
+
+    def __post_init__(self):
+        positive_integer("UnrolledTorus", "dim", self.dim, minimum=2)
+
+    @property
+    @override
+    def whole(self):
+        return Torus(self.dim)
+
+    @override
+    def within(self, center, radius):
+        return _within(self.dim, radius)
+
+    @override
+    def confined(self, center, x):
+        return center + jnp.clip(_wrapped(x - center), -_HALF_ARC, _HALF_ARC)
+
+    @override
+    def admissible(self, x):
+        return jnp.all(jnp.abs(x) <= _MOST_TURNS * _TURN)
+
+
+def _within(dim, radius):
+    """Of one angle a ball of a quarter turn holds all that a wider one would."""
+    return UnrolledTorus(dim) if dim > 1 and radius >= 0.5 * math.pi else Torus(dim)
 
 
 def _wrapped(angle):

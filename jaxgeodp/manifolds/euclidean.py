@@ -13,26 +13,13 @@ from jaxgeodp.manifolds.newton import NewtonMoments
 from jaxgeodp.manifolds.operations import fact, operation
 
 
-@dataclasses.dataclass(frozen=True)
-class Euclidean(Manifold):
-    """R^dim with the standard inner product; points have shape (dim,).
-
-    Args:
-        dim: d, at least 1.
-
-    Raises:
-        ValueError: ``dim`` is not a positive integer.
-    """
-
-    dim: int
+class VectorSpace(Manifold):
+    """R^dim with the standard inner product, whatever its vectors stand for; points have shape (dim,)."""
 
     homogeneous = True
     curvature_bounds = (0.0, 0.0)
     curvature_trace = 0.0
     injectivity_radius = math.inf
-
-    def __post_init__(self):
-        positive_integer("Euclidean", "dim", self.dim, minimum=1)
 
     @fact
     def shape(self) -> tuple[int, ...]:
@@ -113,3 +100,20 @@ class Euclidean(Manifold):
     def log_det_exp(self, point, tangent) -> jax.Array:
         """Zero."""
         return jnp.zeros((), real_dtype(point))
+
+
+@dataclasses.dataclass(frozen=True)
+class Euclidean(VectorSpace):
+    """R^dim with the standard inner product; points have shape (dim,).
+
+    Args:
+        dim: d, at least 1.
+
+    Raises:
+        ValueError: ``dim`` is not a positive integer.
+    """
+
+    dim: int
+
+    def __post_init__(self):
+        positive_integer("Euclidean", "dim", self.dim, minimum=1)

@@ -139,6 +139,13 @@ class Manifold(abc.ABC):
         """
         return self
 
+    def confined(self, center, x) -> jax.Array:
+        """The nearest point in the part about ``center`` where the facts hold at any radius; x by default.
+
+        A map of single records: a `GeodesicBall` applies it to them before it clips them to its radius.
+        """
+        return x
+
     def radius_of_facts(self, center) -> float:
         """The radius of the ball around ``center`` in which its facts hold; infinite by default."""
         return math.inf

@@ -13,7 +13,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
-from jaxgeodp.manifolds.angles import Circle, Torus
+from jaxgeodp.manifolds.angles import Circle, Torus, UnrolledTorus
 from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.correlations import Correlations
 from jaxgeodp.manifolds.euclidean import Euclidean
@@ -100,7 +100,7 @@ def manifold_of(described: dict) -> Manifold:
     """
     kinds: dict[str, Callable[..., Manifold]] = {
         entry.make.__name__: entry.make for entry in MANIFOLDS.values() if isinstance(entry.make, type)
-    }
+    } | {UnrolledTorus.__name__: UnrolledTorus}
     try:
         fields = {name: value for name, value in described.items() if name != "name"}
         if described["name"] == "Product":
@@ -112,7 +112,7 @@ def manifold_of(described: dict) -> Manifold:
 
 def name_of(manifold: Manifold) -> str:
     """The name of `MANIFOLDS` without sizes; nothing for a product, or a manifold that has no such name."""
-    return next((name for name, entry in MANIFOLDS.items() if entry.make is type(manifold)), "")
+    return next((name for name, entry in MANIFOLDS.items() if entry.make is type(manifold.whole)), "")
 
 
 def check_name(name: str) -> None:
@@ -179,7 +179,7 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
     if table.shape[1:] == manifold.shape and (table.dtype.kind == "c") == (manifold.dtype_kind == "complex"):
         return table
     for entry in MANIFOLDS.values():
-        if type(manifold) is entry.make:
+        if type(manifold.whole) is entry.make:
             sizes, points = entry.arrange(table)
             if not entry.in_tables or entry.make(*sizes).shape == manifold.shape:
                 return points

@@ -79,6 +79,10 @@ class Product(Manifold):
         return Product(*(factor.within(part, radius) for factor, part in parts))
 
     @override
+    def confined(self, center, x):
+        return self.join(*self._map("confined", center, x))
+
+    @override
     def radius_of_facts(self, center):
         parts = zip(self.manifolds, self.split(center), strict=True)
         return min(factor.radius_of_facts(part) for factor, part in parts)

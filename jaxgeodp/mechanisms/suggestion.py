@@ -167,6 +167,6 @@ def _bias(ball, records, means):
 
     def moved_by(pair):
         points, mean = pair
-        return ball.manifold.dist(mean, frechet_mean(ball.manifold, ball.clip(points)))
+        return ball.manifold.whole.dist(mean, frechet_mean(ball.manifold, ball.clip(points)))
 
     return jnp.mean(jax.lax.map(moved_by, (records, means)))
