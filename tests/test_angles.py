@@ -301,5 +301,8 @@ def test_angles_on_the_command_line(tmp_path, monkeypatch):
     value = np.degrees(Release.load("mean.json").as_array())
     assert np.all(np.abs(np.remainder(value - [170.0, -65.0] + 180.0, 360.0) - 180.0) < 4.0)
     assert (tmp_path / "mean.png").stat().st_size > 5_000
+    said = run(app, ["show", "mean.json", "--csv", "mean.csv"])
+    assert said.exit_code == 0 and f"value:   {value[0]:.6g}, {value[1]:.6g} (degrees)" in said.output
+    np.testing.assert_allclose(np.loadtxt("mean.csv", delimiter=","), value, rtol=1e-12)
     with pytest.raises(InputError, match=r"chart is needed for manifold torus"):
         read("dihedrals.csv", "torus")

@@ -10,8 +10,11 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.description_report import summary_and_page
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
+from jaxgeodp.io.values import row_of_value
 from jaxgeodp.privacy.release import Release, record_digest
 
+# How many numbers a value has at most that is told in a line.
+_SHOWN = 12
 # What comes of reading a document that has other entries.
 _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
@@ -19,7 +22,11 @@ _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 def show(
     record: Annotated[pathlib.Path, typer.Argument(help="A release record (release.json), or a folder of describe.")],
     html: Annotated[pathlib.Path | None, typer.Option("--html", help="The page to write, complete in itself.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file --html if it exists.")] = False,
+    csv: Annotated[
+        pathlib.Path | None,
+        typer.Option("--csv", help="A table to write with the value as one line, written as the records were (--as)."),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --html and --csv if they exist.")] = False,
 ) -> None:
     """What a release promises, what it cost and how it was made; with --html as a page with a picture.
 
@@ -27,6 +34,8 @@ def show(
     """
     with one_sentence_errors():
         if (record / "description.json").is_file():
+            if csv is not None:
+                raise InputError(f"--csv is for one release: name {record / 'mean.json'}.")
             _show_description(record, html, overwrite)
             return
         try:
@@ -34,17 +43,23 @@ def show(
             digest = record_digest(found.record)
             lines = (*_words(found.record), f"digest:  {digest}", *_together(found.record))
             page = None if html is None else _page(found.record, digest)
+            row = None if csv is None else row_of_value(found.record)
         except InputError:
             raise
         except _ANOTHER:
             raise InputError(f"{record}: is no whole release record.") from None
+        written = {path for path in (html, csv) if path is not None}
+        for path in written:
+            check_writable(path, overwrite, [record, *(written - {path})])
         if html is not None and page is not None:
-            check_writable(html, overwrite, [record])
             write_atomically(html, page, replace=overwrite)
+        if csv is not None and row is not None:
+            write_atomically(csv, ",".join(map(repr, row.tolist())) + "\n", replace=overwrite)
     for line in lines:
         say(line)
-    if html is not None:
-        say(f"Wrote {html}.")
+    for path in (html, csv):
+        if path is not None:
+            say(f"Wrote {path}.")
 
 
 def _show_description(folder, html, overwrite):
@@ -80,9 +95,16 @@ def _words(record):
             (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
         ),
         f"because: {promised.get('theorem', '')}",
+        *_value(record),
         *_under(record),
         *_how_far(record),
     )
+
+
+def _value(record):
+    """In the way of the file, where it has one of its own."""
+    if "as" in record and (row := row_of_value(record)).size <= _SHOWN:
+        yield f"value:   {', '.join(f'{number:.6g}' for number in row)} ({record['as']})"
 
 
 def _under(record):

@@ -32,7 +32,7 @@ class Chart(NamedTuple):
 
     kinds: tuple[str, ...]  #: names of the manifolds that it is for; see `manifolds.names`
     points: Callable[[np.ndarray], np.ndarray]  #: from a table of numbers to one that `manifolds.tables` takes
-    rows: Callable[[np.ndarray], np.ndarray]  #: from points (n, \*shape) back, (n, m)
+    rows: Callable[[np.ndarray], np.ndarray]  #: from points (n, *shape) back, (n, m)
 
 
 def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
@@ -62,7 +62,7 @@ def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
         >>> from_chart(Hyperbolic(2), [[0.0, 0.5]], "poincare").round(3)
         array([[1.667, 0.   , 1.333]])
     """
-    chart, table = _checked("from_chart", manifold, rows, name)
+    chart, table = _checked("from_chart", "rows", manifold, rows, name)
     with np.errstate(all="ignore"):
         return in_its_size(manifold, points_on(manifold, chart.points(table)), name)
 
@@ -77,7 +77,7 @@ def to_chart(manifold: Manifold, points, name: str) -> np.ndarray:
 
     Args:
         manifold: of the points.
-        points: (n, \*shape).
+        points: (n, \\*shape).
         name: see `from_chart`; ``"covariance"`` gives the correlation matrix, whose scale is lost.
 
     Returns:
@@ -92,7 +92,7 @@ def to_chart(manifold: Manifold, points, name: str) -> np.ndarray:
         >>> to_chart(Sphere(2), [[0.0, 1.0, 0.0]], "lat,lon")
         array([[ 0., 90.]])
     """
-    chart, points = _checked("to_chart", manifold, points, name)
+    chart, points = _checked("to_chart", "points", manifold, points, name)
     if points.shape[1:] != manifold.shape:
         shape = ", ".join(["n", *map(str, manifold.shape)])
         raise InputError(f"to_chart: points must have shape ({shape}), got {many(points.shape)}.")
@@ -125,7 +125,7 @@ def chart_named(name: str) -> Chart:
     raise InputError(f"--as must be one of {', '.join(NAMES)}, got {short(name)}.")
 
 
-def _checked(owner, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
+def _checked(owner, what, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
     chart = chart_named(name)
     if not isinstance(manifold, Manifold):
         raise InputError(f"{owner}: manifold must be a Manifold, got {short(manifold)}.")
@@ -134,9 +134,9 @@ def _checked(owner, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
     try:
         array = np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{owner}: records must be numbers, (n, m).") from None
+        raise InputError(f"{owner}: {what} must be numbers, (n, m).") from None
     if array.ndim < 2:
-        raise InputError(f"{owner}: records must have shape (n, m), got {many(array.shape)}.")
+        raise InputError(f"{owner}: {what} must have shape (n, m), got {many(array.shape)}.")
     return chart, array
 
 

@@ -147,7 +147,8 @@ class Source:
     @property
     def described(self) -> dict:
         """What a release record says of it."""
-        return {} if self.prepare is None else self.prepare.described
+        chart = {} if self.layout.chart is None else {"as": self.layout.chart}
+        return chart if self.prepare is None else chart | self.prepare.described
 
     @property
     def several(self) -> bool:
