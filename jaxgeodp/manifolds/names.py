@@ -99,8 +99,10 @@ def manifold_of(described: dict) -> Manifold:
         ValueError: no manifold of this library.
     """
     kinds: dict[str, Callable[..., Manifold]] = {
-        entry.make.__name__: entry.make for entry in MANIFOLDS.values() if isinstance(entry.make, type)
-    } | {UnrolledTorus.__name__: UnrolledTorus}
+        make.__name__: make
+        for make in (UnrolledTorus, *(entry.make for entry in MANIFOLDS.values()))
+        if isinstance(make, type)
+    }
     try:
         fields = {name: value for name, value in described.items() if name != "name"}
         if described["name"] == "Product":
