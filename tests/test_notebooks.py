@@ -84,5 +84,6 @@ def test_there_is_a_notebook():
         "laplace_2021",
         "quickstart",
         "shapes_2022",
+        "spaces",
         "training",
     ]
