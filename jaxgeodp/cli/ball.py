@@ -52,10 +52,18 @@ def ball(
         positive_integer("ball", "n", n, 2)
         for path in (out, picture):
             check_writable(path, overwrite, source.inputs)
-        with OUTPUT.status("Compiling, and trying radii ..."), quiet_libraries(), jax.enable_x64(True):
+        with (
+            OUTPUT.status("Compiling, and looking for the centre ...") as status,
+            quiet_libraries(),
+            jax.enable_x64(True),
+        ):
             space, records = source.array()
             groups = _groups(source, np.asarray(records))
-            found = suggest_ball(space, records, n, epsilon, mu)
+
+            def report(done, total):
+                status.update(f"Trying radii: step {done} of {total} ...")
+
+            found = suggest_ball(space, records, n, epsilon, mu, report)
             own = made = _shape(found, groups, n, epsilon, mu) if shape else None
             pays = made is not None and made.expected is not None and made.expected < found.error.min()
             own = own if pays else None

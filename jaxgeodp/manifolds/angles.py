@@ -243,6 +243,11 @@ class UnrolledTorus(VectorSpace):
     def whole(self):
         return Torus(self.dim)
 
+    @property
+    @override
+    def geometry(self):
+        return self
+
     @override
     def within(self, center, radius):
         return _within(self.dim, radius)

@@ -139,6 +139,11 @@ class Manifold(abc.ABC):
         """
         return self
 
+    @property
+    def geometry(self) -> "Manifold":
+        """The manifold without facts that hold in a ball, but with the same maps: one program serves all such balls."""
+        return self.whole
+
     def confined(self, center, x) -> jax.Array:
         """The nearest point in the part about ``center`` where the facts hold at any radius; x by default.
 

@@ -73,6 +73,11 @@ class Product(Manifold):
     def whole(self):
         return Product(*(factor.whole for factor in self.manifolds))
 
+    @property
+    @override
+    def geometry(self):
+        return Product(*(factor.geometry for factor in self.manifolds))
+
     @override
     def within(self, center, radius):
         parts = zip(self.manifolds, self.split(np.asarray(center)), strict=True)

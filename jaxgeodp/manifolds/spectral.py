@@ -30,6 +30,8 @@ from jaxgeodp.manifolds.newton import NewtonMoments, solve, solve_preconditioned
 _TAYLOR_TERMS = 7
 _NEARBY = 0.02
 _SIZE_WITH_THIRD_DERIVATIVES = 5
+# Above, a few more products with the Hessian cost less than P does.
+_LARGEST_PRECONDITIONED = 12
 # Sizes whose products of matrices are faster written out than by BLAS (benchmarks/README.md).
 _SIDE_BY_SIDE = range(4, 7)
 
@@ -101,9 +103,16 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
         back = (weights[:, None, None] * factors * rotated) @ transposed
         return transposed.reshape(-1, size).T @ back.reshape(-1, size)
 
-    preconditioner = _upper_hessian((weights[:, None] * flat).T @ flat, size)
-    step, residual = solve_preconditioned(hessian, lambda left: solve(preconditioner, left)[0], total)
+    step, residual = solve_preconditioned(hessian, _preconditioner(flat, weights, size), total)
     return NewtonMoments(total, square, step, residual)
+
+
+def _preconditioner(flat, weights, size):
+    """Nearly the inverse of the Hessian; of large matrices the identity, as P has size^4 numbers."""
+    if size > _LARGEST_PRECONDITIONED:
+        return lambda left: left
+    preconditioner = _upper_hessian((weights[:, None] * flat).T @ flat, size)
+    return lambda left: solve(preconditioner, left)[0]
 
 
 def _newton_moments_side_by_side(matrices, weights):

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+import threading
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 
@@ -91,7 +92,7 @@ def plan_mechanisms(
     with jax.enable_x64(True):
         # Errors on the manifold are the same wherever the centre lies, ambient ones are not.
         balls = {True: ball.at_home, False: ball}
-        references = {where: reference_records(own, spread) for where, own in balls.items()}
+        references = {where: _Once(functools.partial(reference_records, own, spread)) for where, own in balls.items()}
 
     def planned(applicable):
         with jax.enable_x64(True):  # a thread has a setting of its own
@@ -109,6 +110,19 @@ def plan_mechanisms(
     if all(plan.refusal for plan in plans):
         raise InputError(plans[0].refusal)
     return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
+
+
+class _Once:
+    """What is computed when it is first asked for, by any thread."""
+
+    def __init__(self, make):
+        self._make, self._lock, self._made = make, threading.Lock(), None
+
+    def get(self):
+        with self._lock:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
 
 
 def _applicable(manifold, strengths, names) -> list[tuple[str, NamedMechanism, float]]:
@@ -130,7 +144,7 @@ def _plan(name, entry, make, strength, n, reference, draws) -> Plan:
         law.check()
         if isinstance(law, DensityLaw):
             law.target.check(law)  # what a release of it refuses
-        records, center = reference
+        records, center = reference.get()
         errors = np.asarray(errors_of(law, records, center, draws, entry.on_manifold))
     except InputError as refusal:
         return Plan(name, called, guarantee, refusal=str(refusal))

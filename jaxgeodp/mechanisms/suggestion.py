@@ -5,6 +5,8 @@ A large radius costs noise, which grows like 2 r/n; a small one moves far record
 
 import dataclasses
 import functools
+import itertools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -42,7 +44,7 @@ class Suggestion:
         inside: share of these in the ball.
         radii: that were tried, ascending.
         noise: expected distance of a release from the mean, by the best mechanism, at each radius.
-        bias: how far clipping moves the mean, at each radius.
+        bias: how far clipping moves the mean, at each radius; infinite where all mechanisms refuse, as the noise is.
         without: how far the mean of private people is supposed to lie from the centre: the error of taking the public
             centre for it and releasing nothing.
         outliers: how many public records lie so far away, beyond three times the distance that holds nine in ten, that
@@ -67,7 +69,12 @@ class Suggestion:
 
 
 def suggest_ball(
-    manifold: Manifold, public: ArrayLike, n: int, epsilon: float | None = None, mu: float | None = None
+    manifold: Manifold,
+    public: ArrayLike,
+    n: int,
+    epsilon: float | None = None,
+    mu: float | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Suggestion:
     """The ball around the median of public records whose expected error is least for n private ones.
 
@@ -82,6 +89,7 @@ def suggest_ball(
         n: number of private records, at least 2.
         epsilon: or
         mu: the privacy parameter.
+        progress: called with the number of steps that are done, and of all.
 
     Returns:
         The ball, and what each radius that was tried would cost.
@@ -115,29 +123,40 @@ def suggest_ball(
         first, last = (min(max(end, 1e-3 * near[-1]), limit) for end in ends)
         radii = np.unique(np.geomspace(first, last, _RADII))
         without = _SHIFT * float(np.sqrt(np.mean(near**2)))
-        moved = _moved(manifold, jnp.asarray(center), points[np.asarray(kept)], without)
-        noise, bias, best = [], [], []
+        steps = itertools.count(1)
+
+        def done():
+            if progress is not None:
+                progress(next(steps), 2 * len(radii))
+
+        noise, bias, best = np.full(len(radii), np.inf), np.full(len(radii), np.inf), [""] * len(radii)
+        balls = [GeodesicBall(manifold, center, float(radius)) for radius in radii]
         refusal = None
-        for radius in radii:
-            ball = GeodesicBall(manifold, center, float(radius))
+        for k, ball in enumerate(balls):  # first, as a refusal follows from public numbers
             try:
                 plan = plan_mechanisms(ball, n, epsilon, mu, names=unbiased_names(manifold))[0]
+                noise[k], best[k] = plan.error, plan.mechanism
             except InputError as refused:
                 refusal = refused
-                plan = None
-            noise.append(np.inf if plan is None else plan.error)
-            best.append("" if plan is None else plan.mechanism)
-            bias.append(float(np.nan_to_num(_bias(ball, *moved), nan=np.inf)))
+            done()
+        if not np.any(np.isfinite(noise)) and refusal is not None:
+            raise refusal
+        moved = _moved(manifold, jnp.asarray(center), points[np.asarray(kept)], without)
+        for k, ball in enumerate(balls):
+            if np.isfinite(noise[k]):
+                geometry = GeodesicBall.tree_unflatten(ball.manifold.geometry, (ball.center, ball.radius))
+                bias[k] = float(np.nan_to_num(_bias(geometry, *moved), nan=np.inf))
+            done()
         chosen = int(np.argmin(np.hypot(noise, bias)))
         if not np.isfinite(noise[chosen] + bias[chosen]):
-            raise refusal or InputError("suggest_ball: at no radius double precision can tell what clipping does.")
+            raise InputError("suggest_ball: at no radius double precision can tell what clipping does.")
         return Suggestion(
             GeodesicBall(manifold, center, float(radii[chosen])),
             len(points),
             float(np.mean(distances <= radii[chosen])),
             radii,
-            np.array(noise),
-            np.array(bias),
+            noise,
+            bias,
             without,
             outliers,
             best[chosen],
