@@ -1,13 +1,28 @@
 """What ``check`` says that records of a manifold may be in truth, and that it says nothing where they are right."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from test_layouts import CORRELATIONS, DISC, FOUR, MATRICES, PLACES, TURNS, hyperboloid
+from test_layouts import (
+    CORRELATIONS,
+    DISC,
+    FOUR,
+    MATRICES,
+    PLACES,
+    TURNS,
+    fiducials,
+    folder,
+    hyperboloid,
+    picked,
+    slicer,
+)
 from typer.testing import CliRunner
 
 from jaxgeodp.cli import app
 from jaxgeodp.io import check
+from jaxgeodp.io.specimen_files import labels_of_specimen
 
 RNG = np.random.default_rng(1)
 N = 40
@@ -18,6 +33,14 @@ HALF = np.where(np.arange(N)[:, None, None] % 3 == 0, [1.0, -1.0], 1.0)
 SKEWED = np.where(np.arange(N)[:, None, None] % 4 == 0, [1.0, 1.0, -1.0], 1.0)
 ONES = np.arange(12) % 4
 DEFINITE = MATRICES + np.eye(3)
+LOWER_OF_3 = np.tril_indices(3)
+CLOSE = (
+    0.2 * np.eye(3)
+    + 0.8
+    + 0.01 * np.array([np.diag(x) @ np.ones((3, 3)) @ np.diag(x) for x in RNG.normal(size=(9, 3))])
+)
+CLOSE = CLOSE / np.sqrt(np.einsum("nii,njj->nij", CLOSE, CLOSE))
+ROWS_OF_NORM = (CLOSE / (1.0 + (np.sqrt(2.0) - 1.0) * np.eye(3)))[:, *LOWER_OF_3]
 LOWER = np.tril_indices(4)
 DIAGONAL_FIRST = FOUR[:, [0, 1, 2, 3, 0, 0, 0, 1, 1, 2], [0, 1, 2, 3, 1, 2, 3, 2, 3, 3]]
 NEGATIVE = np.einsum("nij,j->nij", np.tile(np.eye(3), (9, 1, 1)), [1.0, 1.0, -1.0])
@@ -28,6 +51,11 @@ DOUBTS = {
     "the upper triangle": (FOUR[:, *np.triu_indices(4)], "spd", {}, "say --triangle upper"),
     "what is off a diagonal": (CORRELATIONS[:, *np.tril_indices(4, -1)], "spd", {}, "say --manifold correlations"),
     "negative eigenvalues": (NEGATIVE, "spd", {}, "9 matrices have negative eigenvalues"),
+    "nilearn's rows": (ROWS_OF_NORM, "spd", {}, "with ones on the diagonal: rows as nilearn writes them"),
+    "nilearn's rows of covariances": (
+        (ROWS_OF_NORM * np.array([1.0, 2.0, 4.0])[LOWER_OF_3[0]]) * np.array([1.0, 2.0, 4.0])[LOWER_OF_3[1]], "spd", {},
+        "9 matrices are positive definite: rows as nilearn writes them",
+    ),
     "covariances": (MATRICES, "correlations", {}, "say --as covariance"),
     "few time points": (
         np.array([np.corrcoef(x) for x in RNG.normal(size=(9, 6, 4))]), "correlations", {}, "less than full rank"
@@ -80,3 +108,30 @@ def test_a_radius_without_a_centre_is_not_checked(tmp_path):
     np.save(tmp_path / "data.npy", SHAPES)
     said = CliRunner().invoke(app, ["check", str(tmp_path / "data.npy"), "--manifold", "shapes", "--radius", "0.1"])
     assert said.exit_code == 0 and "The radius is not checked" in said.output
+
+
+def test_landmarks_in_another_order_in_one_file_are_said(tmp_path):
+    contents = []
+    for k, points in enumerate(SKULLS[:9]):
+        order = [1, 0, 2, 3, 4, 5] if k == 4 else range(6)
+        found = json.loads(slicer(points[list(order)].tolist()))
+        for place, one in zip(order, found["markups"][0]["controlPoints"], strict=True):
+            one["label"] = ["nasion", "bregma", "lambda", "opisthion", "left porion", "right porion"][place]
+        contents.append(json.dumps(found))
+    folder("{:02}.mrk.json", contents)(tmp_path / "all")
+    said = [one.text for one in check(tmp_path / "all", "shapes3d").found]
+    assert any("1 file (04.mrk.json) names the landmarks in another order than most files" in text for text in said)
+    contents[4] = contents[3].replace("lambda", "inion")
+    folder("{:02}.mrk.json", contents)(tmp_path / "other")
+    said = [one.text for one in check(tmp_path / "other", "shapes3d").found]
+    assert any("1 file (04.mrk.json) names landmarks by other names than most files" in text for text in said)
+
+
+@pytest.mark.parametrize("write", [slicer, fiducials, picked])
+def test_landmarks_that_are_only_counted_have_no_order(tmp_path, write):
+    suffix = {slicer: "mrk.json", fiducials: "fcsv", picked: "pp"}[write]
+    contents = [write(one if write is fiducials else one.tolist()) for one in SKULLS[:9]]
+    folder("{:02}." + suffix, contents)(tmp_path / "all")
+    assert [one.text for one in check(tmp_path / "all", "shapes3d").found if one.about == "files"] == []
+    labels = labels_of_specimen(tmp_path / "all" / f"00.{suffix}", f".{suffix.rpartition('.')[2]}")
+    assert len(labels) == 6 == len(set(labels))

@@ -111,6 +111,7 @@ def _of_orders(seen, own) -> Iterator[str]:
     others[lower] = np.arange(width), "--triangle lower"
     fits = {words: _definite(symmetric_matrices(table[:, order])[1]) for words, (order, _) in others.items()}
     best = max(fits.values())
+    yield from _of_scaled_diagonals(table, [places[k, k] for k in first], max(own, best))
     if best > own:
         good = [f"  as {words} {best}: say {others[words][1]}" for words, count in fits.items() if count == best]
         yield "\n".join([f"As {now} {own} of {len(table)} matrices are positive definite; of other orders,", *good])
@@ -122,6 +123,20 @@ def _of_orders(seen, own) -> Iterator[str]:
                 f"As what is off the diagonal of correlations {fitting} of {len(table)} are positive definite: say "
                 "--manifold correlations."
             )
+
+
+def _of_scaled_diagonals(table, diagonal, own) -> Iterator[str]:
+    """Lower triangles whose diagonals are divided by sqrt(2), so that the norm of vectors is that of matrices."""
+    scaled = table.copy()
+    scaled[:, diagonal] *= np.sqrt(2.0)
+    ones = np.abs(np.median(scaled[:, diagonal], axis=0) - 1.0).max() < _OF_DIAGONAL
+    count = _definite(symmetric_matrices(scaled)[1])
+    if count > own or (ones and count >= own):
+        yield (
+            f"With the diagonal times sqrt(2) {count} of {len(table)} matrices are positive definite"
+            f"{', with ones on the diagonal' if ones else ''}: rows as nilearn\n  writes them (vectorize=True)? "
+            "Turn them back by its vec_to_sym_matrix, or multiply those columns by 1.414214."
+        )
 
 
 def _definite(matrices) -> int:

@@ -19,6 +19,7 @@ from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.io.csv_files import TABLES, opened, usual_width
 from jaxgeodp.io.doubts import OF_KIND, Seen, quantiles
+from jaxgeodp.io.label_orders import of_orders_in_files
 from jaxgeodp.io.layout import Layout, chosen_columns
 from jaxgeodp.io.records import Source, in_python_words, python_words
 from jaxgeodp.io.tables import columns_of, kind_of, read_numbers
@@ -130,6 +131,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
             found += _told("records", OF_KIND[kind], seen)
         if path.is_dir() and not usable.all():
             found += _told("files", _of_files, path, usable)
+        if path.is_dir():
+            found += _told("files", of_orders_in_files, path)
         found += _told("copies", of_copies, records)
         distances = None if ball is None or not usable.any() else _distances(ball, records, usable)
         if distances is not None:

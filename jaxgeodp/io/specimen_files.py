@@ -30,6 +30,38 @@ def read_specimen(path: pathlib.Path, suffix: str) -> np.ndarray:
     return np.array(points, float)
 
 
+def labels_of_specimen(path: pathlib.Path, suffix: str) -> list[str]:
+    """What a file of a type in `SPECIMENS` calls its landmarks, in their order; nothing where it does not name them.
+
+    Raises:
+        ValueError: it cannot be read as such.
+        OSError: it cannot be read.
+    """
+    content = content_of(path)
+    if suffix == ".json":
+        found = json.loads(content)
+        return [str(one.get("label", "")) for markup in found["markups"] for one in markup["controlPoints"]]
+    if suffix == ".fcsv":
+        return _labels_of_fiducials(content)
+    if suffix == ".pp":
+        picked = _PICKED.finditer(content.decode("utf-8", errors="replace"))
+        return [dict(_ATTRIBUTE.findall(one[1])).get("name", "") for one in picked]
+    return []
+
+
+def _labels_of_fiducials(content):
+    place, labels = None, []
+    for line in physical_lines(content):
+        key, _, words = line.lstrip("# ").partition("=")
+        if line.startswith("#"):
+            names = [word.strip() for word in words.split(",")]
+            place = names.index("label") if key.strip() == "columns" and "label" in names else place
+        elif line.strip() and place is not None:
+            cells = line.split(",")
+            labels.append(cells[place].strip() if place < len(cells) else "")
+    return labels
+
+
 def _of_slicer(content: bytes) -> list[list[float]]:
     """A .mrk.json file: the control points of its markups, in their order."""
     found = json.loads(content)
