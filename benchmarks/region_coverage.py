@@ -36,7 +36,7 @@ from jaxgeodp.inference.regions import Procedure, ball_of, compare
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.spread import SpreadMechanism
 from jaxgeodp.inference.unclipped import unclipped
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.nested_lists import to_lists
 
 # Draws by which the mean of a clipped population is known.
 TARGET = 2**20

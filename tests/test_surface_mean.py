@@ -17,7 +17,7 @@ from jaxgeodp.experiments.face_study import face_study, squared_error
 from jaxgeodp.faces import shrinkage, surface_design
 from jaxgeodp.meshes.laplacian import cotangent_laplacian
 from jaxgeodp.privacy import entropy, grid
-from jaxgeodp.privacy.audit import audit
+from jaxgeodp.privacy.auditing import audit
 from jaxgeodp.surfaces import (
     Mesh,
     SurfaceBasis,

@@ -19,8 +19,9 @@ from jaxgeodp.files import write_atomically
 from jaxgeodp.io.balls import shape_document
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_labels
-from jaxgeodp.manifolds.described import describe, to_lists
+from jaxgeodp.manifolds.described import describe
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
+from jaxgeodp.nested_lists import to_lists
 
 
 @reads("PUBLIC records, in the formats of 'jaxgeodp release'.", "template", "missing", "group")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.nested_lists import to_lists
 
 # Principal geodesics that the report shows.
 _SHOWN = 2

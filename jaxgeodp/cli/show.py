@@ -3,14 +3,11 @@
 import pathlib
 from typing import Annotated
 
-import jax
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.description_report import summary_and_page
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
-from jaxgeodp.io.values import row_of_value
 from jaxgeodp.privacy.release import Release, record_digest
 
 # How many numbers a value has at most that is told in a line.
@@ -43,7 +40,7 @@ def show(
             digest = record_digest(found.record)
             lines = (*_words(found.record), f"digest:  {digest}", *_together(found.record))
             page = None if html is None else _page(found.record, digest)
-            row = None if csv is None else row_of_value(found.record)
+            row = None if csv is None else _row_of_value(found.record)
         except InputError:
             raise
         except _ANOTHER:
@@ -64,8 +61,13 @@ def show(
 
 def _show_description(folder, html, overwrite):
     """See `show`."""
+    import jax
+
+    from jaxgeodp.cli.cache import keep_compiled_programs
+    from jaxgeodp.cli.description_report import summary_and_page
     from jaxgeodp.inference import Description
 
+    keep_compiled_programs()
     if html is not None:
         check_writable(html, overwrite, sorted(folder.glob("*.json")))
     with OUTPUT.status("Simulating releases for the region ..."), quiet_libraries(), jax.enable_x64(True):
@@ -103,7 +105,7 @@ def _words(record):
 
 def _value(record):
     """In the way of the file, where it has one of its own."""
-    if "as" in record and (row := row_of_value(record)).size <= _SHOWN:
+    if "as" in record and (row := _row_of_value(record)).size <= _SHOWN:
         yield f"value:   {', '.join(f'{number:.6g}' for number in row)} ({record['as']})"
 
 
@@ -138,6 +140,12 @@ def _how_far(record):
     elif stated := record.get("expected_error"):
         line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
         yield f"{line} (for public reference records)"
+
+
+def _row_of_value(record):
+    from jaxgeodp.io.values import row_of_value  # JAX, and all manifolds
+
+    return row_of_value(record)
 
 
 def _page(record, digest):

@@ -19,9 +19,10 @@ from jaxgeodp.cli.room import numbers_of, record_room
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import all_reserved, reserved
 from jaxgeodp.io.records import Source
-from jaxgeodp.manifolds.described import describe, from_lists, to_lists
+from jaxgeodp.manifolds.described import describe
 from jaxgeodp.manifolds.names import manifold_of
 from jaxgeodp.mechanisms.names import mechanism_named, names_with
+from jaxgeodp.nested_lists import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.mechanism import finished
 

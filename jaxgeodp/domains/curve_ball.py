@@ -10,7 +10,7 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.near_template import real_numbers
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
-from jaxgeodp.manifolds.described import plain_number, to_lists
+from jaxgeodp.nested_lists import plain_number, to_lists
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

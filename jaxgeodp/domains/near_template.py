@@ -11,7 +11,7 @@ from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.persons import averages_ahead
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.nested_lists import to_lists
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

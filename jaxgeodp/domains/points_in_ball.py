@@ -10,7 +10,8 @@ from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import frechet_means, places_like
 from jaxgeodp.domains.records import host_array, records_of_shape
-from jaxgeodp.manifolds.described import describe, to_lists
+from jaxgeodp.manifolds.described import describe
+from jaxgeodp.nested_lists import to_lists
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from jaxgeodp.domains.records import host_array
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.functional.gaussian_process import CurveEncoding
 from jaxgeodp.functional.kernels import Kernel, positive_numbers
-from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.nested_lists import plain_number
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.releases.encoding import EncodedSums, Encoding
 from jaxgeodp.releases.mechanism import Mechanism

@@ -15,7 +15,7 @@ from jaxgeodp.domains.curve_ball import CurveBall
 from jaxgeodp.domains.records import host_array, record_count
 from jaxgeodp.functional.kernels import Kernel, PerCurve, positive_numbers
 from jaxgeodp.functional.rkhs_mean import clipped, curve_count, positive_penalty
-from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.nested_lists import plain_number
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.pytrees import Pytree

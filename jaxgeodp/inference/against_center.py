@@ -9,7 +9,7 @@ import numpy as np
 from jaxgeodp.compiling import seen_anew
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import from_lists
+from jaxgeodp.nested_lists import from_lists
 from jaxgeodp.privacy.release import Release
 
 # Of the radius: how much farther than it a point at the rim may be measured.

@@ -30,8 +30,8 @@ from jaxgeodp.inference.residuals import (
     moved,
 )
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.nested_lists import from_lists
 from jaxgeodp.privacy.release import Release
 
 #: What is released of residuals, by the privacy parameter.

@@ -14,7 +14,7 @@ from typing_extensions import override
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.points_in_ball import PointsInBall
-from jaxgeodp.manifolds.described import to_lists
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.pytrees import Pytree
 
 

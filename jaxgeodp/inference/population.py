@@ -15,8 +15,8 @@ import numpy as np
 from jaxgeodp.checks import InputError, short
 from jaxgeodp.compiling import seen_anew
 from jaxgeodp.inference.known_noise import KnownNoise, noise_of
-from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.nested_lists import from_lists
 from jaxgeodp.samplers.wrapped import wrapped_point
 
 # Of the noise of a variance, what stands for one that it hides: a matrix needs a shape, though it is nearly 0.

@@ -10,8 +10,8 @@ import numpy as np
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.inference.moments import FrechetVariance, TangentCovariance
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.nested_lists import from_lists
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import ADJACENCY, KINDS, Guarantee
 from jaxgeodp.privacy.release import Release, record_digest

@@ -14,8 +14,9 @@ from jaxgeodp.domains.shape import Shape
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.tables import arranged, kind_of, read_numbers
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import describe, from_lists, to_lists
+from jaxgeodp.manifolds.described import describe
 from jaxgeodp.manifolds.names import manifold_of, points_on
+from jaxgeodp.nested_lists import from_lists, to_lists
 
 _LONGEST = 2**26
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from jaxgeodp.io.charts import to_chart
-from jaxgeodp.manifolds.described import from_lists
 from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.nested_lists import from_lists
 
 
 def row_of_value(record: dict) -> np.ndarray:

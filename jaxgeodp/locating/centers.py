@@ -24,10 +24,10 @@ from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.locating.parts import Part, moved, origin_of, vectors
 from jaxgeodp.locating.tree_mean import joins_in_a_row, tree_mean
-from jaxgeodp.manifolds.described import plain_number, to_lists
 from jaxgeodp.mechanisms.calibrated import terms_of
 from jaxgeodp.mechanisms.gaussian import gaussian_law
 from jaxgeodp.mechanisms.laplace import Distance, LaplaceMechanism
+from jaxgeodp.nested_lists import plain_number, to_lists
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.entropy import public_key, system_key
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP

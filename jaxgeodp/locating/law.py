@@ -23,8 +23,8 @@ from jaxgeodp.locating.parts import Part, distances, joined, origin_of, whole
 from jaxgeodp.locating.schedule import Schedule, last_radii
 from jaxgeodp.locating.walk import Radius, counts_of, place_of, walk
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.privacy import grid
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.density import DensityLaw

@@ -17,8 +17,9 @@ from jaxgeodp.locating.law import LocatedLaw, last_laws
 from jaxgeodp.locating.parts import parts_of
 from jaxgeodp.locating.schedule import schedule
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import describe, to_lists
+from jaxgeodp.manifolds.described import describe
 from jaxgeodp.mechanisms.names import DEFAULTS, MECHANISMS, mechanism_named, supported_on
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP, ZeroConcentratedDP
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.mechanism import Mechanism

@@ -18,8 +18,8 @@ from jaxgeodp.locating.parts import origin_of
 from jaxgeodp.locating.schedule import center_cost
 from jaxgeodp.locating.walk import Radius, counts_of
 from jaxgeodp.manifolds import Manifold
-from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.privacy import above_threshold, grid
 from jaxgeodp.privacy.decimals import float_above
 from jaxgeodp.privacy.guarantee import PureDP, ZeroConcentratedDP

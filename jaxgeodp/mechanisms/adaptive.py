@@ -10,7 +10,6 @@ from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError, epsilon_or_mu
 from jaxgeodp.domains.records import record_count
 from jaxgeodp.domains.shape import Shape
-from jaxgeodp.manifolds.described import plain_number
 from jaxgeodp.mechanisms.adaptive_law import AdaptiveLaw
 from jaxgeodp.mechanisms.adaptive_rules import rule_for
 from jaxgeodp.mechanisms.adaptive_simulation import Numbers
@@ -20,6 +19,7 @@ from jaxgeodp.mechanisms.shaped_mechanism import ShapedMechanism
 from jaxgeodp.mechanisms.tangent import TangentGaussian, TangentLaplace
 from jaxgeodp.mechanisms.tangent_vectors import LARGEST_REACH, MEAN_OF_LOGARITHMS, MeanOfVectors, vector_length
 from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
+from jaxgeodp.nested_lists import plain_number
 from jaxgeodp.privacy.guarantee import GaussianDP, PureDP
 from jaxgeodp.releases.law import Terms
 from jaxgeodp.releases.vector import VectorLaw

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.compiling import compiled_ahead, compiled_in_blocks
-from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_stages import clipped_lengths, clipped_vectors, stepped, value_of
 from jaxgeodp.mechanisms.adaptive_walk import Count, Mean, Moved, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.guarantee import GaussianDP
 from jaxgeodp.releases.law import Ready, Terms, Told

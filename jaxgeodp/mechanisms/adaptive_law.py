@@ -14,13 +14,13 @@ from typing_extensions import override
 from jaxgeodp.checks import InputError
 from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.mechanisms.adaptive_grid import ready_on_grid
 from jaxgeodp.mechanisms.adaptive_rules import Rule
 from jaxgeodp.mechanisms.adaptive_simulation import Numbers, simulated
 from jaxgeodp.mechanisms.adaptive_stages import clipped, lengths, mean_stage, normal, pair_lengths, whole_stage
 from jaxgeodp.mechanisms.adaptive_walk import Mean, Moved, Pairs, Spending, Whole, refine, strength_of
 from jaxgeodp.mechanisms.tangent_vectors import MeanOfVectors, vector_length
+from jaxgeodp.nested_lists import to_lists
 from jaxgeodp.privacy import grid
 from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.entropy import public_key, system_key

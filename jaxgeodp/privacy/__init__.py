@@ -1,6 +1,7 @@
 """Guarantees and their composition, the ledger of what is spent, release records and their entropy."""
 
-from jaxgeodp.privacy.audit import Audit, adversarial_neighbours, audit
+from typing import TYPE_CHECKING
+
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.events import dp_event, loss_distribution
 from jaxgeodp.privacy.guarantee import (
@@ -17,6 +18,9 @@ from jaxgeodp.privacy.guarantee import (
 from jaxgeodp.privacy.ledger import Account, Ledger
 from jaxgeodp.privacy.opendp import opendp_measurement
 from jaxgeodp.privacy.release import Release, record_digest
+
+if TYPE_CHECKING:
+    from jaxgeodp.privacy.auditing import Audit, adversarial_neighbours, audit
 
 __all__ = [
     "Account",
@@ -40,3 +44,12 @@ __all__ = [
     "opendp_measurement",
     "record_digest",
 ]
+
+
+def __getattr__(name):
+    """What is listed and not here is of `auditing`, which needs JAX and all manifolds: a ledger is read without it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from jaxgeodp.privacy import auditing
+
+    return getattr(auditing, name)

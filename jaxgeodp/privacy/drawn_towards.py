@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxgeodp.checks import InputError, positive_number
-from jaxgeodp.manifolds.described import to_lists
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.names import manifold_of
+from jaxgeodp.nested_lists import to_lists
 
 # How far a point may be from the manifold, relative to its largest number.
 _TOLERANCE = 1e-6

@@ -1,12 +1,14 @@
 """Randomness for releases: from the operating system, never from a seed."""
 
-import os
+from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
+import os
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from jaxgeodp.privacy.chacha20 import CHACHA20
+if TYPE_CHECKING:
+    import jax
 
 #: What a release record says about it.
 NOTE = "256 random bits from the operating system, expanded by ChaCha20"
@@ -14,13 +16,23 @@ NOTE = "256 random bits from the operating system, expanded by ChaCha20"
 
 def public_key() -> jax.Array:
     """A key of the kind that `system_key` makes, known to all: to compile programs with, never to draw."""
-    return jax.random.wrap_key_data(jnp.asarray(np.zeros(8, np.uint32)), impl=CHACHA20)
+    return _key(np.zeros(8, np.uint32))
 
 
 def system_key() -> jax.Array:
     """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
     words = np.frombuffer(os.urandom(32), dtype=np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(np.array(words)), impl=CHACHA20)
+    return _key(np.array(words))
+
+
+def _key(words) -> jax.Array:
+    """A key of eight words; JAX is imported here, as records are read without it."""
+    import jax
+    import jax.numpy as jnp
+
+    from jaxgeodp.privacy.chacha20 import CHACHA20
+
+    return jax.random.wrap_key_data(jnp.asarray(words), impl=CHACHA20)
 
 
 def random_words(count: int) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError
 from jaxgeodp.files import write_atomically
-from jaxgeodp.manifolds.described import from_lists, to_lists
+from jaxgeodp.nested_lists import from_lists, to_lists
 from jaxgeodp.privacy.clock import now
 from jaxgeodp.privacy.entropy import NOTE
 from jaxgeodp.privacy.guarantee import (

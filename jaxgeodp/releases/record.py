@@ -2,7 +2,7 @@
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.manifolds.described import plain_number
+from jaxgeodp.nested_lists import plain_number
 from jaxgeodp.releases.law import Ready
 from jaxgeodp.releases.weights import Weights
 

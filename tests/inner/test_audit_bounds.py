@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxgeodp.privacy import GaussianDP, PureDP
-from jaxgeodp.privacy.audit import _bound, _least, _least_rho
+from jaxgeodp.privacy.auditing import _bound, _least, _least_rho
 
 
 def test_the_divergences_of_one_bit():

@@ -1,0 +1,74 @@
+"""Commands that are imported when they are called: help of all of them needs their first lines alone."""
+
+import ast
+import functools
+import inspect
+import pathlib
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+import typer
+from typer.core import TyperGroup
+from typing_extensions import override
+
+
+class Entry(NamedTuple):
+    """A command: a file of this folder with a function, or a `typer.Typer`, of its name."""
+
+    name: str
+    panel: str  #: of the help
+
+
+class _Later(click.Command):
+    """A command that stands for one that is not imported yet."""
+
+    def __init__(self, entry: Entry):
+        super().__init__(entry.name, help=_help(entry.name))
+        self.rich_help_panel = entry.panel
+
+    @override
+    def make_context(self, info_name, args, parent=None, **extra):
+        return loaded(self.name).make_context(info_name, args, parent, **extra)
+
+
+class LazyGroup(TyperGroup):
+    """The commands of `entries`, in their order."""
+
+    entries: tuple[Entry, ...] = ()
+
+    @override
+    def list_commands(self, ctx):
+        return [entry.name for entry in self.entries]
+
+    @override
+    def get_command(self, ctx, cmd_name):
+        return next((_Later(entry) for entry in self.entries if entry.name == cmd_name), None)
+
+
+@functools.cache
+def loaded(name: str) -> click.Command:
+    """The command of a name, imported."""
+    module = import_module(f"jaxgeodp.cli.{name}")
+    group = getattr(module, f"{name}_app", None)
+    if group is None:
+        group = typer.Typer(add_completion=False)
+        group.command(name)(getattr(module, name))
+    else:
+        group._add_completion = False
+    command = typer.main.get_command(group)
+    command.name = name
+    return command
+
+
+def _help(name) -> str:
+    """The docstring of a command, or the help of a group, from the text of its file."""
+    tree = ast.parse(pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            return inspect.cleandoc(ast.get_docstring(node) or "")
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == f"{name}_app":
+            call = node.value
+            assert isinstance(call, ast.Call)
+            return next(ast.literal_eval(word.value) for word in call.keywords if word.arg == "help")
+    raise LookupError(name)
