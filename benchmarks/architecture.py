@@ -20,7 +20,7 @@ PICTURE = ROOT / "docs" / "architecture.png"
 PACKAGE = ROOT / "jaxgeodp"
 TOOLS = "tools"
 # The table of contents, which imports what it lists, and the start of the command.
-LEFT_OUT = ("__init__", "__main__")
+LEFT_OUT = ("__init__", "__main__", "public")
 
 
 def part_of(name: str) -> str | None:

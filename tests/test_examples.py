@@ -15,6 +15,7 @@ import pytest
 import typer.main
 
 from jaxgeodp.cli.app import app
+from jaxgeodp.cli.lazily import loaded
 from jaxgeodp.experiments.sweep import read_sweep
 from jaxgeodp.testing import manifolds, mechanisms, statistics
 
@@ -69,7 +70,8 @@ def found_command(line):
     """The command that a line calls, and the words after it."""
     command, words = COMMAND, shlex.split(line)
     while hasattr(command, "commands"):
-        command = command.commands[words.pop(0)]
+        name = words.pop(0)
+        command = loaded(name) if command is COMMAND else command.commands[name]
     return command, words
 
 
@@ -134,7 +136,7 @@ def test_command_lines_of_pages(page):
 def test_options_of_commands_in_sentences(page):
     """Sentences may leave out what is required, but what they name exists."""
     for line in re.findall(r"`jaxgeodp ([a-z][^`]+)`", page.read_text()):
-        command, words = (COMMAND.commands[line], []) if line in COMMAND.commands else found_command(line)
+        command, words = (loaded(line), []) if line in COMMAND.commands else found_command(line)
         options = {name for parameter in command.params for name in parameter.opts}
         assert {word for word in words if word.startswith("--")} <= options, line
 

@@ -19,6 +19,7 @@ from jaxgeodp.bounds.sensitivity import Sensitivity
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.app import app
 from jaxgeodp.cli.completion import audited_names, released_names, simulated_names, summed_names
+from jaxgeodp.cli.lazily import loaded
 from jaxgeodp.manifolds import names as manifold_names
 from jaxgeodp.manifolds import tables
 from jaxgeodp.manifolds.names import NamedManifold, manifold_named, records_in
@@ -264,7 +265,7 @@ def completed_options():
 
     def walk(command, path):
         for name, own in getattr(command, "commands", {}).items():
-            yield from walk(own, (*path, name))
+            yield from walk(own if path else loaded(name), (*path, name))
         context = command.make_context("jaxgeodp", [], resilient_parsing=True)
         for parameter in command.params:
             yield path, parameter, [item.value for item in parameter.shell_complete(context, "")]

@@ -1,6 +1,7 @@
 """The start: what takes long to import is imported when it is used."""
 
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from strategies import exhaustive
 
+import jaxgeodp
 from jaxgeodp import SPD, Euclidean, EuclideanLaplace, GeodesicBall, LaplaceMechanism, WrappedLaplace, frechet_mean
 from jaxgeodp.mechanisms import plan_mechanisms
 
@@ -19,7 +21,7 @@ HEAVY = ("matplotlib", "numpyro", "optax", "pyarrow", "scipy", "sklearn", "trime
 
 # One after the other; what the last needs is heavy.
 STEPS = (
-    "import jaxgeodp",
+    "import jaxgeodp.public",
     "from jaxgeodp.cli import app; app(['--help'], standalone_mode=False)",
     "from jaxgeodp.cli import app; app(['release', '--help'], standalone_mode=False)",
     "from jaxgeodp.privacy.guarantee import PureDP; PureDP(1.0).to_gdp()",
@@ -88,3 +90,46 @@ def test_planned_errors_are_those_of_releases_wherever_the_centre_lies(names):
     home = {plan.mechanism: plan.error for plan in plan_mechanisms(ball.at_home, n, 1.0, draws=draws, names=names)}
     assert home["LaplaceMechanism"] == planned["LaplaceMechanism"].error
     assert home["EuclideanLaplace"] < 0.8 * planned["EuclideanLaplace"].error
+
+
+def test_what_reads_records_and_ledgers_does_not_wait_for_jax(tmp_path):
+    mechanism = LaplaceMechanism(GeodesicBall(Euclidean(1), [0.0], 1.0), 1.0)
+    mechanism.release(np.zeros((20, 1))).save(tmp_path / "mean.json")
+    calls = (
+        ["--help"],
+        ["--version"],
+        ["ledger", "init", "b.db", "--mu", "1"],
+        ["ledger", "show", "b.db"],
+        ["show", "mean.json"],
+    )
+    code = f"""
+import sys, jaxgeodp
+from jaxgeodp.cli import app
+for call in {calls!r}:
+    app(call, standalone_mode=False)
+    assert "jax" not in sys.modules, call
+jaxgeodp.SPD, jaxgeodp.manifolds.SPD, jaxgeodp.describe
+assert "jax" in sys.modules and set(jaxgeodp.__all__) <= set(dir(jaxgeodp))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_module_can_be_the_first_that_is_imported():
+    root = pathlib.Path(jaxgeodp.__file__).parent
+    names = sorted(
+        ".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in root.rglob("*.py")
+        if path.stem != "__main__"
+    )
+    code = """
+import importlib, os, sys
+import jax, numpy
+for name in sys.argv[1:]:
+    if not os.fork():
+        importlib.import_module(name)
+        os._exit(0)
+    assert os.wait()[1] == 0, name
+"""
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -7,9 +7,8 @@ import pathlib
 from importlib import import_module
 from typing import NamedTuple
 
-import click
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typing_extensions import override
 
 
@@ -20,12 +19,11 @@ class Entry(NamedTuple):
     panel: str  #: of the help
 
 
-class _Later(click.Command):
+class _Later(TyperCommand):
     """A command that stands for one that is not imported yet."""
 
     def __init__(self, entry: Entry):
-        super().__init__(entry.name, help=_help(entry.name))
-        self.rich_help_panel = entry.panel
+        super().__init__(entry.name, help=_help(entry.name), rich_help_panel=entry.panel)
 
     @override
     def make_context(self, info_name, args, parent=None, **extra):
@@ -37,25 +35,20 @@ class LazyGroup(TyperGroup):
 
     entries: tuple[Entry, ...] = ()
 
-    @override
-    def list_commands(self, ctx):
-        return [entry.name for entry in self.entries]
-
-    @override
-    def get_command(self, ctx, cmd_name):
-        return next((_Later(entry) for entry in self.entries if entry.name == cmd_name), None)
+    def __init__(self, **options):
+        """See `TyperGroup`."""
+        super().__init__(**options)
+        self.commands = {entry.name: _Later(entry) for entry in self.entries}
 
 
 @functools.cache
-def loaded(name: str) -> click.Command:
+def loaded(name: str):
     """The command of a name, imported."""
     module = import_module(f"jaxgeodp.cli.{name}")
     group = getattr(module, f"{name}_app", None)
     if group is None:
         group = typer.Typer(add_completion=False)
         group.command(name)(getattr(module, name))
-    else:
-        group._add_completion = False
     command = typer.main.get_command(group)
     command.name = name
     return command

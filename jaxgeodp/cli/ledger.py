@@ -16,7 +16,9 @@ from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentrated
 from jaxgeodp.privacy.ledger import Ledger, add_budget, contents
 
 ledger_app = typer.Typer(
-    help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.", no_args_is_help=True
+    help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 LEDGER = Annotated[

@@ -29,6 +29,7 @@ from jaxgeodp.releases.mechanism import finished
 site_app = typer.Typer(
     help="One release of records at several sites, none of which shows its sums; see docs/sites.md.",
     no_args_is_help=True,
+    add_completion=False,
 )
 # Bytes of a masked number as text, and of all else in a masked state.
 _NUMBER_ROOM, _WORDS_ROOM = 70, 2**18
