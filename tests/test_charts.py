@@ -48,6 +48,8 @@ def test_angles_are_within_their_usual_ranges():
     np.testing.assert_allclose(to_chart(Sphere(2), [[0.0, -1.0, 0.0]], "ra,dec"), [[270.0, 0.0]])
     np.testing.assert_allclose(to_chart(Circle(), [[math.pi], [-math.pi], [-0.1]], "turns")[:2], [[0.5], [0.5]])
     np.testing.assert_allclose(to_chart(Circle(), [[-math.pi / 12.0]], "hours"), [[23.0]])
+    assert to_chart(Circle(), [[-1e-20]], "hours")[0, 0] == 0.0
+    assert to_chart(Axes(2), [[1.0, -1e-20, 0.0]], "trend,plunge")[0, 0] == 0.0
 
 
 def test_far_points_of_the_half_space_keep_their_digits():

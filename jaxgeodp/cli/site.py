@@ -158,7 +158,7 @@ def _described(choice, mechanism) -> dict:
     return {
         "mechanism": choice.mechanism,
         "strength": choice.strength,
-        "manifold": describe(mechanism.ball.manifold),
+        "manifold": describe(mechanism.ball.manifold.of_values),
         "ball": ball,
     }
 

@@ -117,6 +117,11 @@ class GeodesicBall:
         point = self.manifold.from_home(center, x)
         return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
 
+    def distance(self, x) -> jax.Array:
+        """How far a point is from the centre, whichever form it has; see `Manifold.of_values`."""
+        manifold, center = self.manifold.of_values, jnp.asarray(self.center, x.dtype)
+        return manifold.dist(manifold.home(center), manifold.to_home(center, x))
+
     def contains(self, x) -> jax.Array:
         """Whether a point lies in the ball; boolean array of shape ()."""
         home = self.manifold.home(jnp.asarray(self.center, x.dtype))

@@ -46,7 +46,7 @@ class PointsInBall(Domain):
     def described(self, shape):
         """Manifold, centre and radius."""
         return {
-            "manifold": describe(self.ball.manifold),
+            "manifold": describe(self.ball.manifold.of_values),
             "ball": {"center": to_lists(self.ball.center), "radius": self.ball.radius},
         }
 

@@ -85,4 +85,4 @@ def ball_of_record(manifold: Manifold, entry: dict) -> GeodesicBall:
 
 @jax.jit
 def _distance(ball, point):
-    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
+    return ball.distance(point)

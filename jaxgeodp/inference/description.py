@@ -254,7 +254,7 @@ def describe(
         "records": {name: record_digest(own.record) for name, own in zip(_PARTS, releases, strict=True)},
     }
     mean, variance, covariance = releases
-    return Description(manifold, mean, variance, covariance, public)
+    return Description(manifold.of_values, mean, variance, covariance, public)
 
 
 def _error_of(description: Description) -> ExpectedError:
@@ -308,6 +308,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
 def nearest_in_ball(ball, point):
     """The point, or the nearest one of the ball; far from the origin, where the ball is at home."""
     home = ball.at_home
+    point = ball.manifold.confined(jnp.asarray(ball.center, point.dtype), point)
     own = ball.to_home(point)
     inner = GeodesicBall.tree_unflatten(ball.manifold, (home.center, _WITHIN * ball.radius))
     pulled = inner.pull_inside(own)

@@ -226,7 +226,7 @@ def fit_of(releases, ball) -> GeodesicFit:
     place, dim = standing(ball), ball.manifold.dim
     unknown, residuals = np.full((2 * dim, 2 * dim), math.inf), np.diag(np.full(dim, math.inf))
     numbers = place.middle, place.velocity, place.frame, unknown, unknown, residuals
-    return GeodesicFit(ball.manifold, *numbers, tuple(releases))
+    return GeodesicFit(ball.manifold.of_values, *numbers, tuple(releases))
 
 
 def _fit(releases, ball, everything) -> GeodesicFit:
@@ -245,7 +245,7 @@ def _fit(releases, ball, everything) -> GeodesicFit:
         basis = np.asarray(carried(manifold, jnp.asarray(middle), jnp.asarray(there), jnp.asarray(frame)))
     spread = correction.residuals
     both = correction.covariance, correction.widest
-    return GeodesicFit(manifold, there, turned, basis, *both, spread, tuple(everything))
+    return GeodesicFit(manifold.of_values, there, turned, basis, *both, spread, tuple(everything))
 
 
 def _places(times) -> np.ndarray:

@@ -199,7 +199,7 @@ def _frame_of(manifold, point, frame) -> np.ndarray:
 @jax.jit
 def _away(ball, point):
     """Distance of a point from the centre."""
-    return ball.manifold.dist(jnp.asarray(ball.at_home.center), ball.to_home(point))
+    return ball.distance(point)
 
 
 @functools.partial(jax.jit, static_argnums=0)

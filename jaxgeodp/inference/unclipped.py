@@ -55,7 +55,7 @@ def unclipped(population: Population, ball: GeodesicBall) -> Population:
     own = population.mean, population.frame, vectors, values, _normal(len(values))
     with jax.enable_x64(True):
         mean, *others = (jnp.asarray(seen_anew(np.asarray(array))) for array in own)
-        if not ball.contains(mean):
+        if not ball.distance(mean) <= ball.radius:
             return population
         fit = called(_fit, ball, mean, *others, options=None)
         widened, share, wider = np.asarray(fit.variances), float(fit.share), bool(fit.wider)
@@ -79,13 +79,13 @@ def _normal(dim: int) -> np.ndarray:
 
 @jax.jit
 def _fit(ball, mean, frame, vectors, seen, normal):
-    manifold = ball.manifold
+    manifold = ball.manifold.of_values
 
     def clipped(variances, z):
         point = wrapped_point(manifold, mean, frame, vectors * jnp.sqrt(variances), z)
         kept = ball.clipped_one(point)
         vector = manifold.coordinates(mean, manifold.log(mean, kept), frame)
-        return vectors.T @ vector, manifold.dist(ball.center, point) > ball.radius
+        return vectors.T @ vector, ball.distance(point) > ball.radius
 
     def moments(variances):
         drawn: Any = jax.vmap(lambda z: clipped(variances, z))(normal)

@@ -176,7 +176,7 @@ def _angles_of(vectors: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     if "dip" in names:
         turn, rise = turn + (180.0 if "dipdir" in names else 90.0), 90.0 - rise
     if of_axes or "ra" in names:
-        turn = np.remainder(turn, 360.0)
+        turn = _round(turn, 360.0)
     return np.stack([turn if name == _turned(names) else rise for name in names], axis=1)
 
 
@@ -189,9 +189,13 @@ def _in_unit(points: np.ndarray, unit: str) -> np.ndarray:
     """Angles in a unit, less whole turns."""
     period = PERIODS[unit]
     angles = points * (period / (2.0 * math.pi))
-    return (
-        np.remainder(angles, period) if unit == "hours" else 0.5 * period - np.remainder(0.5 * period - angles, period)
-    )
+    return _round(angles, period) if unit == "hours" else 0.5 * period - _round(0.5 * period - angles, period)
+
+
+def _round(angles: np.ndarray, period: float) -> np.ndarray:
+    """Angles at least 0 and below a period; numbers just below 0 are 0, where a remainder is the period itself."""
+    left = np.remainder(angles, period)
+    return np.where(left == period, 0.0, left)
 
 
 def _radians(table: np.ndarray, unit: str) -> np.ndarray:

@@ -252,14 +252,9 @@ def of_copies(records) -> Iterator[str]:
 def _distances(ball, records, usable) -> np.ndarray:
     """From the centre; NaN of records that are no points."""
 
-    whole = ball.manifold.whole
-
-    def distance(record):
-        center = jnp.asarray(ball.center, record.dtype)
-        return whole.dist(whole.home(center), whole.to_home(center, whole.project(record)))
-
     distances = np.full(len(records), np.nan)
-    distances[usable] = jax.jit(jax.vmap(distance))(jnp.asarray(records[usable]))
+    own = jax.vmap(lambda record: ball.distance(ball.manifold.project(record)))
+    distances[usable] = jax.jit(own)(jnp.asarray(records[usable]))
     return distances
 
 

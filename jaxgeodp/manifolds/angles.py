@@ -223,8 +223,8 @@ class UnrolledTorus(VectorSpace):
 
     Records come in less the whole turns that bring each angle nearest to the centre's, and one that is more than a
     quarter turn away becomes a quarter turn. Of such records the Frechet mean of the torus is the mean of the vectors
-    (docs/mathematics.md, Theorem T), and all that holds in R^dim holds. A value may be whole turns from the angles
-    between -pi and pi, which ``Torus(dim).project(value)`` gives.
+    (docs/mathematics.md, Theorem T), and all that holds in R^dim holds. A released or simulated value is a point of
+    the torus, with angles between -pi and pi.
 
     Args:
         dim: the number of angles, at least 2.
@@ -251,6 +251,15 @@ class UnrolledTorus(VectorSpace):
     @override
     def within(self, center, radius):
         return _within(self.dim, radius)
+
+    @property
+    @override
+    def of_values(self):
+        return Torus(self.dim)
+
+    @override
+    def released(self, value):
+        return value - _TURN * (value / _TURN).round()
 
     @override
     def confined(self, center, x):

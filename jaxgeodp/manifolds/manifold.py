@@ -144,6 +144,15 @@ class Manifold(abc.ABC):
         """The manifold without facts that hold in a ball, but with the same maps: one program serves all such balls."""
         return self.whole
 
+    @property
+    def of_values(self) -> "Manifold":
+        """The manifold of which a record says that its value is a point; itself by default. See `released`."""
+        return self
+
+    def released(self, value):
+        """Drawn values (..., \\*shape) of NumPy or JAX as points of `of_values`; by default the same. Never fails."""
+        return value
+
     def confined(self, center, x) -> jax.Array:
         """The nearest point in the part about ``center`` where the facts hold at any radius; x by default.
 

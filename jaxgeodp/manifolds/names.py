@@ -13,7 +13,7 @@ import numpy as np
 
 import jaxgeodp.manifolds.tables as tables
 from jaxgeodp.checks import InputError, many
-from jaxgeodp.manifolds.angles import Circle, Torus, UnrolledTorus
+from jaxgeodp.manifolds.angles import Circle, Torus
 from jaxgeodp.manifolds.axes import Axes
 from jaxgeodp.manifolds.correlations import Correlations
 from jaxgeodp.manifolds.euclidean import Euclidean
@@ -99,9 +99,7 @@ def manifold_of(described: dict) -> Manifold:
         ValueError: no manifold of this library.
     """
     kinds: dict[str, Callable[..., Manifold]] = {
-        make.__name__: make
-        for make in (UnrolledTorus, *(entry.make for entry in MANIFOLDS.values()))
-        if isinstance(make, type)
+        entry.make.__name__: entry.make for entry in MANIFOLDS.values() if isinstance(entry.make, type)
     }
     try:
         fields = {name: value for name, value in described.items() if name != "name"}

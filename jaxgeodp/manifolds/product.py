@@ -83,6 +83,22 @@ class Product(Manifold):
         parts = zip(self.manifolds, self.split(np.asarray(center)), strict=True)
         return Product(*(factor.within(part, radius) for factor, part in parts))
 
+    @property
+    @override
+    def of_values(self):
+        return Product(*(factor.of_values for factor in self.manifolds))
+
+    @override
+    def released(self, value):
+        if self.of_values == self:
+            return value
+        xp = jnp if isinstance(value, jax.Array) else np
+        parts = xp.split(value, np.cumsum(self._lengths)[:-1], axis=-1)
+        # Only factors of real vectors have values in several forms.
+        return xp.concatenate(
+            [factor.released(part) for factor, part in zip(self.manifolds, parts, strict=True)], axis=-1
+        )
+
     @override
     def confined(self, center, x):
         return self.join(*self._map("confined", center, x))

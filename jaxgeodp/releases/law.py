@@ -138,6 +138,10 @@ class Law(abc.ABC):
     def simulate(self, key: jax.Array, records, num: int) -> jax.Array:
         """``num`` independent draws, reproducible from ``key``; records as the domain gives them."""
 
+    def released(self, value: Any) -> Any:
+        """What is drawn, as it is released; the same by default. Fails for none."""
+        return value
+
     @abc.abstractmethod
     def log_density(self, x, records) -> jax.Array:
         """Unnormalised log density of a release at ``x``, minus infinity outside the support."""
@@ -203,6 +207,10 @@ class PointLaw(Law):
 
     ball: GeodesicBall
     weights: Any  #: public, of the records, (n,), with sum 1; None for equal ones
+
+    @override
+    def released(self, value):
+        return self.ball.manifold.released(value)
 
     @property
     def unsized(self) -> Self:

@@ -224,7 +224,8 @@ class Mechanism(abc.ABC):
         """
         _check_known(self)
         records = self.domain.records(type(self).__name__, data)
-        return self.law(records.shape[0], records.shape[1:]).simulate(key, records, num)
+        law = self.law(records.shape[0], records.shape[1:])
+        return law.released(law.simulate(key, records, num))
 
     @final
     def log_density(self, x, data) -> jax.Array:
