@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
+from typing_extensions import override
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
