@@ -143,6 +143,13 @@ class Law(abc.ABC):
         """What is drawn, as it is released; the same by default. Fails for none."""
         return value
 
+    def check_density(self) -> None:  # noqa: B027 - most have nothing to refuse
+        """Refuse to give the density of values of which each may be drawn in several forms.
+
+        Raises:
+            ValueError: they are such.
+        """
+
     @abc.abstractmethod
     def log_density(self, x, records) -> jax.Array:
         """Unnormalised log density of a release at ``x``, minus infinity outside the support."""
@@ -212,6 +219,12 @@ class PointLaw(Law):
     @override
     def released(self, value):
         return self.ball.manifold.released(value)
+
+    @override
+    def check_density(self):
+        space = self.ball.manifold.of_values
+        if space != self.ball.manifold:
+            raise InputError(f"log_density: no density on {space}: noise vectors of several lengths meet in a point.")
 
     @property
     def unsized(self) -> Self:

@@ -245,7 +245,9 @@ class Mechanism(abc.ABC):
         """
         _check_known(self)
         records = self.domain.records(type(self).__name__, data)
-        return self.law(records.shape[0], records.shape[1:]).log_density(x, records)
+        law = self.law(records.shape[0], records.shape[1:])
+        law.check_density()
+        return law.log_density(x, records)
 
 
 def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, more: dict | None = None) -> Release:
