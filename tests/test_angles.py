@@ -24,6 +24,7 @@ from jaxgeodp import (
     Product,
     Release,
     RiemannianGaussian,
+    Shape,
     Sphere,
     TangentGaussian,
     TangentLaplace,
@@ -39,6 +40,8 @@ from jaxgeodp.domains import assumption_limit
 from jaxgeodp.inference import (
     ConfidenceBall,
     Description,
+    FrechetVariance,
+    SpreadMechanism,
     confidence_ball,
     describe,
     synthesize,
@@ -341,7 +344,38 @@ def test_steps_and_integers_in_wide_balls_find_the_mean():
         AdaptiveMechanism(ball, mu=4.0).release(records, numerics="grid"),
         WrappedGaussian(ball, 4.0).release(records, numerics="grid"),
     ):
-        assert np.linalg.norm(_arcs(release.as_array() - middle)) < 0.1
+        value = release.as_array()
+        assert np.linalg.norm(_arcs(value - middle)) < 0.1 and np.all(np.abs(value) <= math.pi)
+
+
+def test_metric_privacy_holds_across_half_a_turn():
+    """Two records nearly one point, on both sides of the cut: densities differ by as little as they are apart."""
+    mechanism, apart = MetricLaplace(Torus(2), 4.0), 0.02
+    one, other = np.array([[math.pi - apart / 2.0, -2.0]]), np.array([[-math.pi + apart / 2.0, -2.0]])
+    x = jnp.asarray(np.random.default_rng(0).uniform(-math.pi, math.pi, (2000, 2)))
+    logs = [np.asarray(jax.vmap(lambda y, own=own: mechanism.log_density(y, own))(x)) for own in (one, other)]
+    assert np.max(np.abs(logs[0] - logs[1])) <= 4.0 * apart * (1.0 + 1e-9)
+    for record in (one, other, np.array([[3.0, -2.0]])):
+        drawn = np.asarray(MetricLaplace(Torus(2), 200.0).simulate(jax.random.key(0), record, 200))
+        assert np.max(np.abs(_arcs(drawn - record))) < 0.2
+
+
+def test_moments_about_a_point_on_the_other_side_of_half_a_turn_are_those_of_the_arcs():
+    random = np.random.default_rng(0)
+    records = random.normal([3.0, 0.0, 0.0], 0.2, (4000, 3))
+    ball = GeodesicBall(Torus(3), [3.0, 0.0, 0.0], 2.0)
+    about = np.array([-3.1, 0.0, 0.0])
+    release = SpreadMechanism(ball, about, FrechetVariance(), epsilon=50.0).release(records, numerics="grid")
+    expected = np.mean(np.sum(_arcs(records - about) ** 2, axis=1))
+    assert float(release.value) == pytest.approx(expected, rel=0.1)
+
+
+def test_a_shape_on_a_small_ball_of_a_torus_has_no_other_limit_of_angles():
+    ball, shape = GeodesicBall(Torus(2), [0.0, 0.0], 0.3), Shape(np.zeros(2), np.eye(2), 2.5)
+    values = np.asarray(
+        TangentGaussian(ball, 1e6, shape=shape).simulate(jax.random.key(0), np.full((50, 2), [2.0, 0.0]), 2)
+    )
+    np.testing.assert_allclose(values, [[2.0, 0.0]] * 2, atol=1e-3)
 
 
 # Files and pictures -------------------------------------------------------------------------------------

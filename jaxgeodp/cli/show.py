@@ -46,6 +46,8 @@ def show(
         except _ANOTHER:
             raise InputError(f"{record}: is no whole release record.") from None
         written = {path for path in (html, csv) if path is not None}
+        if len(written) < sum(path is not None for path in (html, csv)):
+            raise InputError("--html and --csv must be two files.")
         for path in written:
             check_writable(path, overwrite, [record, *(written - {path})])
         if html is not None and page is not None:

@@ -117,6 +117,13 @@ class GeodesicBall:
         point = self.manifold.from_home(center, x)
         return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
 
+    def nearby(self, x) -> jax.Array:
+        """A point in the form that lies nearest the centre; the same where points have one form only."""
+        manifold, center = self.manifold, jnp.asarray(self.center, x.dtype)
+        if manifold.of_values == manifold:
+            return x
+        return manifold.from_home(center, manifold.of_values.to_home(center, x))
+
     def distance(self, x) -> jax.Array:
         """How far a point is from the centre, whichever form it has; see `Manifold.of_values`."""
         manifold, center = self.manifold.of_values, jnp.asarray(self.center, x.dtype)

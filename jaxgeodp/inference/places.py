@@ -69,7 +69,7 @@ class AtPoint(Place):
 
     @override
     def checked(self, ball):
-        point = GeodesicBall(ball.manifold, self.point, ball.radius).center
+        point = _near(ball, GeodesicBall(ball.manifold, self.point, ball.radius).center)
         place = AtPoint(point, _frame_of(ball.manifold, point, self.frame))
         if not place._away(ball) <= ball.radius * (1.0 + 5e-7):
             raise InputError("SpreadMechanism: about must lie in the ball.")
@@ -134,7 +134,7 @@ class AlongGeodesic(Place):
 
     @override
     def checked(self, ball):
-        middle = GeodesicBall(ball.manifold, self.middle, ball.radius).center
+        middle = _near(ball, GeodesicBall(ball.manifold, self.middle, ball.radius).center)
         velocity = np.asarray(self.velocity, middle.dtype)
         if velocity.shape != middle.shape or not np.all(np.isfinite(velocity)):
             raise InputError(f"AlongGeodesic: velocity must be a tangent vector of shape {middle.shape}.")
@@ -194,6 +194,14 @@ def _frame_of(manifold, point, frame) -> np.ndarray:
     if own.shape != (manifold.dim, *manifold.shape):
         raise InputError(f"SpreadMechanism: frame must have shape {(manifold.dim, *manifold.shape)}, got {own.shape}.")
     return own
+
+
+def _near(ball, point) -> np.ndarray:
+    """A point in the form that lies nearest the ball's centre."""
+    if ball.manifold.of_values == ball.manifold:
+        return point
+    with jax.enable_x64(True):
+        return np.asarray(ball.nearby(jnp.asarray(np.asarray(point))))
 
 
 @jax.jit

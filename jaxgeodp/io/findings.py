@@ -278,6 +278,8 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
 
 def _of_the_unconfined(ball, records, usable) -> Iterator[str]:
     manifold = ball.manifold
+    if manifold.of_values == manifold:
+        return
 
     def beyond(record):
         point = manifold.project(record)

@@ -58,6 +58,10 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
     terms: Terms
     support = None
 
+    @override
+    def released(self, value):
+        return self.mean.released(value)
+
     @property
     def ball(self) -> GeodesicBall:
         """The public one."""

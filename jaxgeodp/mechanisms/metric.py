@@ -108,7 +108,8 @@ class MetricLaplace(Mechanism):
     @property
     def _everywhere(self):
         """The whole manifold, as a ball; rounding must not leave out the far end."""
-        return GeodesicBall(self.manifold, self.manifold.origin, 1.001 * self.manifold.diameter)
+        manifold = self.manifold  # itself, whatever facts hold in a ball: distances are those that the record names
+        return GeodesicBall.tree_unflatten(manifold, (np.asarray(manifold.origin), 1.001 * manifold.diameter))
 
 
 @dataclasses.dataclass(frozen=True)

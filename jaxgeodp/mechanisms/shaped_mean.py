@@ -153,7 +153,13 @@ def unclipped(ball: GeodesicBall, mean: ShapedMean) -> GeodesicBall:
     ends = LARGEST_REACH / root if root > 0 else math.inf
     reach = max(1.0, ball.radius, mean.clip * np.linalg.norm(np.linalg.pinv(mean.rows), 2))
     radius = min(_INSIDE * manifold.injectivity_radius, ends, reach * _FAR)
-    return GeodesicBall(manifold.whole, ball.center, max(radius, ball.radius))
+    wide = GeodesicBall(manifold.whole, ball.center, max(radius, ball.radius))
+    # Of a small ball on a torus logarithms are right up to half a turn, and no angle needs another limit.
+    return GeodesicBall.tree_unflatten(manifold, (ball.center, wide.radius)) if _is_cut(wide) > _is_cut(ball) else wide
+
+
+def _is_cut(ball) -> bool:
+    return ball.manifold.of_values != ball.manifold
 
 
 def told_of(shape: Shape) -> dict:

@@ -182,7 +182,7 @@ def _log_ratio(mechanism, value, data, neighbour):
 def _difference_of_distances(mechanism, data, neighbour):
     match mechanism:
         case object(ball=GeodesicBall() as ball):
-            manifold, pair = ball.manifold, (ball.clip(data), ball.clip(neighbour))
+            manifold, pair = ball.manifold.of_values, (ball.clip(data), ball.clip(neighbour))
         case _:
             manifold, pair = mechanism.manifold, (data, neighbour)
     own, other = (frechet_mean(manifold, points) for points in pair)

@@ -184,8 +184,8 @@ def drafted(
             drawn = ready.draw(in_random_order(read()) if ready.order_matters else read())
             if isinstance(drawn, Told):
                 told = dataclasses.replace(draft, entries=draft.entries | drawn.entries, expected=None)
-                return request.finish(np.asarray(law.released(drawn.value))), told
-            return request.finish(np.asarray(law.released(drawn))), draft
+                return request.finish(law.released(np.asarray(drawn.value))), told
+            return request.finish(law.released(np.asarray(drawn))), draft
 
         draft = Draft(
             draw,
