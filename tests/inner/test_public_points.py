@@ -129,7 +129,7 @@ def test_no_mechanism_takes_private_records_to_these_checks():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and names & {alias.name for alias in node.names}:
                 found.add(path.name)
-    assert found <= {"expected.py", "suggestion.py", "audit.py"}
+    assert found <= {"expected.py", "suggestion.py", "auditing.py"}
 
 
 # Shapes ----------------------------------------------------------------------------------------------------------
