@@ -71,7 +71,7 @@ def found_command(line):
     command, words = COMMAND, shlex.split(line)
     while hasattr(command, "commands"):
         name = words.pop(0)
-        command = loaded(name) if command is COMMAND else command.commands[name]
+        command = loaded(COMMAND.commands[name].name) if command is COMMAND else command.commands[name]
     return command, words
 
 

@@ -7,6 +7,7 @@ same for every neighbour, and on the grid one record moves the integers by no mo
 import contextlib
 import dataclasses
 import datetime
+import importlib
 import json
 import math
 import pathlib
@@ -425,7 +426,7 @@ def test_curves_and_points_state_the_time_of_the_start(monkeypatch, chosen):
 def test_the_command_states_the_time_at_which_it_began(tmp_path, monkeypatch):
     from jaxgeodp.cli.app import app
 
-    command = sys.modules["jaxgeodp.cli.release"]
+    command = importlib.import_module("jaxgeodp.cli.release")
     watch = Watch(monkeypatch)
     monkeypatch.setattr(command.Source, "records", watch.advance(command.Source.records))
     np.save(tmp_path / "data.npy", np.zeros((N, 1)))
