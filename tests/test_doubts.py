@@ -70,6 +70,16 @@ DOUBTS = {
     "mirrored specimens": (SHAPES * HALF, "shapes", {}, "14 of 40 specimens look mirrored"),
     "mirrored specimens in space": (SKULLS * SKEWED, "shapes3d", {}, "10 of 40 specimens look mirrored"),
     "radians": (np.radians(PLACES), "sphere", {"degrees": "lat,lon"}, "are they radians?"),
+    "angles in the other order": (PLACES[:, ::-1], "sphere", {"degrees": "lat,lon"}, "say --degrees lon,lat"),
+    "planes in the other order": (
+        np.column_stack([np.arange(40.0), np.arange(100.0, 140.0)]), "axes", {"as": "strike,dip"},
+        "40 of angles out of range",
+    ),
+    "planes in the other order, told": (
+        np.column_stack([np.arange(40.0), np.arange(100.0, 140.0)]), "axes", {"as": "strike,dip"},
+        "in the other order 40: say --degrees dip,strike",
+    ),
+    "out of the ball": (2.0 * DISC / np.abs(DISC).max(), "hyperbolic", {"as": "klein"}, "no point as klein"),
     "both signs of quaternions": (
         (TURNS.as_quat() + np.array([0.0, 0.0, 0.0, 9.0])) * np.where(ONES[:, None] > 1, 1.0, -1.0), "sphere", {},
         "--manifold rotations --as wxyz",

@@ -358,6 +358,12 @@ LAYOUTS = {
         )
         for encoding in ("utf-8-sig", "utf-16", "utf-32")
     },
+    "an array of R": (
+        "a.npy", lambda path: np.save(path, WINGS.transpose(1, 2, 0)), "shapes", {}, "jaxgeodp.landmarks_from_r"
+    ),
+    "an array of R in space": (
+        "a.npy", lambda path: np.save(path, SKULLS.transpose(1, 2, 0)), Z, {}, "aperm(x, c(3, 1, 2))"
+    ),
     "a mat file": (
         "a.mat", lambda path: savemat(path, {"covs": MATRICES, "note": "x"}), "spd",
         {"array": "covs"}, MATRICES,

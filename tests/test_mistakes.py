@@ -95,6 +95,31 @@ TABLES = {
         "--triangle is for --manifold spd",
     ),
     "another size": (rows(WINGS), (*SHAPES, "--size", 4), "must be points of shapes(4)"),
+    "residues beside angles": (
+        "chain,residue,number,phi,psi\n" + rows(PLACES, "A,ALA,{},"),
+        ("--manifold", "torus", "--as", "degrees", "--center", "origin", "--radius", 0.3, "--header"),
+        "such as --columns phi,psi",
+    ),
+    "numbers beside angles": (
+        "shift,phi_1,psi_1\n" + rows(PLACES, "{},"),
+        ("--manifold", "torus", "--as", "degrees", "--center", "origin", "--radius", 0.3, "--header"),
+        "such as --columns phi_1,psi_1",
+    ),
+    "an id beside lines": (
+        "id,trend,plunge\n" + rows(PLACES, "{},"),
+        ("--manifold", "axes", "--as", "trend,plunge", "--center", "origin", "--radius", 0.3, "--header"),
+        "say --columns trend,plunge",
+    ),
+    "poses between spaces": (
+        "# timestamp tx ty tz qx qy qz qw\n" + rows(np.ones((N, 8)), mark=" "),
+        ("--manifold", "rigidmotions(1)", "--as", "xyzw", "--center", "origin", "--radius", 0.3),
+        "--delimiter, such as 'space'",
+    ),
+    "poses between spaces, with columns": (
+        rows(np.ones((N, 8)), mark=" "),
+        ("--manifold", "rigidmotions(1)", "--as", "xyzw", "--center", "origin", "--columns", "2-8", "--radius", 0.3),
+        "--delimiter, such as 'space'",
+    ),
 }  # fmt: skip
 
 
@@ -138,15 +163,17 @@ def test_the_centre_has_the_layout_of_the_records_or_is_a_point(folder):
     (folder / "data.csv").write_text("lat,lon,id\n" + rows(np.column_stack([PLACES, np.arange(N)])))
     (folder / "center.csv").write_text("lat,lon,id\n45,9,7\n")
     (folder / "angles.csv").write_text("lat,lon\n45,9\n")
+    (folder / "bare.csv").write_text("45,9\n")
     own = ("--header", "--degrees", "lat,lon", "--columns", "1-2", "--mechanism", "tangent", "--epsilon", 1)
     centers = []
-    for file in ("center.csv", "angles.csv", "place.npy"):
+    for file in ("center.csv", "angles.csv", "place.npy", "bare.csv"):
         result = run(
             "release", "data.csv", *SPHERE[:2], "--center", file, "--radius", 0.3, *own, "--out", f"{file}.json"
         )
         assert result.exit_code == 0, result.output
         centers.append(json.loads((folder / f"{file}.json").read_text())["ball"]["center"])
     np.testing.assert_allclose(centers[0], centers[1])
+    np.testing.assert_allclose(centers[0], centers[3])
     assert np.linalg.norm(np.subtract(centers[0], centers[2])) < 0.1
 
 

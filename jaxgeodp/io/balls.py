@@ -11,8 +11,10 @@ import numpy as np
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.shape import Shape
+from jaxgeodp.io.csv_files import TABLES
 from jaxgeodp.io.layout import Layout
-from jaxgeodp.io.tables import arranged, kind_of, read_numbers
+from jaxgeodp.io.tables import Numbers, arranged, kind_of, read_numbers
+from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds import Manifold
 from jaxgeodp.manifolds.described import describe
 from jaxgeodp.manifolds.names import manifold_of, points_on
@@ -31,10 +33,10 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
             "file, and name it."
         )
     try:
-        numbers = read_numbers(pathlib.Path(center), layout)
+        numbers, layout = _public_numbers(pathlib.Path(center), layout)
     except InputError:  # without the column of persons, which a centre need not have
         layout = dataclasses.replace(layout, person=None, group=None)
-        numbers = read_numbers(pathlib.Path(center), layout)
+        numbers, layout = _public_numbers(pathlib.Path(center), layout)
     point = _one_point(manifold, numbers, layout)
     if point is None:
         raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {numbers.table.shape}.")
@@ -42,6 +44,17 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
     if not np.all(np.isfinite(projected)):
         raise InputError(f"--center {center}: is not a point of {manifold}.")
     return projected
+
+
+def _public_numbers(path: pathlib.Path, layout: Layout) -> tuple[Numbers, Layout]:
+    """The numbers of a public file, whose lines say whether names stand above them; and the layout with that."""
+    without, header = dataclasses.replace(layout, header=False), dataclasses.replace(layout, header=True)
+    if path.is_file() and suffix_of(path) in TABLES:
+        numbers = read_numbers(path, without)
+        if len(numbers.table) < 2 or not np.isnan(numbers.table[0]).all():
+            return numbers, without
+        return read_numbers(path, header), header
+    return read_numbers(path, layout), layout
 
 
 def manifold_in(path: pathlib.Path | None) -> Manifold:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxgeodp.io.charts import PERIODS
+from jaxgeodp.io.charts import PERIODS, chart_named
 from jaxgeodp.io.layout import Layout
 from jaxgeodp.io.orders import entries_in
 from jaxgeodp.manifolds.tables import correlations, from_upper_triangles, symmetric_matrices
@@ -198,12 +198,24 @@ def _of_lengths(seen: Seen) -> Iterator[str]:
         largest = np.max(np.abs(seen.table), initial=0.0, where=np.isfinite(seen.table))
         if 0.0 < largest <= 1.01 * PERIODS["radians"] and len(seen.table) > 9:
             yield f"Angles are at most {largest:.3g}: are they radians? Degrees are read; convert them."
+        yield from _of_the_other_order(seen)
         return
     lengths = np.linalg.norm(seen.records, axis=1)
     lengths = lengths[np.isfinite(lengths)]
     if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
         yield f"Lengths of the vectors: {quantiles(lengths)}; every record is scaled to length 1."
     yield from _of_places(seen.table)
+
+
+def _of_the_other_order(seen: Seen) -> Iterator[str]:
+    """Angles that are out of range in their order, but not in the other."""
+    other = ",".join(reversed(seen.layout.angles or ()))
+    fits = int(np.isfinite(chart_named(other).points(seen.table)).all(axis=1).sum())
+    if fits > seen.usable.sum():
+        yield (
+            f"As {seen.layout.chart} {seen.usable.sum()} of {len(seen.table)} records have angles in range, in the "
+            f"other order {fits}: say --degrees {other}."
+        )
 
 
 def _of_places(table) -> Iterator[str]:

@@ -125,7 +125,8 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
         if prepare is not None and prepare.impute:
             found += _told("landmarks", _of_landmarks, prepare.landmarks(table))
         usable = np.asarray(jax.jit(jax.vmap(space.admissible))(jnp.asarray(records)))
-        found += _told("points", _of_no_points, records, usable)
+        as_written = columns_of(read_numbers(path, layout), layout)[0] if layout.chart else None
+        found += _told("points", _of_no_points, records, usable, as_written, layout)
         if kind in OF_KIND:
             seen = Seen(records, usable, *columns_of(read_numbers(path, layout), layout), layout)
             found += _told("records", OF_KIND[kind], seen)
@@ -157,9 +158,15 @@ def _of_the_file(path, layout) -> Iterator[str]:
     body, first, names = list(text.rows()), text.first, text.names
     wanted = usual_width(collections.Counter(map(len, body))) if names is None else len(names)
     words = [all(np.isnan(text.number(cell)) for cell in row) for row in body]
+    comments = [k for k, row in enumerate(body, first) if row[0].lstrip().startswith("#")]
     blank = [k for k, row in enumerate(body, first) if not any(cell.strip() for cell in row)]
     other = [k for k, row in enumerate(body, first) if len(row) != wanted and any(cell.strip() for cell in row)]
-    if names is None and words[0] and not all(words):
+    if comments:
+        yield (
+            f"{_begin(comments)} with '#' and count as records, the centre: with --header those before the names of "
+            "columns\n  are left out."
+        )
+    elif names is None and words[0] and not all(words):
         yield (
             f"Line {first} holds no number: if it names the columns, say --header; now it counts as a record, the "
             "centre."
@@ -225,16 +232,22 @@ def _of_landmarks(landmarks) -> Iterator[str]:
         yield f"{len(lacking)} records miss landmarks, which the template stands for: records {_numbers(lacking)}."
 
 
-def _of_no_points(records, usable) -> Iterator[str]:
+def _of_no_points(records, usable, as_written, layout) -> Iterator[str]:
     """Records that become the centre, by cause."""
     numbers = np.flatnonzero(~usable) + 1
     if not len(numbers):
         return
     flat = records.reshape(len(records), -1)
-    missing = np.flatnonzero(~usable & np.isnan(flat).any(axis=1)) + 1
+    no_number = np.isnan(flat).any(axis=1)
+    unread = np.zeros(len(records), bool)
+    if as_written is not None and len(as_written) == len(records):  # what is no point in the way of --as is NaN
+        unread = no_number & np.isfinite(as_written).all(axis=tuple(range(1, as_written.ndim)))
+    beyond = np.flatnonzero(~usable & unread) + 1
+    missing = np.flatnonzero(~usable & no_number & ~unread) + 1
     infinite = np.flatnonzero(~usable & np.isinf(flat).any(axis=1) & ~np.isnan(flat).any(axis=1)) + 1
-    rest = np.setdiff1d(numbers, np.concatenate([missing, infinite]))
-    causes = ("missing or no numbers", missing), ("infinite", infinite), ("no point of it", rest)
+    rest = np.setdiff1d(numbers, np.concatenate([missing, infinite, beyond]))
+    of_chart = "of angles out of range" if layout.angles else f"no point as {layout.chart}"
+    causes = ("missing or no numbers", missing), ("infinite", infinite), (of_chart, beyond), ("no point of it", rest)
     lines = [f"  {len(found)} {cause}: records {_numbers(found)}." for cause, found in causes if len(found)]
     first = f"{len(numbers)} of {len(records)} records are no points; each counts as the centre:"
     yield "\n".join([first, *lines])
@@ -305,6 +318,10 @@ def _of_files(path, usable) -> Iterator[str]:
 def _columns(numbers):
     numbers = list(numbers)
     return f"Column {numbers[0]} has" if len(numbers) == 1 else f"Columns {_numbers(numbers)} have"
+
+
+def _begin(numbers):
+    return f"Line {numbers[0]} begins" if len(numbers) == 1 else f"Lines {_numbers(numbers)} begin"
 
 
 def _lines(numbers):

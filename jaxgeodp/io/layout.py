@@ -12,13 +12,21 @@ from jaxgeodp.io.charts import OF_AXES, OF_DIRECTIONS, PERIODS, angles_in, chart
 _NO_COORDINATE = re.compile(
     r"|(row|rec|record|row[ _.]?)?(id|ids|no|nr|num|index|names?)|unnamed.*|.+[ _.-](id|name|index|label|date|time)"
     r"|(patient|subject|person|participant|specimen|sample|case|individual|site|station|study|visit|session)s?(id)?"
-    r"|groups?|class|classes|labels?|species|genus|sex|gender|age|treatment|type|kind|category|date|time|year|month|day",
+    r"|groups?|class|classes|labels?|species|genus|sex|gender|age|treatment|type|kind|category|date|time|year|month|day"
+    r"|timestamp|number|seq(uence)?|count|rank|frame|fold|batch|split|subset|source|region|country|strain|animal"
+    r"|chain|residue|resid|res[ _.-]?(name|num|seq|nr|no)|atom|model|segment|pdb",
     re.IGNORECASE,
 )
 _ANGLE = re.compile(
     r"(?:.*[ _.-])?(lat(?:itude)?|lon(?:gitude)?|long|lng|decl?(?:ination)?|incl?(?:ination)?|ra"
     r"|right[ _.-]?asc(?:ension)?|trend|plunge|strike|dip(?:[ _.-]?dir(?:ection)?)?|azimuth|elevation)"
     r"(?:[ _.-]?(?:deg(?:rees)?|j2000|°))?(?:\s*[\[(].*)?",
+    re.IGNORECASE,
+)
+# Of columns of a torus: where some have such a name, the others are no angles.
+_OF_A_TORUS = re.compile(
+    r"(?:.*[ _.-])?(phi|psi|chi|omega|theta|tau|alpha|beta|gamma|delta|epsilon|zeta|angle|torsion|dihedral|bearing"
+    r"|heading|aspect|phase|azimuth)[ _.-]?\d*(?:[ _.-]?(?:deg(?:rees)?|rad(?:ians)?|°))?(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
 _IN_HOURS = re.compile(r"ra[ _.-]?h(?:rs?|ours?|ms)?", re.IGNORECASE)
@@ -126,10 +134,16 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     hours = [name for name in names if _IN_HOURS.fullmatch(name.strip())]
     if hours:
         raise InputError(f"its column '{hours[0]}' is in hours by its name: write degrees, 15 to an hour.")
-    if layout.angles is not None and len(left or names) == 2:
-        return left
-    if names and ";" in "".join(names) and width == 1:
-        raise InputError("its header has ';' between names: say --delimiter ';'.")
+    if layout.angles is not None:
+        if len(left or names) == 2:
+            return left
+        pair = [name for word in layout.angles for name in names if _angle(name) == word]
+        if len(pair) == 2:
+            option = "as" if layout.degrees is None else "degrees"
+            raise InputError(
+                f"has {width} columns, and --{option} {','.join(layout.angles)} is of two: say --columns "
+                f"{','.join(pair)}."
+            )
     said = layout.chart in PERIODS  # of angles, then: their names are of such
     odd = [name for name in names if _NO_COORDINATE.fullmatch(name.strip()) and not (said and len(left or names) == 1)]
     angles = [name for name in names if _angle(name) is not None and not said]
@@ -138,6 +152,12 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
             f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(names)} for "
             f"{_kind_of_angle(angles[0])} (and --columns, if there are more), or name them with --columns if they are "
             "coordinates."
+        )
+    of_torus = [name for name in names if _OF_A_TORUS.fullmatch(name.strip())]
+    if said and of_torus and len(of_torus) < len(left or names):
+        raise InputError(
+            f"its columns {_listed(of_torus)} are angles by their names, but there are others: say which make a "
+            f"record, such as --columns {','.join(of_torus)}."
         )
     if odd:
         good = [str(k) for k, name in enumerate(names, 1) if name not in odd and k - 1 not in taken]
@@ -247,5 +267,6 @@ def _places(word, names, width):
         raise InputError(f"--columns: '{word}' is neither a number, nor a range such as 3-18, and the file {known}.")
     first, last = int(found[1]), int(found[2] or found[1])
     if not 1 <= first <= last <= width:
-        raise InputError(f"--columns: {word} must lie within 1-{width}, the columns of the file.")
+        other = "; if its cells have another delimiter, say it with --delimiter" if width == 1 else ""
+        raise InputError(f"--columns: {word} must lie within 1-{width}, the columns of the file{other}.")
     return list(range(first - 1, last))

@@ -42,6 +42,10 @@ from jaxgeodp.manifolds.names import points_on, records_in
 
 # So many rows, and more columns, are records side by side.
 _MOST_TURNED = 4
+# By their words for --delimiter.
+_MARKS = ((";", ";"), ("tab", "\t"), ("space", " "), ("|", "|"))
+# Whose records are never single numbers.
+_OF_SEVERAL = ("rotations", "rigidmotions", "shapes", "shapes3d", "grassmann", "hyperbolic")
 # Numbers that are triangular, of one size, and square, of another.
 _OF_TWO_SIZES = {36: (8, 6), 1225: (49, 35)}
 _AN_ANGLE = "if it is an angle, say --manifold circle and its unit, --as degrees."
@@ -173,10 +177,26 @@ class Source:
             raise InputError(f"--triangle is for --manifold {', '.join(OF_MATRICES)}, got {self.manifold}.")
         self._check_chart(kind)
         numbers = read_numbers(self.path, self.layout)
+        self._check_width(numbers)
         table = arranged(numbers, self.layout, kind)
         with about(self.path):
             self._check_names(columns_of(numbers, self.layout)[2], numbers.names or ())
         return table[:, None] if kind == "circle" and table.ndim == 1 else table
+
+    def _check_width(self, numbers):
+        """Refuse tables of one column, whose cells have another delimiter, but where records are single numbers."""
+        kind, layout, table = kind_of(self.manifold), self.layout, numbers.table
+        said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold) or kind == "circle"
+        single = table.shape[1:] == (1,) and suffix_of(self.path) in TABLES and not self.path.is_dir()
+        if single and (not said or kind in _OF_SEVERAL):
+            way, name = _OF_ONE_COLUMN.get(kind, "a record has more numbers."), (numbers.names or ("",))[0]
+            for word, mark in _MARKS:
+                if mark in name:
+                    raise InputError(f"{self.path}: its header has '{word}' between names: say --delimiter '{word}'.")
+            raise InputError(
+                f"{self.path}: has one column: if its cells have another delimiter, say it with --delimiter, such as "
+                f"'space' or 'tab'; {way}"
+            )
 
     def _check_chart(self, kind):
         """Refuse an ``--as`` that is not of the manifold, and angles without their unit."""
@@ -215,13 +235,6 @@ class Source:
     def array(self, least: int = 2) -> tuple[Manifold, np.ndarray]:
         """Return the manifold and the records (n, \\*shape) of one file, of which there must be so many."""
         path, layout, table = self.path, self.layout, self.table()
-        said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold)
-        said = said or kind_of(self.manifold) == "circle"
-        if suffix_of(path) in TABLES and table.shape[1:] == (1,) and not said:
-            way = _OF_ONE_COLUMN.get(kind_of(self.manifold), "a record has more numbers.")
-            raise InputError(
-                f"{path}: has one column: if its cells have another delimiter, say it with --delimiter; {way}"
-            )
         if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
             raise InputError(
                 f"{path}: needs at least {least} records, one per row, but holds an array of shape {table.shape}."

@@ -136,7 +136,7 @@ def landmarks(table):
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
         raise InputError(
             f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} "
-            "(shapes3d are those in space)."
+            f"(shapes3d are those in space){_of_r(table)}."
         )
     # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
     return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]
@@ -148,9 +148,17 @@ def landmarks_in_space(table):
         table = table.reshape(table.shape[0], -1, 3)
     if table.ndim != 3 or table.shape[2] != 3 or table.shape[1] < 4 or table.dtype.kind == "c":
         raise InputError(
-            f"landmarks in space must have shape (n, k, 3) with k >= 4, or rows x1, y1, z1, x2, ..., got {table.shape}."
+            f"landmarks in space must have shape (n, k, 3) with k >= 4, or rows x1, y1, z1, x2, ..., got {table.shape}"
+            f"{_of_r(table)}."
         )
     return (table.shape[1],), table
+
+
+def _of_r(table):
+    """What to do with the order of R's geomorph and Morpho."""
+    if table.ndim != 3 or table.shape[1] not in (2, 3) or table.shape[2] in (2, 3):
+        return ""
+    return "; the order (k, m, n) of R is turned by jaxgeodp.landmarks_from_r, or in R by aperm(x, c(3, 1, 2))"
 
 
 def bases(table):
