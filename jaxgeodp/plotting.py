@@ -23,17 +23,17 @@ def draw_outline(axes, landmarks, reference=None, **line) -> None:
     axes.axis("off")
 
 
-def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r", spread=None):
+def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r", spread=None, size=6.5):
     """Draw a symmetric matrix (k, k) as a heat map with its numbers; returns the image, for a colour bar.
 
-    ``spread``, of the same shape, is written below the numbers, behind a ±.
+    ``spread``, of the same shape, is written below the numbers, behind a ±; ``size`` is that of the numbers, in points.
     """
     matrix = np.asarray(matrix, float)
     limit = np.max(np.abs(matrix)) if limit is None else limit
     image = axes.imshow(matrix, cmap=colors, vmin=-limit, vmax=limit)
     ticks = range(len(labels))
-    axes.set_xticks(ticks, labels, fontsize=6)
-    axes.set_yticks(ticks, labels, fontsize=6)
+    axes.set_xticks(ticks, labels, fontsize=size)
+    axes.set_yticks(ticks, labels, fontsize=size)
     axes.tick_params(length=0)
     for i in ticks:
         for j in ticks:
@@ -44,7 +44,7 @@ def draw_matrix(axes, matrix, labels, limit=None, colors="RdBu_r", spread=None):
                 f"{matrix[i, j] + 0.0:z.2f}" + ("" if spread is None else f"\n±{spread[i, j]:.2f}"),
                 ha="center",
                 va="center",
-                fontsize=6.5,
+                fontsize=size,
                 color="w" if dark else "k",
             )
     return image

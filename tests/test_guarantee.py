@@ -13,6 +13,7 @@ from decimal_tails import PI, log_delta, normal_tail
 from scipy.stats import norm
 from strategies import exhaustive
 
+from jaxgeodp.pictures.plain_words import in_plain_words, most_right
 from jaxgeodp.privacy import (
     ApproximateDP,
     GaussianDP,
@@ -334,3 +335,33 @@ def test_a_float_on_the_safe_side_is_the_nearest_one():
             inner = math.nextafter(above, 0.0), math.nextafter(below, math.inf)
             powers = [written(x) if power == 1 else square(written(x)) for x in (above, below, *inner)]
             assert powers[0] >= exact > powers[2] and powers[1] <= exact < powers[3]
+
+
+def best_test(p, q):
+    """How often the best test of two laws on finitely many points is right, each half the time."""
+    return 0.5 + 0.25 * np.abs(np.subtract(p, q)).sum()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 40.0])
+def test_what_tests_reach_is_attained_and_not_exceeded(epsilon):
+    """By randomised response, with and without a leak of probability delta, and by a normal shift."""
+    response = np.array([math.exp(epsilon), 1.0]) / (1.0 + math.exp(epsilon))
+    assert most_right(PureDP(epsilon).record("")) == pytest.approx(best_test(response, response[::-1]), rel=1e-12)
+    for delta in (1e-6, 0.1):
+        leaking = np.append((1.0 - delta) * response, [delta, 0.0])
+        right = best_test(leaking, [leaking[1], leaking[0], 0.0, delta])
+        assert most_right(ApproximateDP(epsilon, delta).record("")) == pytest.approx(right, rel=1e-12)
+    assert most_right(GaussianDP(epsilon).record("")) == pytest.approx(norm.cdf(epsilon / 2), rel=1e-9)
+    rho = epsilon**2 / 2.0  # of a normal shift
+    assert norm.cdf(epsilon / 2) <= most_right(ZeroConcentratedDP(rho).record("")) <= 1.0
+    # Of randomised response, whose divergences are known.
+    divergence = epsilon * math.tanh(epsilon / 2)
+    assert most_right(PureDP(epsilon).record("")) <= most_right(ZeroConcentratedDP(divergence).record(""))
+
+
+def test_a_promise_in_plain_words():
+    words = in_plain_words(PureDP(1.0).record("a theorem"))
+    assert "which two records" in words and "at most 73.2 %" in words, "rounded up"
+    words = in_plain_words(GaussianDP(1.0).record("a theorem") | {"adjacency": "add-remove"}, "person")
+    assert "whether one more person is there" in words and "at most 69.2 %" in words
+    assert in_plain_words(NotProven("nothing").record("none")) == ""

@@ -18,11 +18,13 @@ from jaxgeodp import (
     GeodesicBall,
     GibbsMechanism,
     Grassmann,
+    Hyperbolic,
     LandmarkLaplace,
     MetricLaplace,
     PlanarShapes,
     Product,
     Rotations,
+    Shapes3D,
     Sphere,
     TangentLaplace,
     WrappedGaussian,
@@ -32,7 +34,7 @@ from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.pictures import color_of, draw_record, page_of, picture_of
 from jaxgeodp.pictures.colors import OTHERS
-from jaxgeodp.pictures.lines import lines_of
+from jaxgeodp.pictures.lines import landmarks_to_turn, lines_of
 from jaxgeodp.pictures.sweep import Line, draw_sweep
 from jaxgeodp.privacy.release import Release, record_digest
 
@@ -148,6 +150,55 @@ def test_pictures_say_what_their_lines_mean():
         assert figure.axes[0].get_title().startswith(words)
         draw_record(record | {"caption": "another"}, other := Figure())
         assert other.axes[0].get_title() == "another"
+
+
+def test_landmarks_in_space_are_turned_and_drawn_from_two_sides():
+    own = np.array([[0, 0, 0], [4, 0, 1], [4, 2, 0], [0, 2, 1], [2, 1, 3.0]])
+    own = own - own.mean(axis=0)
+    ball = GeodesicBall(Shapes3D(5), Shapes3D(5).project(own), 0.02)
+    record = TangentLaplace(ball, 1.0).release(np.tile(ball.center, (5000, 1, 1))).record
+    lines = landmarks_to_turn(record)
+    links, rings, dots = lines[:5], lines[5:10], lines[10:]
+    assert [dot.label for dot in dots] == list("12345") and {ring.label for ring in rings} == {None}
+    for link, ring, dot in zip(links, rings, dots, strict=True):
+        np.testing.assert_array_equal(link.points, np.concatenate([ring.points, dot.points]))
+    # Distances between landmarks are those of the value and of the centre.
+    for found, given in ((dots, record["value"]), (rings, record["ball"]["center"])):
+        points = np.concatenate([one.points for one in found])
+        apart = [np.linalg.norm(np.subtract(x[:, None], x[None]), axis=-1) for x in (points, np.array(given))]
+        np.testing.assert_allclose(*apart, atol=1e-12)
+    assert "<canvas" in page_of(record, "0")
+    draw_record(record, figure := Figure())
+    assert [axes.get_xlabel() for axes in figure.axes] == ["principal axis 1"] * 2
+    template = {"template": own.tolist()}
+    flat = {"value": own.ravel().tolist(), "manifold": {"name": "Euclidean", "dim": 15}, "prepared": template}
+    assert len(landmarks_to_turn(record | flat)) == 15
+
+
+def test_a_point_of_the_hyperbolic_plane_is_drawn_in_the_disc():
+    space = Hyperbolic(2, curvature=-0.25)  # distances are doubled, and the hyperboloid is of x0^2 - ... = 4
+    center = space.exp(space.origin, jnp.array([0.0, 1.0, -0.5]))
+    record = TangentLaplace(GeodesicBall(space, center, 0.5), 1.0).release(np.tile(center, (4000, 1))).record
+    record |= {"region": 0.1}
+    draw_record(record, figure := Figure())
+    *_, rim, region, dot = figure.axes[0].lines
+    for line, middle, radius in ((rim, record["ball"]["center"], 0.5), (region, record["value"], 0.1)):
+        disc = np.array(line.get_xydata())
+        square = np.sum(disc**2, axis=1, keepdims=True)
+        points = 2.0 * np.concatenate([1.0 + square, 2.0 * disc], axis=1) / (1.0 - square)
+        distances = [float(space.dist(jnp.asarray(middle), point)) for point in points[::30]]
+        np.testing.assert_allclose(distances, radius, rtol=1e-6)
+    value = np.array(record["value"])
+    np.testing.assert_allclose(dot.get_xydata()[0], value[1:] / (2.0 + value[0]))
+    assert "blue: rim of the region" in figure.axes[0].get_title()
+
+
+def test_a_page_has_what_a_committee_asks():
+    record = released(Sphere(2)).record
+    page = page_of(record, "0")
+    for words in ("In plain words", "right at most 73.2 %", "The custodian&#x27;s word", "Approved by", "viewport"):
+        assert words in page
+    assert "right at most" not in page_of(record | {"guarantee": {"kind": "not proven"}}, "0")
 
 
 def test_curves_in_space_are_lines():

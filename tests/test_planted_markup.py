@@ -37,6 +37,8 @@ OWN = {
     ("html", ("lang",)),
     ("meta", ("charset",)),
     ("meta", ("http-equiv", "content")),
+    ("meta", ("name", "content")),
+    ("h2", ("id",)),
     ("img", ("alt", "src")),
     ("canvas", ("id", "width", "height", "data-lines")),
     *((tag, ()) for tag in "head title style body h1 h2 p code pre table tr td script".split()),

@@ -17,6 +17,7 @@ from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERS
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.registries import listed, with_several
 from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
+from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.files import all_reserved
 from jaxgeodp.io.records import Source
@@ -223,6 +224,8 @@ def _tell(path, record, choice, space, statistic):
         f"Wrote {path}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."
     )
+    for line in (*worth(record), *how_far(record)):
+        say(line)
     if "stages" in record:
         say(
             "No expected error is stated, as it depends on the ball that is found and what is clipped there; for "

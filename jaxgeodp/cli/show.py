@@ -7,6 +7,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy.release import Release, record_digest
 
@@ -99,9 +100,10 @@ def _words(record):
             (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
         ),
         f"because: {promised.get('theorem', '')}",
+        *worth(record),
         *_value(record),
         *_under(record),
-        *_how_far(record),
+        *how_far(record),
     )
 
 
@@ -129,19 +131,6 @@ def _together(record):
     if "group" in record:
         groups = ", ".join(map(str, record["group"]["of"]))
         yield f"The ledger has the SHA-256 of the digests of {groups}, written one after the other."
-
-
-def _how_far(record):
-    if "toward" in (drawn := record.get("post_processing", {})):
-        yield f"drawn:   towards a public point, {drawn['share']:.3g} of the way is left"
-        yield f"ledger:  knows {drawn['of']}"
-        yield f"error:   {drawn['expected_error']:.3g} (root mean square), if the mean is as near there as was supposed"
-    elif populations := record.get("expected_errors"):
-        least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
-        yield f"error:   {least} to {most} on average, by how the records lie (for reference populations)"
-    elif stated := record.get("expected_error"):
-        line = f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g}"
-        yield f"{line} (for public reference records)"
 
 
 def _row_of_value(record):

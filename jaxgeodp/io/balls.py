@@ -47,13 +47,12 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
 
 
 def _public_numbers(path: pathlib.Path, layout: Layout) -> tuple[Numbers, Layout]:
-    """The numbers of a public file, whose lines say whether names stand above them; and the layout with that."""
-    without, header = dataclasses.replace(layout, header=False), dataclasses.replace(layout, header=True)
-    if path.is_file() and suffix_of(path) in TABLES:
-        numbers = read_numbers(path, without)
-        if len(numbers.table) < 2 or not np.isnan(numbers.table[0]).all():
-            return numbers, without
-        return read_numbers(path, header), header
+    """The numbers of a public file, in which names may be left out though ``--header`` says that records have them."""
+    if layout.header and path.is_file() and suffix_of(path) in TABLES:
+        bare = dataclasses.replace(layout, header=False)
+        numbers = read_numbers(path, bare)
+        if len(numbers.table) and not np.isnan(numbers.table[0]).all():
+            return numbers, bare
     return read_numbers(path, layout), layout
 
 

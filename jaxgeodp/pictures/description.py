@@ -2,7 +2,11 @@
 
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import element, image, page
-from jaxgeodp.pictures.page import STYLE, table
+from jaxgeodp.pictures.page import table
+from jaxgeodp.pictures.style import STYLE
+
+# Of three pictures beside each other.
+_SMALL = 0.5
 
 
 def page_of_description(
@@ -20,7 +24,7 @@ def page_of_description(
         HTML that needs no other file and loads nothing.
     """
     parts = [
-        (element("h2", title), element("p", *(image(picture_of(record), "point") for record in records)))
+        (element("h2", title), element("p", *(image(picture_of(record, _SMALL), "point") for record in records)))
         for title, records in geodesics
     ]
     return page(
@@ -31,5 +35,5 @@ def page_of_description(
         table(rows),
         *(part for both in parts for part in both),
         *((element("h2", "How it was made"), table(made)) if made else ()),
-        style=STYLE + " p img{max-width:32%}",
+        style=STYLE,
     )

@@ -6,29 +6,37 @@ import math
 import numpy as np
 
 from jaxgeodp.checks import printable
-from jaxgeodp.pictures.lines import caption_of, is_moment, lines_of
+from jaxgeodp.pictures.disc import draw_disc
+from jaxgeodp.pictures.lines import MOST_LANDMARKS, caption_of, is_moment, lines_of, public_landmarks
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
 _OF_MATRICES = ("SPD", "LogEuclidean", "LogCholesky", "Correlations")
 _MOST_NUMBERS = 12
-_MOST_LANDMARKS = 24
+_INCHES = (5.0, 4.2)
+# Of the part of the figure that is a number of a matrix, the height of its letters.
+_OF_A_CELL = 0.25
+# Of two panels beside each other.
+_WIDE = (7.2, 4.2)
 
 
-def picture_of(record: dict) -> bytes:
-    """A PNG of the value of a release record; see `draw_record`.
+def picture_of(record: dict, share: float = 1.0) -> bytes:
+    """A PNG of the value of a release record, without white around it; see `draw_record`.
 
     Args:
         record: `Release.record`, or the same read from a file.
+        share: the size of the drawing; letters have theirs, so that they can be read in a small picture.
 
     Returns:
         The bytes of the file.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(5.0, 4.2), layout="constrained")
+    public = public_landmarks(record)
+    inches = _INCHES if public is None or public.shape[1] == 2 else _WIDE
+    figure = Figure(figsize=(share * inches[0], share * inches[1]), layout="constrained")
     draw_record(record, figure)
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=150)
+    figure.savefig(file, format="png", dpi=150, bbox_inches="tight", pad_inches=0.08)
     return file.getvalue()
 
 
@@ -36,7 +44,7 @@ def draw_record(record: dict, figure) -> None:
     """Draw the value of a release record on an empty Matplotlib figure.
 
     An outline for shapes, a globe for directions in space, an ellipsoid for 3 x 3 covariances, axes for rotations,
-    curves in space, landmarks in space from two sides, numbers for other matrices, moments and vectors;
+    curves in space, landmarks in space from two sides, the Poincare disc, numbers for other matrices and vectors;
     anything else as an array of colours.
 
     Args:
@@ -46,26 +54,26 @@ def draw_record(record: dict, figure) -> None:
     name, value = record["manifold"]["name"], np.asarray(record["value"], float)
     moment = is_moment(record)
     name = "" if moment else name
-    template = np.asarray(record.get("prepared", {}).get("template", ()), float)
+    public = None if moment else public_landmarks(record)
     lines = lines_of(record)
     if lines is not None:
         axes = figure.add_subplot(projection="3d")
         _draw_lines(axes, lines)
         _write_above(axes, caption_of(record))
-    elif name == "PlanarShapes" and value.ndim == 2:
+    elif name == "PlanarShapes" and public is not None:
         centre = "centre that was found" if "stages" in record else "public centre"
         caption = record.get("caption", f"black: released; grey: {centre}")
-        _draw_landmarks(figure.add_subplot(), value, np.asarray(record["ball"]["center"], float), caption)
+        _draw_landmarks(figure.add_subplot(), value, public, caption)
+    elif public is not None:
+        other = "centre" if name == "Shapes3D" else "template"
+        caption = record.get("caption", f"black: released; grey: public {other}")
+        _draw_configuration(figure, value.reshape(public.shape), public, caption)
+    elif name == "Hyperbolic" and value.shape == (3,) and record.get("ball"):
+        _draw_in_disc(figure.add_subplot(), value, record)
     elif name in _OF_MATRICES and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _write_above(_draw_numbers(figure, value, record.get("limit")), record.get("caption", ""))
     elif moment and value.ndim == 2 and len(value) <= _MOST_NUMBERS:
         _draw_moment(figure, value, record["statistic"])
-    elif name == "Shapes3D" and value.ndim == 2:
-        caption = record.get("caption", "black: released; grey: public centre")
-        _draw_configuration(figure, value, np.asarray(record["ball"]["center"], float), caption)
-    elif name == "Euclidean" and template.ndim == 2 and template.size == value.size:
-        caption = "black: released; grey: public template"
-        _draw_configuration(figure, value.reshape(template.shape), template, caption)
     elif value.ndim <= 1:
         axes = figure.add_subplot()
         axes.bar(np.arange(1, value.size + 1), np.atleast_1d(value), color="0.5")
@@ -90,7 +98,8 @@ def _write_above(axes, words):
 def _draw_numbers(figure, matrix, limit=None):
     axes, limit = figure.add_subplot(), limit or float(np.abs(matrix).max()) or 1.0
     names = [str(k) for k in range(1, len(matrix) + 1)]
-    figure.colorbar(draw_matrix(axes, matrix, names, limit), ax=axes)
+    size = np.clip(_OF_A_CELL * min(figure.get_size_inches()) * 72.0 / len(matrix), 3.0, 11.0)
+    figure.colorbar(draw_matrix(axes, matrix, names, limit, size=size), ax=axes)
     return axes
 
 
@@ -102,9 +111,18 @@ def _draw_moment(figure, matrix, statistic):
     _write_above(_draw_numbers(figure, matrix / 10.0**power), f"{statistic}{unit}, in the frame of the record")
 
 
+def _draw_in_disc(axes, value, record):
+    ball, curvature = record["ball"], record["manifold"]["curvature"]
+    region = record.get("region")
+    draw_disc(axes, value, np.asarray(ball["center"], float), ball["radius"], (-curvature) ** -0.5, region)
+    blue = "" if region is None else "\nblue: rim of the region"
+    disc = "Poincare disc; red: released; green: rim of the public ball"
+    _write_above(axes, record.get("caption", f"{disc}{blue}"))
+
+
 def _draw_landmarks(axes, value, center, caption):
     """Landmarks in their order, numbered, over those of the public centre; outlines of many without numbers."""
-    if len(value) > _MOST_LANDMARKS:
+    if len(value) > MOST_LANDMARKS:
         draw_outline(axes, center, color="0.75")
         draw_outline(axes, value, reference=center)
         return
@@ -134,7 +152,7 @@ def _draw_configuration(figure, value, template, caption):
             panel.plot(*np.transpose((start, end)), color="0.75", linewidth=1.0)
         panel.plot(*template[:, view].T, "o", color="0.6", markersize=8, markerfacecolor="none")
         panel.plot(*value[:, view].T, "o", color="black", markersize=3)
-        if len(value) <= _MOST_LANDMARKS:
+        if len(value) <= MOST_LANDMARKS:
             for number, point in enumerate(value[:, view], 1):
                 panel.annotate(str(number), point, xytext=(5, 5), textcoords="offset points", fontsize=7)
         panel.margins(0.15)
@@ -142,10 +160,7 @@ def _draw_configuration(figure, value, template, caption):
         panel.set(xticks=(), yticks=())
         if len(views) > 1:
             panel.set(xlabel=f"principal axis {view[0] + 1}", ylabel=f"principal axis {view[1] + 1}")
-    if len(views) > 1:
-        figure.suptitle(caption, fontsize=9)
-    else:
-        _write_above(panels[0], caption)
+    _write_above(panels[0], caption)
 
 
 def _draw_lines(axes, lines):

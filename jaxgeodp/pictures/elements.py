@@ -22,7 +22,7 @@ _TAGS = frozenset(
 _EMPTY = frozenset(("meta", "img"))
 # With a hyphen for each underscore; none of them makes a browser run its value, or load it from elsewhere than `image`.
 _ATTRIBUTES = frozenset(
-    ("lang", "charset", "http_equiv", "content", "id", "width", "height", "alt", "src", "data_lines")
+    ("lang", "charset", "name", "http_equiv", "content", "id", "width", "height", "alt", "src", "data_lines")
 )
 _ENDS = re.compile("</|<!--")
 _PICTURE = "data:image/png;base64,"
@@ -98,6 +98,7 @@ def page(title: str, *body: Element, style: LiteralString, script: LiteralString
     head = element(
         "head",
         element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", http_equiv="Content-Security-Policy", content=policy),
         element("title", title),
     )

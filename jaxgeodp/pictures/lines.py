@@ -18,9 +18,12 @@ class Line(NamedTuple):
     points: np.ndarray  #: (k, 3)
     color: str
     width: float = 1.0
+    label: str | None = None  #: of a line of one point, which is a dot; a ring without
 
 
-GREY, RED, BLUE, GREEN = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d"
+GREY, RED, BLUE, GREEN, BLACK = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d", "#111111"
+#: With numbers beside them.
+MOST_LANDMARKS = 24
 
 
 def is_moment(record: dict) -> bool:
@@ -49,6 +52,34 @@ def lines_of(record: dict) -> list[Line] | None:
     return None
 
 
+def landmarks_to_turn(record: dict) -> list[Line] | None:
+    """Landmarks in space over those of the public centre or template, about its middle; None where there are none."""
+    public = public_landmarks(record)
+    if public is None or public.shape[1] != 3 or is_moment(record):
+        return None
+    value = np.asarray(record["value"], float).reshape(public.shape) - public.mean(axis=0)
+    public = public - public.mean(axis=0)
+    # Its principal axes are those of the picture.
+    axes = np.linalg.svd(public, full_matrices=False)[2].T
+    public, value = public @ axes, value @ axes
+    lines = [Line(np.stack(pair), GREY) for pair in zip(public, value, strict=True)]
+    lines += [Line(point[None], GREY, 1.5) for point in public]
+    names = range(1, len(value) + 1)
+    some = len(value) <= MOST_LANDMARKS
+    return lines + [
+        Line(point[None], BLACK, 1.0, str(name) if some else "") for name, point in zip(names, value, strict=True)
+    ]
+
+
+def public_landmarks(record: dict) -> np.ndarray | None:
+    """The landmarks (k, m) of the centre or template that those of the value correspond to; None where it has none."""
+    value, name = np.asarray(record["value"], float), record["manifold"]["name"]
+    if name in ("PlanarShapes", "Shapes3D") and value.ndim == 2:
+        return np.asarray(record["ball"]["center"], float)
+    template = np.asarray(record.get("prepared", {}).get("template", ()), float)
+    return template if name == "Euclidean" and template.ndim == 2 and template.size == value.size else None
+
+
 def caption_of(record: dict) -> str:
     """What the lines of `lines_of` mean."""
     if "caption" in record:
@@ -59,13 +90,15 @@ def caption_of(record: dict) -> str:
         region = "\nblue: rim of the region" if "region" in record else ""
         return f"red: the released {'direction' if name == 'Sphere' else 'axis'}; green: rim of the {ball}{region}"
     if name in ("Circle", "Torus"):
-        degrees = ", ".join(f"{angle:.1f}" for angle in np.degrees(value[:_DIALS]))
+        degrees = ", ".join(f"{angle:z.1f}" for angle in np.degrees(value[:_DIALS]))
         some = f"; the first {_DIALS} of {len(value)}" if len(value) > _DIALS else ""
         region = "\nblue: the region" if "region" in record else ""
         return f"red: released angles, {degrees} degrees from the mark{some}\ngreen: arcs of the {ball}{region}"
     if name == "SPD":
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
+    if name in ("Shapes3D", "Euclidean"):
+        return f"black: released landmarks; grey: those of the public {'centre' if name == 'Shapes3D' else 'template'}"
     if name == "Rotations":
         return "grey: fixed axes; red, green, blue: where x, y, z are turned"
     if name == "RigidMotions":

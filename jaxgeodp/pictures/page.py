@@ -1,50 +1,21 @@
-"""One HTML page about a release, complete in itself: the picture, what was promised, what it cost, how to verify it."""
+"""One HTML page about a release, complete in itself: a summary of one printed page, how it was made and verified."""
 
 import json
-from typing import LiteralString
 
 import numpy as np
 
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import Element, element, image, page
-from jaxgeodp.pictures.lines import caption_of, lines_of
+from jaxgeodp.pictures.lines import caption_of, landmarks_to_turn, lines_of
+from jaxgeodp.pictures.plain_words import in_plain_words, in_words
+from jaxgeodp.pictures.style import STYLE, TURN
 
-#: Of pages.
-STYLE: LiteralString = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem;color:#222}
-h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:1.6rem}table{border-collapse:collapse;width:100%}
-td{padding:.25rem .6rem .25rem 0;vertical-align:top;border-bottom:1px solid #e4e4e4}
-td:first-child{color:#666;width:11rem}
-canvas{width:100%;max-width:30rem;touch-action:none;cursor:grab;display:block}img{max-width:100%}
-pre{background:#f6f6f6;padding:.8rem;overflow:auto;font-size:.8rem;max-height:24rem}"""
 # What a stage of a search is released by.
 _SEARCH = "SearchInRounds"
-# Turns the lines with the mouse or a finger; orthographic, what is behind is paler. The lines are data of the canvas,
-# and so the script is the same on all pages.
-_TURN: LiteralString = """
-const c=document.getElementById("space"),L=JSON.parse(c.dataset.lines),g=c.getContext("2d");let a=.6,b=.35,d=null;
-const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1;
-function draw(){const w=c.width,s=.46*w/R;g.clearRect(0,0,w,w);const ca=Math.cos(a),sa=Math.sin(a),cb=Math.cos(b),
-sb=Math.sin(b);for(const l of L){g.strokeStyle=l.c;g.lineWidth=2*l.w;
-for(let k=1;k<l.p.length;k++){let z=0;g.beginPath();
-[l.p[k-1],l.p[k]].forEach((q,i)=>{const x=ca*q[0]-sa*q[1],y=sa*q[0]+ca*q[1];z+=cb*y-sb*q[2];
-g[i?"lineTo":"moveTo"](w/2+s*x,w/2-s*(sb*y+cb*q[2]))});g.globalAlpha=z>0?.35:1;g.stroke()}}}
-c.onpointerdown=e=>{d=[e.clientX,e.clientY];c.setPointerCapture(e.pointerId)};c.onpointerup=()=>d=null;
-c.onpointermove=e=>{if(d){a+=(e.clientX-d[0])/120;b=Math.max(-1.57,Math.min(1.57,b+(e.clientY-d[1])/120));
-d=[e.clientX,e.clientY];draw()}};draw()"""
-_PROMISES = {
-    "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
-    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when {change}",
-    "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
-    "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
-    "approx": "({epsilon:g}, {delta:g})-differential privacy: no probability of any conclusion exceeds "
-    "e^{epsilon:g} times what it is for a neighbouring data set by more than {delta:g}",
-    "zcdp": "zero-concentrated differential privacy with rho = {rho:g}",
-}
 
 
 def page_of(record: dict, digest: str) -> str:
-    """A page about one release: its picture, what was promised, how it was made and how to verify it.
+    """A page about one release: its picture, what was promised and by whom, how it was made and how to verify it.
 
     Args:
         record: `Release.record`, or the same read from a file.
@@ -54,24 +25,32 @@ def page_of(record: dict, digest: str) -> str:
         HTML that needs no other file and loads nothing.
     """
     name = record["manifold"]["name"]
-    lines = lines_of(record)
+    lines = lines_of(record) or landmarks_to_turn(record)
     if lines is None:
         shown, script = [image(picture_of(record), "the released value")], ""
     else:
-        shown, script = [_canvas(lines), element("p", f"Turn it by hand; {caption_of(record)}.")], _TURN
+        shown, script = (
+            [_canvas(lines), element("p", f"Turn it by hand; {caption_of(record)}.".replace("\n", "; "))],
+            TURN,
+        )
     unit = "person" if record.get("unit") == "person" else "record"
     places = f" places for {unit}s" if "count" in record else f" {unit}s"
-    promise = _promise(record["guarantee"], _change(record, unit))
+    promise = in_words(record["guarantee"], _change(record, unit))
     rows = {
         "Statistic": _words(record["statistic"]),
         "Of": f"{record['n']}{places} on {name}{_parameters(record['manifold'])}",
         "Promise": promise,
+        "In plain words": in_plain_words(record["guarantee"], unit),
+        "What it cost": _cost(record["guarantee"]),
         "How far off": _how_far(record),
-        "Neighbours": record["guarantee"].get("adjacency", ""),
-        "Because of": record["guarantee"].get("theorem", ""),
+        "Proven by": record["guarantee"].get("theorem", ""),
+        "The custodian's word": _custodians_word(record, unit),
+        "Released by": "name, date: ____________________",
+        "Approved by": "name, date: ____________________",
     }
     made = {
         "Mechanism": record["mechanism"],
+        "Neighbours": record["guarantee"].get("adjacency", ""),
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
@@ -96,7 +75,7 @@ def page_of(record: dict, digest: str) -> str:
         *shown,
         element("h2", "What was promised"),
         table(rows),
-        element("h2", "How it was made"),
+        element("h2", "How it was made", id="made"),
         table(made),
         element("h2", "How to verify it"),
         _verification(record, digest),
@@ -169,20 +148,30 @@ def _change(record, unit):
     return f"one {unit} is replaced by another{together}"
 
 
-def _promise(guarantee, change):
-    kind = guarantee.get("kind")
-    numbers = {key: value for key, value in guarantee.items() if isinstance(value, float | int)}
-    if kind not in _PROMISES:
-        return f"{kind}: no promise is proven for this value"
-    return _PROMISES[kind].format(
-        **numbers, change=change, factor=float(np.exp(min(numbers.get("epsilon", 0.0), 700.0)))
+def _cost(guarantee):
+    numbers = [f"{name} = {guarantee[name]:g}" for name in ("epsilon", "delta", "mu", "rho") if name in guarantee]
+    if not numbers:
+        return ""
+    return (
+        f"{', '.join(numbers)} of the budget of these records; other releases from them cost more, and add up in the "
+        "ledger that was charged, if there was one"
     )
+
+
+def _custodians_word(record, unit):
+    """What no program can check."""
+    whose = "that no person has two of the records" if unit == "record" else "whose each record is"
+    ball = (
+        "" if _is_found(record) or not record.get("ball") else "that the public ball was chosen without the records, "
+    )
+    return f"{ball}{whose}, and that all other releases from these records are in a ledger"
 
 
 def _canvas(lines):
     """What the script draws on; a line without a place, such as a rim about no direction, is left out."""
     parts = [
         {"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width}
+        | ({} if line.label is None else {"t": line.label})
         for line in lines
         if np.all(np.isfinite(line.points))
     ]

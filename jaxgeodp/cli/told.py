@@ -1,0 +1,28 @@
+"""What a release is worth and how far off it may be, in lines: after a release, and again by ``show``."""
+
+from collections.abc import Iterator
+
+from jaxgeodp.pictures.plain_words import in_plain_words
+
+
+def worth(record: dict) -> Iterator[str]:
+    """What the promise of a release record is worth, in plain words."""
+    if words := in_plain_words(record["guarantee"], "person" if record.get("unit") == "person" else "record"):
+        yield f"worth:   {words}"
+
+
+def how_far(record: dict) -> Iterator[str]:
+    """The expected error that a release record states, beside the radius of its ball."""
+    if "toward" in (drawn := record.get("post_processing", {})):
+        yield f"drawn:   towards a public point, {drawn['share']:.3g} of the way is left"
+        yield f"ledger:  knows {drawn['of']}"
+        yield f"error:   {drawn['expected_error']:.3g} (root mean square), if the mean is as near there as was supposed"
+    elif populations := record.get("expected_errors"):
+        least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
+        yield f"error:   {least} to {most} on average, by how the records lie (for reference populations)"
+    elif stated := record.get("expected_error"):
+        ball = f"; the ball's radius is {record['ball']['radius']:.3g}" if record.get("ball") else ""
+        yield (
+            f"error:   {stated['mean']:.3g} on average, {stated['level']:.0%} below {stated['radius']:.3g} (for public "
+            f"reference records{ball}; what clipping moves is not in it)"
+        )

@@ -1,0 +1,79 @@
+"""What the promise in a release record says, and what it is worth, in words."""
+
+import math
+
+_PROMISES = {
+    "pure": "pure differential privacy with epsilon = {epsilon:g}: whatever anybody does with this value, no "
+    "probability of any conclusion changes by more than a factor of e^{epsilon:g} = {factor:.3g} when {change}",
+    "gdp": "Gaussian differential privacy with mu = {mu:g}: telling which of two neighbouring data sets this value "
+    "came from is at least as hard as telling a draw of N(0, 1) from one of N({mu:g}, 1)",
+    "approx": "({epsilon:g}, {delta:g})-differential privacy: no probability of any conclusion exceeds "
+    "e^{epsilon:g} times what it is for a neighbouring data set by more than {delta:g}",
+    "zcdp": "zero-concentrated differential privacy with rho = {rho:g}",
+}
+_ADD_REMOVE = "add-remove"
+
+
+def in_words(guarantee: dict, change: str) -> str:
+    """Return the promise in a record as its definition says it.
+
+    Args:
+        guarantee: the entry of a release record.
+        change: in what neighbouring data sets differ, such as "one record is replaced by another".
+    """
+    kind = guarantee.get("kind")
+    numbers = {key: value for key, value in guarantee.items() if isinstance(value, float | int)}
+    if kind not in _PROMISES:
+        return f"{kind}: no promise is proven for this value"
+    return _PROMISES[kind].format(**numbers, change=change, factor=math.exp(min(numbers.get("epsilon", 0.0), 700.0)))
+
+
+def in_plain_words(guarantee: dict, unit: str = "record") -> str:
+    """Return what the promise in a record is worth, in a sentence; nothing where none is proven.
+
+    Args:
+        guarantee: the entry of a release record.
+        unit: what is protected, "record" or "person".
+    """
+    right = most_right(guarantee)
+    if right is None:
+        return ""
+    if str(guarantee.get("adjacency")).startswith(_ADD_REMOVE):
+        guess = f"guesses whether one more {unit} is there"
+    else:
+        guess = f"which two {unit}s the last one may be, and guesses which it is"
+    # Rounded up: it is a bound.
+    return (
+        f"somebody who knows all other {unit}s and {guess}, is right at most {math.ceil(1000.0 * right) / 10.0:g} % of "
+        "the time with this release, and half of the time without it"
+    )
+
+
+def most_right(guarantee: dict) -> float | None:
+    """Return how often at most a test tells which of two neighbouring data sets a release is of, each half the time.
+
+    That is (1 + T)/2 where T bounds the total variation between the two laws of the release (docs/mathematics.md,
+    section 8); the test may know both data sets, the mechanism and everything else but its random bits.
+
+    Args:
+        guarantee: the entry of a release record.
+
+    Returns:
+        At least 1/2, which guessing reaches, and at most 1; None where no promise is proven.
+
+    Example:
+        >>> round(most_right({"kind": "pure", "epsilon": 1.0}), 3)
+        0.731
+    """
+    match guarantee:
+        case {"kind": "pure", "epsilon": epsilon}:
+            variation = math.tanh(0.5 * epsilon)
+        case {"kind": "approx", "epsilon": epsilon, "delta": delta}:
+            variation = math.tanh(0.5 * epsilon) + 2.0 * delta / (1.0 + math.exp(min(epsilon, 700.0)))
+        case {"kind": "gdp", "mu": mu}:
+            variation = math.erf(mu / math.sqrt(8.0))
+        case {"kind": "zcdp", "rho": rho}:  # by Pinsker, and by Bretagnolle and Huber, of a divergence of rho
+            variation = min(math.sqrt(0.5 * rho), math.sqrt(-math.expm1(-rho)))
+        case _:
+            return None
+    return 0.5 + 0.5 * min(variation, 1.0)
