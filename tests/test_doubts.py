@@ -29,6 +29,7 @@ N = 40
 SHAPES = RNG.normal(size=(5, 2)) * 9 + RNG.normal(size=(N, 5, 2)) * 0.3
 SKULLS = RNG.normal(size=(6, 3)) * 9 + RNG.normal(size=(N, 6, 3)) * 0.3
 SHAPES_TURNED = SHAPES @ Rotation.from_euler("z", 1.0).as_matrix()[:2, :2]
+EACH_TURNED = Rotation.from_rotvec(np.outer(RNG.uniform(0.0, 6.0, N), [0, 0, 1])).as_matrix()
 HALF = np.where(np.arange(N)[:, None, None] % 3 == 0, [1.0, -1.0], 1.0)
 SKEWED = np.where(np.arange(N)[:, None, None] % 4 == 0, [1.0, 1.0, -1.0], 1.0)
 ONES = np.arange(12) % 4
@@ -64,7 +65,7 @@ DOUBTS = {
     "time last": (np.roll(hyperboloid(DISC), -1, axis=1), "hyperbolic", {}, "say --columns 3,1,2"),
     "another curvature": (3.0 * hyperboloid(DISC), "hyperbolic", {}, "curvature -0.1111: divide all numbers by 3"),
     "heights": (np.column_stack([RNG.normal(size=(N, 2)), np.full(N, 3.0)]), "hyperbolic", {}, "half-space"),
-    "nine sensors": (RNG.normal(size=(N, 9)), "rotations", {}, "Nine numbers of something else?"),
+    "nine sensors": (RNG.normal(size=(N, 9)), "rotations", {}, "Numbers of something else?"),
     "reflections": (-TURNS.as_matrix(), "rotations", {}, "are reflections"),
     "scaled rotations": (2.0 * TURNS.as_matrix(), "rotations", {}, "rotations times a scale, 2 in the middle"),
     "mirrored specimens": (SHAPES * HALF, "shapes", {}, "14 of 40 specimens look mirrored"),
@@ -80,6 +81,55 @@ DOUBTS = {
         "in the other order 40: say --degrees dip,strike",
     ),
     "out of the ball": (2.0 * DISC / np.abs(DISC).max(), "hyperbolic", {"as": "klein"}, "no point as klein"),
+    "rows of all x, then all y": (
+        (SHAPES @ EACH_TURNED[:, :2, :2]).swapaxes(1, 2).reshape(N, -1), "shapes", {},
+        "if a row is all x, then all y of landmarks: then say",
+    ),
+    "rows of landmarks in space as planar ones": (
+        (SKULLS @ EACH_TURNED).reshape(N, -1), "shapes", {}, "say --manifold shapes3d"
+    ),
+    "marks of missing landmarks": (
+        np.where((np.arange(N) % 4 == 1)[:, None, None] & (np.arange(5) == 2)[:, None], -999.0, SHAPES).reshape(N, -1),
+        "shapes", {}, "landmarks at -999, -999: missing ones?",
+    ),
+    "the diagonal of two first": (
+        np.array([4.0, 1.0, 1.2]) + 0.1 * RNG.uniform(size=(N, 3)), "spd", {}, "the numbers do not tell"
+    ),
+    "triangles that tell nothing": (
+        np.array([10.0, 1.0, 5.0, 1.0, 0.6, 10.0]) + 0.1 * RNG.uniform(size=(N, 6)), "spd", {},
+        "as well as the upper triangle by rows: the numbers do not tell",
+    ),
+    "correlations that tell nothing": (
+        (0.05 * CORRELATIONS)[:, *np.tril_indices(4, -1)], "correlations", {}, "R's lower.tri"
+    ),
+    "upper factors of R": (np.linalg.cholesky(DEFINITE).swapaxes(1, 2), "spd", {}, "R'R, with R upper"),
+    "bases by columns": (
+        np.linalg.qr(RNG.normal(size=(N, 5, 2)))[0].swapaxes(1, 2).reshape(N, -1), "grassmann(5, 2)", {},
+        "say --columns 1,6,2,7",
+    ),
+    "quaternions before translations": (
+        np.column_stack([TURNS.as_quat(), 3.0 + PLACES, ONES]), "rigidmotions(1)", {"as": "xyzw"}, "--columns 5-7,1-4"
+    ),
+    "no quaternions": (RNG.normal(size=(N, 4)) * 9, "rotations", {"as": "wxyz"}, "are they quaternions?"),
+    "degrees as radians": (
+        100.0 * RNG.normal(size=(N, 3)), "rotations", {"as": "euler-xyz-radians"}, "are they degrees?"
+    ),
+    "degrees as vectors": (100.0 * RNG.normal(size=(N, 3)), "rotations", {"as": "rotvec"}, "are they degrees?"),
+    "poses by columns": (
+        np.array([np.block([[turn, np.ones((3, 1))], [np.zeros((1, 3)), np.ones((1, 1))]]).T.ravel() for turn in
+        TURNS.as_matrix()]), "rigidmotions(1)", {}, "by columns? Transpose them",
+    ),
+    "hours": (np.column_stack([np.linspace(1, 23, 12), PLACES[:, 0]]), "sphere", {"degrees": "ra,dec"}, "hours?"),
+    "places in either order": (
+        np.column_stack([RNG.uniform(40, 60, 12), RNG.uniform(2, 20, 12), ONES]), "sphere", {}, "lat,lon or lon,lat"
+    ),
+    "missing dihedrals": (
+        np.where(ONES[:, None] == 0, 360.0, 50.0 + PLACES), "torus", {"as": "degrees"}, "as DSSP writes"
+    ),
+    "orientations": (
+        np.where(np.arange(N) % 2, 3.0, 177.0)[:, None] + RNG.uniform(-2, 2, (N, 1)), "circle", {"as": "degrees"},
+        "Then double them",
+    ),
     "both signs of quaternions": (
         (TURNS.as_quat() + np.array([0.0, 0.0, 0.0, 9.0])) * np.where(ONES[:, None] > 1, 1.0, -1.0), "sphere", {},
         "--manifold rotations --as wxyz",

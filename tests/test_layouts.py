@@ -15,7 +15,7 @@ from scipy.io import loadmat, savemat
 from scipy.spatial.transform import Rotation
 from typer.testing import CliRunner
 
-from jaxgeodp import Hyperbolic, Rotations
+from jaxgeodp import Axes, Hyperbolic, Rotations
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.domains.records import host_array
@@ -358,6 +358,114 @@ LAYOUTS = {
         )
         for encoding in ("utf-8-sig", "utf-16", "utf-32")
     },
+    **{
+        f"landmarks with {what}": ("a.csv", text(table, names), manifold, HEADED, words)
+        for what, table, names, manifold, words in (
+            (
+                "confidences", np.concatenate([WINGS, np.ones((N, 5, 1))], axis=2).reshape(N, -1),
+                [f"{c}{k}" for k in range(5) for c in "xyc"], Z, "without z",
+            ),
+            (
+                "likelihoods", np.concatenate([WINGS, np.ones((N, 5, 1))], axis=2).reshape(N, -1),
+                [f"p{k}_{c}" for k in range(5) for c in ("x", "y", "likelihood")], "shapes",
+                "say --columns p0_x,p0_y,p1_x",
+            ),
+            (
+                "sizes", np.column_stack([WINGS.reshape(N, -1), np.ones((N, 2))]),
+                [*(f"{c}{k}" for k in range(5) for c in "xy"), "csize", "area"], "shapes",
+                "columns csize, area are no coordinates",
+            ),
+            (
+                "all x by other names", WINGS.swapaxes(1, 2).reshape(N, -1),
+                [f"p{c}{k}" for c in "xy" for k in range(5)], "shapes", "say --columns px0,py0,px1",
+            ),
+            (
+                "all x by names of places", WINGS.swapaxes(1, 2).reshape(N, -1),
+                [f"{k}{c}" for c in "xy" for k in ("nose", "eye", "ear", "chin", "brow")], "shapes",
+                "say --columns nosex,nosey,eyex",
+            ),
+            (
+                "numbers in another order", WINGS[:, [0, 2, 3, 4, 1]].reshape(N, -1),
+                [f"{c}{k}" for k in (1, 3, 4, 5, 2) for c in "xy"], "shapes", "say --columns x1,y1,x2,y2,x3",
+            ),
+        )
+    },
+    "directions as y, x, z": ("a.csv", text(DIRECTIONS[:, [1, 0, 2]], "yxz"), "sphere", HEADED, "say --columns x,y,z"),
+    "directions and a field": (
+        "a.csv", text(np.column_stack([DIRECTIONS, np.ones(N)]), "xyzb"), "sphere", HEADED, "say --columns x,y,z"
+    ),
+    "spherical coordinates": (
+        "a.csv", text(np.ones((N, 3)), ["r", "theta", "phi"]), "sphere", HEADED, "say --degrees lat,lon"
+    ),
+    "a hyperboloid in another order": (
+        "a.csv", text(hyperboloid(DISC)[:, [0, 2, 1]], ["x0", "x2", "x1"]), "hyperbolic", HEADED,
+        "say --columns x0,x1,x2",
+    ),
+    "moments by letters": (
+        "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["var_a", "var_b", "cov_ab"]), "spd", HEADED,
+        MATRICES[:, :2, :2],
+    ),
+    "correlations by letters": (
+        "a.csv", text(CORRELATIONS[:, *OFF], ["ab", "ac", "ad", "bc", "bd", "cd"]), "correlations", HEADED,
+        CORRELATIONS,
+    ),
+    "tensors beside their scalars": (
+        "a.csv", text(np.ones((N, 8)), ["Dxx", "Dxy", "Dxz", "Dyy", "Dyz", "Dzz", "FA", "MD"]), "spd", HEADED,
+        "say --columns Dxx,Dxy,Dxz",
+    ),
+    "quaternions with units": (
+        "a.csv", text(TURNS.as_quat(), [f"q_RS_{c} []" for c in "xyzw"]), "rotations", HEADED, TURNS.as_matrix()
+    ),
+    "quaternions of a sensor against their names": (
+        "a.csv", text(TURNS.as_quat(), [f"sensor_{c}" for c in "xyzw"]), "rotations", HEADED | {"chart": "wxyz"},
+        "does not agree",
+    ),
+    "axes and angles": (
+        "a.csv", text(np.ones((N, 4)), ["ax", "ay", "az", "angle"]), "rotations", HEADED | {"chart": "xyzw"},
+        "does not agree",
+    ),
+    "azimuths of dips": (
+        "a.csv", text(PLACES, ["Dip", "Dip_Azimuth"]), "axes", HEADED | {"degrees": "dip,dipdir"},
+        from_chart(Axes(2), PLACES, "dip,dipdir"),
+    ),
+    "azimuths and plunges": (
+        "a.csv", text(PLACES, ["Azimuth", "Plunge"]), "axes", HEADED, "say --degrees trend,plunge"
+    ),
+    "angles by --as against their names": (
+        "a.csv", text(PLACES, ["lon", "lat"]), "sphere", HEADED | {"chart": "dec,inc"}, "--as dec,inc does not agree"
+    ),
+    "an index of pandas": (
+        "a.csv", text(np.column_stack([DIRECTIONS, np.arange(N)]), [*"xyz", "__index_level_0__"]), "sphere", HEADED,
+        "__index_level_0__",
+    ),
+    "decimal commas in quotes": (
+        "a.csv", "\n".join(",".join(f'"{repr(float(x)).replace(".", ",")}"' for x in row) for row in DIRECTIONS) + "\n",
+        "sphere", {"decimal": ",", "delimiter": ","}, DIRECTIONS,
+    ),
+    "a minus that is none": (
+        "a.csv", text(-DIRECTIONS).replace("-", "\u2212"), "sphere", {}, -DIRECTIONS,
+    ),
+    "tps with lines too many": (
+        "a.tps", tps(WINGS).replace("ID=3", "9 9\nID=3"), "shapes", {},
+        np.where(np.arange(N)[:, None] == 3, np.nan, complex_of(WINGS)),
+    ),
+    "tps with an empty line for a landmark": (
+        "a.tps", tps(WINGS).replace(" ".join(map(repr, map(float, WINGS[3, 1]))), ""), "shapes", {},
+        np.where((np.arange(N)[:, None] == 3) & (np.arange(5) == 1), np.nan, complex_of(WINGS)),
+    ),
+    "tps with missing landmarks and a scale": (
+        "a.tps", tps(WINGS, scale=0.5).replace(" ".join(map(repr, map(float, WINGS[3, 1]))), "-1 -1"), "shapes", {},
+        np.where((np.arange(N)[:, None] == 3) & (np.arange(5) == 1), np.nan, 0.5 * complex_of(WINGS)),
+    ),
+    "nts with more lines than it says": (
+        "a.nts", nts(WINGS, f"1 {N - 2}L 10 0 DIM=2", " ".join(f"s{k}" for k in range(N - 2))), "shapes", {},
+        "does not hold",
+    ),
+    "nts with empty lines between": (
+        "a.nts", nts(WINGS, f"1 {N}L 10 0 DIM=2", " ".join(f"s{k}" for k in range(N))).replace("\n", "\n\n"), "shapes",
+        {}, complex_of(WINGS),
+    ),
+    "a table of text by another name": ("a.dat", text(DIRECTIONS), "sphere", {}, "call it .txt"),
     "an array of R": (
         "a.npy", lambda path: np.save(path, WINGS.transpose(1, 2, 0)), "shapes", {}, "jaxgeodp.landmarks_from_r"
     ),

@@ -25,6 +25,8 @@ OF_AXES = (("trend", "plunge"), ("strike", "dip"), ("dipdir", "dip"))
 _EULER = re.compile(r"euler-([xyz]{3}|[XYZ]{3})-(degrees|radians)")
 _OF_HYPERBOLIC = ("poincare", "klein", "half-space", "half-plane", "hyperboloid")
 _TURNED = ("lon", "ra", "trend", "strike", "dipdir")  # or a declination, where no right ascension is beside it
+#: Angles that go round.
+TURNED = (*_TURNED, "dec")
 
 
 class Chart(NamedTuple):

@@ -9,7 +9,9 @@ from jaxgeodp.checks import InputError
 _COORDINATE = re.compile(r"((?:.*[^a-z])?)([xyz])([ _.\[(-]*\d*[\])]?)", re.IGNORECASE)
 _TIME = ("t", "time", "x0", "x_0")
 # Of names in a sentence.
-_MOST = 30
+_MOST = 150
+_NUMBER = re.compile(r"\d+")
+_POLAR = ("theta", "phi", "colatitude", "colat")
 
 
 class _Name(NamedTuple):
@@ -34,21 +36,32 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
         _check_first(names)
         if chart is not None and [name.strip().lower() for name in names] == ["y", "x"]:
             raise InputError("its columns are y, x by their names: say --columns x,y.")
-    found = [_read(name) for name in names]
+    if kind in ("sphere", "axes", "hyperbolic") and not chosen:
+        _check_vector(kind, names)
+    found = _read_all(names)
     read = [one for one in found if one is not None]
     axes = "".join(one.axis for one in read)
-    if kind not in ("shapes", "shapes3d") or len(read) < len(found) or not {"x", "y"} <= set(axes):
+    if kind not in ("shapes", "shapes3d") or not {"x", "y"} <= set(axes) or len(read) < 4:
         return
     third = axes.find("z")
     if kind == "shapes" and third >= 0:
+        name = next(name for name, own in zip(names, found, strict=True) if own is not None and own.axis == "z")
         raise InputError(
-            f"its column '{names[third]}' is the third coordinate of a landmark by its name: say --manifold shapes3d "
+            f"its column '{name}' is the third coordinate of a landmark by its name: say --manifold shapes3d "
             "for landmarks in space, or choose those of the plane with --columns."
         )
     if kind == "shapes3d" and third < 0:
         raise InputError(
             "its columns are x and y of landmarks by their names, without z: say --manifold shapes for landmarks in "
             "the plane."
+        )
+    others = [name for name, own in zip(names, found, strict=True) if own is None]
+    if others and not chosen:
+        good = [name for name, own in zip(names, found, strict=True) if own is not None]
+        shown = f"say --columns {','.join(good)}" if len(good) <= _MOST else "choose the others with --columns"
+        raise InputError(
+            f"its columns {', '.join(others[:4])}{', ...' if len(others) > 4 else ''} are no coordinates of landmarks "
+            f"by their names, as the others are: {shown}."
         )
     if not chosen:
         _check_order(names, read, "xy" if third < 0 else "xyz")
@@ -75,6 +88,33 @@ def _check_first(names):
         )
 
 
+def _check_vector(kind, names):
+    """That x, y, z, or x0, x1, ..., stand in their order, and nothing else does."""
+    words = [name.strip().lower() for name in names]
+    if kind != "hyperbolic" and any(word in _POLAR for word in words):
+        raise InputError(
+            f"its columns {', '.join(names[:4])} are angles by their names: write degrees, 90 - theta and phi, and say "
+            "--degrees lat,lon."
+        )
+    numbers = [_NUMBER.findall(word) for word in words]
+    counted = len({_NUMBER.sub("#", word) for word in words}) == 1 and all(len(own) == 1 for own in numbers)
+    if counted:
+        order = sorted(range(len(names)), key=lambda place: int(numbers[place][0]))
+    else:
+        found = [_read(name) for name in names]
+        known = [place for place, own in enumerate(found) if own is not None]
+        labels = {own.landmark for own in found if own is not None}
+        order = sorted(known, key=lambda place: str(found[place]))
+        axes = "".join(own.axis for place in order if (own := found[place]) is not None)
+        if len(labels) != 1 or axes not in ("xyz", "xy") or "w" in words or (axes == "xy" and len(known) < len(names)):
+            return
+    if order != list(range(len(names))):
+        raise InputError(
+            f"its columns {', '.join(names[:6])} are not the coordinates in their order by their names: say --columns "
+            f"{','.join(names[place] for place in order)}."
+        )
+
+
 def _check_order(names, read, order):
     """That all coordinates of one landmark stand side by side, in the order of the axes."""
     landmarks: dict[tuple[str, str], dict[str, str]] = {}
@@ -82,7 +122,12 @@ def _check_order(names, read, order):
         landmarks.setdefault(own.landmark, {})[own.axis] = name
     # Only where the rest of the names tells one landmark from the other.
     whole = len(names) == len(landmarks) * len(order) and all(len(own) == len(order) for own in landmarks.values())
-    right = [own[axis] for own in landmarks.values() for axis in order] if whole else []
+    counted = [_NUMBER.findall("".join(label)) for label in landmarks]
+    texts = {_NUMBER.sub("#", "|".join(label)) for label in landmarks}
+    ordered = list(landmarks.values())
+    if len(texts) == 1 and all(len(own) == 1 for own in counted):
+        ordered = [own for _, own in sorted(zip(counted, ordered, strict=True), key=lambda pair: int(pair[0][0]))]
+    right = [own[axis] for own in ordered for axis in order] if whole else []
     sequence = "".join(own.axis for own in read)
     if list(names) == right or (not whole and sequence == order * (len(sequence) // len(order))):
         return
@@ -92,6 +137,25 @@ def _check_order(names, read, order):
         f"its columns are {', '.join(names[:4])}, ... by their names, but a record is {', '.join(order)} of one "
         f"landmark after the other: {shown}."
     )
+
+
+def _read_all(names: tuple[str, ...]) -> list[_Name | None]:
+    """The coordinate that each name says; by itself, or beside names that differ from it in x, y or z alone."""
+    found = [_read(name) for name in names]
+    if len([own for own in found if own is not None]) > len(names) / 2:
+        return found
+    beside = [_beside(name, {name.lower() for name in names}) for name in names]
+    return beside if all(own is not None for own in beside) else found
+
+
+def _beside(name, names):
+    """A coordinate whose y, and whose x, is among the names."""
+    word = name.lower()
+    for place, letter in enumerate(word):
+        others = [word[:place] + axis + word[place + 1 :] for axis in "xy"]
+        if letter in "xyz" and all(other in names for other in others):
+            return _Name(letter, (word[:place], word[place + 1 :]))
+    return None
 
 
 def _read(name: str) -> _Name | None:

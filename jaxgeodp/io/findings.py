@@ -18,10 +18,11 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.persons import person_places
 from jaxgeodp.io.csv_files import TABLES, opened, usual_width
-from jaxgeodp.io.doubts import OF_KIND, Seen, quantiles
+from jaxgeodp.io.doubts import OF_KIND
 from jaxgeodp.io.label_orders import of_orders_in_files
 from jaxgeodp.io.layout import Layout, chosen_columns
 from jaxgeodp.io.records import Source, in_python_words, python_words
+from jaxgeodp.io.seen import Seen, quantiles
 from jaxgeodp.io.tables import columns_of, kind_of, read_numbers
 from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds import Manifold

@@ -1,7 +1,7 @@
 """Folders with a file for each record, read without trust.
 
 The files are the records, in the order of their names: their number and type are public. What a file holds is private:
-one that cannot be read, or holds an array of another shape than most, is a record of NaN.
+one that cannot be read, or holds an array of another shape than most that can, is a record of NaN.
 """
 
 import collections
@@ -43,7 +43,7 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
         read: the array of one file; an exception stands for a record of NaN.
 
     Raises:
-        ValueError: no file can be read, or no shape is that of most files that can.
+        ValueError: no file can be read, or no two have one shape.
     """
     arrays: list[np.ndarray | None] = []
     refused, held = None, 0
@@ -63,9 +63,9 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
         raise refused or InputError(
             f"{files[0].parent}: no file of this folder can be read; say how they are laid out."
         )
+    if len(shapes) > 1 and max(shapes.values()) == 1:
+        raise InputError(f"{files[0].parent}: no array shape is that of two files of this folder.")
     shape = max(shapes, key=lambda own: (shapes[own], own))
-    if shapes[shape] <= len(files) / 2:
-        raise InputError(f"{files[0].parent}: no array shape is that of most files of this folder.")
     check_size(files[0].parent, (len(files), *shape))
     records = np.full((len(files), *shape), np.nan)
     for record, array in zip(records, arrays, strict=True):

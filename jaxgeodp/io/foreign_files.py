@@ -22,13 +22,16 @@ Choose = Callable[[list[str]], str]
 _MOST_ROWS = 2**20  # of a sheet
 
 
-def read_xlsx(path: pathlib.Path, choose: Choose, header: bool) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def read_xlsx(
+    path: pathlib.Path, choose: Choose, header: bool, decimal: str = "."
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """The numbers (n, columns) of a sheet, and the names in its first row with ``header``; other cells are NaN.
 
     Args:
         path: of a .xlsx file.
         choose: given the names of the sheets, one of them.
         header: whether its first row holds names.
+        decimal: the mark in cells of text.
 
     Raises:
         ValueError: no such sheet, more than `MOST_BYTES`, or openpyxl is not there.
@@ -58,7 +61,7 @@ def read_xlsx(path: pathlib.Path, choose: Choose, header: bool) -> tuple[np.ndar
     table = np.full((len(body), width), np.nan)
     for record, row in zip(table, body, strict=True):
         if len(row) <= width:  # as in a table of text, a longer one is none
-            record[: len(row)] = [_number(cell) for cell in row]
+            record[: len(row)] = [_number(cell, decimal) for cell in row]
     return table, names
 
 
@@ -70,9 +73,9 @@ def _without_end(row):
     return cells
 
 
-def _number(cell):
+def _number(cell, decimal):
     if isinstance(cell, str):
-        return number_in(cell.strip())
+        return number_in(cell.strip(), decimal)
     return float(cell) if isinstance(cell, int | float) and not isinstance(cell, bool) else np.nan
 
 

@@ -19,6 +19,8 @@ from jaxgeodp.io.text_files import content_of, number_in, physical_lines
 _KEY = re.compile(r"\s*([A-Za-z]+)(3?)\s*=(.*)")
 _COUNT = re.compile(r"\d{1,6}")
 _START, _ON_CURVES, _MOST_CURVES = "LM", "POINTS", 1000
+# Both coordinates of a landmark that is missing, as tpsDig writes it.
+_MISSING = -1.0
 _NTS = re.compile(
     r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([0-9])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
     re.IGNORECASE,
@@ -30,10 +32,11 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
 
     A specimen begins with ``LM=k`` and k lines ``x y``, or ``LM3=k`` and lines ``x y z``. Points on curves and
     outlines follow: ``CURVES=2`` or ``OUTLINES=1``, and for each ``POINTS=p`` with p lines; they count as landmarks,
-    after the others. There are as many records as lines ``LM=``, and what most of them say are k and m.
+    after the others. There are as many records as lines ``LM=``, and what most of them say are k and m. Landmarks at
+    -1, -1 are missing; a specimen with other lines than it says is no record.
 
     Raises:
-        ValueError: no such line, no points, or no number of points that most specimens have.
+        ValueError: no such line, no points, or no number of points that two specimens have.
     """
     specimens = []
     for line in physical_lines(content_of(path)):
@@ -41,7 +44,7 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
         key = None if found is None else found[1].upper()
         if key == _START:
             specimens.append(_Specimen())
-        if not specimens or not line.strip() or line.lstrip().startswith("#"):
+        if not specimens or line.lstrip().startswith("#"):
             continue
         if found is None:
             specimens[-1].rows.append(line)
@@ -57,10 +60,8 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
     kind = max(kinds, key=lambda one: (kinds[one], *one))
     if not sum(kind[1]):
         raise InputError(f"{path}: its specimens have no points: LM=0, and neither curves nor outlines.")
-    if kinds[kind] <= len(specimens) / 2:
-        raise InputError(
-            f"{path}: no number of points is that of most of its specimens: take as many on each outline or curve."
-        )
+    if len(kinds) == len(specimens) > 1:
+        raise InputError(f"{path}: no two specimens have as many points: take as many on each outline or curve.")
     shape = (len(specimens), sum(kind[1]), 3 if kind[0] else 2)
     check_size(path, shape)
     points = np.full(shape, np.nan)
@@ -98,11 +99,25 @@ class _Specimen:
         """Its points into an array (k, m); those that are missing stay NaN."""
         start = 0
         for count, rows in zip(self.counts, self.blocks, strict=True):
-            for point, row in zip(points[start : start + count], rows, strict=False):
+            own = _as_many(rows, count)
+            if own is None:  # which of the landmarks they are is not known
+                points[:] = np.nan
+                return
+            for point, row in zip(points[start : start + count], own, strict=True):
                 point[:] = _numbers(row, len(point))
             start += count
+        points[np.all(points == _MISSING, axis=1)] = np.nan
         with np.errstate(all="ignore"):
             points *= self.scale
+
+
+def _as_many(rows: list[str], count: int) -> list[str] | None:
+    """The lines of a block without empty ones, or with them for what is missing; None if neither is right."""
+    while len(rows) > count and not rows[-1].strip():
+        rows = rows[:-1]
+    if len(rows) != count:
+        rows = [row for row in rows if row.strip()]
+    return rows if len(rows) == count else None
 
 
 def read_nts(path: pathlib.Path) -> np.ndarray:
@@ -125,20 +140,19 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
         raise InputError(f"{path}: holds landmarks in {found[8]} dimensions; they must have DIM=2 or DIM=3.")
     rows, width, dimension = int(found[2]), int(found[4]), int(found[8] or 2)
     check_size(path, (rows, width))
-    body, labelled = lines[1:], "L" in (found[3] + found[5]).upper()
+    body = lines[1:]
     wide = width + (1 if found[3].upper() in ("B", "E") else 0)
     widths = collections.Counter(len(line.split()) for line in body)
     in_parts = width % dimension == 0 and widths[dimension] > widths[wide]
     needed = rows * (width // dimension) if in_parts else rows
-    while len(body) > needed + labelled and not body[-1].strip():
-        body.pop()
-    if width % dimension or (len(body) <= needed if labelled else len(body) != needed):
+    labels = (rows if found[3].upper() == "L" else 0) + (width if found[5].upper() == "L" else 0)
+    own = None if width % dimension else _behind_labels(body, labels, needed, dimension if in_parts else wide)
+    if own is None:
         raise InputError(
             f"{path}: does not hold {rows} lines of {width} numbers, a specimen each, as it says first, nor a landmark "
             "a line."
         )
     table = np.full((rows, width), np.nan)
-    own = body[len(body) - needed :]
     for place, specimen in enumerate(table):
         if in_parts:
             each = width // dimension
@@ -152,6 +166,21 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
     if found[6] != "0":
         table[table < 0.0 if found[7] is None else table == number_in(found[7])] = np.nan
     return table.reshape(rows, -1, dimension)
+
+
+def _behind_labels(body: list[str], labels: int, needed: int, width: int) -> list[str] | None:
+    """The lines of numbers behind labels, so many words or the lines that are left; None if it has others."""
+    if labels == 0:
+        return _as_many(body, needed)
+    words = list(itertools.accumulate(len(line.split()) for line in body))
+    rest = body[words.index(labels) + 1 :] if labels in words else []
+    if len([line for line in rest if line.strip()]) == needed:
+        return _as_many(rest, needed)
+    while len(body) > needed + 1 and not body[-1].strip():
+        body = body[:-1]
+    before = body[: max(len(body) - needed, 0)]
+    surplus = any(len(line.split()) == width and not np.isnan(_numbers(line, width)).any() for line in before)
+    return _as_many(rest, needed) if surplus or not before else body[len(before) :]
 
 
 def _numbers(line: str | Iterable[str], count: int) -> list[float]:

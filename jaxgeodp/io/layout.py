@@ -6,11 +6,12 @@ import numbers
 import re
 
 from jaxgeodp.checks import InputError, short
-from jaxgeodp.io.charts import OF_AXES, OF_DIRECTIONS, PERIODS, angles_in, chart_named
+from jaxgeodp.io.charts import OF_AXES, OF_DIRECTIONS, PERIODS, TURNED, angles_in, chart_named
 
 # Of tables with names: what is no coordinate, unless the call says so with --columns.
 _NO_COORDINATE = re.compile(
     r"|(row|rec|record|row[ _.]?)?(id|ids|no|nr|num|index|names?)|unnamed.*|.+[ _.-](id|name|index|label|date|time)"
+    r"|__index.*"
     r"|(patient|subject|person|participant|specimen|sample|case|individual|site|station|study|visit|session)s?(id)?"
     r"|groups?|class|classes|labels?|species|genus|sex|gender|age|treatment|type|kind|category|date|time|year|month|day"
     r"|timestamp|number|seq(uence)?|count|rank|frame|fold|batch|split|subset|source|region|country|strain|animal"
@@ -29,6 +30,9 @@ _OF_A_TORUS = re.compile(
     r"|heading|aspect|phase|azimuth)[ _.-]?\d*(?:[ _.-]?(?:deg(?:rees)?|rad(?:ians)?|°))?(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
+_DIP_DIRECTION = re.compile(r"dip[ _.-]?azimuth", re.IGNORECASE)
+# Any angle that goes round, by what stands beside it.
+_AZIMUTH, _BESIDE = "azimuth", {"plunge": "trend", "inc": "dec", "dip": "dipdir"}
 _IN_HOURS = re.compile(r"ra[ _.-]?h(?:rs?|ours?|ms)?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _WORDS = "lat,lon, lon,lat, dec,inc, inc,dec or ra,dec; of axes trend,plunge, strike,dip or dipdir,dip, too"
@@ -75,8 +79,8 @@ class Layout:
                     "--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'."
                 )
             object.__setattr__(self, "delimiter", mark)
-        if self.decimal not in (".", ",") or self.decimal == self.delimiter:
-            raise InputError("--decimal must be '.' or ',', and another character than --delimiter.")
+        if self.decimal not in (".", ","):  # commas may be both where cells stand in quotes
+            raise InputError("--decimal must be '.' or ','.")
         if self.triangle not in (None, "lower", "upper"):
             raise InputError("--triangle must be lower or upper.")
         if self.degrees is not None:
@@ -137,11 +141,10 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     if layout.angles is not None:
         if len(left or names) == 2:
             return left
-        pair = [name for word in layout.angles for name in names if _angle(name) == word]
+        pair = [name for word in layout.angles for name in names if _is(_angle(name), word)]
         if len(pair) == 2:
-            option = "as" if layout.degrees is None else "degrees"
             raise InputError(
-                f"has {width} columns, and --{option} {','.join(layout.angles)} is of two: say --columns "
+                f"has {width} columns, and --{_word(layout)} {','.join(layout.angles)} is of two: say --columns "
                 f"{','.join(pair)}."
             )
     said = layout.chart in PERIODS  # of angles, then: their names are of such
@@ -150,7 +153,7 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
     if angles:
         raise InputError(
             f"its columns {_listed(angles)} are angles by their names: say --degrees {_order(names)} for "
-            f"{_kind_of_angle(angles[0])} (and --columns, if there are more), or name them with --columns if they are "
+            f"{_kind_of_angles(names)} (and --columns, if there are more), or name them with --columns if they are "
             "coordinates."
         )
     of_torus = [name for name in names if _OF_A_TORUS.fullmatch(name.strip())]
@@ -194,11 +197,27 @@ def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
     if layout.angles is None or len(names) != 2:
         return
     known = [_angle(name) for name in names]
-    if any(own not in (None, said) for own, said in zip(known, layout.angles, strict=True)):
+    if not all(own is None or _is(own, said) for own, said in zip(known, layout.angles, strict=True)):
         raise InputError(
-            f"--degrees {layout.degrees} does not agree with the names of the columns, {_listed(names)}: say --degrees "
-            f"{_order(names)}."
+            f"--{_word(layout)} {','.join(layout.angles)} does not agree with the names of the columns, "
+            f"{_listed(names)}: say --degrees {_order(names)}."
         )
+
+
+def _word(layout):
+    return "as" if layout.degrees is None else "degrees"
+
+
+def _is(own, said) -> bool:
+    """Whether a name is that of an angle."""
+    return own == said or (own == _AZIMUTH and said in TURNED)
+
+
+def _angles(names) -> list[str | None]:
+    """Which angle each name is; an azimuth by the other."""
+    words = [_angle(name) for name in names]
+    beside = next((_BESIDE[word] for word in words if word in _BESIDE), "lon")
+    return [beside if word == _AZIMUTH else word for word in words]
 
 
 def _listed(names):
@@ -207,7 +226,7 @@ def _listed(names):
 
 def _order(names):
     """What the columns are, one of which at least has the name of an angle; by the first, where two do not fit."""
-    words = [_angle(name) for name in names]
+    words = _angles(names)
     known = [word for word in words if word is not None]
     pairs = (*OF_DIRECTIONS, *OF_AXES)
     if any(sorted(known[:2]) == sorted(pair) for pair in pairs):
@@ -217,8 +236,8 @@ def _order(names):
     return ",".join(pair if (pair[0] == known[0]) != last else pair[::-1])
 
 
-def _kind_of_angle(name):
-    return "axes" if any(_angle(name) in pair for pair in OF_AXES) else "directions"
+def _kind_of_angles(names):
+    return "axes" if any(word in pair for word in _angles(names) for pair in OF_AXES) else "directions"
 
 
 def _angle(name) -> str | None:
@@ -227,8 +246,10 @@ def _angle(name) -> str | None:
     if found is None:
         return None
     word = found[1].lower()
-    if word.startswith("dip"):
+    if word.startswith("dip") or _DIP_DIRECTION.search(name):
         return "dip" if word == "dip" else "dipdir"
+    if word == "azimuth":
+        return _AZIMUTH
     starts = {
         "ra": "ra",
         "right": "ra",

@@ -12,7 +12,9 @@ OF_MATRICES = ("spd", "logeuclidean", "logcholesky", "correlations")
 _NUMBER = re.compile(r"\d+")
 # xx, Dxy, s_xz, "Dyz (mm2/s)": what stands before and behind is the same for all entries.
 _BY_LETTERS = re.compile(r"(.*?[ _.\[(-]?)([xyz])[ _,.-]?([xyz])((?:[^a-z0-9].*)?)", re.IGNORECASE)
-_PART = re.compile(r"(.*?)[ _.-]?([wxyzrijk])((?:[ _.-]\w+)?)", re.IGNORECASE)
+_PART = re.compile(r"[wxyzrijk]", re.IGNORECASE)
+_UNIT = re.compile(r"\s*[\[(].*")
+_MOMENT = re.compile(r"(var|cov|corr?|sd|s|r)[ _.-]")
 _REAL_FIRST = {"w": "w", "x": "x", "y": "y", "z": "z", "r": "w", "i": "x", "j": "y", "k": "z"}
 # Parts of a translation; without a prefix only where no other columns could be meant.
 _PLACE = re.compile(r"(.*?[ _.-])??(t|p|pos|position|trans|translation|loc|location)?[ _.-]?([xyz123])", re.IGNORECASE)
@@ -84,9 +86,35 @@ def _by_letters(names):
     return [("xyz".index(own[2].lower()), "xyz".index(own[3].lower())) for own in read]
 
 
+def _by_pairs(names):
+    """Of names such as var_a, cov_ab, var_b: all pairs of some letters."""
+    words = [_MOMENT.sub("", name.strip().lower()) for name in names]
+    letters = list(dict.fromkeys("".join(words)))
+    if not all(word.isalpha() and len(word) in (1, 2) for word in words) or len(letters) < 2:
+        return None
+    entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
+    pairs = {tuple(sorted(entry)) for entry in entries}
+    off = {(i, j) for j in range(len(letters)) for i in range(j)}
+    whole = off | {(k, k) for k in range(len(letters))}
+    return entries if len(pairs) == len(names) and pairs in (off, whole) else None
+
+
+def _check_others(names):
+    """Refuse a triangle by names beside columns of something else."""
+    found = [_BY_LETTERS.fullmatch(name.strip()) for name in names]
+    known = [name for name, own in zip(names, found, strict=True) if own is not None]
+    entries = _by_letters(known) if len(known) > 2 else None
+    if entries is not None and len({(max(entry), min(entry)) for entry in entries}) == len(known) in (3, 6):
+        raise InputError(
+            f"its columns {', '.join(name for name in names if name not in known)} are no entries of matrices by their "
+            f"names, as {known[0]}, ... are: say --columns {','.join(known)}."
+        )
+
+
 def _symmetric(table, names, kind, layout):
-    entries = entries_in(names)
+    entries = entries_in(names) or _by_pairs(names)
     if entries is None:
+        _check_others(names)
         return table, layout
     size = 1 + max(max(entry) for entry in entries)
     places = {entry: place for place, entry in enumerate(entries)}
@@ -158,11 +186,9 @@ def _translation(names) -> list[int]:
 
 
 def _quaternions(table, names, moved, rest, layout):
-    parts = {}
-    found = [_PART.fullmatch(names[place].strip()) for place in rest]
-    around = {None if match is None else (match[1] + match[3]).lower() for match in found}
-    if None not in around and len(around) == 1:
-        parts = {_REAL_FIRST[match[2].lower()]: place for match, place in zip(found, rest, strict=True) if match}
+    parts = _parts([names[place] for place in rest], rest)
+    if "angle" in [names[place].strip().lower() for place in rest]:
+        raise _contradiction(f"--as {layout.chart or 'wxyz'}", names)
     if sorted(parts) != ["w", "x", "y", "z"]:
         if moved and moved != [0, 1, 2]:
             raise _contradiction(f"--as {layout.chart or 'wxyz'}, after the translation,", names)
@@ -171,6 +197,19 @@ def _quaternions(table, names, moved, rest, layout):
     if layout.chart not in (None, order):
         raise _contradiction(f"--as {layout.chart}", names)
     return table[:, [*moved, *(parts[letter] for letter in "wxyz")]], layout.having(chart="wxyz")
+
+
+def _parts(names, places) -> dict[str, int]:
+    """The places of w, x, y, z in names that are the same but for one letter; none where they say no such parts."""
+    words = [_UNIT.sub("", name.strip().lower()) for name in names]
+    for found in _PART.finditer(words[0]):
+        before, after = words[0][: found.start()], words[0][found.end() :]
+        letters = [word[len(before) : len(word) - len(after)] for word in words]
+        alike = all(word == before + letter + after for word, letter in zip(words, letters, strict=True))
+        read = [_REAL_FIRST.get(letter) for letter in letters]
+        if alike and sorted(map(str, read)) == ["w", "x", "y", "z"]:
+            return {str(letter): place for letter, place in zip(read, places, strict=True)}
+    return {}
 
 
 def _three_numbers(table, names, moved, rest, layout):

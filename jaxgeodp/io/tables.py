@@ -43,6 +43,7 @@ _ARRAYS = (".npz", ".mat", ".h5", ".hdf5", ".xlsx")
 _SUFFIXES = (".npy", ".npz", *TABLES, ".parquet", *_OF_LANDMARKS, *SPECIMENS, ".xlsx", ".mat", ".h5", ".hdf5")
 # In folders with a file a record.
 _IN_FOLDERS = (".npy", *TABLES, *_OF_LANDMARKS, *SPECIMENS)
+_OF_TEXT = (".dat", ".asc", ".prn", ".pts", ".tum", ".data", "")
 _COMPRESSED = (*TABLES, *_OF_LANDMARKS)
 
 
@@ -122,7 +123,8 @@ def read_numbers(path: pathlib.Path, layout: Layout) -> Numbers:
             return _folder(path, layout)
     suffix = suffix_of(path)
     if suffix not in _SUFFIXES or (path.suffix.lower() == ".gz" and suffix not in _COMPRESSED):
-        raise InputError(f"{path}: unknown file type '{path.suffix.lower()}'; use one of {', '.join(_SUFFIXES)}.")
+        text = "if it is a table of text, call it .txt; else " if suffix in _OF_TEXT else ""
+        raise InputError(f"{path}: unknown file type '{path.suffix.lower()}'; {text}use one of {', '.join(_SUFFIXES)}.")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     with readable(path):
@@ -219,7 +221,7 @@ def _read(path, suffix, layout) -> Numbers:
         return Numbers(path, read_specimen(path, suffix)[None])
     choose = _chosen(path, "array", layout.array)
     if suffix == ".xlsx":
-        return Numbers(path, *read_xlsx(path, choose, layout.header))
+        return Numbers(path, *read_xlsx(path, choose, layout.header, layout.decimal))
     read = {".npz": read_npz, ".mat": read_mat, ".h5": read_hdf5, ".hdf5": read_hdf5}.get(suffix)
     return Numbers(path, read_npy(path) if read is None else read(path, choose))
 

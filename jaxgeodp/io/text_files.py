@@ -50,7 +50,8 @@ def physical_lines(content: bytes) -> Iterator[str]:
 
 
 def number_in(cell: str, decimal: str = ".") -> float:
-    """The number that a cell holds, NaN if none: digits of other scripts and digits in groups are none."""
+    """The number that a cell holds, NaN if none, as digits of other scripts and in groups are; U+2212 is a minus."""
+    cell = cell.replace("\u2212", "-")
     if "_" in cell or not cell.isascii():
         return math.nan
     if decimal == ",":
