@@ -331,6 +331,11 @@ LAYOUTS = {
         "all", folder("{:02}.lmk", ["".join(f"p{k} {x} {y} {z}\n" for k, (x, y, z) in enumerate(o)) for o in SKULLS]),
         Z, {}, SKULLS,
     ),
+    "a folder of lmk with a missing landmark": (
+        "all", folder("{:02}.lmk", ["".join(f"p{k} {x} {y} {z}\n" for k, (x, y, z) in enumerate(o)).replace(
+            f"p2 {SKULLS[0, 2, 0]} {SKULLS[0, 2, 1]} {SKULLS[0, 2, 2]}", "p2 NA NA NA") for o in SKULLS]), Z, {},
+        np.where((np.arange(N)[:, None, None] == 0) & (np.arange(6)[:, None] == 2), np.nan, SKULLS),
+    ),
     "a folder of all sorts": (
         "all", folder("{}.csv", ["1,2\n", lambda path: np.save(path.with_suffix(".npy"), WINGS)]), "spd", {},
         "one type of",

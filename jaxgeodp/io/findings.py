@@ -185,8 +185,11 @@ def _of_the_file(path, layout) -> Iterator[str]:
                 yield f"Most lines hold '{word}' and one cell: if it stands between cells, say --delimiter '{word}'."
                 break
     good = [row for row in body if len(row) == wanted]
-    with_commas, with_words = [], {}
-    for column in chosen_columns(layout, names, wanted) or range(wanted):
+    with_commas, with_words, chosen = [], {}, chosen_columns(layout, names, wanted) or range(wanted)
+    empty = [column + 1 for column in chosen if good and not any(row[column].strip() for row in good)]
+    if empty and wanted > 1:
+        yield f"{_columns(empty)} empty cells only: a delimiter at the end of lines? Choose the others with --columns."
+    for column in chosen:
         odd = sum(np.isnan(text.number(row[column])) and bool(row[column].strip()) for row in good)
         comma = sum("," in row[column] for row in good)
         if comma > len(good) / 2 and text.decimal == ".":

@@ -100,10 +100,11 @@ def _of_meshlab(content: bytes) -> list[list[float]]:
 
 
 def _of_words(content: bytes) -> list[list[float]]:
-    """A .lmk file: a landmark a line, whose last three words are its coordinates, or two where it has no more."""
+    """A .lmk file: a landmark a line, whose last three words are its coordinates, or two where most have no more."""
     lines = [line.replace(",", " ").split() for line in physical_lines(content)]
     lines = [words for words in lines if words and not words[0].startswith("#")]
-    wide = 3 if all(len(words) >= 3 and not np.isnan(number_in(words[-3])) for words in lines) else 2
+    three = sum(len(words) >= 3 and not np.isnan(number_in(words[-3])) for words in lines)
+    wide = 3 if three > len(lines) / 2 else 2
     return [[number_in(word) for word in words[-wide:]] if len(words) >= wide else [np.nan] * wide for words in lines]
 
 
