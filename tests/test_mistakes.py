@@ -301,6 +301,7 @@ def test_check_finds_nothing_in_good_data_and_draws_distances(folder):
     assert "Condition numbers" in said(result) and " 0 of 60 records lie outside" in said(result)
     assert (folder / "data-private.png").read_bytes().startswith(b"\x89PNG")
     # Notes may have been added to the report, and the picture may be another: neither is replaced unasked.
+    (folder / "data-private.txt").write_text("my notes")
     assert run("check", "data.npy", *SPD).exit_code == 2
     (folder / "data-private.txt").unlink()
     (folder / "data-private.png").write_text("my own picture")

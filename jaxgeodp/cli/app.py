@@ -16,7 +16,7 @@ from jaxgeodp.cli.lazily import Entry, LazyGroup
 # In the order of use.
 _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research"
 _NAMES = {
-    _START: ("demo", "info"),
+    _START: ("demo", "init", "info"),
     _CUSTODIAN: (
         *("check", "ball", "plan", "release", "describe", "show", "compare", "synthesize", "face", "audit"),
         *("ledger", "site"),

@@ -11,6 +11,7 @@ import typer
 
 from jaxgeodp._version import __version__
 from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import as_word
@@ -71,7 +72,11 @@ def ball(
         write_atomically(out, _document(found, n, epsilon, mu, len(records), source, own), replace=overwrite)
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
-    for radius, noise, bias, error in zip(found.radii, found.noise, found.bias, found.error, strict=True):
+    proven = np.isfinite(found.error)
+    tell(file=str(out), radius=found.ball.radius, mechanism=found.mechanism, inside=found.inside, records=found.records)
+    for radius, noise, bias, error in zip(
+        *(own[proven] for own in (found.radii, found.noise, found.bias, found.error)), strict=True
+    ):
         mark = "  <- suggested" if radius == found.ball.radius else ""
         say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
     say(
@@ -79,6 +84,8 @@ def ball(
         f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
         f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
     )
+    for line in _edges(found, proven):
+        say(line)
     if made is not None and own is None:
         say(
             f"NO SHAPE IS IN THE FILE: the noise of the ball is expected to be off by {found.error.min():.3g}, that of "
@@ -102,6 +109,17 @@ def ball(
         f"The public centre alone is supposed to lie {found.without:.3g} from the private mean, half the spread of the "
         f"public records. {better}"
     )
+
+
+def _edges(found: Suggestion, proven):
+    """What is to be said of radii that were not tried, or not allowed."""
+    radii = found.radii[proven]
+    if not proven.all():
+        say_of = f"{len(proven) - len(radii)} of the radii tried, up to {found.radii.max():.3g}, are left out"
+        yield f"{say_of}: no mechanism is proven there, or none works with so much noise."
+    if found.ball.radius in (radii.min(), radii.max()) and len(radii) > 1:
+        side, other = ("smallest", "smaller") if found.ball.radius == radii.min() else ("largest", "larger")
+        yield f"The suggestion is the {side} radius of the table: a {other} one, to be written by hand, was not tried."
 
 
 def _groups(source: Source, records: np.ndarray) -> list[np.ndarray] | None:
@@ -149,9 +167,13 @@ def _picture(found: Suggestion, n) -> bytes:
 
     figure = Figure(figsize=(6.0, 3.6), layout="constrained")
     axes = figure.subplots()
-    axes.plot(found.radii, found.noise, color="C0", label="noise")
-    axes.plot(found.radii, found.bias, color="C1", label="bias of clipping")
-    axes.plot(found.radii, found.error, color="black", linewidth=2.0, label="both")
+    proven = np.isfinite(found.error)
+    for values, color, width, words in (
+        (found.noise, "C0", 1.5, "noise"),
+        (found.bias, "C1", 1.5, "bias of clipping"),
+        (found.error, "black", 2.0, "both"),
+    ):
+        axes.plot(found.radii[proven], values[proven], color=color, linewidth=width, label=words)
     axes.axvline(found.ball.radius, color="0.6", linestyle="--", linewidth=1.0, label="suggested")
     axes.set(xlabel="radius of the public ball", ylabel="expected error", title=f"n = {n} private records")
     axes.set(ylim=(0.0, None))

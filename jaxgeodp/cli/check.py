@@ -1,6 +1,7 @@
 """``jaxgeodp check``: what a custodian should see of the records before a release; private, for nobody else's eyes."""
 
 import dataclasses
+import hashlib
 import io
 import pathlib
 from typing import Annotated
@@ -10,12 +11,14 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.findings import NOT_COMPUTED, Finding, findings
 from jaxgeodp.io.records import Source
 
+_LONGEST = 2**24
 _HEAD = """PRIVATE: for the custodian of the data alone. Nothing of this may be published, and neither centre nor radius
 of the public ball may be chosen by it: they would tell of the records. Choose them from public data ('jaxgeodp ball').
 """
@@ -32,7 +35,11 @@ def check(
     radius: RADIUS = None,
     ball: BALL = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what is there under the name of --out.")
+        bool,
+        typer.Option(
+            "--overwrite",
+            help="Replace what is there under the name of --out; a report as it was written always is.",
+        ),
     ] = False,
 ) -> None:
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
@@ -42,22 +49,46 @@ def check(
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
+        replaced = overwrite or _is_untouched(report, picture)
         for path in (report, picture):
-            check_writable(path, overwrite, [*source.inputs, *public.files])
+            check_writable(path, replaced, [*source.inputs, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries():
             told = findings(source, lambda space: public.if_any(source, space))
             if radius is not None and told.distances is None and not public.has_center(source.manifold):
                 unseen = Finding("distances", "The radius is not checked: say --center, or --template, too.")
                 told = dataclasses.replace(told, found=(*told.found, unseen))
             text, drawn = _report(source.path, told)
-        write_atomically(report, text, private=True, replace=overwrite)
+        write_atomically(report, f"{text}{_mark(text, drawn)}", private=True, replace=replaced)
         if drawn is None:
-            picture.unlink(missing_ok=True)  # of an earlier report, which --overwrite replaces
+            picture.unlink(missing_ok=True)  # of an earlier report, which is replaced
         else:
-            write_atomically(picture, drawn, private=True, replace=overwrite)
+            write_atomically(picture, drawn, private=True, replace=replaced)
+    tell(
+        n=told.n,
+        manifold=str(told.manifold),
+        usable=int(told.usable.sum()),
+        findings=[{"about": finding.about, "text": finding.text} for finding in told.found],
+    )
     for line in text.splitlines():
         say(line)
     say(f"PRIVATE: this was printed for you and written to {report}, which only you may read.")
+
+
+def _mark(text, drawn) -> str:
+    """The last line of a report, by which one is known in which nobody has written."""
+    return f"(report {hashlib.sha256(text.encode() + (drawn or b'')).hexdigest()[:16]} of jaxgeodp check)\n"
+
+
+def _is_untouched(report, picture) -> bool:
+    """Whether a file is a report as it was written, with its picture: the next one may replace both."""
+    try:
+        with open(report, encoding="utf-8") as stream:
+            text = stream.read(_LONGEST)
+        drawn = picture.read_bytes() if picture.exists() else None
+    except (OSError, UnicodeDecodeError):
+        return False
+    head, line, _ = text.rpartition("(report ")
+    return bool(line) and text == f"{head}{_mark(head, drawn)}"
 
 
 def _report(path, told) -> tuple[str, bytes | None]:

@@ -8,6 +8,7 @@ import typer
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, BallOptions, radius_of
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.description_report import summary_and_page
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
@@ -69,6 +70,7 @@ def describe(
                 with OUTPUT.status("Simulating releases for the region ..."):
                     rows, page = summary_and_page(description)
                     write[out / _REPORT](page)
+    tell(folder=str(out), summary=rows)
     for name, words in rows.items():
         say(f"{name}: {words}")
     say(f"Wrote {', '.join(_FILES)} to {out}.")

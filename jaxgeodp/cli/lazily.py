@@ -27,7 +27,10 @@ class _Later(TyperCommand):
 
     @override
     def make_context(self, info_name, args, parent=None, **extra):
-        return loaded(self.name).make_context(info_name, args, parent, **extra)
+        from jaxgeodp.cli.conventions import called
+
+        command = loaded(self.name)
+        return command.make_context(info_name, args, parent, **(called(command, args) | extra))
 
 
 class LazyGroup(TyperGroup):
@@ -46,11 +49,17 @@ def loaded(name: str):
     """The command of a name, imported."""
     module = import_module(f"jaxgeodp.cli.{name}")
     group = getattr(module, f"{name}_app", None)
-    if group is None:
-        group = typer.Typer(add_completion=False)
-        group.command(name)(getattr(module, name))
+    if group is not None:
+        command = typer.main.get_command(group)
+        command.name = name
+        return command
+    from jaxgeodp.cli.conventions import arrange, furnished
+
+    group = typer.Typer(add_completion=False)
+    group.command(name)(furnished(name, getattr(module, name)))
     command = typer.main.get_command(group)
     command.name = name
+    arrange(command)
     return command
 
 

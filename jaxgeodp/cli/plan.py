@@ -1,5 +1,6 @@
 """``jaxgeodp plan``: the expected error of every mechanism, before any data are touched."""
 
+import dataclasses
 import pathlib
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, DOMAIN, RADIUS_OR_AUTO, radius_of
 from jaxgeodp.cli.completion import manifolds
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, check_picture, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.plan_located import plan_located
 from jaxgeodp.cli.progress import progress_bar
@@ -75,6 +77,15 @@ def plan(
             with progress_bar("Other radii, n and budgets", None) as report, quiet_libraries():
                 curves = plan_curves(public, n, epsilon, mu, spread, draws, report)
             write_atomically(plot, picture_of_plan(curves), replace=overwrite)
+    tell(
+        manifold=str(space),
+        radius=public.radius,
+        n=n,
+        plans=[
+            {name: None if value != value else value for name, value in dataclasses.asdict(row).items()}
+            for row in plans
+        ],
+    )
     rows = [("mechanism", "guarantee", "sensitivity", "scale", "support", "expected error", "/ radius")]
     for row in plans:
         support = "all" if row.support is None else f"{row.support:.4g}"

@@ -11,6 +11,7 @@ from jaxgeodp.cli.ball_options import BALL, CENTER, DOMAIN, RADIUS_OR_AUTO, Ball
 from jaxgeodp.cli.choice import AUTO, Choice, released_mechanisms, stated_error
 from jaxgeodp.cli.cluster import prepared_on
 from jaxgeodp.cli.completion import one_of, released_names
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_picture, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERSON, GroupOptions
@@ -198,6 +199,7 @@ def release(
                     from jaxgeodp.pictures import picture_of  # Matplotlib
 
                     write[plot](picture_of(done[""].record))
+    tell(releases={str(files[name]): result.record for name, result in done.items()})
     for name, result in done.items():
         _tell(files[name], result.record, choice, space, statistic)
     if ledger is None:

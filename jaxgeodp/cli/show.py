@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.files import write_atomically
+from jaxgeodp.pictures.plain_words import most_right
 from jaxgeodp.privacy.release import Release, record_digest
 
 # How many numbers a value has at most that is told in a line.
@@ -55,6 +57,7 @@ def show(
             write_atomically(html, page, replace=overwrite)
         if csv is not None and row is not None:
             write_atomically(csv, ",".join(map(repr, row.tolist())) + "\n", replace=overwrite)
+    tell(record=found.record, digest=digest, right_at_most=most_right(found.record["guarantee"]))
     for line in lines:
         say(line)
     for path in (html, csv):
@@ -83,6 +86,7 @@ def _show_description(folder, html, overwrite):
             raise
         except _ANOTHER:
             raise InputError(f"{folder}: is no whole description.") from None
+    tell(summary=rows)
     for name, words in rows.items():
         say(f"{name}: {words}")
     if html is not None:

@@ -1,0 +1,123 @@
+"""What all commands have in common: panels of their help, examples, --quiet and --json, and the project file."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from json import dumps as to_json
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperArgument, TyperOption
+
+from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, say
+from jaxgeodp.cli.project import DATA, FILE, defaults
+
+_PANELS = {
+    "The file": (
+        *("array", "header", "delimiter", "decimal", "columns", "size", "triangle", "degrees", "as", "expect-n"),
+        *("person", "group", "groups", "groups-per-person", "weights", "missing"),
+    ),
+    "Space and public ball": ("manifold", "template", "center", "radius", "ball", "domain", "shape"),
+    "Mechanism and budget": (
+        *("mechanism", "statistic", "calibration", "numerics", "symmetric", "epsilon", "mu", "delta", "n"),
+        *("adjacency", "ledger", "dataset"),
+    ),
+    "Output": ("out", "html", "csv", "plot", "overwrite", "quiet", "json"),
+}
+_PANEL_OF = {option: panel for panel, options in _PANELS.items() for option in options}
+_EXAMPLES = {
+    "check": ("jaxgeodp check scans.csv --manifold spd --header --columns 2-7 --ball ball.json",),
+    "ball": ("jaxgeodp ball public.csv --manifold spd --n 600 --epsilon 1 --out ball.json",),
+    "plan": ("jaxgeodp plan --ball ball.json --n 600 --epsilon 1",),
+    "release": (
+        "jaxgeodp release scans.csv --ball ball.json --epsilon 1 --ledger budget.db --out release.json",
+        "jaxgeodp release directions.csv --manifold sphere --center north.csv --radius .4 --mu 1 --out release.json",
+    ),
+    "describe": ("jaxgeodp describe scans.csv --manifold spd --ball ball.json --mu 1 --out described",),
+    "show": ("jaxgeodp show release.json --html release.html",),
+}
+# Those that tell what they found as JSON, too.
+_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show")
+_told: dict[str, Any] = {}
+
+
+def tell(**facts) -> None:
+    """Keep what a command found, for ``--json``: numbers, text, lists and dicts."""
+    _told.update(facts)
+
+
+def furnished(name: str, function: Callable) -> Callable:
+    """Return a command's function with the options that all have."""
+    words = {"quiet": "Print nothing but errors."}
+    if name in _WITH_JSON:
+        words["json"] = "Print what was found as JSON, and nothing else."
+    own = inspect.signature(function).parameters.values()
+    more = [
+        inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_flag(word, text))
+        for word, text in words.items()
+    ]
+
+    @functools.wraps(function)
+    def with_output(*, quiet=False, json=False, **given):
+        before, OUTPUT.quiet = OUTPUT.quiet, OUTPUT.quiet or quiet or json
+        try:
+            function(**given)
+        finally:
+            OUTPUT.quiet = before
+        if json:
+            sys.stdout.write(to_json(_told, indent=2) + "\n")
+
+    with_output.__signature__ = inspect.Signature(  # pyright: ignore[reportAttributeAccessIssue]
+        [*(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *more]
+    )
+    return with_output
+
+
+def _flag(word, text):
+    return Annotated[bool, typer.Option(f"--{word}", help=text)]
+
+
+def arrange(command) -> None:
+    """Give the help of a command its panels, in their order, and examples at its end."""
+    for param in command.params:
+        if isinstance(param, TyperOption) and not param.rich_help_panel:
+            names = [word.lstrip("-") for word in param.opts]
+            param.rich_help_panel = next((_PANEL_OF[name] for name in names if name in _PANEL_OF), None)
+    panels = list(_PANELS)
+    command.params.sort(
+        key=lambda param: (
+            panels.index(param.rich_help_panel) if getattr(param, "rich_help_panel", None) in panels else -1
+        )
+    )
+    if command.name in _EXAMPLES:
+        command.epilog = "\n\n".join(("For example:", *_EXAMPLES[command.name]))
+
+
+def called(command, arguments: list[str]) -> dict[str, Any]:
+    """Return the keywords of the context of a call: what a project file says, by parameters."""
+    _told.clear()
+    parameters = {
+        (DATA if isinstance(param, TyperArgument) else word.removeprefix("--")): param.name
+        for param in command.params
+        for word in (param.opts if isinstance(param, TyperOption) else param.opts[:1])
+    }
+    with one_sentence_errors():
+        found = defaults(str(command.name), parameters.keys(), _said(command, arguments))
+    if found.words and not {"--quiet", "--json", "--help"} & set(arguments):
+        say(f"From {FILE}: {found.words}")
+    return {"default_map": {parameters[key]: value for key, value in found.values.items()}} if found.values else {}
+
+
+def _said(command, arguments) -> set[str]:
+    """The options that a call has, and "data" where it has an argument."""
+    flags = {word for param in command.params if getattr(param, "is_flag", False) for word in param.opts}
+    said, value = set(), False
+    for word in arguments:
+        if not value and word.startswith("--"):
+            said.add(word[2:].partition("=")[0])
+            value = "=" not in word and word not in flags
+        else:
+            said |= set() if value else {DATA}
+            value = False
+    return said

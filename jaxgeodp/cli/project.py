@@ -1,0 +1,93 @@
+"""The project file ``jaxgeodp.toml``: options that calls in its folder need not repeat; ``jaxgeodp init`` writes it.
+
+What stands at its top is for all commands that read or release the data and have such an option; a table such as
+``[release]`` is for that command alone, and wins. What a call says wins over both, and over what contradicts it.
+"""
+
+import pathlib
+import tomllib
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from jaxgeodp.checks import InputError
+
+FILE = pathlib.Path("jaxgeodp.toml")
+#: The data file, which is an argument of the commands that read it.
+DATA = "data"
+#: Of the layout of files, public data among them.
+LAYOUT = (
+    *("manifold", "template", "missing", "array", "header", "delimiter", "decimal", "columns", "size", "triangle"),
+    *("degrees", "as"),
+)
+#: What else may stand at the top.
+SHARED = (
+    *(DATA, *LAYOUT, "expect-n", "person", "center", "radius", "ball", "ledger", "dataset", "n", "epsilon", "mu"),
+    *("mechanism", "statistic", "numerics"),
+)
+# By commands; all that stands at the top, but for those that name less.
+_COMMANDS = {
+    **dict.fromkeys(("check", "release", "describe"), SHARED),
+    "plan": tuple(key for key in SHARED if key != "center"),  # errors do not depend on it
+    "ball": (*LAYOUT, "n", "epsilon", "mu"),
+}
+# Of which a call says one.
+_INSTEAD = (("ball", "center"), ("ball", "radius"), ("epsilon", "mu"), ("degrees", "as"))
+_LONGEST = 2**20
+
+
+class Defaults(NamedTuple):
+    """What a project file says for a call."""
+
+    values: dict[str, str | float | bool]  #: by names of options, without hyphens in front
+    words: str  #: the same, as they would be written
+
+
+def defaults(command: str, options: Collection[str], said: Collection[str]) -> Defaults:
+    """Return what the project file of the working folder says for a call that does not say it; nothing without a file.
+
+    Args:
+        command: its name.
+        options: those that it has, without hyphens in front, and "data" where it reads a data file.
+        said: those of the call.
+
+    Raises:
+        ValueError: a file that is no project file, or names what no command has.
+    """
+    if command not in _COMMANDS or not FILE.is_file():
+        return Defaults({}, "")
+    document = _read()
+    own = document.get(command, {})
+    for key in own:
+        if key not in options:
+            raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option.")
+    said = set(said)
+    said |= {other for pair in _INSTEAD for one, other in (pair, pair[::-1]) if one in said}
+    shared = {key: value for key, value in document.items() if key in _COMMANDS[command] and key in options}
+    chosen = {key: value for key, value in (shared | own).items() if key not in said}
+    return Defaults(chosen, " ".join(_words(chosen)))
+
+
+def _read() -> dict:
+    try:
+        with open(FILE, "rb") as stream:
+            document = tomllib.loads(stream.read(_LONGEST).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        raise InputError(f"{FILE}: is no TOML; 'jaxgeodp init' writes such a file.") from None
+    for key, value in document.items():
+        table = isinstance(value, dict)
+        if key not in (_COMMANDS if table else SHARED):
+            raise InputError(f"{FILE}: {key}: there is no such {'command' if table else 'option'} for a project.")
+        for name, one in value.items() if table else ((key, value),):
+            if not isinstance(one, str | int | float | bool):
+                raise InputError(f"{FILE}: {name}: must be text, a number, or true or false.")
+    return document
+
+
+def _words(values: dict) -> Iterable[str]:
+    for key, value in values.items():
+        if key == DATA:
+            yield str(value)
+        elif value is True:
+            yield f"--{key}"
+        elif value is not False:
+            yield f"--{key} {value}"
