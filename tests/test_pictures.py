@@ -31,6 +31,7 @@ from jaxgeodp import (
 )
 from jaxgeodp.cli import app
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
+from jaxgeodp.mechanisms import plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.pictures import color_of, draw_record, page_of, picture_of
 from jaxgeodp.pictures.colors import OTHERS
@@ -322,3 +323,27 @@ def test_the_picture_of_a_sweep_says_what_its_axes_and_bars_are():
 
 def test_a_picture_is_a_png():
     assert picture_of(released(PlanarShapes(5)).record).startswith(b"\x89PNG")
+
+
+def test_a_release_is_drawn_in_axes_of_others():
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, 2)
+    assert released(Sphere(2)).plot(ax=axes[0]) is figure
+    assert axes[0] not in figure.axes and axes[1] in figure.axes
+    (part,) = figure.subfigs
+    assert part.axes[0].name == "3d" and part.axes[0].lines
+    pyplot.close(figure)
+
+
+def test_releases_and_plans_show_themselves():
+    release = released(SPD(3))
+    text = repr(release)
+    assert text.startswith("Release(TangentLaplace, n = 500, epsilon = 1, value of shape (3, 3):") and len(text) < 300
+    html = release._repr_html_()
+    assert "at most 73.2 %" in html and 'src="data:image/png' in html and "<script" not in html
+    ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.4)
+    plans = plan_mechanisms(ball, 60, epsilon=1.0, draws=20, names=("tangent", "kng"))
+    lines = repr(plans).splitlines()
+    assert lines[0].split("  ")[0] == "mechanism" and len(lines) == 3 and "TangentLaplace" in repr(plans)
+    assert plans[0].error == plans[0].error, "still a list"

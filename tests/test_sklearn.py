@@ -534,3 +534,13 @@ def test_a_ledger_that_is_exhausted_says_so_in_a_cross_validation(tmp_path):
     with pytest.raises(ValueError, match=r"(?s)All the 3 fits failed.*the ledger's budget is exhausted"):
         cross_validate(model, table, **folds)
     assert ledger.account().releases == 2
+
+
+def test_a_mean_has_public_weights():
+    records = np.concatenate([np.tile([0.0, 0.0], (50, 1)), np.tile([1.0, 0.0], (50, 1))])
+    weights = np.repeat([3.0, 1.0], 50)
+    model = PrivateFrechetMean("euclidean", epsilon=1e6, radius=2.0, center=[0.0, 0.0])
+    assert model.fit(records, sample_weight=weights).mean_[0] == pytest.approx(0.25, abs=1e-3)
+    assert model.release_.record["weights"]["largest"] == pytest.approx(3 / 200)
+    with pytest.raises(ValueError, match="one finite positive number for each record"):
+        model.fit(records, sample_weight=weights[1:])

@@ -2,9 +2,11 @@
 
 import csv
 import dataclasses
+import decimal
 import io
 import json
 import pathlib
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import Annotated
 
 import typer
@@ -74,7 +76,10 @@ def show(path: _PATH) -> None:
         accounts, _ = contents(path)
     rows = [("data set", "budget", "spent", "left", "releases", "lost", "neighbours")]
     rows += [
-        (a.dataset, _words(a.budget), _numbers(a.spent), _numbers(a.left), str(a.releases), str(a.lost), a.adjacency)
+        (
+            *(a.dataset, _words(a.budget), _rounded(a.spent, ROUND_CEILING), _rounded(a.left, ROUND_FLOOR)),
+            *(str(a.releases), str(a.lost), a.adjacency),
+        )
         for a in accounts
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -130,6 +135,14 @@ def _parameters(guarantee):
 
 def _words(guarantee):
     return _numbers(_parameters(guarantee))
+
+
+def _rounded(parameters, direction):
+    """To six digits: what is spent up, what is left down."""
+    digits = decimal.Context(prec=6, rounding=direction)
+    return ", ".join(
+        f"{name} = {float(digits.create_decimal(repr(number))):.6g}" for name, number in parameters.items()
+    )
 
 
 def _numbers(parameters):

@@ -62,6 +62,10 @@ class Description:
     covariance: Release
     public: dict
 
+    def __repr__(self):
+        amounts = [f"{name} = {self.guarantee[name]:.6g}" for name in ("epsilon", "rho") if name in self.guarantee]
+        return f"Description({', '.join([str(self.manifold), 'n = ' + str(self.mean.record['n']), *amounts])})"
+
     @property
     def releases(self) -> dict[str, Release]:
         """All of them, by name."""

@@ -46,6 +46,21 @@ class Plan:
     refusal: str = ""
 
 
+class Plans(list[Plan]):
+    """Plans, which print as a table."""
+
+    def __repr__(self):
+        rows = [("mechanism", "guarantee", "scale", "expected error")]
+        for plan in self:
+            error = plan.refusal or f"{plan.error:.4g} +- {2 * plan.standard_error:.1g}"
+            rows.append((plan.mechanism, plan.guarantee, "" if plan.refusal else f"{plan.scale:.4g}", error))
+        widths = [max(len(cells[column]) for cells in rows) for column in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(width) for cell, width in zip(cells[:3], widths, strict=True)), cells[3]]).rstrip()
+            for cells in rows
+        )
+
+
 def plan_mechanisms(
     ball: GeodesicBall,
     n: int,
@@ -55,7 +70,7 @@ def plan_mechanisms(
     draws: int = DRAWS,
     names: Collection[str] | None = None,
     calibration: str = "tight",
-) -> list[Plan]:
+) -> Plans:
     """The expected error of every mechanism that applies, the smallest first; no data are needed.
 
     Errors are simulated with public reference records (`releases.expected.reference_records`). For values
@@ -72,7 +87,7 @@ def plan_mechanisms(
         calibration: of those that have several.
 
     Returns:
-        A plan for each; those that are refused come last.
+        A plan for each; those that are refused come last. It is a list that prints as a table.
 
     Raises:
         ValueError: a parameter is out of range, none of the mechanisms suits the manifold, or every mechanism
@@ -109,7 +124,7 @@ def plan_mechanisms(
         plans = list(pool.map(planned, chosen))
     if all(plan.refusal for plan in plans):
         raise InputError(plans[0].refusal)
-    return sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error))
+    return Plans(sorted(plans, key=lambda plan: (np.isnan(plan.error), plan.error)))
 
 
 class _Once:

@@ -11,6 +11,7 @@ from jaxgeodp.pictures.plain_words import in_plain_words, in_words
 from jaxgeodp.pictures.style import STYLE, TURN
 
 # What a stage of a search is released by.
+_OF_NOTEBOOKS = 0.7
 _SEARCH = "SearchInRounds"
 
 
@@ -84,6 +85,18 @@ def page_of(record: dict, digest: str) -> str:
         style=STYLE,
         script=script,
     )
+
+
+def fragment_of(record: dict) -> str:
+    """A picture of a release record and what it promises, as HTML for a notebook."""
+    unit = "person" if record.get("unit") == "person" else "record"
+    rows = {
+        _title(record): f"{_words(record['statistic'])}, n = {record['n']}, by {record['mechanism']}",
+        "Promise": in_words(record["guarantee"], _change(record, unit)),
+        "In plain words": in_plain_words(record["guarantee"], unit),
+        "How far off": _how_far(record),
+    }
+    return f"{image(picture_of(record, _OF_NOTEBOOKS), 'the released value')}{table(rows)}"
 
 
 def _is_found(record) -> bool:

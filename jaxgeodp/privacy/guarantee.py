@@ -40,6 +40,9 @@ class Guarantee:
     guarantees.
     """
 
+    def __str__(self):
+        return ", ".join(f"{name} = {value:.12g}" for name, value in dataclasses.asdict(self).items())
+
     def record(self, theorem: str) -> dict[str, Any]:
         """The entry of a release record; a guarantee never appears without its theorem.
 

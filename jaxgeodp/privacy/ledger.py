@@ -99,6 +99,9 @@ class Ledger:
             )
         object.__setattr__(self, "budget", stored)
 
+    def __repr__(self):
+        return f"Ledger({str(self.path)!r}, data set {self.dataset!r}, budget {self.budget})"
+
     def account(self) -> Account:
         """What is spent and left.
 

@@ -101,6 +101,19 @@ class Release:
             raise InputError(f"Release: the record's guarantee must have a number for {', '.join(names)}.")
         return promise(**{name: stated[name] for name in names})
 
+    def __repr__(self):
+        record = self.record
+        promised = record.get("guarantee", {})
+        amounts = [f"{name} = {promised[name]:.6g}" for name in ("epsilon", "delta", "mu", "rho") if name in promised]
+        value = np.array2string(np.asarray(self.value), precision=4, threshold=8, edgeitems=2)
+        facts = ", ".join([str(record.get("mechanism")), f"n = {record.get('n')}", *amounts])
+        return f"Release({facts}, value of shape {np.shape(self.value)}:\n{value})"
+
+    def _repr_html_(self):
+        from jaxgeodp.pictures.page import fragment_of
+
+        return fragment_of(self.record)
+
     def as_array(self) -> np.ndarray:
         """A copy of the value: complex for planar shapes, else real."""
         return np.array(self.value)
@@ -186,11 +199,13 @@ class Release:
         told |= {"before": {name: record[name] for name in record.keys() - kept.keys()}, "of": record_digest(record)}
         return Release(value, kept | {"value": to_lists(value), "post_processing": told})
 
-    def plot(self, path=None):
+    def plot(self, path=None, ax=None):
         """Draw the value: an outline, a globe, an ellipsoid, axes, curves or numbers.
 
         Args:
             path: the picture to write (.png, .pdf, .svg); an existing one is replaced. None to write none.
+            ax: Matplotlib axes in whose place it is drawn, as `matplotlib.pyplot.subplots` makes them; by default a
+                figure of its own.
 
         Returns:
             The Matplotlib figure.
@@ -199,8 +214,14 @@ class Release:
 
         from jaxgeodp.pictures import draw_record
 
-        figure = Figure(figsize=(5.0, 4.2), layout="constrained")
-        draw_record(self.record, figure)
+        if ax is None:
+            figure = Figure(figsize=(5.0, 4.2), layout="constrained")
+            draw_record(self.record, figure)
+        else:
+            figure = ax.figure
+            part = figure.add_subfigure(ax.get_subplotspec())
+            ax.remove()
+            draw_record(self.record, part)
         if path is not None:
             figure.savefig(path, dpi=150)
         return figure

@@ -86,7 +86,9 @@ class PrivateFrechetMean(BaseEstimator):
         self.ledger = ledger
         self.adjacency = adjacency
 
-    def fit(self, X: ArrayLike, y: Any = None, persons: Labels | None = None) -> Self:
+    def fit(
+        self, X: ArrayLike, y: Any = None, persons: Labels | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Release the mean.
 
         Args:
@@ -95,12 +97,14 @@ class PrivateFrechetMean(BaseEstimator):
             y: not used.
             persons: (n,), whose each record is: all that one person contributes is protected then. For metadata
                 routing: ``set_fit_request(persons=True)``. It needs a public ball.
+            sample_weight: (n,), public, positive weights of the records, or of persons in the order of their first
+                records; they cost noise.
 
         Raises:
             ValueError: see `Mechanism.release`; nothing has been charged then.
         """
         manifold, points = points_of(self, self.manifold, X, fits=True, least=least_records(self.adjacency))
-        _keep(self, manifold, _released(self, manifold, points, persons))
+        _keep(self, manifold, _released(self, manifold, points, persons, sample_weight))
         return self
 
     def __sklearn_is_fitted__(self):
