@@ -7,9 +7,13 @@ can be read where there is no network. The theme is that of NumPy, SciPy and pan
 tree at the left, contents of the page at the right, a search box, light and dark, and menus that fold on a phone.
 """
 
+import pathlib
 import re
+import sys
 
 from jaxgeodp import __version__
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 project = "jaxgeodp"
 author = "The jaxgeodp authors"
@@ -23,6 +27,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx-mathjax-offline",
+    "mathematics_pages",
 ]
 root_doc = "docs/index"
 include_patterns = [
@@ -33,7 +38,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "SECURITY.md",
 ]
-exclude_patterns = ["docs/conf.py"]
+exclude_patterns = ["docs/*.py", "docs/mathematics.md"]
 
 # Notebooks are shown as they were executed; tests see to it that their outputs are those of their code.
 nb_execution_mode = "off"
