@@ -3,9 +3,11 @@
 import csv
 import datetime
 import errno
+import html
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import time
@@ -645,3 +647,19 @@ def test_private_meshes_are_not_processed_by_the_command_itself(meshes, public, 
     assert code == 0 and "Nothing is released" in text
     rows = report_of(tmp_path / "meshes-private").values()
     assert all("the system ended the process" in row["note"] for row in rows)
+
+
+def test_a_page_tells_the_numbers_of_vertices(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    unused = np.concatenate([[[9.0, 9.0, 9.0]], GENERATOR.template])  # numbers of the file, not of the mended mesh
+    trimesh.Trimesh(unused, np.asarray(TRIANGLES) + 1, process=False).export("t.ply")
+    result = RUNNER.invoke(app, ["face", "pick", "--template", "t.ply"])
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "t-vertices.html").read_text()
+    mesh = json.loads(html.unescape(re.search('data-mesh="([^"]*)"', text)[1]))
+    assert len(mesh["v"]) == len(mesh["n"]) == len(GENERATOR.template) and len(mesh["t"]) == len(TRIANGLES)
+    shown = np.array(mesh["v"])[mesh["n"].index(NOSE + 1)] - np.array(mesh["v"])[mesh["n"].index(UP + 1)]
+    size = np.max(np.ptp(GENERATOR.template, axis=0))
+    np.testing.assert_allclose(shown, (GENERATOR.template[NOSE] - GENERATOR.template[UP]) / size, atol=3e-5)
+    assert RUNNER.invoke(app, ["face", "pick", "--template", "t.ply"]).exit_code == 2, "it exists"
+    assert RUNNER.invoke(app, ["face", "pick"]).exit_code == 2

@@ -41,6 +41,8 @@ OWN = {
     ("h2", ("id",)),
     ("img", ("alt", "src")),
     ("canvas", ("id", "width", "height", "data-lines")),
+    ("canvas", ("id", "width", "height", "data-mesh")),
+    ("p", ("id",)),
     *((tag, ()) for tag in "head title style body h1 h2 p code pre table tr td script".split()),
 }
 ONCE = ("html", "head", "title", "style", "body", "h1")

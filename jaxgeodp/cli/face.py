@@ -6,16 +6,17 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
-from jaxgeodp.cli.frame import one_sentence_errors, quiet_libraries
+from jaxgeodp.cli.frame import check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.files import write_atomically
 
 
 def face(
     folder: Annotated[
         str,
         typer.Argument(
-            help="A folder of meshes (.obj, .ply, .stl, .off, .xyz), one per person; 'demo'; or a release.json to draw "
-            "again."
+            help="A folder of meshes (.obj, .ply, .stl, .off, .xyz), one per person; 'demo'; 'pick', with --template, "
+            "for a page that tells vertex numbers; or a release.json to draw again."
         ),
     ],
     mu: Annotated[
@@ -76,6 +77,9 @@ def face(
     """
     with one_sentence_errors():
         drawn = folder.endswith(".json")
+        if folder == "pick":
+            _pick(template, out, fill_holes, scan)
+            return
         if folder == "demo" or drawn:
             given = {"--mu": mu, "--template": template, "--nose": nose, "--up": up, "--norm-bound": norm_bound}
             given |= {"--landmarks": landmarks, "--register": registration or None, "--fill-holes": fill_holes or None}
@@ -120,3 +124,23 @@ def face(
                         ledger=opened_ledger(ledger, dataset),
                     )
                 )
+
+
+def _pick(template, out, fill_holes, scan):
+    """A page of the template that tells the number of a vertex that is clicked."""
+    if template is None:
+        raise InputError("face pick needs --template, the public mesh whose vertices are to be told.")
+    page = template.with_name(f"{template.stem}-vertices.html") if out is None else out
+    check_writable(page, False, [template])
+    with quiet_libraries():
+        import numpy as np
+
+        from jaxgeodp.meshes.files import read_mesh
+        from jaxgeodp.pictures.mesh_page import page_of_mesh
+
+        mesh, report = read_mesh(template, fill_holes, scan)
+        numbers = np.full(len(mesh.vertices), -1)
+        kept = np.flatnonzero(report.numbering >= 0)
+        numbers[report.numbering[kept][::-1]] = kept[::-1]  # the first, where several became one
+        write_atomically(page, page_of_mesh(template.name, np.asarray(mesh.vertices), np.asarray(mesh.faces), numbers))
+    say(f"Wrote {page}: open it in a browser, and click on the tip of the nose and on its root.")

@@ -22,7 +22,20 @@ _TAGS = frozenset(
 _EMPTY = frozenset(("meta", "img"))
 # With a hyphen for each underscore; none of them makes a browser run its value, or load it from elsewhere than `image`.
 _ATTRIBUTES = frozenset(
-    ("lang", "charset", "name", "http_equiv", "content", "id", "width", "height", "alt", "src", "data_lines")
+    (
+        "lang",
+        "charset",
+        "name",
+        "http_equiv",
+        "content",
+        "id",
+        "width",
+        "height",
+        "alt",
+        "src",
+        "data_lines",
+        "data_mesh",
+    )
 )
 _ENDS = re.compile("</|<!--")
 _PICTURE = "data:image/png;base64,"
