@@ -1,5 +1,6 @@
 """Released values are loaded, drawn and shown from their records alone."""
 
+import html
 import json
 import re
 
@@ -347,3 +348,14 @@ def test_releases_and_plans_show_themselves():
     lines = repr(plans).splitlines()
     assert lines[0].split("  ")[0] == "mechanism" and len(lines) == 3 and "TangentLaplace" in repr(plans)
     assert plans[0].error == plans[0].error, "still a list"
+
+
+def test_a_face_is_turned_as_a_surface():
+    around = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
+    rings = [np.stack([k * np.cos(around), k * np.sin(around), np.full(24, -0.1 * k * k)], axis=1) for k in range(1, 6)]
+    record = curves().record | {"value": np.array(rings).tolist(), "mechanism": "FaceMeanMechanism"}
+    page = page_of(record, "0")
+    mesh = json.loads(html.unescape(re.search('data-mesh="([^"]*)"', page)[1]))
+    vertices = np.array(mesh["v"])
+    assert np.ptp(vertices[:, 0]) == pytest.approx(1.0) and np.ptp(vertices[:, 2]) == pytest.approx(0.25, abs=0.01)
+    assert "data-mesh" not in page_of(record | {"mechanism": "FunctionalGaussianMechanism"}, "0")

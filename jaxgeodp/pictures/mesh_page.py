@@ -1,18 +1,18 @@
-"""A page with a mesh to turn by hand, on which a click tells the number of a vertex."""
+"""Meshes to turn by hand on a page, and a page on which a click tells the number of a vertex."""
 
 import json
 from typing import LiteralString
 
 import numpy as np
 
-from jaxgeodp.pictures.elements import element, page
+from jaxgeodp.pictures.elements import Element, element, page
 from jaxgeodp.pictures.style import STYLE
 
 # More are drawn as a part of them: a browser draws each frame anew.
 _MOST_TRIANGLES = 40_000
-# Triangles from the farthest to the nearest, shaded by how they lie to the light; a click finds the nearest vertex that
-# is in front of others at its place, and says its number in the file.
-_SCRIPT: LiteralString = """
+#: Triangles from the farthest to the nearest, shaded by how they lie to the light; a click finds the nearest vertex in
+#: front of others at its place, and says its number in the file, where the page has a place for it.
+TURN_MESH: LiteralString = """
 const c=document.getElementById("mesh"),M=JSON.parse(c.dataset.mesh),g=c.getContext("2d"),told=document.getElementById(
 "told");let a=0,b=0,z=1,d=null,moved=false,marked=-1;const V=M.v,T=M.t,N=M.n;
 const R=Math.max(...V.map(q=>Math.hypot(...q)))||1;
@@ -31,7 +31,7 @@ if(marked>=0){const q=P[marked];g.fillStyle="#c33b2f";g.beginPath();g.arc(q[0],q
 c.onpointerdown=e=>{d=[e.clientX,e.clientY];moved=false;c.setPointerCapture(e.pointerId)};
 c.onpointermove=e=>{if(d){const x=e.clientX-d[0],y=e.clientY-d[1];if(moved||Math.hypot(x,y)>3){moved=true;
 a+=x/150;b=Math.max(-1.5,Math.min(1.5,b+y/150));d=[e.clientX,e.clientY];draw()}}};
-c.onpointerup=e=>{d=null;if(moved)return;const k=c.width/c.clientWidth,o=c.getBoundingClientRect(),
+c.onpointerup=e=>{d=null;if(moved||!told)return;const k=c.width/c.clientWidth,o=c.getBoundingClientRect(),
 x=(e.clientX-o.left)*k,y=(e.clientY-o.top)*k;let best=1e9,near=[];
 P.forEach((q,i)=>{const r=Math.hypot(q[0]-x,q[1]-y);if(r<14)near.push([r-60*q[2]/R,i]);if(r<best){best=r;marked=i}});
 if(near.length)marked=near.reduce((x,y)=>x[0]<y[0]?x:y)[1];
@@ -51,16 +51,21 @@ def page_of_mesh(name: str, vertices: np.ndarray, triangles: np.ndarray, numbers
     Returns:
         HTML that needs no other file and loads nothing.
     """
-    middle = 0.5 * (vertices.max(axis=0) + vertices.min(axis=0))
-    size = float(np.max(np.ptp(vertices, axis=0))) or 1.0
-    shown = triangles[:: -(-len(triangles) // _MOST_TRIANGLES)]
-    mesh = {"v": np.round((vertices - middle) / size, 5).tolist(), "t": shown.tolist(), "n": numbers.tolist()}
     return page(
         f"Vertices of {name}",
         element("h1", f"Vertices of {name}"),
         element("p", "Turn it by hand, zoom by the wheel, and click on the tip of the nose, or its root."),
-        element("canvas", id="mesh", width="960", height="960", data_mesh=json.dumps(mesh, separators=(",", ":"))),
+        mesh_canvas(vertices, triangles, numbers),
         element("p", "No vertex is marked.", id="told"),
         style=STYLE,
-        script=_SCRIPT,
+        script=TURN_MESH,
     )
+
+
+def mesh_canvas(vertices: np.ndarray, triangles: np.ndarray, numbers: np.ndarray) -> Element:
+    """What `TURN_MESH` draws on; see `page_of_mesh`."""
+    middle = 0.5 * (vertices.max(axis=0) + vertices.min(axis=0))
+    size = float(np.max(np.ptp(vertices, axis=0))) or 1.0
+    shown = triangles[:: -(-len(triangles) // _MOST_TRIANGLES)]
+    mesh = {"v": np.round((vertices - middle) / size, 5).tolist(), "t": shown.tolist(), "n": numbers.tolist()}
+    return element("canvas", id="mesh", width="960", height="960", data_mesh=json.dumps(mesh, separators=(",", ":")))

@@ -7,9 +7,12 @@ import numpy as np
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import Element, element, image, page
 from jaxgeodp.pictures.lines import caption_of, landmarks_to_turn, lines_of
+from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
 from jaxgeodp.pictures.plain_words import in_plain_words, in_words
 from jaxgeodp.pictures.style import STYLE, TURN
 
+# Whose values are radial curves of a face, and how much finer than these its surface is drawn.
+_OF_FACES, _FINER = ("SurfaceMeanMechanism", "FaceMeanMechanism"), 2
 # What a stage of a search is released by.
 _OF_NOTEBOOKS = 0.7
 _SEARCH = "SearchInRounds"
@@ -27,7 +30,10 @@ def page_of(record: dict, digest: str) -> str:
     """
     name = record["manifold"]["name"]
     lines = lines_of(record) or landmarks_to_turn(record)
-    if lines is None:
+    surface = _surface(record)
+    if surface is not None:
+        shown, script = [surface, element("p", "Turn it by hand; zoom by the wheel.")], TURN_MESH
+    elif lines is None:
         shown, script = [image(picture_of(record), "the released value")], ""
     else:
         shown, script = (
@@ -178,6 +184,17 @@ def _custodians_word(record, unit):
         "" if _is_found(record) or not record.get("ball") else "that the public ball was chosen without the records, "
     )
     return f"{ball}{whose}, and that all other releases from these records are in a ledger"
+
+
+def _surface(record):
+    """Of a face; None where the value is none."""
+    value = np.asarray(record["value"], float)
+    if record["mechanism"] not in _OF_FACES or value.ndim != 3 or not np.all(np.isfinite(value)):
+        return None
+    from jaxgeodp.meshes.grid import mesh_of_curves  # SciPy
+
+    vertices, triangles = mesh_of_curves(value, _FINER)
+    return mesh_canvas(vertices, triangles, np.arange(len(vertices)))
 
 
 def _canvas(lines):
