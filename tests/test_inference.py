@@ -534,7 +534,9 @@ def test_a_spread_that_could_not_be_computed_is_said(tmp_path, monkeypatch):
 
 def test_matrices_of_a_report_have_one_scale_and_say_how_far_they_are(tmp_path, monkeypatch):
     drawn = []
-    monkeypatch.setattr("jaxgeodp.pictures.description.picture_of", lambda record: drawn.append(record) or b"")
+    monkeypatch.setattr(
+        "jaxgeodp.pictures.description.picture_of", lambda record, share=1.0: drawn.append(record) or b""
+    )
     np.save(tmp_path / "data.npy", np.exp(np.random.default_rng(0).normal(0.0, 0.3, (N, 2)))[:, :, None] * np.eye(2))
     options = ["--manifold", "spd", "--center", "origin", "--radius", "1.5", "--mu", "200"]
     result = CliRunner().invoke(app, ["describe", str(tmp_path / "data.npy"), *options, "--out", str(tmp_path / "out")])

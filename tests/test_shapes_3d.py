@@ -400,7 +400,7 @@ def test_a_custodian_releases_a_shape_in_space(folder):
         ("shapes3d", "X0,X1,X2,X3,Y0,Y1,Y2,Y3,Z0,Z1,Z2,Z3", "X0,Y0,Z0,X1,Y1,Z1,X2,Y2,Z2,X3,Y3,Z3"),
         ("shapes", "x1,x2,x3,y1,y2,y3", "x1,y1,x2,y2,x3,y3"),
         ("shapes", "x1,x2,x3,y3,y2,y1", "x1,y1,x2,y2,x3,y3"),
-        ("shapes", "x[1],y[1],x[3],y[2],x[2],y[3]", "x[1],y[1],x[3],y[3],x[2],y[2]"),
+        ("shapes", "x[1],y[1],x[3],y[2],x[2],y[3]", "x[1],y[1],x[2],y[2],x[3],y[3]"),
         ("shapes", "lm1_y,lm1_x,lm2_y,lm2_x,lm3_y,lm3_x", "lm1_x,lm1_y,lm2_x,lm2_y,lm3_x,lm3_y"),
     ],
 )

@@ -25,7 +25,7 @@ def described():
 @pytest.fixture(autouse=True)
 def _no_pictures(monkeypatch):
     """They take seconds; a page has their places."""
-    monkeypatch.setattr("jaxgeodp.pictures.description.picture_of", lambda record: b"", raising=False)
+    monkeypatch.setattr("jaxgeodp.pictures.description.picture_of", lambda record, share=1.0: b"", raising=False)
 
 
 def planted(found, variance=None, covariance=None, mean=None, scale=None):
