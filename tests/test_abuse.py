@@ -1,5 +1,6 @@
 """The programs that look for mistakes find planted ones: mutants, fuzz and soak (docs/audit.md has what they found)."""
 
+import importlib
 import json
 import os
 import pathlib
@@ -129,7 +130,7 @@ def test_a_command_that_ends_with_an_error_that_is_none_of_ours_is_a_finding(mon
     def fail(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(sys.modules["jaxgeodp.cli.show"].Release, "load", fail)
+    monkeypatch.setattr(importlib.import_module("jaxgeodp.cli.show").Release, "load", fail)
     with pytest.raises(fuzz_targets.WrongEnd, match="unexpected ZeroDivisionError"):
         fuzz_targets.command("show", "nowhere.json")
 

@@ -124,7 +124,7 @@ DOUBTS = {
         np.column_stack([RNG.uniform(40, 60, 12), RNG.uniform(2, 20, 12), ONES]), "sphere", {}, "lat,lon or lon,lat"
     ),
     "missing dihedrals": (
-        np.where(ONES[:, None] == 0, 360.0, 50.0 + PLACES), "torus", {"as": "degrees"}, "as DSSP writes"
+        np.where(ONES[:, None] == 0, 360.0, PLACES), "torus", {"as": "degrees"}, "as DSSP writes"
     ),
     "orientations": (
         np.where(np.arange(N) % 2, 3.0, 177.0)[:, None] + RNG.uniform(-2, 2, (N, 1)), "circle", {"as": "degrees"},
@@ -135,7 +135,16 @@ DOUBTS = {
         "--manifold rotations --as wxyz",
     ),
 }  # fmt: skip
+FAR = 100.0 * (SHAPES[:1] / 9 + 0.15 * (SHAPES - SHAPES[:1]) / 9) + [2000.0, 800.0]
 RIGHT = {
+    "landmarks far from the origin": (FAR.reshape(N, -1), "shapes", {}),
+    "landmarks about the first": ((SHAPES - SHAPES[:, :1]).reshape(N, -1), "shapes", {}),
+    "rows whose order is said": (
+        np.array([10.0, 1.0, 5.0, 1.0, 0.6, 10.0]) + 0.1 * RNG.uniform(size=(N, 6)),
+        "spd",
+        {"triangle": "upper"},
+    ),
+    "winds in tens of degrees": (10.0 * np.arange(1, 37)[:, None], "circle", {"chart": "degrees"}),
     "matrices": (DEFINITE, "spd", {}),
     "lower triangles": (FOUR[:, *LOWER], "spd", {}),
     "correlations": (CORRELATIONS, "correlations", {}),

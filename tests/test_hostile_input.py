@@ -1,6 +1,7 @@
 """Hostile input: the table of `hostile_table`, processes that meet, and readers under random bytes."""
 
 import errno
+import importlib
 import json
 import os
 import pathlib
@@ -112,7 +113,7 @@ def test_of_many_writers_one_wins(tmp_path):
 @pytest.mark.parametrize("links", [True, False], ids=["hard links", "no hard links"])
 def test_a_file_that_appears_meanwhile_stays(tmp_path, monkeypatch, links):
     np.save(tmp_path / "data.npy", GOOD)
-    command, out = sys.modules["jaxgeodp.cli.release"], tmp_path / "out.json"
+    command, out = importlib.import_module("jaxgeodp.cli.release"), tmp_path / "out.json"
     original = command.release_in
 
     def late(*arguments, **options):

@@ -1,6 +1,6 @@
 """`jaxgeodp.io` in Python: what the command line reads, refuses and finds, with keywords for options."""
 
-import sys
+import importlib
 
 import numpy as np
 import pyarrow as pa
@@ -63,7 +63,7 @@ def as_options(keywords):
 def test_read_gives_what_the_command_releases_from(folder, monkeypatch, file, kind):
     manifold, more = KINDS[kind]
     own = {name: value for name, value in LAYOUTS[file].items() if name != "size" or manifold == "shapes"} | more
-    given, command = [], sys.modules["jaxgeodp.cli.release"]
+    given, command = [], importlib.import_module("jaxgeodp.cli.release")
     monkeypatch.setattr(command, "release_in", lambda chosen, way, records, *_, **__: given.append(records))
     monkeypatch.setattr(command, "stated_error", lambda *_: {})
     monkeypatch.chdir(folder)

@@ -406,6 +406,45 @@ LAYOUTS = {
         "a.csv", text(hyperboloid(DISC)[:, [0, 2, 1]], ["x0", "x2", "x1"]), "hyperbolic", HEADED,
         "say --columns x0,x1,x2",
     ),
+    "correlations by letters, from below": (
+        "a.csv", text(CORRELATIONS[:, *np.tril_indices(4, -1)], ["ba", "ca", "cb", "da", "db", "dc"]), "correlations",
+        HEADED, CORRELATIONS,
+    ),
+    "moments of r, t, p": (
+        "a.csv", text(MATRICES[:, *UPPER], ["rr", "rt", "rp", "tt", "tp", "pp"]), "spd", HEADED, MATRICES
+    ),
+    "moments with the covariance first": (
+        "a.csv", text(MATRICES[:, [1, 0, 1], [0, 0, 1]], ["cov_yx", "var_x", "var_y"]), "spd", HEADED,
+        MATRICES[:, :2, :2],
+    ),
+    "quaternions as points": (
+        "a.csv", text(TURNS.as_quat(), ["q_x", "q_y", "q_z", "q_w"]), "sphere", HEADED, TURNS.as_quat()
+    ),
+    "a hyperboloid whose time is z": (
+        "a.csv", text(hyperboloid(DISC), "zxy"), "hyperbolic", HEADED, hyperboloid(DISC)
+    ),
+    "a hyperboloid whose time is the last": (
+        "a.csv", text(np.roll(hyperboloid(DISC), -1, axis=1), "xyz"), "hyperbolic", HEADED | {"columns": "3,1,2"},
+        hyperboloid(DISC),
+    ),
+    "bands on a sphere": (
+        "a.csv", text(np.column_stack([DIRECTIONS, DIRECTIONS[:, :1]]), ["delta", "theta", "alpha", "beta"]), "sphere",
+        HEADED, np.column_stack([DIRECTIONS, DIRECTIONS[:, :1]]),
+    ),
+    "colatitudes that were written as latitudes": (
+        "a.csv", text(PLACES, ["theta", "phi"]), "sphere", HEADED | {"degrees": "lat,lon"}, on_sphere(*PLACES.T)
+    ),
+    "angles of a torus by other names": (
+        "a.csv", text(ANGLES, ["wind_direction", "wave_heading"]), "torus", HEADED | {"chart": "degrees"},
+        np.radians(ANGLES),
+    ),
+    "poses of EuRoC": (
+        "a.csv", text(np.concatenate([MOVES, TURNS.as_quat()[:, [3, 0, 1, 2]]], axis=1),
+        [*(f"p_RS_R_{c} [m]" for c in "xyz"), *(f"q_RS_{c} []" for c in "wxyz")]), "rigidmotions(1)", HEADED, POSES,
+    ),
+    "tps with a line of text": (
+        "a.tps", tps(WINGS, after="made 2020\nID={}\n"), "shapes", {}, complex_of(WINGS)
+    ),
     "moments by letters": (
         "a.csv", text(MATRICES[:, [0, 1, 0], [0, 1, 1]], ["var_a", "var_b", "cov_ab"]), "spd", HEADED,
         MATRICES[:, :2, :2],
@@ -427,7 +466,7 @@ LAYOUTS = {
     ),
     "axes and angles": (
         "a.csv", text(np.ones((N, 4)), ["ax", "ay", "az", "angle"]), "rotations", HEADED | {"chart": "xyzw"},
-        "does not agree",
+        "say --as rotvec",
     ),
     "azimuths of dips": (
         "a.csv", text(PLACES, ["Dip", "Dip_Azimuth"]), "axes", HEADED | {"degrees": "dip,dipdir"},

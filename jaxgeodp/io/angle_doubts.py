@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from jaxgeodp.io.charts import PERIODS, chart_named
+from jaxgeodp.io.column_names import are_coordinates
 from jaxgeodp.io.seen import Seen, quantiles
 
 # Of the cosine with the principal axis.
@@ -25,7 +26,8 @@ def of_axes(seen: Seen) -> Iterator[str]:
     lengths = lengths[np.isfinite(lengths)]
     if len(lengths) and np.max(np.abs(lengths - 1.0)) > 1e-3:
         yield f"Lengths of the vectors: {quantiles(lengths)}; every record is scaled to length 1."
-    yield from _of_places(seen.table)
+    if not are_coordinates(seen.names):
+        yield from _of_places(seen.table)
 
 
 def _of_the_other_order(seen: Seen) -> Iterator[str]:
@@ -100,7 +102,7 @@ def of_angles(seen: Seen) -> Iterator[str]:
 def _of_missing_angles(table, turn) -> Iterator[str]:
     """Whole turns among other angles, as some programs write where there is no angle."""
     marks = int(np.sum(np.abs(table) == turn))
-    if turn == PERIODS["degrees"] and marks > 1 and not np.any(table == 0.0):
+    if turn == PERIODS["degrees"] and marks > 1 and np.nanmin(table) < 0.0 and not np.any(table == 0.0):
         yield (
             f"{marks} angles are {turn:g} and none is 0: marks of missing ones, as DSSP writes them? Leave those cells "
             "empty."

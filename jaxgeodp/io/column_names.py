@@ -11,7 +11,7 @@ _TIME = ("t", "time", "x0", "x_0")
 # Of names in a sentence.
 _MOST = 150
 _NUMBER = re.compile(r"\d+")
-_POLAR = ("theta", "phi", "colatitude", "colat")
+_POLAR, _SIZES = ("theta", "phi", "colatitude", "colat"), ("r", "rho", "radius")
 
 
 class _Name(NamedTuple):
@@ -36,7 +36,7 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
         _check_first(names)
         if chart is not None and [name.strip().lower() for name in names] == ["y", "x"]:
             raise InputError("its columns are y, x by their names: say --columns x,y.")
-    if kind in ("sphere", "axes", "hyperbolic") and not chosen:
+    if kind in ("sphere", "axes", "hyperbolic") and not chosen and chart is None:
         _check_vector(kind, names)
     found = _read_all(names)
     read = [one for one in found if one is not None]
@@ -67,6 +67,12 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
         _check_order(names, read, "xy" if third < 0 else "xyz")
 
 
+def are_coordinates(names: tuple[str, ...]) -> bool:
+    """Whether all names say which coordinate of which landmark they are."""
+    found = _read_all(names)
+    return bool(found) and all(own is not None for own in found)
+
+
 def order_of_axes(names: tuple[str, ...]) -> list[int] | slice:
     """The places of the columns of a table of landmarks, x before y before z; all where names say no more than that."""
     found = [_read(name) for name in names]
@@ -91,10 +97,10 @@ def _check_first(names):
 def _check_vector(kind, names):
     """That x, y, z, or x0, x1, ..., stand in their order, and nothing else does."""
     words = [name.strip().lower() for name in names]
-    if kind != "hyperbolic" and any(word in _POLAR for word in words):
+    if kind != "hyperbolic" and set(words) & set(_POLAR) and set(words) <= {*_POLAR, *_SIZES}:
         raise InputError(
-            f"its columns {', '.join(names[:4])} are angles by their names: write degrees, 90 - theta and phi, and say "
-            "--degrees lat,lon."
+            f"its columns {', '.join(names)} are angles by their names: write degrees, 90 - theta and phi, and say "
+            f"--degrees lat,lon; if they are coordinates, name all with --columns {','.join(names)}."
         )
     numbers = [_NUMBER.findall(word) for word in words]
     counted = len({_NUMBER.sub("#", word) for word in words}) == 1 and all(len(own) == 1 for own in numbers)
@@ -106,13 +112,21 @@ def _check_vector(kind, names):
         labels = {own.landmark for own in found if own is not None}
         order = sorted(known, key=lambda place: str(found[place]))
         axes = "".join(own.axis for place in order if (own := found[place]) is not None)
-        if len(labels) != 1 or axes not in ("xyz", "xy") or "w" in words or (axes == "xy" and len(known) < len(names)):
+        others = [word for place, word in enumerate(words) if place not in known]
+        four = len(others) == 1 and len(known) == 3 and _is_beside(others[0], words[known[0]])
+        if len(labels) != 1 or axes not in ("xyz", "xy") or (axes == "xy" and others) or four or kind == "hyperbolic":
             return
     if order != list(range(len(names))):
         raise InputError(
             f"its columns {', '.join(names[:6])} are not the coordinates in their order by their names: say --columns "
-            f"{','.join(names[place] for place in order)}."
+            f"{','.join(names[place] for place in order)}, or name all in another order."
         )
+
+
+def _is_beside(word, other) -> bool:
+    """Whether a name is that of w beside that of x, y or z: q_w, orientation.w."""
+    differing = [one for one, two in zip(word, other, strict=False) if one != two]
+    return len(word) == len(other) and differing == ["w"]
 
 
 def _check_order(names, read, order):

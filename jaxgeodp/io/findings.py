@@ -197,7 +197,8 @@ def _of_the_file(path, layout) -> Iterator[str]:
         elif odd:
             with_words[column + 1] = odd
     if with_commas:
-        yield f"{_columns(with_commas)} commas in the cells: if they are decimal commas, say --decimal ','."
+        quoted = " --delimiter ','" if text.delimiter == "," else ""
+        yield f"{_columns(with_commas)} commas in the cells: if they are decimal commas, say --decimal ','{quoted}."
     if with_words:
         counts = f"{_numbers(with_words.values())} of {len(good)}"
         yield (

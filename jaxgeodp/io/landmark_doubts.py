@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from jaxgeodp.io.column_names import are_coordinates
 from jaxgeodp.io.seen import Seen
 
 # A share of specimens that are mirrored by mistake, not by chance.
 _MIRRORED = 0.02
 # What programs write for missing coordinates.
-_MARKS = (-1.0, 0.0, -9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0)
+_MARKS = (-1.0, -9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0)
 # Of the variance of distances between landmarks.
 _MUCH_LESS = 0.1
 # Specimens, and landmarks of each, that are compared.
@@ -29,7 +30,7 @@ def of_shapes(seen: Seen) -> Iterator[str]:
     shapes = landmarks[seen.usable]
     if len(shapes) < 10:
         return
-    if seen.table.ndim == 2 and seen.table.dtype.kind != "c":
+    if seen.table.ndim == 2 and seen.table.dtype.kind != "c" and not are_coordinates(seen.names):
         yield from _of_orders(seen, shapes)
     shapes = shapes - shapes.mean(axis=1, keepdims=True)
     shapes = shapes / np.linalg.norm(shapes, axis=(1, 2), keepdims=True)
@@ -69,10 +70,12 @@ def _of_orders(seen, shapes) -> Iterator[str]:
 
 
 def _unlike(landmarks) -> float:
-    """How different the distances between landmarks (n, k, m) are from one specimen to the other, without scale."""
+    """How different the distances between landmarks (n, k, m) are from one specimen to the other.
+
+    They do not depend on how specimens are turned and where they lie, if the order is right.
+    """
     points = landmarks[:_MOST]
     if points.shape[1] > _MOST_LANDMARKS:
         points = points[:, :: -(-points.shape[1] // _MOST_LANDMARKS)]
     apart = np.linalg.norm(points[:, :, None] - points[:, None], axis=3)
-    apart = apart / np.linalg.norm(apart, axis=(1, 2), keepdims=True)
     return float(np.mean(np.sum((apart - apart.mean(axis=0)) ** 2, axis=(1, 2))))

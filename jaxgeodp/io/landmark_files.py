@@ -21,6 +21,7 @@ _COUNT = re.compile(r"\d{1,6}")
 _START, _ON_CURVES, _MOST_CURVES = "LM", "POINTS", 1000
 # Both coordinates of a landmark that is missing, as tpsDig writes it.
 _MISSING = -1.0
+_MISSING_WORDS = ("na", "nan", "n/a", ".", "?", "-", "missing", "null")
 _NTS = re.compile(
     r"\s*(\d+)\s+(\d{1,9})([LBE]?)\s+(\d{1,9})([LBE]?)\s+([0-9])(?:\s+([^D\s]\S*))?(?:\s+DIM\s*=\s*(\d))?\s*",
     re.IGNORECASE,
@@ -100,6 +101,8 @@ class _Specimen:
         start = 0
         for count, rows in zip(self.counts, self.blocks, strict=True):
             own = _as_many(rows, count)
+            if own is None:
+                own = _as_many([row for row in rows if _is_point(row, points.shape[1])], count)
             if own is None:  # which of the landmarks they are is not known
                 points[:] = np.nan
                 return
@@ -118,6 +121,16 @@ def _as_many(rows: list[str], count: int) -> list[str] | None:
     if len(rows) != count:
         rows = [row for row in rows if row.strip()]
     return rows if len(rows) == count else None
+
+
+def _is_point(row, width) -> bool:
+    """Whether a line holds as many numbers, or as many marks of missing ones."""
+    words = [word.rstrip(",;").lower() for word in row.replace(";", " ").split()]
+    words = row.split(",") if len(words) == 1 < width else words
+    return len(words) == width and all(
+        word.strip() in _MISSING_WORDS or not np.isnan(number_in(word.strip(), "," if "." not in word else "."))
+        for word in words
+    )
 
 
 def read_nts(path: pathlib.Path) -> np.ndarray:

@@ -26,8 +26,8 @@ _ANGLE = re.compile(
 )
 # Of columns of a torus: where some have such a name, the others are no angles.
 _OF_A_TORUS = re.compile(
-    r"(?:.*[ _.-])?(phi|psi|chi|omega|theta|tau|alpha|beta|gamma|delta|epsilon|zeta|angle|torsion|dihedral|bearing"
-    r"|heading|aspect|phase|azimuth)[ _.-]?\d*(?:[ _.-]?(?:deg(?:rees)?|rad(?:ians)?|°))?(?:\s*[\[(].*)?",
+    r"(?:.*[ _.-])?(phi|psi|chi|omega|torsion|dihedral)[ _.-]?\d*(?:[ _.-]?(?:deg(?:rees)?|rad(?:ians)?|°))?"
+    r"(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
 _DIP_DIRECTION = re.compile(r"dip[ _.-]?azimuth", re.IGNORECASE)

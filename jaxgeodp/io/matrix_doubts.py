@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from jaxgeodp.io.orders import entries_in
+from jaxgeodp.io.orders import stated_entries
 from jaxgeodp.io.seen import Seen, quantiles
 from jaxgeodp.manifolds.tables import correlations, from_upper_triangles, symmetric_matrices
 
@@ -71,7 +71,7 @@ def _of_orders(seen, own) -> Iterator[str]:
     """Orders of rows by which more matrices are positive definite, where no names say one."""
     table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
     width, size = table.shape[1], seen.records.shape[1]
-    if entries_in(seen.names) is not None or width != size * (size + 1) // 2:
+    if stated_entries(seen.names) is not None or width != size * (size + 1) // 2:
         return
     pairs = [(row, column) for row in range(size) for column in range(row + 1)]
     places = {pair: place for place, pair in enumerate(pairs)}
@@ -101,7 +101,7 @@ def _of_orders(seen, own) -> Iterator[str]:
         good = [f"  as {words} {best}: say {others[words][1]}" for words, count in fits.items() if count == best]
         yield "\n".join([f"As {now} {own} of {len(table)} matrices are positive definite; of other orders,", *good])
     equal = [words for words, count in fits.items() if count == own == best and words != now]
-    if equal and own == len(table):
+    if equal and own == len(table) and not _is_said(seen):
         yield (
             f"All are positive definite as {now}, and as well as {'; as '.join(equal)}:\n  the numbers do not tell "
             "which it is, but who wrote the file does."
@@ -114,6 +114,11 @@ def _of_orders(seen, own) -> Iterator[str]:
                 f"As what is off the diagonal of correlations {fitting} of {len(table)} are positive definite: say "
                 "--manifold correlations."
             )
+
+
+def _is_said(seen) -> bool:
+    """Whether the call says an order of the numbers."""
+    return seen.layout.triangle is not None or (seen.places is not None and seen.places != sorted(seen.places))
 
 
 def _of_scaled_diagonals(table, diagonal, own) -> Iterator[str]:
@@ -161,13 +166,13 @@ def _of_other_triangle(seen, values) -> Iterator[str]:
     """Rows of what is off the diagonal in the other order, or with the diagonal."""
     table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
     size = seen.records.shape[1]
-    if table.ndim != 2 or table.shape[1] != size * (size - 1) // 2 or entries_in(seen.names) is not None:
+    if table.ndim != 2 or table.shape[1] != size * (size - 1) // 2 or stated_entries(seen.names) is not None:
         return
     other = from_upper_triangles(table, diagonal=False)
     if seen.layout.triangle == "upper":  # its own order, seen from the other
         other = table
     fits, own = _definite(correlations(other)[1]), int((values[:, 0] > 0).sum())
-    if fits == own == len(table) and size > 3:
+    if fits == own == len(table) and size > 3 and not _is_said(seen):
         yield (
             "All are positive definite as the other triangle by rows, too (--triangle): the numbers do not tell which "
             "it is.\n  R's lower.tri and MATLAB's tril go down columns, which is --triangle upper."

@@ -59,6 +59,11 @@ def entries_in(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
     return entries if entries and len(set(entries)) == len(names) else None
 
 
+def stated_entries(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
+    """Those of a symmetric matrix: as `entries_in`, or var_a, cov_ab, var_b."""
+    return entries_in(names) or _by_pairs(names)
+
+
 def _by_numbers(names):
     found = [_NUMBER.findall(name) for name in names]
     alike = len({_NUMBER.sub("#", name).strip().lower() for name in names}) == 1
@@ -89,14 +94,26 @@ def _by_letters(names):
 def _by_pairs(names):
     """Of names such as var_a, cov_ab, var_b: all pairs of some letters."""
     words = [_MOMENT.sub("", name.strip().lower()) for name in names]
-    letters = list(dict.fromkeys("".join(words)))
-    if not all(word.isalpha() and len(word) in (1, 2) for word in words) or len(letters) < 2:
+    if not all(word.isalpha() and len(word) in (1, 2) for word in words) or len(set("".join(words))) < 2:
+        return None
+    # The order of the letters is that of the diagonal, else the one in which the columns are a triangle by rows.
+    diagonal = [word[0] for word in words if word[0] == word[-1]]
+    met = list(dict.fromkeys("".join(words)))
+    letters = diagonal or next((own for own in (met, sorted(met)) if _are_by_rows(words, own)), None)
+    if letters is None or set(letters) != set(met) or len(set(letters)) < len(letters):
         return None
     entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
     pairs = {tuple(sorted(entry)) for entry in entries}
     off = {(i, j) for j in range(len(letters)) for i in range(j)}
     whole = off | {(k, k) for k in range(len(letters))}
     return entries if len(pairs) == len(names) and pairs in (off, whole) else None
+
+
+def _are_by_rows(words, letters) -> bool:
+    """Whether pairs of letters stand in the order of a triangle, lower or upper, by rows."""
+    entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
+    lower, upper = all(i >= j for i, j in entries), all(i <= j for i, j in entries)
+    return (lower or upper) and entries == sorted(entries)
 
 
 def _check_others(names):
@@ -112,7 +129,7 @@ def _check_others(names):
 
 
 def _symmetric(table, names, kind, layout):
-    entries = entries_in(names) or _by_pairs(names)
+    entries = stated_entries(names)
     if entries is None:
         _check_others(names)
         return table, layout
@@ -154,6 +171,7 @@ def _without_triangle(layout, names, stated):
 
 def _turned(table, names, layout):
     """Of rotations and poses: entries of matrices, quaternions, vectors and angles, with or without a translation."""
+    names = tuple(_UNIT.sub("", name) for name in names)
     moved = _translation(names)
     rest = [place for place in range(len(names)) if place not in moved]
     if layout.chart in (None, "matrix", "affine"):
@@ -181,6 +199,13 @@ def _translation(names) -> list[int]:
         parts = {match[3].lower(): place for place, match in own.items()}
         if len(own) == 3 == len(parts) and sorted(parts) in (["x", "y", "z"], ["1", "2", "3"]):
             return [parts[part] for part in sorted(parts)]
+    groups: dict[str, dict[str, int]] = {}
+    for place, match in found.items():
+        groups.setdefault(match[1] or "", {})[match[3].lower()] = place
+    for own in groups.values():
+        others = [place for place in range(len(names)) if place not in own.values()]
+        if sorted(own) == ["x", "y", "z"] and len(others) == 4 and _parts([names[place] for place in others], others):
+            return [own[axis] for axis in "xyz"]
     bare = {name.strip().lower(): place for place, name in enumerate(names)}
     return [bare[axis] for axis in "xyz"] if set("xyz") <= set(bare) else []
 
@@ -188,7 +213,10 @@ def _translation(names) -> list[int]:
 def _quaternions(table, names, moved, rest, layout):
     parts = _parts([names[place] for place in rest], rest)
     if "angle" in [names[place].strip().lower() for place in rest]:
-        raise _contradiction(f"--as {layout.chart or 'wxyz'}", names)
+        raise InputError(
+            f"its columns {', '.join(names[place] for place in rest)} are an axis and an angle by their names, no "
+            "quaternion: multiply the axis by the angle in radians, and say --as rotvec."
+        )
     if sorted(parts) != ["w", "x", "y", "z"]:
         if moved and moved != [0, 1, 2]:
             raise _contradiction(f"--as {layout.chart or 'wxyz'}, after the translation,", names)

@@ -71,5 +71,6 @@ def of_subspaces(seen: Seen) -> Iterator[str]:
         for own in (known.reshape(-1, *shape), known.reshape(-1, *shape[::-1]).swapaxes(1, 2))
     )
     if other > 0.5 > one:
-        columns = ",".join(str(1 + j * shape[0] + i) for i in range(shape[0]) for j in range(shape[1]))
+        order = [j * shape[0] + i for i in range(shape[0]) for j in range(shape[1])]
+        columns = ",".join(str(1 + (place if seen.places is None else seen.places[place])) for place in order)
         yield f"Bases are orthonormal if a row is one column after the other: then say --columns {columns}."

@@ -180,7 +180,8 @@ class Source:
         self._check_width(numbers)
         table = arranged(numbers, self.layout, kind)
         with about(self.path):
-            self._check_names(columns_of(numbers, self.layout)[2], numbers.names or ())
+            _, places, names = columns_of(numbers, self.layout)
+            self._check_names(names, numbers.names or (), places)
         return table[:, None] if kind == "circle" and table.ndim == 1 else table
 
     def _check_width(self, numbers):
@@ -220,12 +221,13 @@ class Source:
         if given is None and kind in ("circle", "torus"):
             raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 
-    def _check_names(self, names, known):
+    def _check_names(self, names, known, places=None):
         """Refuse an order that names contradict, but where the call states it by names."""
         kind, columns = kind_of(self.manifold), self.layout.columns
         if kind == "euclidean" and self.prepare is not None:
             kind = {2: "shapes", 3: "shapes3d"}[self.prepare.template.shape[1]]
         chosen = columns is not None and all(word.strip() in known for word in columns.split(","))
+        chosen = chosen or (places is not None and places != sorted(places))  # an order, by numbers
         check_names(kind, names, chosen, self.layout.chart)
 
     def persons(self, n: int) -> np.ndarray | list | None:
