@@ -458,6 +458,17 @@ def test_plan_names_a_winner_without_data(manifold):
     assert "RiemannianGaussian" in result.output and "nan" not in result.output
 
 
+def test_plan_names_what_a_release_takes(tmp_path):
+    """Where that is another one than the first of its table."""
+    np.save(tmp_path / "data.npy", directions(n=40))
+    told = words(run("plan", "--manifold", "sphere", "--size", "2", "--radius", "0.3", "--n", "40", "--epsilon", "1"))
+    assert "Smallest expected error at epsilon = 1: TangentLaplace" in told
+    name = told.split("'jaxgeodp release' takes ")[1].split()[0]
+    own = ("--manifold", "sphere", "--radius", 0.3, "--center", "origin", "--epsilon", 1)
+    assert run("release", tmp_path / "data.npy", *own, "--out", tmp_path / "out.json").exit_code == 0
+    assert json.loads((tmp_path / "out.json").read_text())["mechanism"] == name != "TangentLaplace"
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [

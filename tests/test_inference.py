@@ -650,11 +650,12 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     # What has been released makes the same page again, and records that are nobody's.
     shown = run("show", "out", "--html", "again.html")
     assert shown.exit_code == 0 and (tmp_path / "again.html").read_text() == page, shown.output
-    for file in ("made.npy", "made.parquet"):
+    for file in ("made.npy", "made.parquet", "made.csv"):
         assert run("synthesize", "out", "--out", file, "--n", 50, "--seed", 3).exit_code == 0
     made = np.load("made.npy")
     np.testing.assert_array_equal(made, np.stack(list(pq.read_table("made.parquet").to_pydict().values()), axis=1))
     assert made.shape == (50, 3) and run("synthesize", "out", "--out", "made.txt").exit_code == 2
+    np.testing.assert_array_equal(made, read("made.csv", Sphere(2), header=True, columns="x0-x2"))
     # A loaded mean tells its error, and two descriptions are compared.
     assert again.mean.expected_error.radius == pytest.approx(confidence_ball(again.mean).radius, rel=1e-12)
     assert 0.0 < confidence_ball(again.mean).radius < again.region.radius

@@ -6,6 +6,7 @@ from typing import Annotated
 import jax
 import typer
 
+from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, quiet_libraries, say
 
 _FOLDER = "What 'jaxgeodp describe' wrote of"
@@ -22,6 +23,7 @@ def compare(
         with OUTPUT.status("Simulating releases of both ..."), quiet_libraries(), jax.enable_x64(True):
             one, other = (Description.load(folder) for folder in (first, second))
             found = two_sample_test(one, other)
+    tell(distance=float(found.distance), critical=float(found.critical), p_value=float(found.p_value))
     sizes = " and ".join(str(own.mean.record["n"]) for own in (one, other))
     say(f"Groups:    {first} and {second}, of {sizes} records on {one.manifold}")
     say(f"Distance:  {found.distance:.4g} between the released means")

@@ -38,7 +38,7 @@ _EXAMPLES = {
     "show": ("jaxgeodp show release.json --html release.html",),
 }
 # Those that tell what they found as JSON, too.
-_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show")
+_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show", "compare")
 _told: dict[str, Any] = {}
 
 

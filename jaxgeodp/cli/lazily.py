@@ -65,7 +65,11 @@ def loaded(name: str):
 
 def _help(name) -> str:
     """The docstring of a command, or the help of a group, from the text of its file."""
-    tree = ast.parse(pathlib.Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    file = pathlib.Path(__file__).with_name(f"{name}.py")
+    if not file.exists():  # of an installation without sources
+        command = loaded(name)
+        return command.help or ""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return inspect.cleandoc(ast.get_docstring(node) or "")

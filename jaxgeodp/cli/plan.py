@@ -19,7 +19,7 @@ from jaxgeodp.files import write_atomically
 from jaxgeodp.io.balls import manifold_in, read_ball, read_shape
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_curves, plan_in_steps, plan_mechanisms
-from jaxgeodp.mechanisms.names import MECHANISMS
+from jaxgeodp.mechanisms.names import MECHANISMS, unbiased_names
 from jaxgeodp.mechanisms.populations import geometric_mean, is_better
 from jaxgeodp.privacy.guarantee import GaussianDP
 
@@ -116,12 +116,24 @@ def plan(
             f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
-    if found := plan_in_steps(public, n, epsilon=epsilon):
-        _say_steps(found, f"epsilon = {epsilon:g}")
-    if mu is not None and (found := plan_in_steps(public, n, mu=mu)):
-        _say_steps(found, f"mu = {mu:g}")
+    for parameter, strength in {"epsilon": epsilon, "mu": mu}.items():
+        found = None if strength is None else plan_in_steps(public, n, **{parameter: strength})
+        if found:
+            _say_steps(found, f"{parameter} = {strength:g}")
+        if not (found and is_better(found)):
+            _say_taken([row for row in plans if row.guarantee.startswith(parameter) and row.error == row.error], space)
     if plot is not None:
         say(f"Wrote {plot}: the same errors for other radii, n and budgets.")
+
+
+def _say_taken(plans, space):
+    """Which mechanism a release takes by itself, where that is not the best of the table."""
+    itself = [row for row in plans if row.name in unbiased_names(space)]
+    if itself and plans[0] is not itself[0]:
+        say(
+            f"'jaxgeodp release' takes {itself[0].mechanism} ({itself[0].guarantee}) where no --mechanism is named: "
+            f"{plans[0].mechanism} releases a point that may be off the mean where records fill a large ball."
+        )
 
 
 def _say_steps(found, budget):

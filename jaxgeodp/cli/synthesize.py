@@ -16,15 +16,15 @@ _MOST = 10**8
 
 def synthesize(
     folder: Annotated[pathlib.Path, typer.Argument(help="What 'jaxgeodp describe' wrote.")],
-    out: Annotated[pathlib.Path, typer.Option(help="The file to write: .npy, or .parquet, a row a record.")],
+    out: Annotated[pathlib.Path, typer.Option(help="The file to write: .npy, or .csv or .parquet, a row a record.")],
     n: Annotated[int, typer.Option(help="How many records.")] = 1000,
     seed: Annotated[int | None, typer.Option(help="For the same records again; by default they are new.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out if it exists.")] = False,
 ) -> None:
     """Draw synthetic records from the law that fits a description: no record is read, and nothing is spent."""
     with one_sentence_errors():
-        if out.suffix.lower() not in (".npy", ".parquet"):
-            raise InputError(f"--out {out}: must end in .npy or .parquet.")
+        if out.suffix.lower() not in (".npy", ".csv", ".parquet"):
+            raise InputError(f"--out {out}: must end in .npy, .csv or .parquet.")
         if not 1 <= n <= _MOST:
             raise InputError(f"--n must be from 1 to {_MOST}, got {n}.")
         if seed is not None and not 0 <= seed < 2**32:
@@ -53,11 +53,15 @@ def _content(out, records) -> bytes:
     if out.suffix.lower() == ".npy":
         np.save(stream, records)
         return stream.getvalue()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if np.iscomplexobj(records):  # x and y of each landmark in turn
         records = np.stack([records.real, records.imag], axis=-1)
     columns = records.reshape(len(records), -1).T
+    if out.suffix.lower() == ".csv":
+        names = ",".join(f"x{place}" for place in range(len(columns)))
+        rows = (",".join(map(repr, row)) for row in columns.T.tolist())
+        return "\n".join([names, *rows, ""]).encode()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     pq.write_table(pa.table({f"x{place}": column for place, column in enumerate(columns)}), stream)
     return stream.getvalue()
