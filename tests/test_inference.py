@@ -37,6 +37,7 @@ from jaxgeodp.inference.population import Population, geodesics_of, nearest_of_s
 from jaxgeodp.inference.regions import Procedure, ball_of, replicated_means
 from jaxgeodp.inference.shares import shares_of
 from jaxgeodp.inference.unclipped import unclipped
+from jaxgeodp.io import read
 from jaxgeodp.mechanisms import AdaptiveMechanism, TangentGaussian, WrappedGaussian
 from jaxgeodp.pictures import draw_record
 from jaxgeodp.privacy import GaussianDP, Ledger, PureDP, Release, ZeroConcentratedDP, compose
