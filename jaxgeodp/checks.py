@@ -22,6 +22,13 @@ def positive_integer(owner: str, name: str, value, minimum: int) -> None:
         raise InputError(f"{owner}: {name} must be an integer of at least {minimum}, got {short(value)}.")
 
 
+def random_key(owner: str, key) -> None:
+    """Raise ValueError unless ``key`` is a random key of JAX, of either kind."""
+    kind = str(getattr(key, "dtype", ""))
+    if not (kind.startswith("key<") or (kind == "uint32" and getattr(key, "ndim", 0) == 1)):
+        raise InputError(f"{owner}: key must be a random key such as jax.random.key(0), got {short(key)}.")
+
+
 def positive_number(owner: str, name: str, value) -> None:
     """Raise ValueError unless ``value`` is a finite number above 0."""
     if not _as_float(value) > 0:

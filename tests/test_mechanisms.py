@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from unittest.mock import Mock
 
 import jax
@@ -608,3 +609,26 @@ def test_log_density_has_derivatives_in_the_data():
     moved = [density(jax.vmap(manifold.exp)(data, sign * step * direction)) for sign in (1.0, -1.0)]
     change = float(jnp.sum(jax.jit(jax.grad(density))(data) * direction))
     assert change == pytest.approx(float(moved[0] - moved[1]) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("key", "num", "words"),
+    [
+        (0, 5, "key must be a random key such as jax.random.key(0)"),
+        ("k", 5, "key must be a random key"),
+        (np.random.default_rng(0), 5, "key must be a random key"),
+        (jax.random.key(0), 2.5, "num must be an integer"),
+        (jax.random.key(0), -1, "num must be an integer"),
+    ],
+)
+def test_simulations_say_what_they_need(key, num, words):
+    mechanism = LaplaceMechanism(GeodesicBall(Sphere(2), Sphere(2).origin, 0.3), 1.0)
+    with pytest.raises(ValueError, match=re.escape(words)):
+        mechanism.simulate(key, np.tile(Sphere(2).origin, (50, 1)), num)
+    old = mechanism.simulate(jax.random.PRNGKey(0), np.tile(Sphere(2).origin, (50, 1)), 2)
+    assert old.shape == (2, 3)
+
+
+def test_a_mean_says_that_its_manifold_is_none():
+    with pytest.raises(ValueError, match="manifold must be a Manifold, such as Sphere"):
+        frechet_mean("sphere", np.eye(3))

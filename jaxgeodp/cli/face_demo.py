@@ -1,5 +1,6 @@
 """``jaxgeodp face demo``: private mean faces of 200 people who do not exist."""
 
+import itertools
 import pathlib
 import time
 
@@ -14,6 +15,8 @@ from jaxgeodp.meshes.spectrum import SurfaceBasis
 # Releases of these strengths.
 _MUS = (1.0, 2.0, 3.0)
 _FACES, _REFERENCE = 200, 24
+# Of the second bar: of each release, and of pictures.
+_STEPS, _PICTURES = 4, 3
 
 
 def run_demo(out: pathlib.Path) -> None:
@@ -29,28 +32,41 @@ def run_demo(out: pathlib.Path) -> None:
         "template alone (no data)": [alone[0]] * len(_MUS),
         f"mean of {_REFERENCE} public people (no data)": [alone[1]] * len(_MUS),
     }
-    noisy, basis = {}, SurfaceBasis.of_curves(template.curves)
-    for mu in _MUS:
-        design = design_surfaces(basis, public.curves, _FACES, mu)
-        release = design.release(people.curves)
-        release.save(out / f"release-mu-{mu:g}.json")
-        pictures.append((f"private, μ = {mu:g}", release.value))
-        rows.setdefault("a surface", []).append(squared_error(release.value, mean))
-        curves = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
-        rows.setdefault("radial curves, each by itself", []).append(squared_error(curves.value, mean))
-        if mu == _MUS[0]:  # where rings are seen best, and errors are largest
-            pictures.insert(2, (f"private radial curves, μ = {mu:g}", curves.value))
-            draw_errors(out / "expected.png", design, _FACES, template)
-        noisy = {
-            "noise on every point, one bound for a face": points_together(study, mu),
-            "noise on every point, bounds by coordinate": points_alone(study, mu),
-        }
-        noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
-        for name, value in noisy.items():
-            rows.setdefault(name, []).append(squared_error(value, point_mean))
-    draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
-    draw_faces(out / "faces.png", pictures, template)
-    draw_lines(out / "curves.png", pictures)
+    with progress_bar("releases and pictures", _STEPS * len(_MUS) + _PICTURES) as advance:
+        done = itertools.count(1)
+
+        def step():
+            advance(next(done))
+
+        noisy, basis = {}, SurfaceBasis.of_curves(template.curves)
+        for mu in _MUS:
+            design = design_surfaces(basis, public.curves, _FACES, mu)
+            release = design.release(people.curves)
+            release.save(out / f"release-mu-{mu:g}.json")
+            step()
+            pictures.append((f"private, μ = {mu:g}", release.value))
+            rows.setdefault("a surface", []).append(squared_error(release.value, mean))
+            curves = design_faces(template.curves, public.curves, _FACES, mu).release(people.curves)
+            rows.setdefault("radial curves, each by itself", []).append(squared_error(curves.value, mean))
+            step()
+            if mu == _MUS[0]:  # where rings are seen best, and errors are largest
+                pictures.insert(2, (f"private radial curves, μ = {mu:g}", curves.value))
+                draw_errors(out / "expected.png", design, _FACES, template)
+            noisy = {
+                "noise on every point, one bound for a face": points_together(study, mu),
+                "noise on every point, bounds by coordinate": points_alone(study, mu),
+            }
+            step()
+            noisy = {name: mechanism.release(people.points).value for name, mechanism in noisy.items()}
+            for name, value in noisy.items():
+                rows.setdefault(name, []).append(squared_error(value, point_mean))
+            step()
+        draw_points(out / "pointwise.png", noisy, study.generator.triangles, _MUS[-1])
+        step()
+        draw_faces(out / "faces.png", pictures, template)
+        step()
+        draw_lines(out / "curves.png", pictures)
+        step()
     OUTPUT.print("mean squared error of a point against the mean of the 200, faces of area 1, times 10,000:")
     OUTPUT.print(" " * 46 + "".join(f"{f'μ = {mu:g}':>9}" for mu in _MUS), highlight=False)
     for name, errors in rows.items():

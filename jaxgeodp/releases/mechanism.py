@@ -11,7 +11,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxgeodp.blocks import RecordBlocks
-from jaxgeodp.checks import InputError, not_in_a_program
+from jaxgeodp.checks import InputError, not_in_a_program, positive_integer, random_key
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels
@@ -223,7 +223,10 @@ class Mechanism(abc.ABC):
                 that limit for double precision.
         """
         _check_known(self)
-        records = self.domain.records(type(self).__name__, data)
+        name = type(self).__name__
+        random_key(name, key)
+        positive_integer(name, "num", num, 0)
+        records = self.domain.records(name, data)
         law = self.law(records.shape[0], records.shape[1:])
         return law.released(law.simulate(key, records, num))
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxgeodp.checks import InputError
+from jaxgeodp.checks import InputError, short
 from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 # Largest deviation of a point, and in units of rounding: single precision has to pass in double, too.
@@ -28,6 +28,8 @@ def checked(owner: str, manifold: Manifold, points, weights) -> tuple[jax.Array,
         ValueError: the shapes do not fit; a point deviates from the manifold by more than rounding; or weights are
             negative, not finite or all zero.
     """
+    if not isinstance(manifold, Manifold):
+        raise InputError(f"{owner}: manifold must be a Manifold, such as Sphere(2), got {short(manifold)}.")
     given = jnp.asarray(points)
     points = _in_form(manifold, given)
     if points.ndim != len(manifold.shape) + 1 or points.shape[1:] != manifold.shape or points.shape[0] == 0:
