@@ -361,7 +361,8 @@ def test_what_tests_reach_is_attained_and_not_exceeded(epsilon):
 
 def test_a_promise_in_plain_words():
     words = in_plain_words(PureDP(1.0).record("a theorem"))
-    assert "which two records" in words and "at most 73.2 %" in words, "rounded up"
+    assert "one of two that are equally likely" in words and "at most 73.2 %" in words, "rounded up"
+    assert "at most 99.97 %" in in_plain_words(PureDP(8.0).record("a theorem")), "more digits where few would be all"
     words = in_plain_words(GaussianDP(1.0).record("a theorem") | {"adjacency": "add-remove"}, "person")
-    assert "whether one more person is there" in words and "at most 69.2 %" in words
+    assert "one more person is as likely there as not" in words and "at most 69.2 %" in words
     assert in_plain_words(NotProven("nothing").record("none")) == ""

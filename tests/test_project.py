@@ -1,7 +1,11 @@
 """The project file and what all commands have in common: --quiet, --json, panels and examples of the help."""
 
 import json
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -92,16 +96,26 @@ def test_public_data_are_not_taken_from_the_project(folder):
 
 
 def test_questions_make_a_project(folder):
-    answers = ["data.csv", "y", "", "sphere", "x-z", "", "", "ball.json", "budget.db", "own"]
+    wrong = ("nothing.csv", "spheer", "x,q", "subjekt", "wind")  # asked again
+    answers = [wrong[0], "data.csv", "y", "", wrong[1], "sphere", wrong[2], "x-z", wrong[3], "", wrong[4], ""]
+    answers += ["ball.json", "budget.db", "own"]
     result = run("init", text="\n".join(answers) + "\n")
     assert result.exit_code == 0, result.output
     assert "Its columns: id, x, y, z" in result.output and "jaxgeodp ledger init budget.db" in result.output
     text = (folder / "jaxgeodp.toml").read_text()
     assert 'columns = "x-z"' in text and "header = true" in text and "person" not in text
     assert run("init", text="\n").exit_code == 2, "it exists"
+    # What it says is to be done next can be done.
+    np.save("public.npy", DIRECTIONS[:40])
+    pathlib.Path("public.csv").write_text("x,y,z\n" + "\n".join(",".join(map(str, row)) for row in DIRECTIONS[:40]))
+    assert run("ball", "public.csv", "--n", 200, "--epsilon", 1, "--out", "ball.json").exit_code == 0
+    assert run("check").exit_code == 0
+    assert run("plan", "--n", 200, "--epsilon", 1, "--draws", 20, "--json").exit_code == 0
+    assert run("ledger", "init", "budget.db", "--epsilon", 1, "--dataset", "own").exit_code == 0
+    assert run("release", "--epsilon", 1, "--mechanism", "tangent", "--out", "out.json").exit_code == 0
     (folder / "jaxgeodp.toml").unlink()
-    assert run("init", text="nothing.csv\n").exit_code == 2
-    assert run("init", text="data.csv\ny\n\nspheer\n").exit_code == 2
+    result = run("init", text="nothing.csv\n")
+    assert result.exit_code == 2 and "there are no more answers" in result.output
     assert not (folder / "jaxgeodp.toml").exists()
 
 
@@ -139,3 +153,44 @@ def test_help_has_panels_and_examples():
     panels = ("The file", "Space and public ball", "Mechanism and budget", "Output", "For example:")
     places = [result.output.index(panel) for panel in panels]
     assert places == sorted(places)
+
+
+def test_a_project_fails_closed(folder):
+    (folder / "jaxgeodp.toml").write_text(PROJECT)
+    result = run("ball", "./data.csv", "--n", 50, "--epsilon", 1, "--out", "ball.json")
+    assert result.exit_code == 2 and "is the private file of jaxgeodp.toml" in words_of(result)
+    (folder / "jaxgeodp.toml").write_text(f'person = "id"\n{PROJECT}')
+    result = run("describe", "--mu", 1, "--out", "described")
+    assert result.exit_code == 2 and "jaxgeodp describe has no --person" in words_of(result)
+    assert run("check").exit_code == 0
+    for line, words in (("epsilon = true", "must be text or a number"), ("header = 'yes'", "must be true or false")):
+        text = PROJECT.replace("epsilon = 0.5", "epsilon = 0.4" if "header" in line else line)
+        text = text.replace("header = true", line) if "header" in line else text
+        (folder / "jaxgeodp.toml").write_text(text)
+        result = run("release", "--out", "out.json")
+        assert result.exit_code == 2 and words in words_of(result), result.output
+    (folder / "jaxgeodp.toml").write_text(PROJECT + "json = true\n")
+    assert run("release", "--out", "out.json").exit_code == 2
+    (folder / "jaxgeodp.toml").write_text("is = no = toml")
+    assert run("release", "--help").exit_code == 0
+    assert not (folder / "out.json").exists()
+
+
+def test_completion_is_told_nothing_of_a_project(folder, monkeypatch):
+    """A shell evaluates what completion prints."""
+    (folder / "jaxgeodp.toml").write_text('data = "x; touch injected; echo"\n')
+    command = shutil.which("jaxgeodp", path=str(pathlib.Path(sys.executable).parent))
+    assert command is not None
+    own = {"_TYPER_COMPLETE_ARGS": "jaxgeodp check --man", "_JAXGEODP_COMPLETE": "complete_zsh"}
+    answer = subprocess.run([command], env=os.environ | own, capture_output=True, text=True, check=False)
+    assert "touch" not in answer.stdout and "From" not in answer.stdout and "--manifold" in answer.stdout
+
+
+def test_the_report_of_other_data_stays(folder):
+    np.save("data.npy", DIRECTIONS)
+    own = ("--manifold", "sphere", "--center", "center.csv", "--radius", 0.7)
+    assert run("check", "data.npy", *own).exit_code == 0
+    assert run("check", "data.csv", *own, "--header", "--columns", "x-z").exit_code == 2
+    os.mkfifo("pipe.txt")
+    result = run("check", "data.npy", *own, "--out", "pipe.txt")
+    assert result.exit_code == 2 and "no regular file" in result.output

@@ -73,7 +73,14 @@ def ball(
         write_atomically(picture, _picture(found, n), replace=overwrite)
     say("radius   noise    bias     error")
     proven = np.isfinite(found.error)
+    nearer = bool(found.error.min() < found.without)
     tell(file=str(out), radius=found.ball.radius, mechanism=found.mechanism, inside=found.inside, records=found.records)
+    tell(
+        radii=found.radii[proven].tolist(),
+        errors=found.error[proven].tolist(),
+        release_is_nearer_than_centre=nearer,
+        notes=list(_edges(found, proven)),
+    )
     for radius, noise, bias, error in zip(
         *(own[proven] for own in (found.radii, found.noise, found.bias, found.error)), strict=True
     ):
@@ -102,7 +109,7 @@ def ball(
         say(f"{found.outliers} public records lie so far from the others that the radius leaves them out.")
     better = (
         "The release is expected to be nearer."
-        if found.error.min() < found.without
+        if nearer
         else ("A RELEASE IS NOT EXPECTED TO BE NEARER: use the public centre, or more records or budget.")
     )
     say(

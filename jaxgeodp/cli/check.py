@@ -49,7 +49,8 @@ def check(
         picture = report.with_suffix(".png")
         if picture == report:
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
-        replaced = overwrite or _is_untouched(report, picture)
+        untouched = _is_untouched(report, picture, source.path.name)
+        replaced = overwrite or untouched
         for path in (report, picture):
             check_writable(path, replaced, [*source.inputs, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries():
@@ -59,14 +60,16 @@ def check(
                 told = dataclasses.replace(told, found=(*told.found, unseen))
             text, drawn = _report(source.path, told)
         write_atomically(report, f"{text}{_mark(text, drawn)}", private=True, replace=replaced)
-        if drawn is None:
-            picture.unlink(missing_ok=True)  # of an earlier report, which is replaced
-        else:
+        if drawn is None and untouched:
+            picture.unlink(missing_ok=True)  # of the earlier report
+        elif drawn is not None:
             write_atomically(picture, drawn, private=True, replace=replaced)
     tell(
         n=told.n,
         manifold=str(told.manifold),
         usable=int(told.usable.sum()),
+        private=True,
+        report=str(report),
         findings=[{"about": finding.about, "text": finding.text} for finding in told.found],
     )
     for line in text.splitlines():
@@ -79,8 +82,10 @@ def _mark(text, drawn) -> str:
     return f"(report {hashlib.sha256(text.encode() + (drawn or b'')).hexdigest()[:16]} of jaxgeodp check)\n"
 
 
-def _is_untouched(report, picture) -> bool:
-    """Whether a file is a report as it was written, with its picture: the next one may replace both."""
+def _is_untouched(report, picture, name) -> bool:
+    """Whether a file is a report of the same data as it was written, with its picture: the next may replace both."""
+    if not report.is_file() or (picture.exists() and not picture.is_file()):
+        return False
     try:
         with open(report, encoding="utf-8") as stream:
             text = stream.read(_LONGEST)
@@ -88,7 +93,7 @@ def _is_untouched(report, picture) -> bool:
     except (OSError, UnicodeDecodeError):
         return False
     head, line, _ = text.rpartition("(report ")
-    return bool(line) and text == f"{head}{_mark(head, drawn)}"
+    return bool(line) and text == f"{head}{_mark(head, drawn)}" and f"\n{name}: " in head
 
 
 def _report(path, told) -> tuple[str, bytes | None]:

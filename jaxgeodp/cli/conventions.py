@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperOption
 
+from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, say
 from jaxgeodp.cli.project import DATA, FILE, defaults
 
@@ -102,22 +103,34 @@ def called(command, arguments: list[str]) -> dict[str, Any]:
         for param in command.params
         for word in (param.opts if isinstance(param, TyperOption) else param.opts[:1])
     }
+    said, files = _said(command, arguments)
     with one_sentence_errors():
-        found = defaults(str(command.name), parameters.keys(), _said(command, arguments))
-    if found.words and not {"--quiet", "--json", "--help"} & set(arguments):
+        found = defaults(str(command.name), parameters.keys(), said, files[0] if files else None)
+        flags = {word.removeprefix("--") for word in _flags(command)}
+        for key, value in found.values.items():
+            if isinstance(value, bool) != (key in flags):
+                raise InputError(f"{FILE}: {key}: must be {'true or false' if key in flags else 'text or a number'}.")
+    if found.words and not {"--quiet", "--json"} & set(arguments):
         say(f"From {FILE}: {found.words}")
+    tell(project=found.values)
     return {"default_map": {parameters[key]: value for key, value in found.values.items()}} if found.values else {}
 
 
-def _said(command, arguments) -> set[str]:
-    """The options that a call has, and "data" where it has an argument."""
-    flags = {word for param in command.params if getattr(param, "is_flag", False) for word in param.opts}
-    said, value = set(), False
+def _flags(command) -> set[str]:
+    return {word for param in command.params if getattr(param, "is_flag", False) for word in param.opts}
+
+
+def _said(command, arguments) -> tuple[set[str], list[str]]:
+    """The options that a call has, and "data" where it has an argument; and its arguments."""
+    flags, said, files, value, rest = _flags(command), set(), [], False, False
     for word in arguments:
-        if not value and word.startswith("--"):
+        if rest or (not value and not word.startswith("--")):
+            files.append(word)
+        elif not value and word == "--":
+            rest = True
+        elif not value:
             said.add(word[2:].partition("=")[0])
             value = "=" not in word and word not in flags
-        else:
-            said |= set() if value else {DATA}
-            value = False
-    return said
+            continue
+        value = False
+    return said | ({DATA} if files else set()), files

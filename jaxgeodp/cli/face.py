@@ -78,6 +78,11 @@ def face(
     with one_sentence_errors():
         drawn = folder.endswith(".json")
         if folder == "pick":
+            others = {"--mu": mu, "--nose": nose, "--up": up, "--norm-bound": norm_bound, "--landmarks": landmarks}
+            others |= {"--register": registration or None, "--prepare": prepare or None, "--reference": reference}
+            others |= {"--force": force or None, "--work": work, "--ledger": ledger, "--dataset": dataset}
+            if extra := [name for name, value in others.items() if value is not None]:
+                raise InputError(f"face pick takes no {extra[0]}; leave it out.")
             _pick(template, out, fill_holes, scan)
             return
         if folder == "demo" or drawn:

@@ -12,7 +12,7 @@ from jaxgeodp.cli.project import FILE
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.charts import NAMES, PERIODS, chart_named
 from jaxgeodp.io.csv_files import TABLES, opened
-from jaxgeodp.io.layout import Layout
+from jaxgeodp.io.layout import Layout, chosen_columns
 from jaxgeodp.io.tables import check_manifold, kind_of
 from jaxgeodp.io.text_files import suffix_of
 from jaxgeodp.manifolds.names import MANIFOLDS
@@ -30,7 +30,10 @@ def init(
     """
     with one_sentence_errors():
         check_writable(FILE, overwrite, [], "the project file")
-        answers = _answers()
+        try:
+            answers = _answers()
+        except typer.Abort:
+            raise InputError("init: there are no more answers; nothing was written.") from None
         text = "".join(f"{key} = {_in_toml(value)}\n" for key, value in answers.items())
         write_atomically(FILE, f"{_HEAD}{text}", replace=overwrite)
     say(f"Wrote {FILE}. Now, in this folder:")
@@ -44,51 +47,68 @@ _HEAD = "# Options of jaxgeodp for the data in this folder; a call's own win. Be
 def _answers() -> dict[str, str | bool]:
     """What is asked, by names of options; what is not said is left out."""
     answers: dict[str, str | bool] = {}
-    data = typer.prompt("The file with the private records")
-    if not pathlib.Path(data).exists():
-        raise InputError(f"{data}: there is no such file.")
-    answers["data"] = data
-    names = _names(pathlib.Path(data), answers)
+
+    def ask(option, question, check=None, default=""):
+        """Until the answer is one; an empty one is none."""
+        while True:
+            answer = typer.prompt(question, default=default, show_default=bool(default)).strip()
+            try:
+                if answer and check is not None:
+                    check(answer)
+                break
+            except InputError as refused:
+                say(f"{refused}")
+        if answer:
+            answers[option] = answer
+        return answer
+
+    def needed(option, question, check):
+        while not ask(option, question, check):
+            pass
+        return answers[option]
+
+    data = pathlib.Path(str(needed("data", "The file, or folder, with the private records", _check_file)))
+    names: tuple[str, ...] = ()
+    if data.is_file() and suffix_of(data) in TABLES:
+        if typer.confirm("Does its first line name the columns?", default=True):
+            answers["header"] = True
+        ask(
+            "delimiter",
+            "What stands between cells: a character, tab or space; empty for commas",
+            lambda answer: Layout(delimiter=answer),
+        )
+        if "header" in answers:
+            said = Layout(delimiter=str(answers["delimiter"]) if "delimiter" in answers else None)
+            names = opened(data, True, said.delimiter).names or ()
     say(f"The space that a record is a point of: {', '.join(MANIFOLDS)}; docs/manifolds.md says which is which.")
-    manifold = typer.prompt("Space")
-    check_manifold(manifold)
-    answers["manifold"] = manifold
+    manifold = str(needed("manifold", "Space", check_manifold))
     if names:
         say(f"Its columns: {', '.join(names)}")
-        _ask(answers, "columns", "Columns of a record, such as x1-y9 or 2-7; empty for all")
-        _ask(answers, "person", "The column that says whose a record is; empty if each person has one record")
-    charts = [name for name in NAMES if kind_of(manifold) in chart_named(name).kinds]
-    if charts:
-        units = kind_of(manifold) in _NEEDS_CHART
-        words = (
-            f"The unit of angles: {', '.join(PERIODS)}"
-            if units
-            else f"How they are written, {', '.join(charts)}; empty"
+
+        def chosen(**layout):
+            chosen_columns(Layout(**layout), names, len(names))
+
+        ask("columns", "Columns of a record, such as x1-y9 or 2-7; empty for all", lambda own: chosen(columns=own))
+        ask(
+            "person",
+            "The column that says whose a record is; empty if each person has one record",
+            lambda own: chosen(person=own, columns=answers.get("columns", "1")),
         )
-        _ask(answers, "as", words if units else f"{words} for the space's own coordinates")
-    _ask(answers, "ball", "The public ball, a file that 'jaxgeodp ball' makes of public data", "ball.json")
-    _ask(answers, "ledger", "The ledger, a file that counts what is spent", "budget.db")
-    _ask(answers, "dataset", "The name of the data in the ledger", "default")
-    fields = {"chart" if key == "as" else key: value for key, value in answers.items()}
-    Layout(**{key: fields[key] for key in ("header", "delimiter", "columns", "person", "chart") if key in fields})  # pyright: ignore[reportArgumentType]
+    charts = [name for name in NAMES if kind_of(manifold) in chart_named(name).kinds]
+    if kind_of(manifold) in _NEEDS_CHART:
+        needed("as", f"The unit of angles: {', '.join(PERIODS)}", chart_named)
+    elif charts:
+        ask("as", f"How they are written, {', '.join(charts)}; empty for the space's own coordinates", chart_named)
+    ask("ball", "The public ball, a file that 'jaxgeodp ball' makes of public data", default="ball.json")
+    ask("ledger", "The ledger, a file that counts what is spent", default="budget.db")
+    if "ledger" in answers:
+        ask("dataset", "The name of the data in the ledger", default="default")
     return answers
 
 
-def _names(path, answers) -> list[str]:
-    """The names of the columns of a table, if its first line is said to have them."""
-    if path.is_dir() or suffix_of(path) not in TABLES:
-        return []
-    if typer.confirm("Does its first line name the columns?", default=True):
-        answers["header"] = True
-    _ask(answers, "delimiter", "What stands between cells: a character, tab or space; empty for commas")
-    delimiter = Layout(delimiter=str(answers["delimiter"])).delimiter if "delimiter" in answers else None
-    return list(opened(path, True, delimiter).names or ()) if "header" in answers else []
-
-
-def _ask(answers, option, question, default=""):
-    answer = typer.prompt(question, default=default, show_default=bool(default)).strip()
-    if answer:
-        answers[option] = answer
+def _check_file(answer):
+    if not pathlib.Path(answer).exists():
+        raise InputError(f"{answer}: there is no such file.")
 
 
 def _in_toml(value) -> str:
@@ -96,9 +116,9 @@ def _in_toml(value) -> str:
 
 
 def _next(answers):
-    yield "jaxgeodp check"
     if "ball" in answers:
         yield f"jaxgeodp ball PUBLIC.csv --n N --epsilon 1 --out {answers['ball']}    (public records of the same kind)"
+    yield "jaxgeodp check"
     if "ledger" in answers:
         yield f"jaxgeodp ledger init {answers['ledger']} --epsilon 2 --dataset {answers['dataset']}"
     yield "jaxgeodp release --epsilon 1 --out release.json"

@@ -30,7 +30,8 @@ class _Later(TyperCommand):
         from jaxgeodp.cli.conventions import called
 
         command = loaded(self.name)
-        return command.make_context(info_name, args, parent, **(called(command, args) | extra))
+        project = {} if extra.get("resilient_parsing") or "--help" in args else called(command, args)  # no completion
+        return command.make_context(info_name, args, parent, **(project | extra))
 
 
 class LazyGroup(TyperGroup):

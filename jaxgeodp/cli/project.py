@@ -4,6 +4,7 @@ What stands at its top is for all commands that read or release the data and hav
 ``[release]`` is for that command alone, and wins. What a call says wins over both, and over what contradicts it.
 """
 
+import os
 import pathlib
 import tomllib
 from collections.abc import Collection, Iterable
@@ -30,6 +31,12 @@ _COMMANDS = {
     "plan": tuple(key for key in SHARED if key != "center"),  # errors do not depend on it
     "ball": (*LAYOUT, "n", "epsilon", "mu"),
 }
+_TABLES = ("check", "plan", "release", "describe")
+_PUBLIC = "ball"
+# What says who or what is protected, or how records are made ready: no command may leave it out.
+_PROTECTING = ("person", "template", "missing")
+# Of a single call.
+_NOT_SAID = ("json", "quiet", "overwrite")
 # Of which a call says one.
 _INSTEAD = (("ball", "center"), ("ball", "radius"), ("epsilon", "mu"), ("degrees", "as"))
 _LONGEST = 2**20
@@ -42,29 +49,52 @@ class Defaults(NamedTuple):
     words: str  #: the same, as they would be written
 
 
-def defaults(command: str, options: Collection[str], said: Collection[str]) -> Defaults:
+def defaults(command: str, options: Collection[str], said: Collection[str], file: str | None = None) -> Defaults:
     """Return what the project file of the working folder says for a call that does not say it; nothing without a file.
 
     Args:
         command: its name.
         options: those that it has, without hyphens in front, and "data" where it reads a data file.
         said: those of the call.
+        file: the data file that the call names, if it does.
 
     Raises:
-        ValueError: a file that is no project file, or names what no command has.
+        ValueError: a file that is no project file, or names what the command does not have; or the private data are
+            to be taken for public ones.
     """
     if command not in _COMMANDS or not FILE.is_file():
         return Defaults({}, "")
     document = _read()
-    own = document.get(command, {})
+    if command == _PUBLIC and file is not None and DATA in document and _same(file, document[DATA]):
+        raise InputError(f"{file}: is the private file of {FILE}: 'jaxgeodp ball' is for PUBLIC records.")
+    own = document.get(command, {}) if command in _TABLES else {}
     for key in own:
-        if key not in options:
-            raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option.")
-    said = set(said)
-    said |= {other for pair in _INSTEAD for one, other in (pair, pair[::-1]) if one in said}
+        if key not in options or key in _NOT_SAID:
+            raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option here.")
+    for key in _PROTECTING:
+        if key in document and key in _COMMANDS[command] and key not in options and command != "plan":
+            raise InputError(
+                f"{FILE}: {key}: jaxgeodp {command} has no --{key}, so that it would not do what the project says; put "
+                f"it under [release] and [check], if it is not for this command."
+            )
     shared = {key: value for key, value in document.items() if key in _COMMANDS[command] and key in options}
-    chosen = {key: value for key, value in (shared | own).items() if key not in said}
+    shared = {key: value for key, value in shared.items() if key not in _instead_of(own, command)}
+    chosen = {key: value for key, value in (shared | own).items() if key not in {*said, *_instead_of(said, command)}}
+    if command == "check":  # which looks for no ball
+        chosen = {key: value for key, value in chosen.items() if value != "auto"}
+    if command == "plan" and "ball" in chosen:  # which has its manifold
+        chosen = {key: value for key, value in chosen.items() if key not in ("manifold", "size")}
     return Defaults(chosen, " ".join(_words(chosen)))
+
+
+def _instead_of(said, command) -> set[str]:
+    """What these options stand in place of."""
+    pairs = [pair for pair in _INSTEAD if command != "plan" or pair != ("epsilon", "mu")]
+    return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in said}
+
+
+def _same(one, other) -> bool:
+    return os.path.realpath(str(one)) == os.path.realpath(str(other))
 
 
 def _read() -> dict:
@@ -75,7 +105,7 @@ def _read() -> dict:
         raise InputError(f"{FILE}: is no TOML; 'jaxgeodp init' writes such a file.") from None
     for key, value in document.items():
         table = isinstance(value, dict)
-        if key not in (_COMMANDS if table else SHARED):
+        if key not in (_TABLES if table else SHARED):
             raise InputError(f"{FILE}: {key}: there is no such {'command' if table else 'option'} for a project.")
         for name, one in value.items() if table else ((key, value),):
             if not isinstance(one, str | int | float | bool):

@@ -199,7 +199,11 @@ def release(
                     from jaxgeodp.pictures import picture_of  # Matplotlib
 
                     write[plot](picture_of(done[""].record))
-    tell(releases={str(files[name]): result.record for name, result in done.items()})
+    tell(
+        releases={str(files[name]): result.record for name, result in done.items()},
+        notes=[line for result in done.values() for line in (*worth(result.record), *how_far(result.record))],
+        ledger=None if ledger is None else str(ledger),
+    )
     for name, result in done.items():
         _tell(files[name], result.record, choice, space, statistic)
     if ledger is None:

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxgeodp.checks import printable
 from jaxgeodp.pictures.disc import draw_disc
-from jaxgeodp.pictures.lines import MOST_LANDMARKS, caption_of, is_moment, lines_of, public_landmarks
+from jaxgeodp.pictures.lines import MOST_LANDMARKS, caption_of, is_found, is_moment, lines_of, public_landmarks
 from jaxgeodp.plotting import draw_matrix, draw_outline
 
 _OF_MATRICES = ("SPD", "LogEuclidean", "LogCholesky", "Correlations")
@@ -61,12 +61,13 @@ def draw_record(record: dict, figure) -> None:
         _draw_lines(axes, lines)
         _write_above(axes, caption_of(record))
     elif name == "PlanarShapes" and public is not None:
-        centre = "centre that was found" if "stages" in record else "public centre"
+        centre = "centre that was found" if is_found(record) else "public centre"
         caption = record.get("caption", f"black: released; grey: {centre}")
         _draw_landmarks(figure.add_subplot(), value, public, caption)
     elif public is not None:
-        other = "centre" if name == "Shapes3D" else "template"
-        caption = record.get("caption", f"black: released; grey: public {other}")
+        centre = "centre that was found" if is_found(record) else "public centre"
+        other = centre if name == "Shapes3D" else "public template"
+        caption = record.get("caption", f"black: released; grey: {other}")
         _draw_configuration(figure, value.reshape(public.shape), public, caption)
     elif name == "Hyperbolic" and value.shape == (3,) and record.get("ball"):
         _draw_in_disc(figure.add_subplot(), value, record)
@@ -116,7 +117,8 @@ def _draw_in_disc(axes, value, record):
     region = record.get("region")
     draw_disc(axes, value, np.asarray(ball["center"], float), ball["radius"], (-curvature) ** -0.5, region)
     blue = "" if region is None else "\nblue: rim of the region"
-    disc = "Poincare disc; red: released; green: rim of the public ball"
+    which = "ball that was found" if is_found(record) else "public ball"
+    disc = f"Poincare disc; red: released; green: rim of the {which}"
     _write_above(axes, record.get("caption", f"{disc}{blue}"))
 
 

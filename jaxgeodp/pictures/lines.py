@@ -7,6 +7,8 @@ import numpy as np
 _POINTS = 73
 # Angles beyond these are not drawn.
 _DIALS = 6
+# What a stage of a search is released by.
+_SEARCH = "SearchInRounds"
 # The plane of the picture, seen from where drawings look from: 60 degrees to the side, 30 above.
 _TO_THE_RIGHT = np.array([np.sin(np.pi / 3), np.cos(np.pi / 3), 0.0])
 _UP = np.array([-0.5 * np.cos(np.pi / 3), 0.5 * np.sin(np.pi / 3), np.cos(np.pi / 6)])
@@ -24,6 +26,11 @@ class Line(NamedTuple):
 GREY, RED, BLUE, GREEN, BLACK = "#b5b5b5", "#c33b2f", "#2f6bb3", "#3a8f4d", "#111111"
 #: With numbers beside them.
 MOST_LANDMARKS = 24
+
+
+def is_found(record: dict) -> bool:
+    """Whether the ball of a record is one that earlier stages have found."""
+    return "stages" in record or ("search" in record and record["mechanism"] != _SEARCH)
 
 
 def is_moment(record: dict) -> bool:
@@ -85,7 +92,7 @@ def caption_of(record: dict) -> str:
     if "caption" in record:
         return record["caption"]
     value, name = np.asarray(record["value"], float), record["manifold"]["name"]
-    ball = "ball that was found" if "stages" in record else "public ball"
+    ball = "ball that was found" if is_found(record) else "public ball"
     if name in ("Sphere", "Axes"):
         region = "\nblue: rim of the region" if "region" in record else ""
         return f"red: the released {'direction' if name == 'Sphere' else 'axis'}; green: rim of the {ball}{region}"
@@ -98,7 +105,8 @@ def caption_of(record: dict) -> str:
         lengths = np.sqrt(np.maximum(np.linalg.eigvalsh(value)[::-1], 0.0))
         return f"red: half axes, {', '.join(f'{length:.3g}' for length in lengths)} long (roots of the eigenvalues)"
     if name in ("Shapes3D", "Euclidean"):
-        return f"black: released landmarks; grey: those of the public {'centre' if name == 'Shapes3D' else 'template'}"
+        centre = "centre that was found" if is_found(record) else "public centre"
+        return f"black: released landmarks; grey: those of the {centre if name == 'Shapes3D' else 'public template'}"
     if name == "Rotations":
         return "grey: fixed axes; red, green, blue: where x, y, z are turned"
     if name == "RigidMotions":

@@ -33,7 +33,8 @@ c.onpointermove=e=>{if(d){const x=e.clientX-d[0],y=e.clientY-d[1];if(moved||Math
 a+=x/150;b=Math.max(-1.5,Math.min(1.5,b+y/150));d=[e.clientX,e.clientY];draw()}}};
 c.onpointerup=e=>{d=null;if(moved||!told)return;const k=c.width/c.clientWidth,o=c.getBoundingClientRect(),
 x=(e.clientX-o.left)*k,y=(e.clientY-o.top)*k;let best=1e9,near=[];
-P.forEach((q,i)=>{const r=Math.hypot(q[0]-x,q[1]-y);if(r<14)near.push([r-60*q[2]/R,i]);if(r<best){best=r;marked=i}});
+P.forEach((q,i)=>{const r=Math.hypot(q[0]-x,q[1]-y);if(N[i]<0)return;if(r<14)near.push([r-60*q[2]/R,i]);
+if(r<best){best=r;marked=i}});
 if(near.length)marked=near.reduce((x,y)=>x[0]<y[0]?x:y)[1];
 told.textContent=`Vertex ${N[marked]}: say --nose ${N[marked]} or --up ${N[marked]}.`;draw()};
 c.onwheel=e=>{e.preventDefault();z=Math.max(.5,Math.min(12,z*Math.exp(-e.deltaY/600)));draw()};draw()"""

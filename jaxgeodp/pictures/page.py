@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import Element, element, image, page
-from jaxgeodp.pictures.lines import caption_of, landmarks_to_turn, lines_of
+from jaxgeodp.pictures.lines import caption_of, is_found, is_moment, landmarks_to_turn, lines_of
 from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
 from jaxgeodp.pictures.plain_words import in_plain_words, in_words
 from jaxgeodp.pictures.style import STYLE, TURN
@@ -32,7 +32,7 @@ def page_of(record: dict, digest: str) -> str:
     lines = lines_of(record) or landmarks_to_turn(record)
     surface = _surface(record)
     if surface is not None:
-        shown, script = [surface, element("p", "Turn it by hand; zoom by the wheel.")], TURN_MESH
+        shown, script = [surface, element("p", "Turn it by hand; zoom by the wheel.", id="turn")], TURN_MESH
     elif lines is None:
         shown, script = [image(picture_of(record), "the released value")], ""
     else:
@@ -45,19 +45,23 @@ def page_of(record: dict, digest: str) -> str:
     promise = in_words(record["guarantee"], _change(record, unit))
     rows = {
         "Statistic": _words(record["statistic"]),
-        "Of": f"{record['n']}{places} on {name}{_parameters(record['manifold'])}",
+        "Of": f"{record['n']}{places} on {name}{_parameters(record['manifold'])}{_weighted(record)}",
         "Promise": promise,
+        "Per distance": _metric(record),
         "In plain words": in_plain_words(record["guarantee"], unit),
-        "What it cost": _cost(record["guarantee"]),
+        "What it cost": _cost(record),
         "How far off": _how_far(record),
         "Proven by": record["guarantee"].get("theorem", ""),
+        "Neighbours": record["guarantee"].get("adjacency", ""),
+        "Supposed": _supposed(record),
         "The custodian's word": _custodians_word(record, unit),
+        "Made": f"by {record['mechanism']}, {record['created']}",
+        "Digest": digest,
         "Released by": "name, date: ____________________",
         "Approved by": "name, date: ____________________",
     }
     made = {
         "Mechanism": record["mechanism"],
-        "Neighbours": record["guarantee"].get("adjacency", ""),
         "Chosen by": record.get("chosen", {}).get("by", "the call"),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
@@ -67,7 +71,7 @@ def page_of(record: dict, digest: str) -> str:
         "Found with a part of the budget": _stages(record.get("stages", [])),
         "Steps": _steps(record.get("steps", [])),
         "Stage of a search": _words(record.get("search")),
-        "Ball that was found" if _is_found(record) else "Public ball": _ball(record),
+        "Ball that was found" if is_found(record) else "Public ball": _ball(record),
         "Sensitivity": _words(record["sensitivity"]),
         "Scale of the noise": _words(record["scale"]),
         "Support": _words(record["support"]),
@@ -105,15 +109,12 @@ def fragment_of(record: dict) -> str:
     return f"{image(picture_of(record, _OF_NOTEBOOKS), 'the released value')}{table(rows)}"
 
 
-def _is_found(record) -> bool:
-    """Whether the ball is one that earlier stages have found."""
-    return "stages" in record or ("search" in record and record["mechanism"] != _SEARCH)
-
-
 def _title(record) -> str:
     name = record["manifold"]["name"]
     if record["mechanism"] == _SEARCH:
         return f"Stage {record['search']['stage']} of a search on {name}: a private {_words(record['statistic'])}"
+    if is_moment(record) or np.ndim(record["value"]) == 0:
+        return f"A private {_words(record['statistic'])} on {name}"
     return f"A private value on {name}"
 
 
@@ -167,23 +168,45 @@ def _change(record, unit):
     return f"one {unit} is replaced by another{together}"
 
 
-def _cost(guarantee):
-    numbers = [f"{name} = {guarantee[name]:g}" for name in ("epsilon", "delta", "mu", "rho") if name in guarantee]
+def _metric(record):
+    metric = record["guarantee"].get("metric")
+    return f"epsilon = {metric['epsilon']:g} per {metric['per']}" if metric else ""
+
+
+def _weighted(record):
+    return ", with public weights" if "weights" in record else ""
+
+
+def _cost(record):
+    guarantee = record["guarantee"]
+    numbers = [f"{name} = {guarantee[name]:.12g}" for name in ("epsilon", "delta", "mu", "rho") if name in guarantee]
     if not numbers:
         return ""
+    together = ", of all groups together" if "group" in record else ""
     return (
-        f"{', '.join(numbers)} of the budget of these records; other releases from them cost more, and add up in the "
-        "ledger that was charged, if there was one"
+        f"{', '.join(numbers)} of the budget of these records{together}; other releases from them cost more, and add "
+        "up in the ledger that was charged, if there was one"
     )
+
+
+def _supposed(record):
+    """What the promise hangs on beside the theorem."""
+    formula = str(record["sensitivity"].get("formula") or "")
+    of_sensitivity = formula[formula.index("supposed") :] if "supposed" in formula else ""
+    return "; ".join(filter(None, (str(record["numerics"].get("note", "")), of_sensitivity)))
 
 
 def _custodians_word(record, unit):
     """What no program can check."""
     whose = "that no person has two of the records" if unit == "record" else "whose each record is"
-    ball = (
-        "" if _is_found(record) or not record.get("ball") else "that the public ball was chosen without the records, "
-    )
-    return f"{ball}{whose}, and that all other releases from these records are in a ledger"
+    needs_ball = record.get("ball") and not is_found(record) and "metric" not in record["guarantee"]
+    public = [
+        *(["the ball"] if needs_ball else []),
+        *(["weights"] if "weights" in record else []),
+        *(["the template"] if "template" in record.get("prepared", {}) else []),
+    ]
+    chosen = f"that {' and '.join(public)} {'was' if len(public) == 1 else 'were'} chosen without the records, "
+    return f"{chosen if public else ''}{whose}, and that all other releases from these records are in a ledger"
 
 
 def _surface(record):
@@ -229,7 +252,7 @@ def _parameters(manifold):
 
 def _ball(record):
     numbers = _words({key: value for key, value in record["ball"].items() if key != "center"})
-    if _is_found(record):
+    if is_found(record):
         return f"{numbers}, around the last centre that was found; records outside are clipped to it"
     return f"{numbers}, around a public centre"
 
@@ -245,6 +268,11 @@ def _steps(steps):
 
 
 def _how_far(record):
+    if "toward" in (drawn := record.get("post_processing", {})):
+        return f"{drawn['expected_error']:.3g} (root mean square), if the mean is as near there as was supposed"
+    if populations := record.get("expected_errors"):
+        least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
+        return f"{least} to {most} on average, by how the records lie (simulated for reference populations)"
     stated = record.get("expected_error")
     if stated is None:
         return ""

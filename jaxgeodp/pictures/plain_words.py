@@ -39,14 +39,19 @@ def in_plain_words(guarantee: dict, unit: str = "record") -> str:
     if right is None:
         return ""
     if str(guarantee.get("adjacency")).startswith(_ADD_REMOVE):
-        guess = f"guesses whether one more {unit} is there"
+        guess = f"for whom one more {unit} is as likely there as not, and who guesses which"
     else:
-        guess = f"which two {unit}s the last one may be, and guesses which it is"
-    # Rounded up: it is a bound.
+        guess = "for whom the last one is one of two that are equally likely, and who guesses which"
     return (
-        f"somebody who knows all other {unit}s and {guess}, is right at most {math.ceil(1000.0 * right) / 10.0:g} % of "
-        "the time with this release, and half of the time without it"
+        f"somebody who knows all other {unit}s, {guess}, is right at most {_percent(right)} of the time with this "
+        "release, and half of the time without it"
     )
+
+
+def _percent(share):
+    """Rounded up, as it is a bound; with more digits where that would be all."""
+    digits = next((k for k in range(1, 9) if math.ceil(10.0 ** (2 + k) * share) < 10 ** (2 + k)), 0)
+    return f"{math.ceil(10.0 ** (2 + digits) * share) / 10.0**digits:.{digits}f} %"
 
 
 def most_right(guarantee: dict) -> float | None:

@@ -19,7 +19,7 @@ pre{background:var(--code);padding:.8rem;overflow:auto;font-size:.8rem;max-heigh
 @media (max-width:34rem){td{display:block;border:0;padding:0}td:first-child{width:auto;padding-top:.6rem;
 font-size:.85rem}p img{width:100%}}
 @media print{body{margin:0;max-width:none;font-size:10pt;line-height:1.35}h1{margin-top:0}h2{break-after:avoid}
-tr,img,canvas{break-inside:avoid}#made{break-before:page}img,canvas{max-width:9cm}p img{width:32%}
+tr,img,canvas{break-inside:avoid}#made{break-before:page}#turn{display:none}img,canvas{max-width:9cm}p img{width:32%}
 pre{max-height:none;font-size:6.5pt;white-space:pre-wrap;overflow-wrap:anywhere;padding:0}}"""
 #: Turns lines with the mouse or a finger; orthographic, what is behind is paler. A line of one point is a dot, filled
 #: or not, with its name. The lines are data of the canvas, and so the script is the same on all pages.

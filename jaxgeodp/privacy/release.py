@@ -104,7 +104,8 @@ class Release:
     def __repr__(self):
         record = self.record
         promised = record.get("guarantee", {})
-        amounts = [f"{name} = {promised[name]:.6g}" for name in ("epsilon", "delta", "mu", "rho") if name in promised]
+        names = [name for name in ("epsilon", "delta", "mu", "rho") if _is_number(promised.get(name))]
+        amounts = [f"{name} = {promised[name]:.6g}" for name in names]
         value = np.array2string(np.asarray(self.value), precision=4, threshold=8, edgeitems=2)
         facts = ", ".join([str(record.get("mechanism")), f"n = {record.get('n')}", *amounts])
         return f"Release({facts}, value of shape {np.shape(self.value)}:\n{value})"
@@ -112,7 +113,10 @@ class Release:
     def _repr_html_(self):
         from jaxgeodp.pictures.page import fragment_of
 
-        return fragment_of(self.record)
+        try:
+            return fragment_of(self.record)
+        except (KeyError, TypeError, ValueError):  # of a record that is none: its text is shown
+            return None
 
     def as_array(self) -> np.ndarray:
         """A copy of the value: complex for planar shapes, else real."""
@@ -218,10 +222,14 @@ class Release:
             figure = Figure(figsize=(5.0, 4.2), layout="constrained")
             draw_record(self.record, figure)
         else:
+            if ax.get_subplotspec() is None:
+                raise InputError("Release: ax must be of a grid, as matplotlib.pyplot.subplots makes them.")
             figure = ax.figure
             part = figure.add_subfigure(ax.get_subplotspec())
             ax.remove()
             draw_record(self.record, part)
+            while figure.figure is not figure:  # of parts of a figure
+                figure = figure.figure
         if path is not None:
             figure.savefig(path, dpi=150)
         return figure
