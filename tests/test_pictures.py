@@ -7,6 +7,7 @@ import re
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from IPython.core.formatters import HTMLFormatter
 from matplotlib.figure import Figure
 from PIL import Image
 from strategies import exhaustive
@@ -341,8 +342,8 @@ def test_releases_and_plans_show_themselves():
     release = released(SPD(3))
     text = repr(release)
     assert text.startswith("Release(TangentLaplace, n = 500, epsilon = 1, value of shape (3, 3):") and len(text) < 300
-    html = release._repr_html_()
-    assert "at most 73.2 %" in html and 'src="data:image/png' in html and "<script" not in html
+    shown = HTMLFormatter()(release)
+    assert "at most 73.2 %" in shown and 'src="data:image/png' in shown and "<script" not in shown
     ball = GeodesicBall(Sphere(2), Sphere(2).origin, 0.4)
     plans = plan_mechanisms(ball, 60, epsilon=1.0, draws=20, names=("tangent", "kng"))
     lines = repr(plans).splitlines()
@@ -350,12 +351,17 @@ def test_releases_and_plans_show_themselves():
     assert plans[0].error == plans[0].error, "still a list"
 
 
-def test_a_face_is_turned_as_a_surface():
+def test_a_face_is_turned_as_a_surface(tmp_path):
     around = np.linspace(0.0, 2.0 * np.pi, 24, endpoint=False)
     rings = [np.stack([k * np.cos(around), k * np.sin(around), np.full(24, -0.1 * k * k)], axis=1) for k in range(1, 6)]
-    record = curves().record | {"value": np.array(rings).tolist(), "mechanism": "FaceMeanMechanism"}
-    page = page_of(record, "0")
-    mesh = json.loads(html.unescape(re.search('data-mesh="([^"]*)"', page)[1]))
+    record = curves().record | {"value": np.array(rings).tolist()}
+    pages = []
+    for mechanism in ("FaceMeanMechanism", "FunctionalGaussianMechanism"):
+        (tmp_path / "face.json").write_text(json.dumps(record | {"mechanism": mechanism}))
+        own = ["show", str(tmp_path / "face.json"), "--html", str(tmp_path / f"{mechanism}.html")]
+        assert CliRunner().invoke(app, own).exit_code == 0
+        pages.append((tmp_path / f"{mechanism}.html").read_text())
+    mesh = json.loads(html.unescape(re.search('data-mesh="([^"]*)"', pages[0])[1]))
     vertices = np.array(mesh["v"])
     assert np.ptp(vertices[:, 0]) == pytest.approx(1.0) and np.ptp(vertices[:, 2]) == pytest.approx(0.25, abs=0.01)
-    assert "data-mesh" not in page_of(record | {"mechanism": "FunctionalGaussianMechanism"}, "0")
+    assert "data-mesh" not in pages[1] and "data-lines" in pages[1]

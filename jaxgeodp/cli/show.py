@@ -15,6 +15,8 @@ from jaxgeodp.privacy.release import Release, record_digest
 
 # How many numbers a value has at most that is told in a line.
 _SHOWN = 12
+# Whose values are radial curves of a face, and how much finer than these its surface is drawn.
+_OF_FACES, _FINER = ("SurfaceMeanMechanism", "FaceMeanMechanism"), 2
 # What comes of reading a document that has other entries.
 _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
@@ -146,4 +148,16 @@ def _row_of_value(record):
 def _page(record, digest):
     from jaxgeodp.pictures import page_of  # Matplotlib
 
-    return page_of(record, digest)
+    return page_of(record, digest, _surface(record))
+
+
+def _surface(record):
+    """The mesh through the radial curves of a face; None where the value is none."""
+    import numpy as np
+
+    value = np.asarray(record["value"], float)
+    if record["mechanism"] not in _OF_FACES or value.ndim != 3 or not np.all(np.isfinite(value)):
+        return None
+    from jaxgeodp.meshes.grid import mesh_of_curves  # SciPy
+
+    return mesh_of_curves(value, _FINER)

@@ -11,28 +11,32 @@ from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
 from jaxgeodp.pictures.plain_words import in_plain_words, in_words
 from jaxgeodp.pictures.style import STYLE, TURN
 
-# Whose values are radial curves of a face, and how much finer than these its surface is drawn.
-_OF_FACES, _FINER = ("SurfaceMeanMechanism", "FaceMeanMechanism"), 2
 # What a stage of a search is released by.
 _OF_NOTEBOOKS = 0.7
 _SEARCH = "SearchInRounds"
 
 
-def page_of(record: dict, digest: str) -> str:
+def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | None = None) -> str:
     """A page about one release: its picture, what was promised and by whom, how it was made and how to verify it.
 
     Args:
         record: `Release.record`, or the same read from a file.
         digest: SHA-256 by which a ledger knows the record: `jaxgeodp.privacy.record_digest` of it.
+        surface: vertices (V, 3) and triangles (F, 3) that the value stands for, to be turned instead of its lines.
 
     Returns:
         HTML that needs no other file and loads nothing.
     """
     name = record["manifold"]["name"]
     lines = lines_of(record) or landmarks_to_turn(record)
-    surface = _surface(record)
     if surface is not None:
-        shown, script = [surface, element("p", "Turn it by hand; zoom by the wheel.", id="turn")], TURN_MESH
+        shown, script = (
+            [
+                mesh_canvas(*surface, np.arange(len(surface[0]))),
+                element("p", "Turn it by hand; zoom by the wheel.", id="turn"),
+            ],
+            TURN_MESH,
+        )
     elif lines is None:
         shown, script = [image(picture_of(record), "the released value")], ""
     else:
@@ -207,17 +211,6 @@ def _custodians_word(record, unit):
     ]
     chosen = f"that {' and '.join(public)} {'was' if len(public) == 1 else 'were'} chosen without the records, "
     return f"{chosen if public else ''}{whose}, and that all other releases from these records are in a ledger"
-
-
-def _surface(record):
-    """Of a face; None where the value is none."""
-    value = np.asarray(record["value"], float)
-    if record["mechanism"] not in _OF_FACES or value.ndim != 3 or not np.all(np.isfinite(value)):
-        return None
-    from jaxgeodp.meshes.grid import mesh_of_curves  # SciPy
-
-    vertices, triangles = mesh_of_curves(value, _FINER)
-    return mesh_canvas(vertices, triangles, np.arange(len(vertices)))
 
 
 def _canvas(lines):
