@@ -177,6 +177,14 @@ def test_the_centre_has_the_layout_of_the_records_or_is_a_point(folder):
     assert np.linalg.norm(np.subtract(centers[0], centers[2])) < 0.1
 
 
+def test_the_centre_may_have_another_delimiter(folder):
+    (folder / "data.txt").write_text(rows(PLACES, mark=" "))
+    (folder / "center.csv").write_text("45,9\n")
+    own = ("--degrees", "lat,lon", "--delimiter", "space", "--mechanism", "tangent", "--epsilon", 1)
+    result = run("release", "data.txt", *SPHERE[:2], "--center", "center.csv", "--radius", 0.3, *own, "--out", "o.json")
+    assert result.exit_code == 0, result.output
+
+
 def test_upper_triangles_and_sizes(folder):
     np.save("rows.npy", UPPER)
     points = read(folder / "rows.npy", "spd", triangle="upper", size=4, expect_n=N)

@@ -38,6 +38,9 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
         layout = dataclasses.replace(layout, person=None, group=None)
         numbers, layout = _public_numbers(pathlib.Path(center), layout)
     point = _one_point(manifold, numbers, layout)
+    if point is None and layout.delimiter is not None:  # of the records; a centre may have the usual one
+        layout = dataclasses.replace(layout, delimiter=None)
+        point = _one_point(manifold, *_public_numbers(pathlib.Path(center), layout))
     if point is None:
         raise InputError(f"--center {center}: must hold one point of {manifold}, but has shape {numbers.table.shape}.")
     projected = np.asarray(manifold.project(point))

@@ -164,8 +164,8 @@ def _of_the_file(path, layout) -> Iterator[str]:
     other = [k for k, row in enumerate(body, first) if len(row) != wanted and any(cell.strip() for cell in row)]
     if comments:
         yield (
-            f"{_begin(comments)} with '#' and count as records, the centre: with --header those before the names of "
-            "columns\n  are left out."
+            f"{_begin(comments)} with '#', a record each, the centre: with --header those before the names of columns\n"
+            "  are left out."
         )
     elif names is None and words[0] and not all(words):
         yield (

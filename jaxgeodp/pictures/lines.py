@@ -7,8 +7,8 @@ import numpy as np
 _POINTS = 73
 # Angles beyond these are not drawn.
 _DIALS = 6
-# What a stage of a search is released by.
-_SEARCH = "SearchInRounds"
+#: What a stage of a search is released by.
+SEARCH = "SearchInRounds"
 # The plane of the picture, seen from where drawings look from: 60 degrees to the side, 30 above.
 _TO_THE_RIGHT = np.array([np.sin(np.pi / 3), np.cos(np.pi / 3), 0.0])
 _UP = np.array([-0.5 * np.cos(np.pi / 3), 0.5 * np.sin(np.pi / 3), np.cos(np.pi / 6)])
@@ -30,7 +30,7 @@ MOST_LANDMARKS = 24
 
 def is_found(record: dict) -> bool:
     """Whether the ball of a record is one that earlier stages have found."""
-    return "stages" in record or ("search" in record and record["mechanism"] != _SEARCH)
+    return "stages" in record or ("search" in record and record["mechanism"] != SEARCH)
 
 
 def is_moment(record: dict) -> bool:

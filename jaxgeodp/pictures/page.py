@@ -6,14 +6,12 @@ import numpy as np
 
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import Element, element, image, page
-from jaxgeodp.pictures.lines import caption_of, is_found, is_moment, landmarks_to_turn, lines_of
+from jaxgeodp.pictures.lines import SEARCH, caption_of, is_found, is_moment, landmarks_to_turn, lines_of
 from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
 from jaxgeodp.pictures.plain_words import in_plain_words, in_words
 from jaxgeodp.pictures.style import STYLE, TURN
 
-# What a stage of a search is released by.
 _OF_NOTEBOOKS = 0.7
-_SEARCH = "SearchInRounds"
 
 
 def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | None = None) -> str:
@@ -115,7 +113,7 @@ def fragment_of(record: dict) -> str:
 
 def _title(record) -> str:
     name = record["manifold"]["name"]
-    if record["mechanism"] == _SEARCH:
+    if record["mechanism"] == SEARCH:
         return f"Stage {record['search']['stage']} of a search on {name}: a private {_words(record['statistic'])}"
     if is_moment(record) or np.ndim(record["value"]) == 0:
         return f"A private {_words(record['statistic'])} on {name}"

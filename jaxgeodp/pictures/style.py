@@ -25,7 +25,7 @@ pre{max-height:none;font-size:6.5pt;white-space:pre-wrap;overflow-wrap:anywhere;
 #: or not, with its name. The lines are data of the canvas, and so the script is the same on all pages.
 TURN: LiteralString = """
 const c=document.getElementById("space"),L=JSON.parse(c.dataset.lines),g=c.getContext("2d");let a=-.5236,b=.5236,d=null;
-const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1,e=1e-6*R;g.font="30px sans-serif";
+const R=Math.max(...L.flatMap(l=>l.p.map(q=>Math.hypot(...q))))||1,e=1e-3*R;g.font="30px sans-serif";
 function draw(){const w=c.width,s=.45*w/R,ca=Math.cos(a),sa=Math.sin(a),cb=Math.cos(b),sb=Math.sin(b);
 const at=q=>{const x=ca*q[0]-sa*q[1],y=sa*q[0]+ca*q[1];return [w/2+s*x,w/2-s*(sb*y+cb*q[2]),cb*y-sb*q[2]]};
 g.clearRect(0,0,w,w);for(const l of L){const P=l.p.map(at);g.strokeStyle=g.fillStyle=l.c;g.lineWidth=2*l.w;
