@@ -791,6 +791,17 @@ def test_long_lines_take_no_longer_than_they_are(tmp_path, suffix):
     assert time.process_time() - begin < 20.0  # quadratic time would be hours
 
 
+@pytest.mark.parametrize("suffix", [".tps", ".nts"])
+def test_empty_lines_take_no_longer_than_they_are(tmp_path, suffix):
+    content = tps(WINGS, after="\n" * 10**5 + "ID={}\n")
+    if suffix == ".nts":
+        content = nts(WINGS, f"1 {N}L 10 0 DIM=2", "one label\n" * N) + "\n" * 10**6
+    (tmp_path / f"a{suffix}").write_text(content)
+    begin = time.process_time()
+    np.testing.assert_allclose(read(tmp_path / f"a{suffix}", "shapes"), complex_of(WINGS))
+    assert time.process_time() - begin < 20.0  # quadratic time would be minutes
+
+
 # One record of a folder changes no other, and nothing but itself ---------------------------------------------
 
 

@@ -116,11 +116,18 @@ class _Specimen:
 
 def _as_many(rows: list[str], count: int) -> list[str] | None:
     """The lines of a block without empty ones, or with them for what is missing; None if neither is right."""
-    while len(rows) > count and not rows[-1].strip():
-        rows = rows[:-1]
+    rows = _without_blank_end(rows, count)
     if len(rows) != count:
         rows = [row for row in rows if row.strip()]
     return rows if len(rows) == count else None
+
+
+def _without_blank_end(rows: list[str], least: int) -> list[str]:
+    """Lines without the empty ones at their end, but no fewer than so many."""
+    end = len(rows)
+    while end > least and not rows[end - 1].strip():
+        end -= 1
+    return rows[:end]
 
 
 def _is_point(row, width) -> bool:
@@ -189,8 +196,7 @@ def _behind_labels(body: list[str], labels: int, needed: int, width: int) -> lis
     rest = body[words.index(labels) + 1 :] if labels in words else []
     if len([line for line in rest if line.strip()]) == needed:
         return _as_many(rest, needed)
-    while len(body) > needed + 1 and not body[-1].strip():
-        body = body[:-1]
+    body = _without_blank_end(body, needed + 1)
     before = body[: max(len(body) - needed, 0)]
     surplus = any(len(line.split()) == width and not np.isnan(_numbers(line, width)).any() for line in before)
     return _as_many(rest, needed) if surplus or not before else body[len(before) :]
