@@ -60,7 +60,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"
-html_title = "jaxgeodp"
+html_title = f"jaxgeodp {version}"
 html_extra_path = ["site"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]

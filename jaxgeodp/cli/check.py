@@ -14,6 +14,7 @@ from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.streams import was_sent
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.findings import NOT_COMPUTED, Finding, findings
 from jaxgeodp.io.records import Source
@@ -45,6 +46,8 @@ def check(
     """Look at private records for mistakes, for the custodian alone: a private report, nothing to publish."""
     with one_sentence_errors():
         public = BallOptions(center, radius, ball, source.center)
+        if out is None and was_sent(source.path):
+            raise InputError("--out is needed: the standard input is no file that a report could stand beside.")
         report = source.path.with_name(f"{source.path.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
         if picture == report:

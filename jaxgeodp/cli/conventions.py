@@ -12,7 +12,8 @@ from typer.core import TyperArgument, TyperOption
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.frame import OUTPUT, one_sentence_errors, say
-from jaxgeodp.cli.project import DATA, FILE, defaults
+from jaxgeodp.cli.project import COMMANDS, DATA, FILE, defaults
+from jaxgeodp.cli.streams import STANDARD
 
 _PANELS = {
     "The file": (
@@ -24,7 +25,7 @@ _PANELS = {
         *("mechanism", "statistic", "calibration", "numerics", "symmetric", "epsilon", "mu", "delta", "n"),
         *("adjacency", "ledger", "dataset"),
     ),
-    "Output": ("out", "html", "csv", "plot", "overwrite", "quiet", "json"),
+    "Output": ("out", "html", "csv", "plot", "overwrite", "quiet", "json", "no-project"),
 }
 _PANEL_OF = {option: panel for panel, options in _PANELS.items() for option in options}
 _EXAMPLES = {
@@ -34,12 +35,14 @@ _EXAMPLES = {
     "release": (
         "jaxgeodp release scans.csv --ball ball.json --epsilon 1 --ledger budget.db --out release.json",
         "jaxgeodp release directions.csv --manifold sphere --center north.csv --radius .4 --mu 1 --out release.json",
+        "gpg -d scans.csv.gpg | jaxgeodp release - --ball ball.json --epsilon 1 --ledger budget.db --out release.json",
     ),
     "describe": ("jaxgeodp describe scans.csv --manifold spd --ball ball.json --mu 1 --out described",),
     "show": ("jaxgeodp show release.json --html release.html",),
 }
 # Those that tell what they found as JSON, too.
-_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show", "compare")
+_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show", "compare", "ledger show")
+_NO_PROJECT = "--no-project"
 _told: dict[str, Any] = {}
 
 
@@ -53,15 +56,23 @@ def furnished(name: str, function: Callable) -> Callable:
     words = {"quiet": "Print nothing but errors."}
     if name in _WITH_JSON:
         words["json"] = "Print what was found as JSON, and nothing else."
+    if name in COMMANDS:
+        words["no-project"] = f"Do not look for a file {FILE}."
     own = inspect.signature(function).parameters.values()
     more = [
-        inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_flag(word, text))
+        inspect.Parameter(
+            word.replace("-", "_"), inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_flag(word, text)
+        )
         for word, text in words.items()
     ]
 
     @functools.wraps(function)
-    def with_output(*, quiet=False, json=False, **given):
-        before, OUTPUT.quiet = OUTPUT.quiet, OUTPUT.quiet or quiet or json
+    def with_output(*, quiet=False, json=False, no_project=False, **given):
+        printed = STANDARD in (given.get("out"), given.get("csv"))
+        if json and printed:
+            with one_sentence_errors():
+                raise InputError("--json prints to the standard output, as '-' does; leave out one.")
+        before, OUTPUT.quiet = OUTPUT.quiet, OUTPUT.quiet or quiet or json or printed
         try:
             function(**given)
         finally:
@@ -73,6 +84,11 @@ def furnished(name: str, function: Callable) -> Callable:
         [*(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own), *more]
     )
     return with_output
+
+
+def furnished_as(name: str) -> Callable[[Callable], Callable]:
+    """Furnish the function of a command in a group, by the name of both."""
+    return functools.partial(furnished, name)
 
 
 def _flag(word, text):
@@ -98,6 +114,8 @@ def arrange(command) -> None:
 def called(command, arguments: list[str]) -> dict[str, Any]:
     """Return the keywords of the context of a call: what a project file says, by parameters."""
     _told.clear()
+    if _NO_PROJECT in arguments:
+        return {}
     parameters = {
         (DATA if isinstance(param, TyperArgument) else word.removeprefix("--")): param.name
         for param in command.params

@@ -12,6 +12,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.completion import manifolds, one_of
 from jaxgeodp.cli.frame import one_sentence_errors
 from jaxgeodp.cli.registries import listed
+from jaxgeodp.cli.streams import given_file
 from jaxgeodp.io.balls import manifold_in
 from jaxgeodp.io.charts import NAMES
 from jaxgeodp.io.layout import Layout
@@ -143,7 +144,7 @@ def reads(words: str, *special: str):
                 if manifold is None and "ball" not in given:
                     raise InputError("--manifold is needed.")
                 manifold = manifold_in(given["ball"]) if manifold is None else manifold
-                source = Source.of(data, manifold, Layout(**layout), template, missing)
+                source = Source.of(given_file(data, ".csv"), manifold, Layout(**layout), template, missing)
             command(source, **given)
 
         _, *own = (one.replace(kind=keyword) for one in inspect.signature(command).parameters.values())

@@ -70,6 +70,8 @@ def say(text) -> None:
 
 def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path], option: str = "--out") -> None:
     """Refuse a file that cannot be written, that exists, or that is one of the inputs; ``option`` names it."""
+    if str(out) == "-":
+        raise InputError(f"{option} -: here a file is written; name one.")
     folder = out.parent
     if not folder.is_dir():
         raise InputError(f"{option} {out}: the folder {folder} does not exist; create it first.")

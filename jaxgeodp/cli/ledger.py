@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from jaxgeodp.checks import InputError
+from jaxgeodp.cli.conventions import furnished_as, tell
 from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
@@ -46,6 +47,7 @@ def opened_ledger(path: pathlib.Path | None, dataset: str | None) -> Ledger | No
 
 
 @ledger_app.command()
+@furnished_as("ledger init")
 def init(
     path: _PATH,
     epsilon: Annotated[float | None, typer.Option(help="All that may be spent, in epsilon (pure).")] = None,
@@ -70,10 +72,12 @@ def init(
 
 
 @ledger_app.command()
+@furnished_as("ledger show")
 def show(path: _PATH) -> None:
     """Print what is spent and left of every budget, and how many releases were lost."""
     with one_sentence_errors():
         accounts, _ = contents(path)
+    tell(budgets=_budgets(accounts))
     rows = [("data set", "budget", "spent", "left", "releases", "lost", "neighbours")]
     rows += [
         (
@@ -88,6 +92,7 @@ def show(path: _PATH) -> None:
 
 
 @ledger_app.command()
+@furnished_as("ledger export")
 def export(
     path: _PATH,
     out: Annotated[pathlib.Path, typer.Option(help="The file to write: .csv (releases) or .json (budgets, too).")],
@@ -114,7 +119,11 @@ def _table(rows):
 
 
 def _document(accounts, rows):
-    budgets = [
+    return json.dumps({"budgets": _budgets(accounts), "releases": rows}, indent=2) + "\n"
+
+
+def _budgets(accounts):
+    return [
         {
             "dataset": account.dataset,
             "budget": _parameters(account.budget),
@@ -126,7 +135,6 @@ def _document(accounts, rows):
         }
         for account in accounts
     ]
-    return json.dumps({"budgets": budgets, "releases": rows}, indent=2) + "\n"
 
 
 def _parameters(guarantee):

@@ -25,8 +25,8 @@ SHARED = (
     *(DATA, *LAYOUT, "expect-n", "person", "center", "radius", "ball", "ledger", "dataset", "n", "epsilon", "mu"),
     *("mechanism", "statistic", "numerics"),
 )
-# By commands; all that stands at the top, but for those that name less.
-_COMMANDS = {
+#: What stands at the top and is for a command; all of it, but for those that name less.
+COMMANDS = {
     **dict.fromkeys(("check", "release", "describe"), SHARED),
     "plan": tuple(key for key in SHARED if key != "center"),  # errors do not depend on it
     "ball": (*LAYOUT, "n", "epsilon", "mu"),
@@ -36,7 +36,7 @@ _PUBLIC = "ball"
 # What says who or what is protected, or how records are made ready: no command may leave it out.
 _PROTECTING = ("person", "template", "missing")
 # Of a single call.
-_NOT_SAID = ("json", "quiet", "overwrite")
+_NOT_SAID = ("json", "quiet", "overwrite", "no-project")
 # Of which a call says one.
 _INSTEAD = (("ball", "center"), ("ball", "radius"), ("epsilon", "mu"), ("degrees", "as"))
 _LONGEST = 2**20
@@ -62,7 +62,7 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
         ValueError: a file that is no project file, or names what the command does not have; or the private data are
             to be taken for public ones.
     """
-    if command not in _COMMANDS or not FILE.is_file():
+    if command not in COMMANDS or not FILE.is_file():
         return Defaults({}, "")
     document = _read()
     if command == _PUBLIC and file is not None and DATA in document and _same(file, document[DATA]):
@@ -72,12 +72,12 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
         if key not in options or key in _NOT_SAID:
             raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option here.")
     for key in _PROTECTING:
-        if key in document and key in _COMMANDS[command] and key not in options and command != "plan":
+        if key in document and key in COMMANDS[command] and key not in options and command != "plan":
             raise InputError(
                 f"{FILE}: {key}: jaxgeodp {command} has no --{key}, so that it would not do what the project says; put "
                 f"it under [release] and [check], if it is not for this command."
             )
-    shared = {key: value for key, value in document.items() if key in _COMMANDS[command] and key in options}
+    shared = {key: value for key, value in document.items() if key in COMMANDS[command] and key in options}
     shared = {key: value for key, value in shared.items() if key not in _instead_of(own, command)}
     chosen = {key: value for key, value in (shared | own).items() if key not in {*said, *_instead_of(said, command)}}
     if command == "check":  # which looks for no ball

@@ -18,9 +18,9 @@ from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERS
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
 from jaxgeodp.cli.registries import listed, with_several
 from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
+from jaxgeodp.cli.streams import STANDARD, room_for
 from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.domains.persons import person_places
-from jaxgeodp.files import all_reserved
 from jaxgeodp.io.records import Source
 from jaxgeodp.io.tables import read_weights
 from jaxgeodp.mechanisms.names import MECHANISMS, names_with
@@ -33,14 +33,14 @@ from jaxgeodp.releases.weights import checked_weights
 _FILES = (
     "Records: .npy/.npz/.csv/.parquet (a line or row is a record), .tps/.nts; landmarks as (n,k,2), with --template "
     "also (n,k,3); SPD as (n,k,k) or vech rows. With --numerics grid also 'part-*.parquet', which need not fit into "
-    "memory."
+    "memory. A table of text may come from the standard input, '-'."
 )
 
 
 @reads(_FILES, "template", "missing", "expect_n", "person", "group")
 def release(
     source: Source,
-    out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
+    out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON); or '-'.")],
     epsilon: Annotated[
         float | None, typer.Option(help="Privacy parameter, above 0, of all mechanisms but the Gaussian ones.")
     ] = None,
@@ -122,8 +122,11 @@ def release(
         if dask is not None and (not source.several or center == "auto"):
             raise InputError("--dask is for several files, 'part-*.parquet', in a public ball.")
         inputs = [*source.inputs, *public.files, *(path for path in (weights, ledger) if path is not None)]
+        if out == STANDARD and parted.names:
+            raise InputError("--out -: groups have a record each; name a file.")
         for path in parted.files(out).values():
-            check_writable(path, overwrite, inputs)
+            if path != STANDARD:
+                check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
             raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
         if plot is not None:
@@ -161,7 +164,7 @@ def release(
             if not parted.hides_number:
                 more |= stated_error(chosen, equal, way)
             # Before the charge: a value that cannot be written would be lost.
-            with all_reserved(sizes, replace=overwrite, changed=now()) as write:
+            with room_for(sizes, replace=overwrite, changed=now()) as write:
                 if parted.names:
                     words = parted.labels(source, len(records))
                     done = release_groups(

@@ -1,6 +1,7 @@
 """``jaxgeodp show``: what a release record says, in words, and as one HTML page with a picture."""
 
 import pathlib
+import sys
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.streams import STANDARD, given_file
 from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.files import write_atomically
 from jaxgeodp.pictures.plain_words import most_right
@@ -22,7 +24,9 @@ _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, Overflo
 
 
 def show(
-    record: Annotated[pathlib.Path, typer.Argument(help="A release record (release.json), or a folder of describe.")],
+    record: Annotated[
+        pathlib.Path, typer.Argument(help="A release record (release.json), '-', or a folder of describe.")
+    ],
     html: Annotated[pathlib.Path | None, typer.Option("--html", help="The page to write, complete in itself.")] = None,
     csv: Annotated[
         pathlib.Path | None,
@@ -40,6 +44,7 @@ def show(
                 raise InputError(f"--csv is for one release: name {record / 'mean.json'}.")
             _show_description(record, html, overwrite)
             return
+        record = given_file(record, ".json")
         try:
             found = Release.load(record)
             digest = record_digest(found.record)
@@ -50,15 +55,20 @@ def show(
             raise
         except _ANOTHER:
             raise InputError(f"{record}: is no whole release record.") from None
-        written = {path for path in (html, csv) if path is not None}
-        if len(written) < sum(path is not None for path in (html, csv)):
+        printed = csv == STANDARD
+        written = {path for path in (html, None if printed else csv) if path is not None}
+        if html is not None and html == csv:
             raise InputError("--html and --csv must be two files.")
         for path in written:
             check_writable(path, overwrite, [record, *(written - {path})])
         if html is not None and page is not None:
             write_atomically(html, page, replace=overwrite)
         if csv is not None and row is not None:
-            write_atomically(csv, ",".join(map(repr, row.tolist())) + "\n", replace=overwrite)
+            line = ",".join(map(repr, row.tolist())) + "\n"
+            if printed:
+                sys.stdout.write(line)
+            else:
+                write_atomically(csv, line, replace=overwrite)
     tell(record=found.record, digest=digest, right_at_most=most_right(found.record["guarantee"]))
     for line in lines:
         say(line)

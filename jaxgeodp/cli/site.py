@@ -11,6 +11,7 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, BallOptions, radius_of
 from jaxgeodp.cli.choice import Choice
 from jaxgeodp.cli.completion import summed_names
+from jaxgeodp.cli.conventions import furnished_as
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
@@ -36,6 +37,7 @@ _NUMBER_ROOM, _WORDS_ROOM = 70, 2**18
 
 
 @site_app.command()
+@furnished_as("site key")
 def key(
     name: Annotated[str, typer.Argument(help="Name of this site: letters, digits and _.-")],
     out: Annotated[pathlib.Path, typer.Option(help="Folder for NAME.key, which is secret, and NAME.pub.")],
@@ -58,6 +60,7 @@ def key(
 
 
 @site_app.command()
+@furnished_as("site prepare")
 @reads("Records of this site, as of 'jaxgeodp release'.", "expect_n", "person")
 def prepare(
     source: Source,
@@ -119,6 +122,7 @@ def prepare(
 
 
 @site_app.command()
+@furnished_as("site combine")
 def combine(
     states: Annotated[list[pathlib.Path], typer.Argument(help="The masked states of all sites.")],
     out: Annotated[pathlib.Path, typer.Option(help="The release record to write (JSON).")],
