@@ -50,14 +50,14 @@ def was_sent(path: pathlib.Path) -> bool:
 @contextlib.contextmanager
 def room_for(
     sizes: Mapping[pathlib.Path, int], *, replace: bool, changed: str
-) -> Iterator[dict[pathlib.Path, Callable[[str | bytes], object]]]:
+) -> Iterator[Mapping[pathlib.Path, Callable[[str | bytes], object]]]:
     """`all_reserved`, in which ``-`` is the standard output."""
     files = {path: size for path, size in sizes.items() if path != STANDARD}
     with all_reserved(files, replace=replace, changed=changed) as write:
         yield write | {path: _print for path in sizes if path == STANDARD}
 
 
-def _print(text: str | bytes) -> None:
-    assert isinstance(text, str)
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+def _print(content: str | bytes) -> None:
+    assert isinstance(content, str)
+    sys.stdout.write(content if content.endswith("\n") else f"{content}\n")
     sys.stdout.flush()
