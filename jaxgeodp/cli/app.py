@@ -18,7 +18,7 @@ _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research
 _NAMES = {
     _START: ("demo", "init", "info"),
     _CUSTODIAN: (
-        *("check", "ball", "plan", "release", "describe", "show", "compare", "synthesize", "face", "audit"),
+        *("check", "ball", "plan", "release", "describe", "show", "compare", "synthesize", "face", "attack", "audit"),
         *("ledger", "site"),
     ),
     _RESEARCH: ("simulate", "sweep", "reproduce"),

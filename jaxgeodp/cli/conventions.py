@@ -38,10 +38,11 @@ _EXAMPLES = {
         "gpg -d scans.csv.gpg | jaxgeodp release - --ball ball.json --epsilon 1 --ledger budget.db --out release.json",
     ),
     "describe": ("jaxgeodp describe scans.csv --manifold spd --ball ball.json --mu 1 --out described",),
+    "attack": ("jaxgeodp attack scans.csv --manifold spd --ball ball.json --mu 1 --out attack.txt",),
     "show": ("jaxgeodp show release.json --html release.html",),
 }
 # Those that tell what they found as JSON, too.
-_WITH_JSON = ("check", "ball", "plan", "release", "describe", "show", "compare", "ledger show")
+_WITH_JSON = ("attack", "check", "ball", "plan", "release", "describe", "show", "compare", "ledger show")
 _NO_PROJECT = "--no-project"
 _told: dict[str, Any] = {}
 

@@ -21,6 +21,7 @@ from jaxgeodp.privacy.release import Release, record_digest
 
 if TYPE_CHECKING:
     from jaxgeodp.privacy.auditing import Audit, adversarial_neighbours, audit
+    from jaxgeodp.privacy.members import Membership, membership
 
 __all__ = [
     "Account",
@@ -29,6 +30,7 @@ __all__ = [
     "GaussianDP",
     "Guarantee",
     "Ledger",
+    "Membership",
     "NotProven",
     "PureDP",
     "Release",
@@ -41,15 +43,17 @@ __all__ = [
     "largest_mu",
     "log_delta_of_epsilon",
     "loss_distribution",
+    "membership",
     "opendp_measurement",
     "record_digest",
 ]
 
 
 def __getattr__(name):
-    """What is listed and not here is of `auditing`, which needs JAX and all manifolds: a ledger is read without it."""
+    """What is listed and not here needs JAX and all manifolds: a ledger is read without them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from jaxgeodp.privacy import auditing
+    from importlib import import_module
 
-    return getattr(auditing, name)
+    where = "members" if name.lower() == "membership" else "auditing"
+    return getattr(import_module(f"jaxgeodp.privacy.{where}"), name)

@@ -11,6 +11,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_integer, positive_number, short
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
+from jaxgeodp.privacy.two_laws import least_parameter
 from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 # Draws at a time.
@@ -147,7 +148,7 @@ def audit(
     if resolution > 0:
         mine, theirs = (np.round(scores / resolution) for scores in (mine, theirs))
     for first, second in ((mine, theirs), (-theirs, -mine)):
-        bound, probabilities = _bound(guarantee, first, second, level / 2.0)
+        bound, probabilities = least_parameter(guarantee, first, second, level / 2.0)
         if bound > best.lower_bound:
             best = Audit(guarantee, bound, probabilities, draws)
     return best
@@ -202,42 +203,3 @@ def _scores(mechanism, score, key, data, draws, progress):
     scores = np.concatenate(parts)[:draws]
     # A draw that is no number is an event of its own.
     return np.where(np.isnan(scores), np.inf, scores)
-
-
-def _bound(guarantee, mine, theirs, level):
-    """The bound of the event {score >= threshold} that looked best on the first half, counted on the second."""
-    half = len(mine) // 2
-    candidates = np.unique(np.quantile(mine[:half], np.linspace(0.0, 1.0, 400), method="higher"))
-    counts = [[np.sum(scores >= t) for t in candidates] for scores in (mine[:half], theirs[:half])]
-    threshold = candidates[np.argmax(_least(guarantee, np.array(counts[0]), np.array(counts[1]), half, level))]
-    rest = len(mine) - half
-    hits, others = (np.sum(scores[half:] >= threshold) for scores in (mine, theirs))
-    bound = float(_least(guarantee, np.asarray(hits), np.asarray(others), rest, level))
-    return bound, (float(hits / rest), float(others / rest))
-
-
-def _least(guarantee, hits, others, count, level):
-    """The least epsilon, mu or rho with which these counts go together."""
-    from scipy import special
-
-    # Clopper-Pearson, each side at half the level.
-    low = np.where(hits > 0, special.betaincinv(np.maximum(hits, 1), count - hits + 1, level / 2.0), 0.0)
-    high = np.where(others < count, special.betaincinv(others + 1, np.maximum(count - others, 1), 1 - level / 2.0), 1.0)
-    if isinstance(guarantee, GaussianDP):
-        return special.ndtri(low) - special.ndtri(high)
-    if isinstance(guarantee, ZeroConcentratedDP):
-        return _least_rho(low, high)
-    with np.errstate(divide="ignore"):
-        return np.log(np.maximum(low - getattr(guarantee, "delta", 0.0), 0.0)) - np.log(high)
-
-
-def _least_rho(low, high):
-    """The largest of D_a/a over orders a, D_a being the Renyi divergence of one bit with these probabilities."""
-    order = np.array([1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0])[:, None]
-    mine, theirs = (np.clip(np.atleast_1d(p), 1e-300, 1.0 - 1e-16) for p in (low, high))
-    both = np.logaddexp(
-        order * np.log(mine) + (1.0 - order) * np.log(theirs),
-        order * np.log1p(-mine) + (1.0 - order) * np.log1p(-theirs),
-    )
-    least = np.where(mine > theirs, np.max(both / (order * (order - 1.0)), axis=0), 0.0)
-    return least.reshape(np.shape(low))

@@ -1,0 +1,456 @@
+"""What a published summary tells of who is in it: tests of membership, with and without privacy.
+
+Somebody knows the law of the population, and a record; the summary is of n records of the population, or of that record
+and n - 1 others. In coordinates at the population's mean both laws of the summary are nearly normal: the record moves
+it by a vector, its influence over n. The logarithm of the ratio of two normal densities is the score of the test
+(docs/mathematics.md, section 23); its moments are found from draws, and other draws are scored.
+
+That is for the custodian's eyes: what is found depends on the private records.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxgeodp.checks import InputError, positive_integer
+from jaxgeodp.manifolds.manifold import Manifold
+from jaxgeodp.privacy.auditing import Audit, audit
+from jaxgeodp.privacy.composition import compose
+from jaxgeodp.privacy.guarantee import Guarantee
+from jaxgeodp.privacy.power import most_area, most_power
+from jaxgeodp.privacy.published import (
+    ALL_DIGITS,
+    STATISTICS,
+    Base,
+    Clipped,
+    Moment,
+    Part,
+    Plain,
+    Published,
+    Released,
+    released,
+)
+from jaxgeodp.privacy.two_laws import Told, told_apart
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.samplers.wrapped import wrapped_point
+from jaxgeodp.statistics.frechet_mean import frechet_mean
+
+#: The share of others that a test takes for members, at which the share of members that it finds is told.
+FALSE = 0.01
+# Numbers of records in all simulated data sets of a test, and at a time.
+_WORK, _AT_ONCE = 8_000_000, 400_000
+_LEAST_DRAWS, _MOST_DRAWS = 1_000, 20_000
+# Points of the population about which influences are computed.
+_REFERENCE = 2_000
+# Of the trace: no direction is known so well that it tells all.
+_RIDGE = 1e-9
+
+
+class Test(NamedTuple):
+    """How well one test tells a member from somebody else of the population."""
+
+    published: str  #: what is seen
+    told: Told  #: of draws, for records as they come
+    exposed: Told  #: of draws, for the record that is told best
+    theory: tuple[float, float]  #: area and share of members found, as normal theory has them
+    theory_exposed: tuple[float, float]  #: the same of that record
+    most: tuple[float, float]  #: the same, which no test exceeds; 1 where nothing is promised
+
+    @property
+    def found(self) -> float:
+        """The share of members that are found where one in a hundred others is taken for one."""
+        return self.told.power(FALSE)
+
+    @property
+    def found_exposed(self) -> float:
+        """The same of the record that is told best."""
+        return self.exposed.power(FALSE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Membership:
+    """What `membership` found.
+
+    Attributes:
+        tests: of each summary.
+        n: number of records.
+        place: of the record that the first summary tells best, from 0.
+        population: who is supposed to know what, in words.
+        draws: data sets that were simulated for each of the two laws.
+        audits: of each mechanism, what draws of it say of its guarantee: of somebody who knows all other records, and
+            asks whether the record that is told best is there or the population's mean.
+        left_out: records that are no points, which no plain summary could be made of.
+    """
+
+    tests: tuple[Test, ...]
+    n: int
+    place: int
+    population: str
+    draws: int
+    audits: tuple[Audit, ...] = ()
+    left_out: int = 0
+
+    @property
+    def violated(self) -> bool:
+        """Whether draws contradict a guarantee."""
+        return any(own.violated for own in self.audits)
+
+    def __str__(self):
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """A table: of each summary how often a test is right about records as they come, and about that told best."""
+        head = ("what is published", "typical", "theory", "found", "exposed", "theory", "found", "at most")
+        rows = [head] + [
+            (
+                test.published,
+                *(f"{test.told.area:.3f}", f"{test.theory[0]:.3f}", f"{test.found:.1%}"),
+                *(f"{test.exposed.area:.3f}", f"{test.theory_exposed[0]:.3f}", f"{test.found_exposed:.1%}"),
+                "-" if test.most[0] >= 1.0 else f"{test.most[0]:.3f}, {test.most[1]:.1%}",
+            )
+            for test in self.tests
+        ]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [
+            "  ".join(
+                cell.ljust(width) if place == 0 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+
+
+def membership(
+    records,
+    manifold: Manifold,
+    mechanisms: Sequence[Any] = (),
+    *,
+    statistics: Sequence[str] = ("mean",),
+    digits: int | None = 3,
+    population=None,
+    draws: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Membership:
+    """How well a published summary tells members from others of the population; private, as the records are.
+
+    Three summaries are compared: the statistics as they are, the same with means rounded as they would be printed, and
+    the releases of ``mechanisms``, all of them together. Somebody sees one of them, knows a record and the population,
+    and says whether the record is in it. Runs in double precision.
+
+    What is found holds for this test. With a guarantee no test does better than `Test.most`; without one nothing says
+    that none does.
+
+    Args:
+        records: (n, \\*shape), points of the manifold, private; n at least 2. Those that are none are left out.
+        manifold: of the records.
+        mechanisms: what would be released of the records: of a mean, a median, or a moment (`SpreadMechanism`).
+        statistics: what would be published without privacy, of "mean", "median", "variance", "covariance".
+        digits: significant ones to which the numbers of a plain mean or median are rounded; None for no such row.
+        population: public records (m, \\*shape), m at least twice the dimension, which others of the population are
+            drawn from. By default they are drawn from the wrapped normal law with the moments of the records.
+        draws: data sets to simulate for each law; from 1,000 to 20,000 by default, fewer the larger n is.
+        seed: of the draws.
+        progress: called with what is done, how many draws of it are done, and how many there are.
+
+    Raises:
+        ValueError: a number is out of range, a mechanism is for something else, or there are too few records.
+
+    Example:
+        >>> import numpy as np
+        >>> from jaxgeodp import Euclidean, GaussianDP, GeodesicBall, TangentGaussian
+        >>> from jaxgeodp.privacy import membership
+        >>> records = np.random.default_rng(0).normal(size=(10, 6))
+        >>> ball = GeodesicBall(Euclidean(6), np.zeros(6), 4.0)
+        >>> found = membership(records, Euclidean(6), [TangentGaussian(ball, mu=1.0)], draws=2000)
+        >>> [test.published for test in found.tests]
+        ['mean', 'mean, 3 digits', 'release']
+        >>> found.tests[0].told.area > 0.65 > found.tests[2].told.area
+        True
+    """
+    owner = "membership"
+    for name in statistics:
+        if name not in STATISTICS:
+            raise InputError(f"{owner}: statistics must be of {', '.join(STATISTICS)}, got {name!r}.")
+    if not statistics:
+        raise InputError(f"{owner}: needs a statistic.")
+    if digits is not None:
+        positive_integer(owner, "digits", digits, 1)
+    positive_integer(owner, "seed", seed, 0)
+    with jax.enable_x64(True):
+        points, left_out = _points(owner, "records", manifold, records, 2)
+        n = len(points)
+        draws = _draws(owner, n, draws)
+        law, words = _population(owner, manifold, points, population)
+        base = law.base
+        summaries: list[tuple[str, Published, Guarantee | None]] = []
+        joined = ", ".join(statistics)
+        plain = Plain(base, tuple(statistics), jnp.asarray(ALL_DIGITS))
+        summaries.append((joined, plain, None))
+        if digits is not None and {"mean", "median"} & set(statistics):
+            rounded = dataclasses.replace(plain, digits=jnp.asarray(float(digits)))
+            summaries.append((f"{joined}, {digits} digits", rounded, None))
+        if mechanisms:
+            promised = compose([mechanism.guarantee for mechanism in mechanisms])
+            summaries.append(("release", released(owner, mechanisms, n, base), promised))
+        tests: list[Test] = []
+        place = -1
+        for number, (name, published, promised) in enumerate(summaries):
+            key = jax.random.fold_in(jax.random.key(seed), number)
+            report = None if progress is None else functools.partial(progress, name)
+            influences, moments = _theory(published, law, points, key)
+            place = int(np.argmax(moments.lengths(influences / n))) if place < 0 else place
+            tests.append(
+                _tested(
+                    name, _Setting(published, law, points, influences / n, place, moments), draws, key, promised, report
+                )
+            )
+        audits = []
+        if mechanisms:
+            data, neighbour = points, points.copy()
+            neighbour[place] = np.asarray(base.point)
+            audits = [_audited(own, data, neighbour, place, max(draws, _LEAST_DRAWS), seed) for own in mechanisms]
+    return Membership(tuple(tests), n, place, words, draws, tuple(own for own in audits if own is not None), left_out)
+
+
+def _audited(mechanism, data, neighbour, place, draws, seed) -> Audit | None:
+    """None where both data sets are the same to the mechanism."""
+    if np.array_equal(data[place], neighbour[place]):
+        return None
+    return audit(mechanism, data, neighbour, draws, seed=seed)
+
+
+def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, int]:
+    """The records that are points, projected to the last digit."""
+    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    array = np.asarray(records)
+    if array.ndim != 1 + len(manifold.shape) or array.shape[1:] != tuple(manifold.shape):
+        raise InputError(
+            f"{owner}: {name} must have shape (n, {', '.join(map(str, manifold.shape))}), got {array.shape}."
+        )
+    array = array.astype(kind)
+    finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
+    filled = np.where(finite.reshape(-1, *[1] * len(manifold.shape)), array, np.asarray(manifold.origin, kind))
+    points, usable = (np.asarray(found) for found in _projected(manifold, jnp.asarray(filled)))
+    usable = usable & finite
+    if usable.sum() < least:
+        raise InputError(f"{owner}: {name} must be at least {least} points of {manifold}.")
+    return points[usable], int(len(array) - usable.sum())
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _projected(manifold, array):
+    points = jax.vmap(manifold.project)(array)
+    usable = jnp.isfinite(points).reshape(len(points), -1).all(axis=1) & jax.vmap(manifold.admissible)(array)
+    return points, usable
+
+
+def _draws(owner, n, draws) -> int:
+    if draws is None:
+        return int(np.clip(_WORK // (8 * n), _LEAST_DRAWS, _MOST_DRAWS))
+    positive_integer(owner, "draws", draws, 200)
+    return draws
+
+
+@dataclasses.dataclass(frozen=True)
+class _Law(Pytree, leaves=("base", "root", "points")):
+    """The population: a wrapped normal law, or public records.
+
+    Attributes:
+        base: its mean with a frame.
+        root: of the covariance there; None for records.
+        points: public records; None.
+    """
+
+    base: Base
+    root: Any
+    points: Any
+
+    def draw(self, key, n: int) -> jax.Array:
+        """n independent records."""
+        if self.points is not None:
+            return self.points[jax.random.randint(key, (n,), 0, self.points.shape[0])]
+        z = jax.random.normal(key, (n, self.root.shape[1]), self.root.dtype)
+        base = self.base
+        return jax.vmap(lambda own: wrapped_point(base.manifold, base.point, base.frame, self.root, own))(z)
+
+
+def _population(owner, manifold, points, population) -> tuple[_Law, str]:
+    own = points if population is None else _points(owner, "population", manifold, population, 2 * manifold.dim)[0]
+    mean = np.asarray(frechet_mean(manifold, jnp.asarray(own)))
+    base = Base(manifold, jnp.asarray(mean), jnp.asarray(manifold.frame(jnp.asarray(mean))))
+    if population is not None:
+        return _Law(base, None, jnp.asarray(own)), f"{len(own)} public records of the population"
+    vectors = np.asarray(_coordinates(base, jnp.asarray(own)))
+    values, axes = np.linalg.eigh(np.cov(vectors, rowvar=False).reshape(manifold.dim, manifold.dim))
+    root = axes * np.sqrt(np.maximum(values, 0.0))
+    return _Law(base, jnp.asarray(root), None), "mean and covariance of the population, as these records have them"
+
+
+@jax.jit
+def _coordinates(base, points):
+    return jax.vmap(base.coordinates)(points)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Moments:
+    """Of the published numbers when a record is not in them, and when one is, about what it moves them to.
+
+    Attributes:
+        mean, covariance: without it.
+        own: covariance with it; None for the same.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    own: np.ndarray | None = None
+
+    def lengths(self, shifts) -> np.ndarray:
+        """How far shifts (m, p) move the mean, in standard deviations."""
+        return np.linalg.norm(_whitened(self.covariance, shifts), axis=-1)
+
+    def scores(self, numbers, shifts) -> np.ndarray:
+        """The logarithm of the ratio of two normal densities, of numbers (m, p) and shifts (m, p)."""
+        own = self.covariance if self.own is None else self.own
+        away = numbers - self.mean
+        with np.errstate(all="ignore"):
+            scores = 0.5 * (
+                np.sum(_whitened(self.covariance, away) ** 2, axis=-1)
+                - np.sum(_whitened(own, away - shifts) ** 2, axis=-1)
+                + _log_det(self.covariance)
+                - _log_det(own)
+            )
+        return np.where(np.isfinite(scores), scores, np.inf)  # no number is an event of its own
+
+
+def _axes(covariance):
+    """Eigenvalues, none too small, and eigenvectors, in units of the standard deviations."""
+    units = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    values, axes = np.linalg.eigh(covariance / np.outer(units, units))
+    return units, np.maximum(values, _RIDGE * len(units)), axes
+
+
+def _whitened(covariance, vectors):
+    units, values, axes = _axes(covariance)
+    return (vectors / units) @ axes / np.sqrt(values)
+
+
+def _log_det(covariance) -> float:
+    units, values, _ = _axes(covariance)
+    return float(np.sum(np.log(values)) + 2.0 * np.sum(np.log(units)))
+
+
+class _Setting(NamedTuple):
+    """What is tested."""
+
+    published: Published
+    law: _Law
+    points: np.ndarray  #: the private records
+    shifts: np.ndarray  #: by which each of them moves the published numbers, (n, p)
+    place: int  #: of the record that is told best
+    moments: _Moments  #: in theory
+
+
+def _theory(published, law, points, key) -> tuple[np.ndarray, _Moments]:
+    """Influences of records, and moments of what is published of as many."""
+    n = len(points)
+    reference = law.draw(key, _REFERENCE) if law.points is None else law.points[:_REFERENCE]
+    found, mean = _influences(published.parts, jnp.concatenate([reference, jnp.asarray(points)]), len(reference))
+    of_population, own = found[: len(reference)], found[len(reference) :]
+    covariance = np.atleast_2d(np.cov(of_population, rowvar=False)) / n
+    return own, _Moments(mean, covariance)
+
+
+def _influences(parts: tuple[Part, ...], records, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of what is published by the share of each record in a mixture with the first ``count``; and that."""
+    weights = jnp.where(jnp.arange(len(records)) < count, 1.0 / count, 0.0)
+    found = []
+    for part in parts:
+        own = part.statistic if isinstance(part, Clipped) else part  # one program for all balls
+        if isinstance(own, Moment):  # linear in the weights
+            one = np.asarray(jax.vmap(lambda v, own=own: own.of(v[None], jnp.ones(1)))(part.prepared(records)))
+            mean = one[:count].mean(axis=0)
+            found.append((one - mean, mean))
+        else:
+            found.append(tuple(map(np.asarray, _slopes(own, part.prepared(records), weights))))
+    influences, means = zip(*found, strict=True)
+    return np.concatenate(influences, axis=1), np.concatenate(means)
+
+
+@jax.jit
+def _slopes(part, records, weights):
+    value, pull = jax.vjp(lambda own: part.of(records, own / jnp.sum(own)), weights)
+    (slopes,) = jax.vmap(pull)(jnp.eye(len(value)))
+    return (slopes - (slopes @ weights)[:, None]).T, value
+
+
+@functools.partial(jax.jit, static_argnames="n")
+def _numbers(published, law, keys, targets, inside, *, n):
+    """What is published of n records of the population, one of which is a target where it is ``inside``."""
+
+    def one(key, target):
+        own, noise, where = jax.random.split(key, 3)
+        places = jnp.arange(n).reshape(n, *[1] * target.ndim)
+        chosen = inside & (places == jax.random.randint(where, (), 0, n))
+        return published.numbers(noise, jnp.where(chosen, target, law.draw(own, n)))
+
+    return jax.vmap(one)(keys, targets)
+
+
+def _tested(name, setting: _Setting, draws, key, promised, report) -> Test:
+    published, law, points, shifts, place, moments = setting
+    n, stages = len(points), 5
+    done = 0
+    total = stages * draws
+
+    def simulated(stage, targets, inside=True):
+        nonlocal done
+        keys = jax.random.split(jax.random.fold_in(key, 1 + stage), draws)
+        size = max(1, min(_AT_ONCE // n, draws))
+        parts = []
+        for start in range(0, draws, size):
+            own = keys[start : start + size]
+            chosen = jnp.asarray(points[targets[start : start + size]])
+            parts.append(np.asarray(_numbers(published, law, own, chosen, inside, n=n)))
+            done += len(parts[-1])
+            if report is not None:
+                report(done, total)
+        return np.concatenate(parts)
+
+    typical = np.random.default_rng(0).permutation(np.resize(np.arange(n), draws))
+    alone = np.full(draws, place)
+    learned = _learned(simulated(0, alone, False), simulated(1, typical) - shifts[typical], moments)
+    others, members, exposed = simulated(2, alone, False), simulated(3, typical), simulated(4, alone)
+    told = told_apart(learned.scores(members, shifts[typical]), learned.scores(others, shifts[typical]))
+    one = told_apart(learned.scores(exposed, shifts[alone]), learned.scores(others, shifts[alone]))
+    most = (1.0, 1.0) if promised is None else (most_area(promised), float(most_power(promised, FALSE)))
+    known = learned if isinstance(published, Released) else moments  # noise has no theory of its own
+    lengths = known.lengths(shifts)
+    return Test(name, told, one, _in_theory(lengths), _in_theory(lengths[[place]]), most)
+
+
+def _learned(without, with_one, moments) -> _Moments:
+    """Moments of draws; those of theory where there are too few draws for the numbers."""
+    sets = [own[np.isfinite(own).all(axis=1)] for own in (without, with_one)]
+    if min(map(len, sets)) < 4 * without.shape[1]:
+        return moments
+    covariances = [np.atleast_2d(np.cov(own, rowvar=False)) for own in sets]
+    return _Moments(sets[0].mean(axis=0), *covariances)
+
+
+def _in_theory(lengths) -> tuple[float, float]:
+    """Area, and power at `FALSE`, of normal scores N(d^2/2, d^2) against N(-d^2/2, d^2) over these d."""
+    from scipy.special import ndtr
+
+    d = np.maximum(lengths[:500], 1e-12)
+    area = float(np.mean(ndtr(0.5 * np.sqrt(d[:, None] ** 2 + d[None, :] ** 2))))
+    low, high = -0.5 * d.max() ** 2 - 10.0 * d.max(), 0.5 * d.max() ** 2 + 10.0 * d.max()
+    for _ in range(100):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.mean(ndtr(-(middle + 0.5 * d**2) / d)) > FALSE else (low, middle)
+    return area, float(np.mean(ndtr((0.5 * d**2 - high) / d)))

@@ -1,0 +1,259 @@
+"""What is published of n records, as numbers in which a test for members looks: statistics as they are, or releases.
+
+Points become coordinates in a frame at a public base, the mean of the population; spread becomes numbers as it is.
+"""
+
+import abc
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from typing_extensions import override
+
+from jaxgeodp.checks import InputError
+from jaxgeodp.domains.geodesic_ball import GeodesicBall
+from jaxgeodp.manifolds.manifold import Manifold, real_dtype
+from jaxgeodp.pytrees import Pytree
+from jaxgeodp.statistics.frechet_mean import frechet_mean
+from jaxgeodp.statistics.power_mean import frechet_median
+from jaxgeodp.statistics.power_statistic import FrechetMedian
+from jaxgeodp.statistics.statistic import FrechetMean
+
+#: Statistics that are published as they are.
+STATISTICS = ("mean", "median", "variance", "covariance")
+_OF_SPREAD = ("variance", "covariance")
+#: More than double precision has.
+ALL_DIGITS = 17.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Base(Pytree, leaves=("point", "frame")):
+    """A public point with a frame."""
+
+    manifold: Manifold
+    point: Any
+    frame: Any
+
+    def coordinates(self, x) -> jax.Array:
+        """Of a point, (dim,)."""
+        logarithm = self.manifold.log(self.point, x)
+        return self.manifold.coordinates(self.point, logarithm, self.frame)
+
+    def numbers(self, value) -> jax.Array:
+        """Of a released value, a point or something else, (p,)."""
+        if value.shape == self.manifold.shape and value.ndim:
+            return self.coordinates(self.manifold.project(value))
+        if value.ndim == 2:
+            value = value[jnp.triu_indices(value.shape[0])]
+        return jnp.ravel(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Published(abc.ABC):
+    """What is published of records."""
+
+    @property
+    @abc.abstractmethod
+    def parts(self) -> "tuple[Part, ...]":
+        """What is published, without noise and rounding, or nearly so."""
+
+    @abc.abstractmethod
+    def numbers(self, key: jax.Array, records) -> jax.Array:
+        """The numbers that are published, (p,).
+
+        Args:
+            key: of what is random.
+            records: (n, \\*shape).
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Part(abc.ABC):
+    """One statistic of records."""
+
+    def prepared(self, records) -> Any:
+        """The records of which it is."""
+        return records
+
+    @abc.abstractmethod
+    def of(self, records, weights) -> jax.Array:
+        """Its numbers for prepared records: differentiable in the weights (n,), which add up to 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistic(Part, Pytree, leaves=("base",)):
+    """A statistic of points, of `STATISTICS`."""
+
+    base: Base
+    name: str
+
+    @override
+    def of(self, records, weights):
+        manifold = self.base.manifold
+        if self.name in ("mean", "median"):
+            return self.base.coordinates(self.point(records, weights))
+        if self.name == "variance":
+            mean = frechet_mean(manifold, records, weights)
+            return (weights @ jax.vmap(lambda x: manifold.squared_dist(mean, x))(records))[None]
+        vectors = jax.vmap(self.base.coordinates)(records)
+        vectors = vectors - weights @ vectors
+        return self.base.numbers((vectors * weights[:, None]).T @ vectors)
+
+    def point(self, records, weights) -> jax.Array:
+        """The mean or median."""
+        function = frechet_mean if self.name == "mean" else frechet_median
+        return function(self.base.manifold, records, weights)
+
+
+@dataclasses.dataclass(frozen=True)
+class Clipped(Part):
+    """A statistic of records that are clipped to a ball."""
+
+    statistic: Statistic
+    ball: GeodesicBall
+
+    @override
+    def prepared(self, records):
+        return self.ball.clip(records)
+
+    @override
+    def of(self, records, weights):
+        return self.statistic.of(records, weights)
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment(Part, Pytree, leaves=("base",)):
+    """The variance or covariance of vectors, about a public place."""
+
+    base: Base
+    name: str
+    law: Any
+    ball: GeodesicBall
+
+    @override
+    def prepared(self, records):
+        return self.law.about.vectors(self.ball, records)
+
+    @override
+    def of(self, records, weights):
+        moment = (records * weights[:, None]).T @ records
+        return jnp.trace(moment)[None] if self.name == "variance" else self.base.numbers(moment)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain(Published, Pytree, leaves=("base", "digits")):
+    """Statistics as they are.
+
+    Attributes:
+        base: see the module.
+        statistics: of `STATISTICS`.
+        digits: to which the numbers of a mean or median are rounded, significant ones; `ALL_DIGITS` are all.
+    """
+
+    base: Base
+    statistics: tuple[str, ...]
+    digits: Any
+
+    @property
+    @override
+    def parts(self):
+        return tuple(Statistic(self.base, name) for name in self.statistics)
+
+    @override
+    def numbers(self, key, records):
+        n = records.shape[0]
+        weights = jnp.full(n, 1.0 / n, real_dtype(records))
+        numbers = []
+        for part in self.parts:
+            if part.name in ("mean", "median"):
+                rounded = _rounded(part.point(records, weights), self.digits)
+                numbers.append(self.base.coordinates(self.base.manifold.project(rounded)))
+            else:
+                numbers.append(part.of(records, weights))
+        return jnp.concatenate(numbers)
+
+
+def _rounded(value, digits):
+    """Each number to so many digits of the largest."""
+    if jnp.iscomplexobj(value):
+        return jax.lax.complex(_rounded(value.real, digits), _rounded(value.imag, digits))
+    unit = 10.0 ** (jnp.floor(jnp.log10(jnp.maximum(jnp.max(jnp.abs(value)), 1e-300))) + 1.0 - digits)
+    return jnp.round(value / unit) * unit
+
+
+@dataclasses.dataclass(frozen=True)
+class Released(Published, Pytree, leaves=("base", "laws", "balls")):
+    """Releases of the same records.
+
+    Attributes:
+        base: see the module.
+        laws: of each release, `Law`.
+        balls: to which each of them clips; None where it finds one.
+        statistics: what each of them is of, of `STATISTICS`; moments are about a place of the law.
+    """
+
+    base: Base
+    laws: tuple[Any, ...]
+    balls: tuple[GeodesicBall | None, ...]
+    statistics: tuple[str, ...]
+
+    @property
+    @override
+    def parts(self):
+        return tuple(map(self._part, self.statistics, self.laws, self.balls))
+
+    def _part(self, name, law, ball) -> Part:
+        if name in _OF_SPREAD:
+            return Moment(self.base, name, law, ball)
+        own = Statistic(self.base, name)
+        return own if ball is None else Clipped(own, ball)
+
+    @override
+    def numbers(self, key, records):
+        keys = jax.random.split(key, len(self.laws))
+        values = [law.released(law.simulate(own, records, 1)[0]) for law, own in zip(self.laws, keys, strict=True)]
+        return jnp.concatenate(list(map(self.base.numbers, values)))
+
+
+def released(owner: str, mechanisms, n: int, base: Base) -> Released:
+    """Return what mechanisms publish of n records.
+
+    Args:
+        owner: for messages.
+        mechanisms: see `membership`.
+        n: number of records.
+        base: see the module.
+
+    Raises:
+        ValueError: a mechanism is for another manifold, or of something else than `STATISTICS`.
+    """
+    laws, balls, names = [], [], []
+    for mechanism in mechanisms:
+        ball = getattr(mechanism, "ball", None)
+        own = mechanism.manifold if ball is None else ball.manifold
+        if own.whole != base.manifold.whole:
+            raise InputError(f"{owner}: {type(mechanism).__name__} is for {own}, the records are on {base.manifold}.")
+        names.append(_named(owner, mechanism))
+        laws.append(mechanism.law(n))
+        balls.append(ball)
+    return Released(base, tuple(laws), tuple(balls), tuple(names))
+
+
+# By how records describe them.
+_MOMENTS = {"mean squared distance": "variance", "second moment of logarithms": "covariance"}
+
+
+def _named(owner, mechanism) -> str:
+    match mechanism.summarised:
+        case FrechetMedian():
+            return "median"
+        case FrechetMean():
+            return "mean"
+        case None if not hasattr(mechanism, "statistic"):  # it finds its ball
+            return "mean"
+        case other:
+            words = (mechanism.statistic if other is None else other).description
+            if words not in _MOMENTS:
+                raise InputError(f"{owner}: is for means, medians, variances and covariances, not for '{words}'.")
+            return _MOMENTS[words]
