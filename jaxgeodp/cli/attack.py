@@ -67,6 +67,8 @@ def attack(
     with one_sentence_errors():
         if statistic not in _STATISTICS:
             raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{statistic}'.")
+        if statistic == "description" and mechanism != AUTO:
+            raise InputError("--statistic description takes its mechanisms itself: leave out --mechanism.")
         compared = epsilon is not None or mu is not None
         own = "mean" if statistic == "description" else statistic
         choice = Choice(mechanism, epsilon, mu, own, "tight", 0.0, "idealized") if compared else None
@@ -75,8 +77,6 @@ def attack(
             public.check(source.manifold)
         elif (mechanism, center, radius, ball) != (AUTO, None, None, None):
             raise InputError("--mechanism and a public ball are for a release: say --epsilon or --mu, too.")
-        if statistic == "description" and mechanism != AUTO:
-            raise InputError("--statistic description takes its mechanisms itself: leave out --mechanism.")
         picture = out.with_suffix(".png")
         if picture == out:
             raise InputError(f"--out {out}: must not end in .png, as the picture beside it does.")

@@ -24,6 +24,9 @@ from jaxgeodp.manifolds.described import describe
 from jaxgeodp.mechanisms import Suggestion, suggest_ball
 from jaxgeodp.nested_lists import to_lists
 
+# Of a bias that is none.
+_ROUNDING = 1e-12
+
 
 @reads("PUBLIC records, in the formats of 'jaxgeodp release'.", "template", "missing", "group")
 def ball(
@@ -85,11 +88,12 @@ def ball(
         *(own[proven] for own in (found.radii, found.noise, found.bias, found.error)), strict=True
     ):
         mark = "  <- suggested" if radius == found.ball.radius else ""
-        say(f"{radius:<8.4g} {noise:<8.3g} {bias:<8.3g} {error:<8.3g}{mark}")
+        say(f"{radius:<8.4g} {noise:<8.3g} {0.0 if bias < _ROUNDING else bias:<8.3g} {error:<8.3g}{mark}")
     say(
         f"Wrote {out} and {picture}: a ball on {space} of radius {found.ball.radius:.4g} around the "
-        f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; {found.mechanism} "
-        f"expects the smallest error there for n = {n}. The file is PUBLIC: it must come from public records alone."
+        f"median of {found.records} public records, {100 * found.inside:.0f} % of which lie inside; the expected error "
+        f"for n = {n} is smallest by {found.mechanism}. Radius and errors are distances on the manifold. The file is "
+        "PUBLIC: it must come from public records alone."
     )
     for line in _edges(found, proven):
         say(line)
@@ -102,13 +106,13 @@ def ball(
         mechanism = "TangentLaplace" if mu is None else "TangentGaussian"
         say(
             f"Shape: {len(own.vectors)} of {found.ball.manifold.dim} directions by {own.source}; with it "
-            f"{mechanism} expects an error of {own.expected:.3g} (root mean "
+            f"{mechanism} has an expected error of {own.expected:.3g} (root mean "
             "square) for populations as it supposes."
         )
     if found.outliers:
         say(f"{found.outliers} public records lie so far from the others that the radius leaves them out.")
     better = (
-        "The release is expected to be nearer."
+        "If it does, the release is expected to be nearer; where private records are much like these, it need not be."
         if nearer
         else ("A RELEASE IS NOT EXPECTED TO BE NEARER: use the public centre, or more records or budget.")
     )

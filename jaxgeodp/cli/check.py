@@ -54,6 +54,11 @@ def check(
             raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
         untouched = _is_untouched(report, picture, source.path.name)
         replaced = overwrite or untouched
+        if report.is_file() and not replaced:
+            raise InputError(
+                f"--out {report}: exists, is of another file or somebody has written in it; name another file, or "
+                "replace it with --overwrite."
+            )
         for path in (report, picture):
             check_writable(path, replaced, [*source.inputs, *public.files])
         with OUTPUT.status("Looking at the records ..."), quiet_libraries():

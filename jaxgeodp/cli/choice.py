@@ -53,6 +53,8 @@ class Choice:
             known = ", ".join((AUTO, ADAPTIVE, *released_mechanisms()))
             raise InputError(f"--mechanism must be one of {known}, got '{self.mechanism}'.")
         if (self.epsilon is None) == (self.mu is None):
+            if self.epsilon is None and self.mechanism in (AUTO, ADAPTIVE):
+                raise InputError("say how much privacy to spend: --epsilon, or --mu for a Gaussian mechanism.")
             raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
         if self.calibration == "paper":
             raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
@@ -106,7 +108,9 @@ class Choice:
                     f"--ball: its file has a shape, which --mechanism {self.mechanism} with these options does not "
                     "take: choose tangent (--epsilon), tangent-gaussian (--mu) or adaptive, or a file without."
                 )
-            return mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape), {}
+            by = {"chosen": {"by": "the shape in the file of the public ball, which only this one takes"}}
+            made = mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape)
+            return made, by if self.mechanism == AUTO else {}
         if self.mechanism != AUTO:
             return self._named(self.mechanism, ball), {}
         if in_steps and (taken := self._steps(ball, n)) is not None:
@@ -123,7 +127,12 @@ class Choice:
             )
         if len(names) == 1:
             return self._named(names[0], ball), {}
-        best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)
+        try:
+            best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)
+        except InputError as refusal:
+            raise InputError(
+                f"--mechanism auto: none of {', '.join(names)} can do it; of the first: {refusal}"
+            ) from None
         among = {plan.mechanism: plan.error for plan in (best, *others) if not plan.refusal}
         return self._named(best.name, ball), {
             "chosen": {"by": "smallest expected error for public reference records", "expected_errors": among}

@@ -3,7 +3,10 @@
 import numpy as np
 
 from jaxgeodp.nested_lists import to_lists
+from jaxgeodp.pictures.plain_words import in_plain_words
+from jaxgeodp.privacy.release import record_digest
 
+_KINDS = {"pure": "pure differential privacy", "zcdp": "zero-concentrated differential privacy"}
 # Principal geodesics that the report shows.
 _SHOWN = 2
 # And that are told of.
@@ -34,7 +37,8 @@ def _summary(description):
     kind = next(name for name in ("epsilon", "rho") if name in promise)
     rows = {
         "Records": f"{description.mean.record['n']}, on {description.manifold}",
-        "Promise": f"{promise['kind']}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all together",
+        "Promise": f"{_KINDS[promise['kind']]}, {kind} = {promise[kind]:g}{_as_mu(promise)}, of all three together",
+        "In plain words": in_plain_words(promise),
     }
     words = "; ".join(filter(None, (_of_steps(description), _against_center(description))))
     rows |= {"Mean": words} if words else {}
@@ -147,6 +151,14 @@ def _made(description):
     rows = {
         "Neighbours": f"{public['guarantee']['adjacency']}; the number of records is public",
         "Records": f"clipped to the {searched}, of radius {ball['radius']:.6g}",
+    }
+    digests = "; ".join(f"{name} {record_digest(own.record)}" for name, own in description.releases.items())
+    rows |= {
+        "The custodian's word": f"{'' if public['located'] else 'that the ball was chosen without the records, '}that "
+        "no person has two of the records, and that all other releases from these records are in a ledger",
+        "Digests, which a ledger has": digests,
+        "Released by": "name, date: ____________________",
+        "Approved by": "name, date: ____________________",
     }
     for name, own in description.releases.items():
         record, promise = own.record, own.record["guarantee"]

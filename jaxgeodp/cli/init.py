@@ -19,6 +19,8 @@ from jaxgeodp.manifolds.names import MANIFOLDS
 
 # Whose rows say nothing without it.
 _NEEDS_CHART = ("circle", "torus")
+# Whose rows are triangles, or all numbers.
+_NEEDS_SIZE = ("spd", "correlations")
 
 
 def init(
@@ -64,7 +66,7 @@ def _answers() -> dict[str, str | bool]:
 
     def needed(option, question, check):
         while not ask(option, question, check):
-            pass
+            say("This must be answered.")
         return answers[option]
 
     data = pathlib.Path(str(needed("data", "The file, or folder, with the private records", _check_file)))
@@ -98,12 +100,30 @@ def _answers() -> dict[str, str | bool]:
     if kind_of(manifold) in _NEEDS_CHART:
         needed("as", f"The unit of angles: {', '.join(PERIODS)}", chart_named)
     elif charts:
-        ask("as", f"How they are written, {', '.join(charts)}; empty for the space's own coordinates", chart_named)
-    ask("ball", "The public ball, a file that 'jaxgeodp ball' makes of public data", default="ball.json")
+        guess = next((own for own in charts if own.split(",") == [name.lower() for name in names]), "")
+        words = f"How they are written, {', '.join(charts)}; empty for the space's own coordinates"
+        ask("as", words, chart_named, default=guess)
+    if kind_of(manifold) in _NEEDS_SIZE and "(" not in manifold and data.is_file() and suffix_of(data) in TABLES:
+        ask(
+            "size",
+            "The size of the matrices, if lines hold all numbers and not a triangle; empty for a triangle",
+            _whole,
+        )
+    ask("ball", "The public ball, a file that 'jaxgeodp ball' makes of public data", _check_json, default="ball.json")
     ask("ledger", "The ledger, a file that counts what is spent", default="budget.db")
     if "ledger" in answers:
         ask("dataset", "The name of the data in the ledger", default="default")
     return answers
+
+
+def _whole(answer):
+    if not answer.isdecimal():
+        raise InputError(f"{answer}: must be a whole number.")
+
+
+def _check_json(answer):
+    if pathlib.Path(answer).suffix.lower() != ".json":
+        raise InputError(f"{answer}: must end in .json.")
 
 
 def _check_file(answer):

@@ -16,7 +16,7 @@ from jaxgeodp.cli.conventions import furnished_as, tell
 from jaxgeodp.cli.frame import check_writable, one_sentence_errors, say
 from jaxgeodp.files import write_atomically
 from jaxgeodp.privacy import ApproximateDP, GaussianDP, PureDP, ZeroConcentratedDP
-from jaxgeodp.privacy.ledger import Ledger, add_budget, contents
+from jaxgeodp.privacy.ledger import Account, Ledger, add_budget, contents
 
 ledger_app = typer.Typer(
     help="Budgets of data sets, and what releases have spent of them; see docs/ledger.md.",
@@ -31,6 +31,8 @@ LEDGER = Annotated[
 DATASET = Annotated[str | None, typer.Option("--dataset", help="Id of the data set in the ledger ('default').")]
 _PATH = Annotated[pathlib.Path, typer.Argument(help="The ledger's file.")]
 _DEFAULT = "default"
+# Of a budget: less is what adding up in decimals has left.
+_OF_ROUNDING = 1e-11
 _COLUMNS = (
     *("entry", "dataset", "time", "mechanism", "kind", "epsilon", "delta", "mu", "rho"),
     *("adjacency", "state", "record"),
@@ -81,7 +83,7 @@ def show(path: _PATH) -> None:
     rows = [("data set", "budget", "spent", "left", "releases", "lost", "neighbours")]
     rows += [
         (
-            *(a.dataset, _words(a.budget), _rounded(a.spent, ROUND_CEILING), _rounded(a.left, ROUND_FLOOR)),
+            *(a.dataset, _words(a.budget), _rounded(a.spent, ROUND_CEILING), left_in_words(a)),
             *(str(a.releases), str(a.lost), a.adjacency),
         )
         for a in accounts
@@ -108,6 +110,19 @@ def export(
             out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), replace=overwrite
         )
     say(f"Wrote {out}: {len(rows)} releases.")
+
+
+def left_in_words(account: Account) -> str:
+    """Return what is left of a budget, rounded down; what rounding alone has left is nothing."""
+    whole = _parameters(account.budget)
+    left = {name: 0.0 if number < _OF_ROUNDING * whole[name] else number for name, number in account.left.items()}
+    return _rounded(left, ROUND_FLOOR)
+
+
+def what_is_left(ledger: Ledger) -> str:
+    """Return what a data set's ledger has left, in words."""
+    accounts, _ = contents(ledger.path)
+    return next(left_in_words(account) for account in accounts if account.dataset == ledger.dataset)
 
 
 def _table(rows):

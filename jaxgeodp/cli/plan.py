@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +17,7 @@ from jaxgeodp.cli.registries import MANIFOLD_HELP, SIZE_HELP
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.files import write_atomically
 from jaxgeodp.io.balls import manifold_in, read_ball, read_shape
+from jaxgeodp.io.tables import kind_of
 from jaxgeodp.manifolds.names import manifold_named
 from jaxgeodp.mechanisms import plan_curves, plan_in_steps, plan_mechanisms
 from jaxgeodp.mechanisms.names import MECHANISMS, unbiased_names
@@ -29,7 +30,9 @@ _DELTA = 1e-6
 
 def plan(
     n: Annotated[int, typer.Option("--n", help="Number of records.")],
-    epsilon: Annotated[float, typer.Option(help="Privacy parameter of the pure mechanisms, above 0.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy parameter of the pure mechanisms, above 0; or --mu, or both.")
+    ] = None,
     manifold: Annotated[
         str | None,
         typer.Option(help=f"{MANIFOLD_HELP} Default: that of the file --ball.", autocompletion=manifolds),
@@ -41,7 +44,7 @@ def plan(
     domain: DOMAIN = None,
     ball: BALL = None,
     size: Annotated[int | None, typer.Option(help=SIZE_HELP)] = None,
-    mu: Annotated[float | None, typer.Option(help="Also the Gaussian mechanisms, at this mu.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Privacy parameter of the Gaussian mechanisms.")] = None,
     spread: Annotated[
         float, typer.Option(help="How far reference records lie from the centre, in units of the radius.")
     ] = 0.5,
@@ -54,6 +57,8 @@ def plan(
 ) -> None:
     """Expected error of every mechanism, without data: choose before you spend privacy."""
     with one_sentence_errors():
+        if epsilon is None and mu is None:
+            raise InputError("jaxgeodp plan needs --epsilon or --mu, or both.")
         given = radius_of("auto" if radius == "auto" and center is None else center, radius, ball, domain)
         if radius == "auto":
             if plot is not None:
@@ -97,7 +102,7 @@ def plan(
     _say_table(rows)
     for row in plans:
         if row.refusal:
-            say(f"{row.mechanism}: {row.refusal}")
+            say(f"{row.mechanism}: {row.refusal.removeprefix(f'{row.mechanism}: ')}")
     # In the order of their errors; the Gaussian mechanisms promise something else.
     pure = [row for row in plans if row.guarantee.startswith("epsilon") and row.error == row.error]
     if pure:
@@ -117,13 +122,17 @@ def plan(
             f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
     for parameter, strength in {"epsilon": epsilon, "mu": mu}.items():
-        found = None if strength is None else plan_in_steps(public, n, **{parameter: strength})
+        found = None if strength is None else plan_in_steps(public, n, **_named(parameter, strength))
         if found:
             _say_steps(found, f"{parameter} = {strength:g}")
         if not (found and is_better(found)):
             _say_taken([row for row in plans if row.guarantee.startswith(parameter) and row.error == row.error], space)
     if plot is not None:
         say(f"Wrote {plot}: the same errors for other radii, n and budgets.")
+
+
+def _named(parameter, strength) -> dict[str, Any]:
+    return {parameter: strength}
 
 
 def _say_taken(plans, space):
@@ -158,6 +167,8 @@ def _say_table(rows):
 
 def _space(name, size, ball):
     """The manifold that is named, or that of the ball."""
+    if ball is not None and size is None and (name is None or name == kind_of(manifold_in(ball))):
+        return manifold_in(ball)
     if name is not None:
         return manifold_named(name, size)
     if size is not None:

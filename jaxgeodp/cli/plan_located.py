@@ -13,13 +13,13 @@ from jaxgeodp.releases.ways import Idealized
 _RADII = 5
 
 
-def plan_located(space: Manifold, n: int, epsilon: float, mu: float | None, domain: float | None) -> None:
+def plan_located(space: Manifold, n: int, epsilon: float | None, mu: float | None, domain: float | None) -> None:
     """Print the stages of a search for each privacy parameter, and what it leaves for the release.
 
     Raises:
         ValueError: every search is refused: the reason of the first.
     """
-    strengths = {"epsilon": epsilon} | ({} if mu is None else {"mu": mu})
+    strengths = {name: own for name, own in {"epsilon": epsilon, "mu": mu}.items() if own is not None}
     found, refusals = {}, {}
     for name in strengths:
         try:

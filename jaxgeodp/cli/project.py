@@ -82,7 +82,7 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
     chosen = {key: value for key, value in (shared | own).items() if key not in {*said, *_instead_of(said, command)}}
     if command == "check":  # which looks for no ball
         chosen = {key: value for key, value in chosen.items() if value != "auto"}
-    if command == "plan" and "ball" in chosen:  # which has its manifold
+    if command == "plan" and "ball" in {*chosen, *said}:  # which has its manifold
         chosen = {key: value for key, value in chosen.items() if key not in ("manifold", "size")}
     return Defaults(chosen, " ".join(_words(chosen)))
 

@@ -15,7 +15,7 @@ from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_picture, check_writable, one_sentence_errors, quiet_libraries, say
 from jaxgeodp.cli.group_options import ADJACENCY_OPTION, GROUPS, GROUPS_PER_PERSON, GroupOptions
-from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger
+from jaxgeodp.cli.ledger import DATASET, LEDGER, opened_ledger, what_is_left
 from jaxgeodp.cli.registries import listed, with_several
 from jaxgeodp.cli.room import PICTURE_ROOM, numbers_of, record_room
 from jaxgeodp.cli.streams import STANDARD, room_for
@@ -209,8 +209,11 @@ def release(
     )
     for name, result in done.items():
         _tell(files[name], result.record, choice, space, statistic)
-    if ledger is None:
+    if book is None:
         say("No ledger was charged: nobody counts what was spent on these records (--ledger).")
+    else:
+        with one_sentence_errors():
+            say(f"Charged to {ledger}, data set '{book.dataset}', which has {what_is_left(book)} left.")
 
 
 def _tell(path, record, choice, space, statistic):
@@ -229,6 +232,7 @@ def _tell(path, record, choice, space, statistic):
         made = f"in a ball of radius {record['ball']['radius']:.4g} that was found, in which {made}"
     guarantee = record["guarantee"]
     also = f", ({guarantee['epsilon']:g}, {guarantee['delta']:g})-DP" if guarantee["kind"] == "approx" else ""
+    also = f", {guarantee['rho']:g}-zCDP" if guarantee["kind"] == "zcdp" else also
     say(
         f"Wrote {path}: {what} by {record['mechanism']} on {space}, {choice.parameter} = "
         f"{choice.strength!r}{also}, n = {record['n']}{whose}{places}, {made}."

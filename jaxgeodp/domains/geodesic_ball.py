@@ -76,6 +76,8 @@ class GeodesicBall:
             raise not_in_a_program("GeodesicBall: its centre") from None
         # In double precision, whatever JAX's default is; and a ball may be made while another function is traced.
         with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            if given.dtype.kind in "US":
+                raise InputError("GeodesicBall: center must be a point, such as manifold.origin, not a word.")
             points = manifold.as_points(given)
             points = points if points is given else manifold.project(jnp.asarray(points, kind))
             point = np.array(points, dtype=kind)  # a copy

@@ -126,7 +126,7 @@ def shape_document(shape: Shape) -> dict:
 
 def _document(path) -> dict:
     if not path.is_file():
-        raise InputError(f"--ball {path}: there is no such file.")
+        raise InputError(f"--ball {path}: there is no such file; 'jaxgeodp ball' makes one of public records.")
     try:
         with open(path, encoding="utf-8") as stream:
             found = json.loads(stream.read(_LONGEST))

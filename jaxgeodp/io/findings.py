@@ -285,7 +285,11 @@ def _of_distances(distances, radius, count) -> Iterator[str]:
     outside = int((distances > radius).sum())
     lines = [f"{outside} of {count} records lie outside radius {radius:g} and are moved to its rim."]
     if outside > 0.1 * len(distances):
-        lines.append("So many move the mean towards the centre: what is public may have told too little of such data.")
+        lines.append(
+            "So many move the mean towards the centre. The ball may not be chosen anew by these records: release with "
+            "--center auto --radius auto, which pays for a ball, or in this one, and say that it is a mean of clipped "
+            "records."
+        )
     farthest = float(np.quantile(distances, 0.95))
     if radius > 3.0 * farthest > 0.0:
         lines.append(f"The radius is {radius / farthest:.1f} times what 95 % of the records need, and so is the noise.")

@@ -236,6 +236,10 @@ class Simulation(Pytree, leaves=("numbers", "stages", "table")):
         self.table[0].check_rows(records)
         return without_derivatives("LocatedMechanism", _simulated(self, key, records, num))
 
+    def released(self, value):
+        """See `Law.released`."""
+        return value
+
 
 @functools.partial(jax.jit, static_argnums=3)
 def _simulated(simulation, key, records, num):

@@ -27,9 +27,10 @@ def page_of_description(
         (element("h2", title), element("p", *(image(picture_of(record, _SMALL), "point") for record in records)))
         for title, records in geodesics
     ]
+    title = f"Mean on {mean['manifold']['name']} with its spread, released with differential privacy"
     return page(
-        "A private mean and its spread",
-        element("h1", f"A private mean on {mean['manifold']['name']}, and its spread"),
+        title,
+        element("h1", title),
         image(picture_of(mean), "the released mean"),
         element("h2", "In numbers"),
         table(rows),

@@ -8,10 +8,11 @@ from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import Element, element, image, page
 from jaxgeodp.pictures.lines import SEARCH, caption_of, is_found, is_moment, landmarks_to_turn, lines_of
 from jaxgeodp.pictures.mesh_page import TURN_MESH, mesh_canvas
-from jaxgeodp.pictures.plain_words import in_plain_words, in_words
+from jaxgeodp.pictures.plain_words import in_plain_words, in_unit, in_words, no_nearer
 from jaxgeodp.pictures.style import STYLE, TURN
 
 _OF_NOTEBOOKS = 0.7
+_PLAIN = {"FrechetMean": "mean", "FrechetMedian": "median"}
 
 
 def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | None = None) -> str:
@@ -64,7 +65,7 @@ def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | 
     }
     made = {
         "Mechanism": record["mechanism"],
-        "Chosen by": record.get("chosen", {}).get("by", "the call"),
+        "Chosen by": record.get("chosen", {}).get("by", ""),
         "Records made ready by": record.get("prepared", {}).get("by", ""),
         "Expected errors": _errors(record.get("chosen", {}).get("expected_errors", {})),
         "Drawn towards a public point": _drawn(record.get("post_processing", {})),
@@ -83,8 +84,8 @@ def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | 
         "Created": record["created"],
     }
     return page(
-        f"A private {name} value",
-        element("h1", _title(record)),
+        title_of(record),
+        element("h1", title_of(record)),
         *shown,
         element("h2", "What was promised"),
         table(rows),
@@ -103,7 +104,7 @@ def fragment_of(record: dict) -> str:
     """A picture of a release record and what it promises, as HTML for a notebook."""
     unit = "person" if record.get("unit") == "person" else "record"
     rows = {
-        _title(record): f"{_words(record['statistic'])}, n = {record['n']}, by {record['mechanism']}",
+        title_of(record): f"{_words(record['statistic'])}, n = {record['n']}, by {record['mechanism']}",
         "Promise": in_words(record["guarantee"], _change(record, unit)),
         "In plain words": in_plain_words(record["guarantee"], unit),
         "How far off": _how_far(record),
@@ -111,13 +112,16 @@ def fragment_of(record: dict) -> str:
     return f"{image(picture_of(record, _OF_NOTEBOOKS), 'the released value')}{table(rows)}"
 
 
-def _title(record) -> str:
+def title_of(record: dict) -> str:
+    """Return what was released, in words."""
     name = record["manifold"]["name"]
     if record["mechanism"] == SEARCH:
-        return f"Stage {record['search']['stage']} of a search on {name}: a private {_words(record['statistic'])}"
-    if is_moment(record) or np.ndim(record["value"]) == 0:
-        return f"A private {_words(record['statistic'])} on {name}"
-    return f"A private value on {name}"
+        what = f"Stage {record['search']['stage']} of a search on {name}: {_words(record['statistic'])}"
+    elif is_moment(record) or np.ndim(record["value"]) == 0:
+        what = f"{_words(record['statistic'])} on {name}"
+    else:
+        what = f"{_PLAIN.get(str(record['statistic']), 'value')} on {name}"
+    return f"{what[0].upper()}{what[1:]}, released with differential privacy"
 
 
 def _verification(record, digest):
@@ -186,8 +190,8 @@ def _cost(record):
         return ""
     together = ", of all groups together" if "group" in record else ""
     return (
-        f"{', '.join(numbers)} of the budget of these records{together}; other releases from them cost more, and add "
-        "up in the ledger that was charged, if there was one"
+        f"{', '.join(numbers)} of the budget of these records{together}; every other release from them costs its own, "
+        "and they add up. Whether a ledger has counted this one is not in its record: the custodian says"
     )
 
 
@@ -263,14 +267,18 @@ def _how_far(record):
         return f"{drawn['expected_error']:.3g} (root mean square), if the mean is as near there as was supposed"
     if populations := record.get("expected_errors"):
         least, most = (f"{own(populations.values()):.3g}" for own in (min, max))
-        return f"{least} to {most} on average, by how the records lie (simulated for reference populations)"
+        return (
+            f"{least} to {most} on average{in_unit(record)}, by how the records lie (simulated for reference "
+            "populations in the ball, in flat space). What records outside the ball would have moved is not in it."
+        )
     stated = record.get("expected_error")
     if stated is None:
         return ""
     return (
         f"{stated['mean']:.3g} on average, and less than {stated['radius']:.3g} with probability {stated['level']:g}, "
-        "from the mean or median of the records in the ball: a distance on the manifold, simulated for "
-        f"{stated.get('of', 'public reference records')}. What records outside the ball would have moved is not in it."
+        f"from the mean or median of the records, clipped to the ball: a distance on the manifold{in_unit(record)}, "
+        f"simulated for {stated.get('of', 'public reference records')}. What records outside the ball would have moved "
+        f"is not in it.{f' Beware: {words}.' if (words := no_nearer(record)) else ''}"
     )
 
 
@@ -281,4 +289,4 @@ def _drawn(processed):
 
 
 def _errors(errors):
-    return ", ".join(f"{name} {error:.3g}" for name, error in errors.items())
+    return "; ".join(f"{name}: {error:.3g}" for name, error in errors.items())

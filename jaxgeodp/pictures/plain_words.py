@@ -12,6 +12,8 @@ _PROMISES = {
     "zcdp": "zero-concentrated differential privacy with rho = {rho:g}",
 }
 _ADD_REMOVE = "add-remove"
+#: Of distances, by the names of manifolds where they are angles.
+UNITS = dict.fromkeys(("Sphere", "Axes", "Circle", "Torus", "PlanarShapes", "Shapes3D"), "radians")
 
 
 def in_words(guarantee: dict, change: str) -> str:
@@ -45,6 +47,28 @@ def in_plain_words(guarantee: dict, unit: str = "record") -> str:
     return (
         f"somebody who knows all other {unit}s, {guess}, is right at most {_percent(right)} of the time with this "
         "release, and half of the time without it"
+    )
+
+
+def in_unit(record: dict) -> str:
+    """Return " in radians" where distances of a record are angles; nothing elsewhere."""
+    unit = UNITS.get(record["manifold"]["name"])
+    return f" in {unit}" if unit else ""
+
+
+def no_nearer(record: dict) -> str:
+    """Return a warning where a value is expected to be so far off that its public centre may be as near; or nothing.
+
+    Args:
+        record: `Release.record`.
+    """
+    error, ball = record.get("expected_error"), record.get("ball") or {}
+    radius = ball.get("radius")
+    if not (error and radius) or error["mean"] < 0.5 * radius:
+        return ""
+    return (
+        f"the noise is large: the public centre lies within {radius:.3g} of the mean of these records, clipped to the "
+        "ball, whatever they are, and may be nearer to it than this value"
     )
 
 

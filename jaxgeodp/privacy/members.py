@@ -45,6 +45,10 @@ FALSE = 0.01
 # Numbers of records in all simulated data sets of a test, and at a time.
 _WORK, _AT_ONCE = 8_000_000, 400_000
 _LEAST_DRAWS, _MOST_DRAWS = 1_000, 20_000
+# Of an audit, of one data set.
+_AUDITED = 20_000
+# Of a median, whose steps are many, than of a mean.
+_SLOWER = 8
 # Points of the population about which influences are computed.
 _REFERENCE = 2_000
 # Of the trace: no direction is known so well that it tells all.
@@ -185,7 +189,7 @@ def membership(
     with jax.enable_x64(True):
         points, left_out = _points(owner, "records", manifold, records, 2)
         n = len(points)
-        draws = _draws(owner, n, draws)
+        draws = _draws(owner, n * (_SLOWER if "median" in statistics else 1), draws)
         law, words = _population(owner, manifold, points, population)
         base = law.base
         summaries: list[tuple[str, Published, Guarantee | None]] = []
@@ -214,7 +218,7 @@ def membership(
         if mechanisms:
             data, neighbour = points, points.copy()
             neighbour[place] = np.asarray(base.point)
-            audits = [_audited(own, data, neighbour, place, max(draws, _LEAST_DRAWS), seed) for own in mechanisms]
+            audits = [_audited(own, data, neighbour, place, max(draws, _AUDITED), seed) for own in mechanisms]
     return Membership(tuple(tests), n, place, words, draws, tuple(own for own in audits if own is not None), left_out)
 
 
