@@ -192,6 +192,7 @@ NO_RECORDS = {
             "a number as type": {"numerics": {"dtype": 1}},
             "dates": {"numerics": {"dtype": "M8[s]"}},
             "objects": {"numerics": {"dtype": "O"}},
+            "a comma as type": {"numerics": {"dtype": ","}},
             "no mechanism": {"mechanism": None},
         }.items()
     },

@@ -56,6 +56,19 @@ def test_holes_that_touch_become_one():
     np.testing.assert_array_equal(mesh.vertices[mesh.boundary], vertices[Mesh(vertices, faces).boundary])
 
 
+def test_random_triangles_end_in_a_mesh_or_in_words():
+    """Edges of three triangles, fans that only these join, copies: a loop never ended on some."""
+    rng = np.random.default_rng(0)
+    faces = [(3, 0, 1), (0, 1, 2), (3, 1, 3), (3, 3, 0), (3, 0, 4), (0, 4, 1), (0, 2, 4)]
+    for some in [np.array(faces), *(rng.integers(0, 6, (rng.integers(1, 12), 3)) for _ in range(400))]:
+        vertices = rng.normal(size=(6, 3))
+        try:
+            mesh, _ = repair(vertices, some, fill_holes=True, scan=True)
+        except InputError:
+            continue
+        assert len(mesh.faces)
+
+
 def test_a_clean_mesh_needs_nothing():
     vertices, faces = bent_disk(6)
     mesh, report = repair(vertices, faces, scan=True)

@@ -152,8 +152,11 @@ def _smaller_fans(faces, vertex):
     """Numbers of the triangles around a vertex that are not in its largest fan."""
     around = np.flatnonzero(np.any(faces == vertex, axis=1))
     others = np.array([[corner for corner in face if corner != vertex] for face in faces[around]])
-    # Two triangles of a fan share another vertex.
-    pairs = np.argwhere(np.any(others[:, None, :, None] == others[None, :, None], axis=(2, 3)))
+    # Two triangles of a fan share another vertex, which no third one has: as `split_vertices` has it.
+    _, place, counts = np.unique(others, return_inverse=True, return_counts=True)
+    others = np.where(counts[place.reshape(others.shape)] == 2, others, -1)
+    same = (others[:, None, :, None] == others[None, :, None]) & (others[:, None, :, None] >= 0)
+    pairs = np.argwhere(np.any(same, axis=(2, 3)))
     graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(around), len(around)))
     fan = csgraph.connected_components(graph, directed=False)[1]
     return around[fan != np.argmax(np.bincount(fan))]
