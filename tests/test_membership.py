@@ -1,5 +1,6 @@
 """What a plain mean tells of its members: tests of membership, against simulations of their own and against theory."""
 
+import dataclasses
 import json
 import math
 import stat
@@ -211,7 +212,7 @@ def test_a_tenth_of_the_noise_is_told():
     class Planted(TangentGaussian):
         def law(self, n, shape=()):
             own = super().law(n, shape)
-            return own._with(scale=0.1 * own.scale)
+            return dataclasses.replace(own, scale=0.1 * own.scale)
 
     honest = membership(RECORDS, FLAT, [TangentGaussian(BALL, 1.0)], digits=None, draws=2000)
     planted = membership(RECORDS, FLAT, [Planted(BALL, 1.0)], digits=None, draws=2000)

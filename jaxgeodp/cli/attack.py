@@ -11,11 +11,12 @@ from rich.progress import Progress
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.ball_options import BALL, CENTER, RADIUS, BallOptions
-from jaxgeodp.cli.choice import AUTO, Choice
+from jaxgeodp.cli.choice import AUTO, Choice, released_mechanisms
 from jaxgeodp.cli.completion import one_of, released_names
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.file_options import reads
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.registries import listed
 from jaxgeodp.files import write_atomically
 from jaxgeodp.inference.attacked import mechanisms_of_description
 from jaxgeodp.io.records import Source
@@ -40,7 +41,10 @@ def attack(
     radius: RADIUS = None,
     ball: BALL = None,
     mechanism: Annotated[
-        str, typer.Option(help="Of the release, as of 'jaxgeodp release'.", autocompletion=released_names)
+        str,
+        typer.Option(
+            help=f"Of the release: auto, adaptive, or {listed(released_mechanisms())}.", autocompletion=released_names
+        ),
     ] = AUTO,
     statistic: Annotated[
         str,

@@ -78,14 +78,8 @@ class Release:
             words = record["mechanism"], record["manifold"]["name"]
             if not (dtype.kind in "biufc" and isinstance(record["guarantee"], dict) and _are_words(words)):
                 raise ValueError("another document")
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            OverflowError,
-            RecursionError,
-            SyntaxError,
-        ):  # NumPy's, of "," as a type
+        # SyntaxError is NumPy's, of "," as a type.
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError, SyntaxError):
             raise InputError(f"{path}: holds no release record.") from None
         return cls(value, record)
 
