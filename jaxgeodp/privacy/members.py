@@ -45,7 +45,7 @@ FALSE = 0.01
 # Numbers of records in all simulated data sets of a test, and at a time.
 _WORK, _AT_ONCE = 8_000_000, 400_000
 _LEAST_DRAWS, _MOST_DRAWS = 1_000, 20_000
-# Of an audit, of one data set.
+# Of an audit, of one data set; fewer, where a ball is searched for in each.
 _AUDITED = 20_000
 # Of a median, whose steps are many, than of a mean.
 _SLOWER = 8
@@ -218,15 +218,16 @@ def membership(
         if mechanisms:
             data, neighbour = points, points.copy()
             neighbour[place] = np.asarray(base.point)
-            audits = [_audited(own, data, neighbour, place, max(draws, _AUDITED), seed) for own in mechanisms]
+            audits = [_audited(own, data, neighbour, place, seed) for own in mechanisms]
     return Membership(tuple(tests), n, place, words, draws, tuple(own for own in audits if own is not None), left_out)
 
 
-def _audited(mechanism, data, neighbour, place, draws, seed) -> Audit | None:
+def _audited(mechanism, data, neighbour, place, seed) -> Audit | None:
     """None where both data sets are the same to the mechanism."""
     if np.array_equal(data[place], neighbour[place]):
         return None
-    return audit(mechanism, data, neighbour, draws, seed=seed)
+    searches = getattr(mechanism, "ball", None) is None
+    return audit(mechanism, data, neighbour, _LEAST_DRAWS if searches else _AUDITED, seed=seed)
 
 
 def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, int]:
