@@ -6,7 +6,6 @@ import math
 import stat
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -22,6 +21,7 @@ from jaxgeodp import (
     LaplaceMechanism,
     PlanarShapes,
     PureDP,
+    Rotations,
     Sphere,
     TangentGaussian,
     TangentLaplace,
@@ -105,8 +105,7 @@ def test_on_flat_space_it_is_what_numpy_finds(scale):
     )
     found = membership(records, Euclidean(dim), mechanisms, digits=None, draws=8000)
     own, other = found.tests[-1].told, of_r(n, dim, 200_000, scale=scale)
-    # Its targets are these records, not new ones, and its score knows that the covariance is less with a record.
-    assert abs(own.area - other.area) < 0.02 and own.area > other.area - 0.012
+    assert abs(own.area - other.area) < 0.02 and own.area > other.area - 0.012  # its score knows both covariances
     d = 1.0 / math.sqrt(n * (1 + n * scale**2))
     assert abs(found.tests[-1].theory[0] - stats.norm.cdf(d * math.sqrt(dim / 2.0))) < 0.02
     if not scale:
@@ -123,14 +122,15 @@ SPACES = {
 
 @pytest.mark.parametrize("space", SPACES)
 def test_on_manifolds_it_is_what_another_simulation_finds(space):
-    """By distances alone: is the mean with the record left in nearer to the mean of the others than without it?"""
+    """By a linear test in the coordinates at another point, with records of the law itself."""
     manifold, center, covariance = SPACES[space]
-    n, draws = 10, 4000
+    n, draws = 10, 6000
     with jax.enable_x64(True):
         law = WrappedNormal(manifold, center, covariance)
-        points = law.sample(jax.random.key(0), (n,))
-        found = membership(points, manifold, digits=None, draws=draws)
-        frame, origin = manifold.frame(jnp.asarray(center)), jnp.asarray(center)
+        points, public = law.sample(jax.random.key(0), (n,)), law.sample(jax.random.key(1), (5000,))
+        found = membership(points, manifold, population=public, digits=None, draws=draws)
+        origin = points[0]
+        frame = manifold.frame(origin)
 
         @jax.jit
         def coordinates(x):
@@ -140,19 +140,14 @@ def test_on_manifolds_it_is_what_another_simulation_finds(space):
         def means(x):
             return coordinates(jax.vmap(lambda own: frechet_mean(manifold, own))(x))
 
-        # The population that is supposed: with the moments of these records.
-        base = frechet_mean(manifold, points)
-        own_frame = manifold.frame(base)
-        vectors = jax.vmap(lambda x: manifold.coordinates(base, manifold.log(base, x), own_frame))(points)
-        fitted = WrappedNormal(manifold, base, np.cov(np.asarray(vectors), rowvar=False))
         scores, targets = [], np.resize(np.arange(n), draws)
         for inside in (True, False):
-            records = fitted.sample(jax.random.key(2 + inside), (draws, n))
+            records = law.sample(jax.random.key(2 + inside), (draws, n))
             if inside:
                 records = records.at[:, 0].set(points[targets])
             scores.append(np.asarray(means(records)))
-        known = np.asarray(coordinates(fitted.sample(jax.random.key(9), (20_000,))))
-        mean, inverse = known.mean(axis=0), np.linalg.pinv(np.cov(known, rowvar=False), rcond=1e-9)
+        known = np.asarray(coordinates(law.sample(jax.random.key(9), (20_000,))))
+        mean, inverse = known.mean(axis=0), np.linalg.inv(np.cov(known, rowvar=False))
         away = np.asarray(coordinates(points))[targets] - mean
         weights = away @ inverse
     other = told_apart(*(np.sum((n * (own - mean) - 0.5 * away) * weights, axis=1) for own in scores))
@@ -181,6 +176,36 @@ def test_what_is_known_of_the_population_may_be_public_records():
     found = membership(records, Euclidean(4), population=public, digits=None, draws=4000)
     assert "3000 public records" in found.population
     assert abs(found.tests[0].told.area - stats.norm.cdf(math.sqrt(4 / 30))) < 0.04
+
+
+def test_a_record_far_from_all_others_is_told_whatever_the_others_are():
+    """It must not make the covariance that it is measured in."""
+    records = RNG.normal(size=(30, 3))
+    records[7] = [1e3, 0.0, 0.0]
+    found = membership(records, Euclidean(3), digits=None, draws=1000)
+    assert found.place == 7 and found.tests[0].exposed.area > 0.999 and found.tests[0].found_exposed > 0.99
+
+
+@pytest.mark.parametrize(("n", "dim"), [(10, 26), (3, 3)])
+def test_few_records_of_many_numbers_are_told_as_the_formula_has_it(n, dim):
+    found = membership(RNG.normal(size=(n, dim)), Euclidean(dim), digits=None, draws=2000)
+    assert abs(found.tests[0].theory[0] - stats.norm.cdf(math.sqrt(dim / (2 * n)))) < 0.05
+    assert abs(found.tests[0].told.area - found.tests[0].theory[0]) < 0.06
+
+
+def test_the_order_of_public_records_does_not_matter():
+    records, public = RNG.normal(size=(20, 3)), RNG.normal(size=(9000, 3))
+    ordered = public[np.argsort(public[:, 0])]
+    one, other = (membership(records, Euclidean(3), population=p, digits=None, draws=500) for p in (public, ordered))
+    assert abs(one.tests[0].theory[0] - other.tests[0].theory[0]) < 0.02
+
+
+def test_covariances_of_the_shape_of_a_point_are_no_points():
+    rotations = Rotations()
+    with jax.enable_x64(True):
+        points = WrappedNormal(rotations, np.eye(3), 0.1 * np.eye(3)).sample(jax.random.key(0), (30,))
+        found = membership(points, rotations, statistics=("covariance",), digits=None, draws=2000).tests[0]
+    assert abs(found.told.area - found.theory[0]) < 0.05 and found.theory[0] > 0.55
 
 
 def test_rounding_hides_what_it_takes_away():
@@ -242,6 +267,7 @@ def test_any_release_is_compared_on_its_manifold():
         ({"statistics": ()}, "needs a statistic"),
         ({"digits": 0}, "digits"),
         ({"draws": 10}, "draws"),
+        ({"draws": 400, "statistics": ("covariance",)}, "at least 420"),
         ({"population": np.zeros((3, 6))}, "population must be at least 12 points"),
         ({"population": np.zeros((30, 5))}, "population must have shape"),
         ({"mechanisms": [TangentGaussian(GeodesicBall(Euclidean(2), np.zeros(2), 1.0), 1.0)]}, "the records are on"),
@@ -256,7 +282,9 @@ def test_records_that_are_no_points_are_left_out():
     spoiled = np.concatenate([RECORDS, np.full((2, 6), np.nan)])
     found = membership(spoiled, FLAT, digits=None, draws=500)
     assert (found.n, found.left_out) == (10, 2)
-    with pytest.raises(ValueError, match="at least 2 points"):
+    first = membership(np.concatenate([spoiled[-2:], RECORDS]), FLAT, digits=None, draws=500)
+    assert first.place == found.place + 2, "by its place among all"
+    with pytest.raises(ValueError, match="at least 3 points"):
         membership(np.full((5, 6), np.nan), FLAT)
 
 
@@ -284,6 +312,7 @@ def test_the_report_is_for_the_custodian_alone(folder):
     for name in ("out.txt", "out.png"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
     text = (folder / "out.txt").read_text()
+    assert "Audit, of somebody who knows all other records" in text
     assert text.startswith("PRIVATE") and "release" in text and "0.760" in text and "PRIVATE" in result.output
     assert run(*OWN, "--out", "out.txt").exit_code == 2, "it exists"
     told = json.loads(run(*OWN, "--population", "public.csv", "--out", "out.txt", "--overwrite", "--json").output)
@@ -295,7 +324,9 @@ def test_the_report_is_for_the_custodian_alone(folder):
     ("words", "said"),
     [
         (("--statistic", "mode"), "--statistic must be one of"),
-        (("--radius", 3), "say --epsilon or --mu, too"),
+        (("--mechanism", "wrapped"), "say --epsilon or --mu, too"),
+        (("--population", "data.csv"), "must be a file of its own"),
+        (("--epsilon", 1, "--mu", 1, "--radius", 3), "give one of them"),
         (("--mu", 1), "give the public ball"),
         (("--statistic", "description", "--mechanism", "wrapped", "--epsilon", 1), "leave out --mechanism"),
         (("--population", "none.csv"), "none.csv"),
@@ -309,7 +340,7 @@ def test_bad_calls_write_nothing(folder, words, said):
 
 def test_a_description_tells_more_than_its_mean(folder):
     words = ("--center", "origin", "--radius", 8, "--mu", 1, "--statistic", "description", "--out", "out.txt")
-    result = run("data.csv", "--manifold", "euclidean", "--draws", 500, *words)
+    result = run("data.csv", "--manifold", "euclidean", "--draws", 600, *words)
     assert result.exit_code == 0, result.output
     assert "mean, variance, covariance" in result.output and "release" in result.output
 

@@ -1,6 +1,7 @@
 """``jaxgeodp attack``: what a plain mean tells of who is in it, beside a release; private, for the custodian alone."""
 
 import dataclasses
+import os
 import pathlib
 from typing import Annotated
 
@@ -79,8 +80,10 @@ def attack(
         public = BallOptions(center, radius, ball, source.center)
         if compared:
             public.check(source.manifold)
-        elif (mechanism, center, radius, ball) != (AUTO, None, None, None):
-            raise InputError("--mechanism and a public ball are for a release: say --epsilon or --mu, too.")
+        elif mechanism != AUTO:
+            raise InputError("--mechanism is for a release: say --epsilon or --mu, too.")
+        if population is not None and (str(population) == "-" or _same(population, source.path)):
+            raise InputError(f"--population {population}: must be a file of its own, with public records.")
         picture = out.with_suffix(".png")
         if picture == out:
             raise InputError(f"--out {out}: must not end in .png, as the picture beside it does.")
@@ -110,14 +113,16 @@ def attack(
                     seed=seed,
                     progress=report,
                 )
-            text = _report(source, space, found)
+            text, drawn = _report(source, space, found), picture_of_membership(found)
             write_atomically(out, text, private=True, replace=overwrite)
-            write_atomically(picture, picture_of_membership(found), private=True, replace=overwrite)
+            write_atomically(picture, drawn, private=True, replace=overwrite)
     tell(
         private=True,
         report=str(out),
         n=found.n,
         record=found.place + 1,
+        left_out=found.left_out,
+        contradicted=found.violated,
         tests=[
             {
                 "published": test.published,
@@ -135,7 +140,13 @@ def attack(
     )
     for line in text.splitlines():
         say(line)
+    if found.violated:
+        say("BROKEN: draws contradict a guarantee of this library. Do not release by it; report it (SECURITY.md).")
     say(f"PRIVATE: this was printed for you and written to {out}, which only you may read, with {picture}.")
+
+
+def _same(one, other) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _records(path, source: Source, space):
@@ -167,6 +178,13 @@ def _report(source, space, found) -> str:
         "",
         *found.lines(),
     ]
+    off = 2.0 * max(told.area_sd for test in found.tests for told in (test.told, test.exposed))
+    lines.append(f"Simulated numbers are off by up to about {off:.3f}, those of found by a few per cent of themselves.")
+    for one in found.audits:
+        lines.append(
+            f"Audit, of somebody who knows all other records: draws say {max(one.lower_bound, 0.0):.3f} at least, "
+            f"promised is {one.guarantee}."
+        )
     if found.left_out:
-        lines.append(f"{found.left_out} records are no points of {space}, and were left out.")
+        lines.append(f"Left out, as no points of {space}: {found.left_out}.")
     return "\n".join(lines) + "\n"

@@ -55,6 +55,8 @@ class Choice:
         if (self.epsilon is None) == (self.mu is None):
             if self.epsilon is None and self.mechanism in (AUTO, ADAPTIVE):
                 raise InputError("say how much privacy to spend: --epsilon, or --mu for a Gaussian mechanism.")
+            if self.epsilon is not None:
+                raise InputError("--epsilon and --mu are two promises: give one of them.")
             raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
         if self.calibration == "paper":
             raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")

@@ -27,11 +27,11 @@ SHARED = (
 )
 #: What stands at the top and is for a command; all of it, but for those that name less.
 COMMANDS = {
-    **dict.fromkeys(("check", "release", "describe"), SHARED),
+    **dict.fromkeys(("check", "release", "describe", "attack"), SHARED),
     "plan": tuple(key for key in SHARED if key != "center"),  # errors do not depend on it
     "ball": (*LAYOUT, "n", "epsilon", "mu"),
 }
-_TABLES = ("check", "plan", "release", "describe")
+_TABLES = ("check", "plan", "release", "describe", "attack")
 _PUBLIC = "ball"
 # What says who or what is protected, or how records are made ready: no command may leave it out.
 _PROTECTING = ("person", "template", "missing")
@@ -80,7 +80,7 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
     shared = {key: value for key, value in document.items() if key in COMMANDS[command] and key in options}
     shared = {key: value for key, value in shared.items() if key not in _instead_of(own, command)}
     chosen = {key: value for key, value in (shared | own).items() if key not in {*said, *_instead_of(said, command)}}
-    if command == "check":  # which looks for no ball
+    if command in ("check", "attack"):  # which look for no ball
         chosen = {key: value for key, value in chosen.items() if value != "auto"}
     if command == "plan" and "ball" in {*chosen, *said}:  # which has its manifold
         chosen = {key: value for key, value in chosen.items() if key not in ("manifold", "size")}

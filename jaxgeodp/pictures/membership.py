@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 
-_WIDTH, _HEIGHT = 9.0, 4.4
+_WIDTH, _HEIGHT = 9.0, 5.2
 
 
 def picture_of_membership(found) -> bytes:
@@ -47,7 +47,7 @@ def draw_membership(found, figure) -> None:
             axes.plot(*told.curve, color=f"C{place}", label=f"{test.published}: area {told.area:.2f}", **style)
         axes.set(xlabel="others taken for members", xlim=(0, 1), ylim=(0, 1), title=title)
         axes.set_aspect("equal")
-        axes.legend(frameon=False, loc="lower right", fontsize=8)
+        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.set_xticks(np.linspace(0, 1, 5))
     figure.axes[0].set_ylabel("members found")

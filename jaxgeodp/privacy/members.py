@@ -51,6 +51,8 @@ _AUDITED = 20_000
 _SLOWER = 8
 # Points of the population about which influences are computed.
 _REFERENCE = 2_000
+# Records to fit moments of others to, one left out; targets that stand for records as they come; draws a number.
+_LEAST_RECORDS, _TARGETS, _A_NUMBER = 3, 500, 20
 # Of the trace: no direction is known so well that it tells all.
 _RIDGE = 1e-9
 
@@ -151,14 +153,18 @@ def membership(
     that none does.
 
     Args:
-        records: (n, \\*shape), points of the manifold, private; n at least 2. Those that are none are left out.
+        records: (n, \\*shape), points of the manifold, private; n at least 3, or 2 with ``population``. Those that are
+            none are left out.
         manifold: of the records.
         mechanisms: what would be released of the records: of a mean, a median, or a moment (`SpreadMechanism`).
         statistics: what would be published without privacy, of "mean", "median", "variance", "covariance".
         digits: significant ones to which the numbers of a plain mean or median are rounded; None for no such row.
         population: public records (m, \\*shape), m at least twice the dimension, which others of the population are
-            drawn from. By default they are drawn from the wrapped normal law with the moments of the records.
-        draws: data sets to simulate for each law; from 1,000 to 20,000 by default, fewer the larger n is.
+            drawn from. By default they, and records as they come, are drawn from the wrapped normal law with mean and
+            covariance of the records, drawn towards a multiple of the identity; for the record that is told best, of
+            the other records.
+        draws: data sets to simulate for each law, at least twenty a number that is published; from 1,000 to 20,000 by
+            default, fewer the larger n is.
         seed: of the draws.
         progress: called with what is done, how many draws of it are done, and how many there are.
 
@@ -187,9 +193,8 @@ def membership(
         positive_integer(owner, "digits", digits, 1)
     positive_integer(owner, "seed", seed, 0)
     with jax.enable_x64(True):
-        points, left_out = _points(owner, "records", manifold, records, 2)
+        points, places = _points(owner, "records", manifold, records, 2 if population is not None else _LEAST_RECORDS)
         n = len(points)
-        draws = _draws(owner, n * (_SLOWER if "median" in statistics else 1), draws)
         law, words = _population(owner, manifold, points, population)
         base = law.base
         summaries: list[tuple[str, Published, Guarantee | None]] = []
@@ -202,24 +207,29 @@ def membership(
         if mechanisms:
             promised = compose([mechanism.guarantee for mechanism in mechanisms])
             summaries.append(("release", released(owner, mechanisms, n, base), promised))
+        numbers = max(own.count for _, own, _ in summaries)
+        draws = _draws(owner, n * (_SLOWER if "median" in statistics else 1), draws, _A_NUMBER * numbers)
         tests: list[Test] = []
-        place = -1
+        place, without = -1, law
         for number, (name, published, promised) in enumerate(summaries):
             key = jax.random.fold_in(jax.random.key(seed), number)
-            report = None if progress is None else functools.partial(progress, name)
-            influences, moments = _theory(published, law, points, key)
-            place = int(np.argmax(moments.lengths(influences / n))) if place < 0 else place
-            tests.append(
-                _tested(
-                    name, _Setting(published, law, points, influences / n, place, moments), draws, key, promised, report
-                )
-            )
+            if place < 0:
+                place = _told_best(published, law, points, key)
+                if population is None:  # it would make its own covariance
+                    without = _fitted(manifold, np.delete(points, place, axis=0))
+            typical = law.draw(jax.random.fold_in(key, 1), _TARGETS) if population is None else points
+            run = _Run(name, published, n, draws, progress)
+            told, theory = run.told(law, typical, jax.random.fold_in(key, 2), 0)
+            exposed, theory_exposed = run.told(without, points[[place]], jax.random.fold_in(key, 3), 1)
+            most = (1.0, 1.0) if promised is None else (most_area(promised), float(most_power(promised, FALSE)))
+            tests.append(Test(name, told, exposed, theory, theory_exposed, most))
         audits = []
         if mechanisms:
             data, neighbour = points, points.copy()
             neighbour[place] = np.asarray(base.point)
             audits = [_audited(own, data, neighbour, place, seed) for own in mechanisms]
-    return Membership(tuple(tests), n, place, words, draws, tuple(own for own in audits if own is not None), left_out)
+    found = tuple(own for own in audits if own is not None)
+    return Membership(tuple(tests), n, int(places[place]), words, draws, found, len(np.asarray(records)) - n)
 
 
 def _audited(mechanism, data, neighbour, place, seed) -> Audit | None:
@@ -230,8 +240,8 @@ def _audited(mechanism, data, neighbour, place, seed) -> Audit | None:
     return audit(mechanism, data, neighbour, _LEAST_DRAWS if searches else _AUDITED, seed=seed)
 
 
-def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, int]:
-    """The records that are points, projected to the last digit."""
+def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, np.ndarray]:
+    """The records that are points, projected to the last digit, and their places."""
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     array = np.asarray(records)
     if array.ndim != 1 + len(manifold.shape) or array.shape[1:] != tuple(manifold.shape):
@@ -245,7 +255,7 @@ def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, int]:
     usable = usable & finite
     if usable.sum() < least:
         raise InputError(f"{owner}: {name} must be at least {least} points of {manifold}.")
-    return points[usable], int(len(array) - usable.sum())
+    return points[usable], np.flatnonzero(usable)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -255,10 +265,10 @@ def _projected(manifold, array):
     return points, usable
 
 
-def _draws(owner, n, draws) -> int:
+def _draws(owner, n, draws, least) -> int:
     if draws is None:
-        return int(np.clip(_WORK // (8 * n), _LEAST_DRAWS, _MOST_DRAWS))
-    positive_integer(owner, "draws", draws, 200)
+        return max(int(np.clip(_WORK // (8 * n), _LEAST_DRAWS, _MOST_DRAWS)), least)
+    positive_integer(owner, "draws", draws, max(200, least))
     return draws
 
 
@@ -286,15 +296,35 @@ class _Law(Pytree, leaves=("base", "root", "points")):
 
 
 def _population(owner, manifold, points, population) -> tuple[_Law, str]:
-    own = points if population is None else _points(owner, "population", manifold, population, 2 * manifold.dim)[0]
-    mean = np.asarray(frechet_mean(manifold, jnp.asarray(own)))
-    base = Base(manifold, jnp.asarray(mean), jnp.asarray(manifold.frame(jnp.asarray(mean))))
-    if population is not None:
-        return _Law(base, None, jnp.asarray(own)), f"{len(own)} public records of the population"
-    vectors = np.asarray(_coordinates(base, jnp.asarray(own)))
-    values, axes = np.linalg.eigh(np.cov(vectors, rowvar=False).reshape(manifold.dim, manifold.dim))
-    root = axes * np.sqrt(np.maximum(values, 0.0))
-    return _Law(base, jnp.asarray(root), None), "mean and covariance of the population, as these records have them"
+    if population is None:
+        return _fitted(manifold, points), "mean and covariance of the population, as estimated from these records"
+    own = _points(owner, "population", manifold, population, 2 * manifold.dim)[0]
+    own = own[np.random.default_rng(0).permutation(len(own))]  # of which the first ones are a sample
+    return _Law(_base(manifold, own), None, jnp.asarray(own)), f"{len(own)} public records of the population"
+
+
+def _base(manifold, points) -> Base:
+    mean = frechet_mean(manifold, jnp.asarray(points))
+    return Base(manifold, mean, manifold.frame(mean))
+
+
+def _fitted(manifold, points) -> _Law:
+    """The wrapped normal law with the mean and the shrunk covariance of records."""
+    base = _base(manifold, points)
+    vectors = np.asarray(_coordinates(base, jnp.asarray(points)))
+    values, axes = np.linalg.eigh(_shrunk(vectors))
+    return _Law(base, jnp.asarray(axes * np.sqrt(np.maximum(values, 0.0))), None)
+
+
+def _shrunk(vectors) -> np.ndarray:
+    """The covariance, drawn towards a multiple of the identity (Chen, Wiesel, Eldar & Hero 2010), so that few records
+    know no direction exactly."""
+    n, dim = vectors.shape
+    covariance = np.cov(vectors, rowvar=False).reshape(dim, dim)
+    trace, square = np.trace(covariance), np.sum(covariance**2)
+    below = (n + 1.0 - 2.0 / dim) * (square - trace**2 / dim)
+    share = min(((1.0 - 2.0 / dim) * square + trace**2) / below, 1.0) if dim > 1 and below > 0.0 else 0.0
+    return (1.0 - share) * covariance + share * trace / dim * np.eye(dim)
 
 
 @jax.jit
@@ -350,20 +380,8 @@ def _log_det(covariance) -> float:
     return float(np.sum(np.log(values)) + 2.0 * np.sum(np.log(units)))
 
 
-class _Setting(NamedTuple):
-    """What is tested."""
-
-    published: Published
-    law: _Law
-    points: np.ndarray  #: the private records
-    shifts: np.ndarray  #: by which each of them moves the published numbers, (n, p)
-    place: int  #: of the record that is told best
-    moments: _Moments  #: in theory
-
-
-def _theory(published, law, points, key) -> tuple[np.ndarray, _Moments]:
+def _theory(published, law, n, points, key) -> tuple[np.ndarray, _Moments]:
     """Influences of records, and moments of what is published of as many."""
-    n = len(points)
     reference = law.draw(key, _REFERENCE) if law.points is None else law.points[:_REFERENCE]
     found, mean = _influences(published.parts, jnp.concatenate([reference, jnp.asarray(points)]), len(reference))
     of_population, own = found[: len(reference)], found[len(reference) :]
@@ -407,43 +425,53 @@ def _numbers(published, law, keys, targets, inside, *, n):
     return jax.vmap(one)(keys, targets)
 
 
-def _tested(name, setting: _Setting, draws, key, promised, report) -> Test:
-    published, law, points, shifts, place, moments = setting
-    n, stages = len(points), 5
-    done = 0
-    total = stages * draws
+class _Run(NamedTuple):
+    """The tests of one summary."""
 
-    def simulated(stage, targets, inside=True):
-        nonlocal done
-        keys = jax.random.split(jax.random.fold_in(key, 1 + stage), draws)
-        size = max(1, min(_AT_ONCE // n, draws))
-        parts = []
-        for start in range(0, draws, size):
-            own = keys[start : start + size]
-            chosen = jnp.asarray(points[targets[start : start + size]])
-            parts.append(np.asarray(_numbers(published, law, own, chosen, inside, n=n)))
-            done += len(parts[-1])
-            if report is not None:
-                report(done, total)
-        return np.concatenate(parts)
+    name: str
+    published: Published
+    n: int
+    draws: int
+    progress: Callable[[str, int, int], None] | None
 
-    typical = np.random.default_rng(0).permutation(np.resize(np.arange(n), draws))
-    alone = np.full(draws, place)
-    learned = _learned(simulated(0, alone, False), simulated(1, typical) - shifts[typical], moments)
-    others, members, exposed = simulated(2, alone, False), simulated(3, typical), simulated(4, alone)
-    told = told_apart(learned.scores(members, shifts[typical]), learned.scores(others, shifts[typical]))
-    one = told_apart(learned.scores(exposed, shifts[alone]), learned.scores(others, shifts[alone]))
-    most = (1.0, 1.0) if promised is None else (most_area(promised), float(most_power(promised, FALSE)))
-    known = learned if isinstance(published, Released) else moments  # noise has no theory of its own
-    lengths = known.lengths(shifts)
-    return Test(name, told, one, _in_theory(lengths), _in_theory(lengths[[place]]), most)
+    def told(self, law: _Law, targets, key, half: int) -> tuple[Told, tuple[float, float]]:
+        """How well members among targets (m, \\*shape) are told, by draws and in theory; one half of the work."""
+        learn, key = jax.random.split(key)
+        influences, moments = _theory(self.published, law, self.n, targets, learn)
+        which = np.resize(np.arange(len(targets)), self.draws)
+        shifts, chosen = influences[which] / self.n, np.asarray(targets)[which]
+
+        def simulated(stage, inside):
+            keys = jax.random.split(jax.random.fold_in(key, stage), self.draws)
+            size = max(1, min(_AT_ONCE // self.n, self.draws))
+            parts = []
+            for start in range(0, self.draws, size):
+                some = jnp.asarray(chosen[start : start + size])
+                own = keys[start : start + size]
+                parts.append(np.asarray(_numbers(self.published, law, own, some, inside, n=self.n)))
+                if self.progress is not None:
+                    done = (4 * half + stage) * self.draws + min(start + size, self.draws)
+                    self.progress(self.name, done, 8 * self.draws)
+            return np.concatenate(parts)
+
+        learned = _learned(simulated(0, False), simulated(1, True) - shifts)
+        others, members = simulated(2, False), simulated(3, True)
+        told = told_apart(learned.scores(members, shifts), learned.scores(others, shifts))
+        known = learned if isinstance(self.published, Released) else moments  # noise has no theory of its own
+        return told, _in_theory(known.lengths(influences / self.n))
 
 
-def _learned(without, with_one, moments) -> _Moments:
-    """Moments of draws; those of theory where there are too few draws for the numbers."""
+def _told_best(published, law, points, key) -> int:
+    """The place of the record that moves what is published most, in its standard deviations."""
+    influences, moments = _theory(published, law, len(points), points, key)
+    return int(np.argmax(moments.lengths(influences)))
+
+
+def _learned(without, with_one) -> _Moments:
+    """Moments of draws."""
     sets = [own[np.isfinite(own).all(axis=1)] for own in (without, with_one)]
-    if min(map(len, sets)) < 4 * without.shape[1]:
-        return moments
+    if min(map(len, sets)) < 2:  # nothing is ever published
+        sets = [np.zeros((2, without.shape[1]))] * 2
     covariances = [np.atleast_2d(np.cov(own, rowvar=False)) for own in sets]
     return _Moments(sets[0].mean(axis=0), *covariances)
 

@@ -40,18 +40,34 @@ class Base(Pytree, leaves=("point", "frame")):
         logarithm = self.manifold.log(self.point, x)
         return self.manifold.coordinates(self.point, logarithm, self.frame)
 
-    def numbers(self, value) -> jax.Array:
-        """Of a released value, a point or something else, (p,)."""
-        if value.shape == self.manifold.shape and value.ndim:
+    def numbers(self, name: str, value) -> jax.Array:
+        """Of a value of a statistic of `STATISTICS`, (p,)."""
+        if name not in _OF_SPREAD:
             return self.coordinates(self.manifold.project(value))
-        if value.ndim == 2:
-            value = value[jnp.triu_indices(value.shape[0])]
-        return jnp.ravel(value)
+        return value[jnp.triu_indices(value.shape[0])] if name == "covariance" else jnp.ravel(value)
+
+    def count(self, name: str) -> int:
+        """Of these numbers."""
+        dim = self.manifold.dim
+        return {"variance": 1, "covariance": dim * (dim + 1) // 2}.get(name, dim)
 
 
 @dataclasses.dataclass(frozen=True)
 class Published(abc.ABC):
-    """What is published of records."""
+    """What is published of records.
+
+    Attributes:
+        base: see the module.
+        statistics: of `STATISTICS`.
+    """
+
+    base: Base
+    statistics: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many numbers are published."""
+        return sum(map(self.base.count, self.statistics))
 
     @property
     @abc.abstractmethod
@@ -98,7 +114,7 @@ class Statistic(Part, Pytree, leaves=("base",)):
             return (weights @ jax.vmap(lambda x: manifold.squared_dist(mean, x))(records))[None]
         vectors = jax.vmap(self.base.coordinates)(records)
         vectors = vectors - weights @ vectors
-        return self.base.numbers((vectors * weights[:, None]).T @ vectors)
+        return self.base.numbers(self.name, (vectors * weights[:, None]).T @ vectors)
 
     def point(self, records, weights) -> jax.Array:
         """The mean or median."""
@@ -138,7 +154,7 @@ class Moment(Part, Pytree, leaves=("base",)):
     @override
     def of(self, records, weights):
         moment = (records * weights[:, None]).T @ records
-        return jnp.trace(moment)[None] if self.name == "variance" else self.base.numbers(moment)
+        return self.base.numbers(self.name, jnp.trace(moment) if self.name == "variance" else moment)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,13 +162,9 @@ class Plain(Published, Pytree, leaves=("base", "digits")):
     """Statistics as they are.
 
     Attributes:
-        base: see the module.
-        statistics: of `STATISTICS`.
         digits: to which the numbers of a mean or median are rounded, significant ones; `ALL_DIGITS` are all.
     """
 
-    base: Base
-    statistics: tuple[str, ...]
     digits: Any
 
     @property
@@ -187,16 +199,12 @@ class Released(Published, Pytree, leaves=("base", "laws", "balls")):
     """Releases of the same records.
 
     Attributes:
-        base: see the module.
-        laws: of each release, `Law`.
+        laws: of each release, `Law`; moments are about its place.
         balls: to which each of them clips; None where it finds one.
-        statistics: what each of them is of, of `STATISTICS`; moments are about a place of the law.
     """
 
-    base: Base
     laws: tuple[Any, ...]
     balls: tuple[GeodesicBall | None, ...]
-    statistics: tuple[str, ...]
 
     @property
     @override
@@ -213,7 +221,7 @@ class Released(Published, Pytree, leaves=("base", "laws", "balls")):
     def numbers(self, key, records):
         keys = jax.random.split(key, len(self.laws))
         values = [law.released(law.simulate(own, records, 1)[0]) for law, own in zip(self.laws, keys, strict=True)]
-        return jnp.concatenate(list(map(self.base.numbers, values)))
+        return jnp.concatenate(list(map(self.base.numbers, self.statistics, values)))
 
 
 def released(owner: str, mechanisms, n: int, base: Base) -> Released:
@@ -237,7 +245,7 @@ def released(owner: str, mechanisms, n: int, base: Base) -> Released:
         names.append(_named(owner, mechanism))
         laws.append(mechanism.law(n))
         balls.append(ball)
-    return Released(base, tuple(laws), tuple(balls), tuple(names))
+    return Released(base, tuple(names), tuple(laws), tuple(balls))
 
 
 # By how records describe them.
