@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from jaxgeodp.privacy import GaussianDP, PureDP
-from jaxgeodp.privacy.auditing import _bound, _least, _least_rho
+from jaxgeodp.privacy.two_laws import _least, _least_rho, least_parameter
 
 
 def test_the_divergences_of_one_bit():
@@ -27,7 +27,7 @@ def test_bounds_are_seldom_wrong():
     wrong = 0
     for _ in range(400):
         mine, theirs = (rng.random(2000) < p for p in (truth, 1.0 - truth))
-        wrong += _bound(PureDP(1.0), mine.astype(float), theirs.astype(float), 0.05)[0] > 1.0
+        wrong += least_parameter(PureDP(1.0), mine.astype(float), theirs.astype(float), 0.05)[0] > 1.0
     assert stats.binom.sf(wrong - 1, 400, 0.05) > 1e-4
     # Planted: without confidence bounds half of them are wrong.
     plain = [np.log(rng.binomial(1000, truth) / rng.binomial(1000, 1 - truth)) > 1.0 for _ in range(400)]
