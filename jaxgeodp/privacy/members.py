@@ -3,7 +3,7 @@
 Somebody knows the law of the population, and a record; the summary is of n records of the population, or of that record
 and n - 1 others. In coordinates at the population's mean both laws of the summary are nearly normal: the record moves
 it by a vector, its influence over n. The logarithm of the ratio of two normal densities is the score of the test
-(docs/mathematics.md, section 23); its moments are found from draws, and other draws are scored.
+(docs/mathematics.md, section 25); its moments are found from draws, and other draws are scored.
 
 That is for the custodian's eyes: what is found depends on the private records.
 """
@@ -26,7 +26,6 @@ from jaxgeodp.privacy.power import most_area, most_power
 from jaxgeodp.privacy.published import (
     ALL_DIGITS,
     STATISTICS,
-    Base,
     Clipped,
     Moment,
     Part,
@@ -35,10 +34,8 @@ from jaxgeodp.privacy.published import (
     Released,
     released,
 )
+from jaxgeodp.privacy.supposed import SupposedLaw, fitted_law, supposed_law, usable_points
 from jaxgeodp.privacy.two_laws import Told, told_apart
-from jaxgeodp.pytrees import Pytree
-from jaxgeodp.samplers.wrapped import wrapped_point
-from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 #: The share of others that a test takes for members, at which the share of members that it finds is told.
 FALSE = 0.01
@@ -193,9 +190,11 @@ def membership(
         positive_integer(owner, "digits", digits, 1)
     positive_integer(owner, "seed", seed, 0)
     with jax.enable_x64(True):
-        points, places = _points(owner, "records", manifold, records, 2 if population is not None else _LEAST_RECORDS)
+        points, places = usable_points(
+            owner, "records", manifold, records, 2 if population is not None else _LEAST_RECORDS
+        )
         n = len(points)
-        law, words = _population(owner, manifold, points, population)
+        law, words = supposed_law(owner, manifold, points, population)
         base = law.base
         summaries: list[tuple[str, Published, Guarantee | None]] = []
         joined = ", ".join(statistics)
@@ -216,7 +215,7 @@ def membership(
             if place < 0:
                 place = _told_best(published, law, points, key)
                 if population is None:  # it would make its own covariance
-                    without = _fitted(manifold, np.delete(points, place, axis=0))
+                    without = fitted_law(manifold, np.delete(points, place, axis=0))
             typical = law.draw(jax.random.fold_in(key, 1), _TARGETS) if population is None else points
             run = _Run(name, published, n, draws, progress)
             told, theory = run.told(law, typical, jax.random.fold_in(key, 2), 0)
@@ -240,96 +239,11 @@ def _audited(mechanism, data, neighbour, place, seed) -> Audit | None:
     return audit(mechanism, data, neighbour, _LEAST_DRAWS if searches else _AUDITED, seed=seed)
 
 
-def _points(owner, name, manifold, records, least) -> tuple[np.ndarray, np.ndarray]:
-    """The records that are points, projected to the last digit, and their places."""
-    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
-    array = np.asarray(records)
-    if array.ndim != 1 + len(manifold.shape) or array.shape[1:] != tuple(manifold.shape):
-        raise InputError(
-            f"{owner}: {name} must have shape (n, {', '.join(map(str, manifold.shape))}), got {array.shape}."
-        )
-    array = array.astype(kind)
-    finite = np.isfinite(array).reshape(len(array), -1).all(axis=1)
-    filled = np.where(finite.reshape(-1, *[1] * len(manifold.shape)), array, np.asarray(manifold.origin, kind))
-    points, usable = (np.asarray(found) for found in _projected(manifold, jnp.asarray(filled)))
-    usable = usable & finite
-    if usable.sum() < least:
-        raise InputError(f"{owner}: {name} must be at least {least} points of {manifold}.")
-    return points[usable], np.flatnonzero(usable)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _projected(manifold, array):
-    points = jax.vmap(manifold.project)(array)
-    usable = jnp.isfinite(points).reshape(len(points), -1).all(axis=1) & jax.vmap(manifold.admissible)(array)
-    return points, usable
-
-
 def _draws(owner, n, draws, least) -> int:
     if draws is None:
         return max(int(np.clip(_WORK // (8 * n), _LEAST_DRAWS, _MOST_DRAWS)), least)
     positive_integer(owner, "draws", draws, max(200, least))
     return draws
-
-
-@dataclasses.dataclass(frozen=True)
-class _Law(Pytree, leaves=("base", "root", "points")):
-    """The population: a wrapped normal law, or public records.
-
-    Attributes:
-        base: its mean with a frame.
-        root: of the covariance there; None for records.
-        points: public records; None.
-    """
-
-    base: Base
-    root: Any
-    points: Any
-
-    def draw(self, key, n: int) -> jax.Array:
-        """n independent records."""
-        if self.points is not None:
-            return self.points[jax.random.randint(key, (n,), 0, self.points.shape[0])]
-        z = jax.random.normal(key, (n, self.root.shape[1]), self.root.dtype)
-        base = self.base
-        return jax.vmap(lambda own: wrapped_point(base.manifold, base.point, base.frame, self.root, own))(z)
-
-
-def _population(owner, manifold, points, population) -> tuple[_Law, str]:
-    if population is None:
-        return _fitted(manifold, points), "mean and covariance of the population, as estimated from these records"
-    own = _points(owner, "population", manifold, population, 2 * manifold.dim)[0]
-    own = own[np.random.default_rng(0).permutation(len(own))]  # of which the first ones are a sample
-    return _Law(_base(manifold, own), None, jnp.asarray(own)), f"{len(own)} public records of the population"
-
-
-def _base(manifold, points) -> Base:
-    mean = frechet_mean(manifold, jnp.asarray(points))
-    return Base(manifold, mean, manifold.frame(mean))
-
-
-def _fitted(manifold, points) -> _Law:
-    """The wrapped normal law with the mean and the shrunk covariance of records."""
-    base = _base(manifold, points)
-    vectors = np.asarray(_coordinates(base, jnp.asarray(points)))
-    values, axes = np.linalg.eigh(_shrunk(vectors))
-    return _Law(base, jnp.asarray(axes * np.sqrt(np.maximum(values, 0.0))), None)
-
-
-def _shrunk(vectors) -> np.ndarray:
-    """The covariance, drawn towards a multiple of the identity (Chen, Wiesel, Eldar & Hero 2010), so that few records
-    know no direction exactly."""
-    n, dim = vectors.shape
-    covariance = np.cov(vectors, rowvar=False).reshape(dim, dim)
-    trace, square = np.trace(covariance), np.sum(covariance**2)
-    below = (n + 1.0 - 2.0 / dim) * (square - trace**2 / dim)
-    share = min(((1.0 - 2.0 / dim) * square + trace**2) / below, 1.0) if dim > 1 and below > 0.0 else 0.0
-    return (1.0 - share) * covariance + share * trace / dim * np.eye(dim)
-
-
-@jax.jit
-def _coordinates(base, points):
-    return jax.vmap(base.coordinates)(points)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -434,7 +348,7 @@ class _Run(NamedTuple):
     draws: int
     progress: Callable[[str, int, int], None] | None
 
-    def told(self, law: _Law, targets, key, half: int) -> tuple[Told, tuple[float, float]]:
+    def told(self, law: SupposedLaw, targets, key, half: int) -> tuple[Told, tuple[float, float]]:
         """How well members among targets (m, \\*shape) are told, by draws and in theory; one half of the work."""
         learn, key = jax.random.split(key)
         influences, moments = _theory(self.published, law, self.n, targets, learn)

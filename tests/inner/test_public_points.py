@@ -130,7 +130,7 @@ def test_no_mechanism_takes_private_records_to_these_checks():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and names & {alias.name for alias in node.names}:
                 found.add(path.name)
-    assert found <= {"expected.py", "suggestion.py", "auditing.py", "members.py", "published.py"}
+    assert found <= {"expected.py", "suggestion.py", "auditing.py", "supposed.py", "published.py"}
 
 
 # Shapes ----------------------------------------------------------------------------------------------------------
