@@ -13,7 +13,7 @@ from jaxgeodp.mechanisms.names import MECHANISMS
 PAGES = sorted((pathlib.Path(__file__).parents[1] / "docs" / "reference").glob("*.md"))
 PUBLIC = (
     *("bounds", "domains", "experiments", "functional", "inference", "io", "locating", "manifolds", "mechanisms"),
-    "optimize",
+    *("lomas", "optimize"),
     *("pictures", "privacy", "releases", "samplers", "sites", "sklearn", "statistics", "surfaces", "testing"),
 )
 # With and without privacy.

@@ -18,8 +18,8 @@ _START, _CUSTODIAN, _RESEARCH = "Start", "For custodians of data", "For research
 _NAMES = {
     _START: ("demo", "init", "info"),
     _CUSTODIAN: (
-        *("check", "ball", "plan", "release", "describe", "show", "compare", "synthesize", "face", "attack", "audit"),
-        *("ledger", "site"),
+        *("check", "ball", "plan", "release", "describe", "show", "export", "compare", "synthesize", "face", "attack"),
+        *("audit", "ledger", "site"),
     ),
     _RESEARCH: ("simulate", "sweep", "reproduce"),
 }

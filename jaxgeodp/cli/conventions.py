@@ -40,9 +40,10 @@ _EXAMPLES = {
     "describe": ("jaxgeodp describe scans.csv --manifold spd --ball ball.json --mu 1 --out described",),
     "attack": ("jaxgeodp attack scans.csv --manifold spd --ball ball.json --mu 1 --out attack.txt",),
     "show": ("jaxgeodp show release.json --html release.html",),
+    "export": ("jaxgeodp export release.json --ledger budget.db --out to-check",),
 }
 # Those that tell what they found as JSON, too.
-_WITH_JSON = ("attack", "check", "ball", "plan", "release", "describe", "show", "compare", "ledger show")
+_WITH_JSON = ("attack", "check", "ball", "plan", "release", "describe", "show", "export", "compare", "ledger show")
 _NO_PROJECT = "--no-project"
 _told: dict[str, Any] = {}
 

@@ -107,7 +107,7 @@ def export(
         check_writable(out, overwrite, [path])
         accounts, rows = contents(path)
         write_atomically(
-            out, _table(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), replace=overwrite
+            out, table_of(rows) if out.suffix.lower() == ".csv" else _document(accounts, rows), replace=overwrite
         )
     say(f"Wrote {out}: {len(rows)} releases.")
 
@@ -125,7 +125,8 @@ def what_is_left(ledger: Ledger) -> str:
     return next(left_in_words(account) for account in accounts if account.dataset == ledger.dataset)
 
 
-def _table(rows):
+def table_of(rows: list[dict]) -> str:
+    """Entries of a ledger as a table of comma-separated values."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()

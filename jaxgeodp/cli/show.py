@@ -9,14 +9,12 @@ import typer
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli.conventions import tell
 from jaxgeodp.cli.frame import OUTPUT, check_writable, one_sentence_errors, quiet_libraries, say
+from jaxgeodp.cli.record_words import record_lines, row_of
 from jaxgeodp.cli.streams import STANDARD, given_file
-from jaxgeodp.cli.told import how_far, worth
 from jaxgeodp.files import write_atomically
 from jaxgeodp.pictures.plain_words import most_right
 from jaxgeodp.privacy.release import Release, record_digest
 
-# How many numbers a value has at most that is told in a line.
-_SHOWN = 12
 # Whose values are radial curves of a face, and how much finer than these its surface is drawn.
 _OF_FACES, _FINER = ("SurfaceMeanMechanism", "FaceMeanMechanism"), 2
 # What comes of reading a document that has other entries.
@@ -48,9 +46,9 @@ def show(
         try:
             found = Release.load(record)
             digest = record_digest(found.record)
-            lines = (*_words(found.record), f"digest:  {digest}", *_together(found.record))
+            lines = (*record_lines(found.record), f"digest:  {digest}", *_together(found.record))
             page = None if html is None else _page(found.record, digest)
-            row = None if csv is None else _row_of_value(found.record)
+            row = None if csv is None else row_of(found.record)
         except InputError:
             raise
         except _ANOTHER:
@@ -105,54 +103,11 @@ def _show_description(folder, html, overwrite):
         say(f"Wrote {html}.")
 
 
-def _words(record):
-    promised = record["guarantee"]
-    whose = " persons" if record.get("unit") == "person" else ""
-    whose += " places" if "count" in record else ""
-    names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
-    return (
-        f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}",
-        ", ".join(
-            (f"promise: {promised['kind']}", *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"])
-        ),
-        f"because: {promised.get('theorem', '')}",
-        *worth(record),
-        *_value(record),
-        *_under(record),
-        *how_far(record),
-    )
-
-
-def _value(record):
-    """In the way of the file, where it has one of its own."""
-    if "as" in record and (row := _row_of_value(record)).size <= _SHOWN:
-        yield f"value:   {', '.join(f'{number:.6g}' for number in row)} ({record['as']})"
-
-
-def _under(record):
-    """What a promise hangs on, and what of the law is not in its name."""
-    if "supposed" in (formula := record["sensitivity"]["formula"] or ""):
-        yield f"of:      {record['statistic']}; {formula}"
-    if metric := record["guarantee"].get("metric"):
-        yield f"metric:  epsilon = {metric['epsilon']:g} per {metric['per']}"
-    if barrier := record.get("barrier"):
-        named = ", ".join(
-            f"{name} {barrier[name]:.6g}" for name in ("radius", "wall", "regularizer") if name in barrier
-        )
-        yield f"barrier: {named}"
-
-
 def _together(record):
     """What a ledger has of releases of groups."""
     if "group" in record:
         groups = ", ".join(map(str, record["group"]["of"]))
         yield f"The ledger has the SHA-256 of the digests of {groups}, written one after the other."
-
-
-def _row_of_value(record):
-    from jaxgeodp.io.values import row_of_value  # JAX, and all manifolds
-
-    return row_of_value(record)
 
 
 def _page(record, digest):

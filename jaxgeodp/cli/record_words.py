@@ -1,0 +1,59 @@
+"""A release record in lines: for ``jaxgeodp show``, and for those who check outputs."""
+
+from collections.abc import Iterator
+
+from jaxgeodp.cli.told import how_far, worth
+
+# How many numbers a value has at most that is told in a line.
+_SHOWN = 12
+
+
+def record_lines(record: dict) -> Iterator[str]:
+    """What a release record promises, why, and how far off its value may be.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is no whole record.
+    """
+    promised = record["guarantee"]
+    whose = " persons" if record.get("unit") == "person" else ""
+    whose += " places" if "count" in record else ""
+    yield f"{record['mechanism']} on {record['manifold']['name']}, n = {record['n']}{whose}, {record['created']}"
+    yield f"promise: {promise(record)}"
+    yield f"because: {promised.get('theorem', '')}"
+    yield from worth(record)
+    yield from _value(record)
+    yield from _under(record)
+    yield from how_far(record)
+
+
+def promise(record: dict) -> str:
+    """The guarantee of a record with its parameters, such as "pure, epsilon = 0.3, replace-one"."""
+    promised = record["guarantee"]
+    names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
+    return ", ".join((promised["kind"], *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"]))
+
+
+def row_of(record: dict):
+    """The value of a record as a row of its file's layout."""
+    from jaxgeodp.io.values import row_of_value  # JAX, and all manifolds
+
+    return row_of_value(record)
+
+
+def _value(record):
+    """In the way of the file, where it has one of its own."""
+    if "as" in record and (row := row_of(record)).size <= _SHOWN:
+        yield f"value:   {', '.join(f'{number:.6g}' for number in row)} ({record['as']})"
+
+
+def _under(record):
+    """What a promise hangs on, and what of the law is not in its name."""
+    if "supposed" in (formula := record["sensitivity"]["formula"] or ""):
+        yield f"of:      {record['statistic']}; {formula}"
+    if metric := record["guarantee"].get("metric"):
+        yield f"metric:  epsilon = {metric['epsilon']:g} per {metric['per']}"
+    if barrier := record.get("barrier"):
+        named = ", ".join(
+            f"{name} {barrier[name]:.6g}" for name in ("radius", "wall", "regularizer") if name in barrier
+        )
+        yield f"barrier: {named}"
