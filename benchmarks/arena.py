@@ -1,8 +1,8 @@
 """The arena: private means and covariances by all who have a method, at equal guarantees; where we lose, it says so.
 
-    python benchmarks/arena.py               # the tables of docs/arena.md, an hour of one core
+    python benchmarks/arena.py               # the tables of docs/evidence/arena.md, an hour of one core
     python benchmarks/arena.py --full        # also larger n, dimensions to 10, another budget: hours
-    python benchmarks/arena.py --picture     # also docs/arena.png
+    python benchmarks/arena.py --picture     # also docs/evidence/arena.png
     python benchmarks/arena.py --quick       # two cells without most of ours, to see that it runs
 
 Who enters, by which calibration, and on which data is said in `arena_means`, `arena_covariances` and `rivals`. All keys
@@ -139,7 +139,7 @@ def main() -> None:
     summary(found)
     print(f"\n{len(found)} cells in {(time.time() - start) / 60.0:.0f} minutes")
     if "--picture" in sys.argv:
-        picture(found, "docs/arena.png")
+        picture(found, "docs/evidence/arena.png")
 
 
 if __name__ == "__main__":

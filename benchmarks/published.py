@@ -1,6 +1,6 @@
 """Published numbers against ours: errors that other people printed or stored, and our exact samplers in their settings.
 
-    python benchmarks/published.py           # the tables of docs/reproduction.md, about a minute
+    python benchmarks/published.py           # the tables of docs/evidence/reproduction.md, about a minute
     python benchmarks/published.py --quick   # to see that it runs
 
 Theirs are the mean geodesic distances between private and non-private mean that the authors of Reimherr, Bharath & Soto

@@ -1,4 +1,4 @@
-"""The cases of `hostile_cases`, and `docs/hostile_input.md` from them: ``python tests/hostile_table.py`` prints it."""
+"""The cases of `hostile_cases`, and `docs/evidence/hostile-input.md` from them: ``python tests/hostile_table.py`` prints it."""
 
 import pickle
 import zipfile
@@ -308,7 +308,7 @@ PROCESSES = [
 
 
 def page() -> str:
-    """`docs/hostile_input.md`."""
+    """`docs/evidence/hostile-input.md`."""
     parts = [INTRODUCTION]
     for title, cases in GROUPS.items():
         lines = [f"| {case.name} | {case.how} | {case.outcome} |" for case in cases]

@@ -136,7 +136,7 @@ def test_ambient_means_far_from_the_origin_keep_their_noise():
 
 @dataclasses.dataclass(frozen=True)
 class OnlySensitivity(Statistic):
-    """As docs/statistics.md says: a loss and its bounds, and no minimizer."""
+    """As docs/reference/statistics.md says: a loss and its bounds, and no minimizer."""
 
     def loss(self, manifold, x, datum):
         return manifold.squared_dist(x, datum)

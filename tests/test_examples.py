@@ -20,7 +20,7 @@ from jaxgeodp.experiments.sweep import read_sweep
 from jaxgeodp.testing import manifolds, mechanisms, statistics
 
 ROOT = pathlib.Path(__file__).parents[1]
-FOLDERS = (ROOT, ROOT / "docs", ROOT / "docs" / "reference", ROOT / "benchmarks")
+FOLDERS = (ROOT, *(ROOT / "docs" / part for part in ("", "reference", "evidence")), ROOT / "benchmarks")
 PAGES = sorted(page for folder in FOLDERS for page in folder.glob("*.md"))
 MODULES_WITH_EXAMPLES = sorted(path for path in ROOT.glob("jaxgeodp/**/*.py") if ">>> " in path.read_text())
 # tests/test_testing*.py have all laws.
@@ -32,10 +32,10 @@ QUICK_LAWS = {
 COMMAND = typer.main.get_command(app)
 # Pages whose blocks compile for long run with --exhaustive; of these, by default, what their blocks import is there.
 LONG = {
-    *(f"docs/{page}.md" for page in ("inference", "jax", "locate", "manifolds", "other-libraries", "posterior")),
-    *(f"docs/{page}.md" for page in ("scale", "sklearn", "statisticians", "statistics")),
-    *(f"docs/reference/{page}.md" for page in ("experiments", "functional", "inference", "mechanisms", "pictures")),
-    *(f"docs/reference/{page}.md" for page in ("privacy", "samplers", "sklearn", "surfaces")),
+    *(f"docs/{page}.md" for page in ("inference", "jax", "locate", "other-libraries", "samplers")),
+    *(f"docs/{page}.md" for page in ("scale", "sklearn", "statisticians")),
+    *(f"docs/reference/{page}.md" for page in ("experiments", "functional", "inference", "manifolds", "mechanisms", "pictures")),
+    *(f"docs/reference/{page}.md" for page in ("privacy", "samplers", "sklearn", "statistics", "surfaces")),
 }
 
 

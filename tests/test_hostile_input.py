@@ -20,7 +20,7 @@ from jaxgeodp import Ledger, PureDP, files
 from jaxgeodp.checks import InputError
 from jaxgeodp.faces import folder as faces
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs" / "hostile_input.md"
+DOCS = pathlib.Path(__file__).parent.parent / "docs" / "evidence" / "hostile-input.md"
 
 
 def contents(folder):

@@ -28,7 +28,7 @@ from jaxgeodp.privacy.clock import now
 from jaxgeodp.releases.mechanism import finished
 
 site_app = typer.Typer(
-    help="One release of records at several sites, none of which shows its sums; see docs/sites.md.",
+    help="One release of records at several sites, none of which shows its sums; see docs/scale.md#several-sites.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -92,7 +92,7 @@ def prepare(
         if "auto" in (center, radius):
             raise InputError(
                 "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "
-                "with jaxgeodp.locating.SearchInRounds (docs/sites.md), or name one."
+                "with jaxgeodp.locating.SearchInRounds (docs/scale.md#several-sites), or name one."
             )
         public = BallOptions(center, radius_of(center, radius, ball, None), ball)
         public.check(source.manifold)

@@ -4,7 +4,7 @@ The *format* of a file is public and may be refused: its type, the number of rec
 .csv file: the number of columns), the names of its columns if it has them. The *content* of a record is private, so
 that nothing here refuses, drops or reports one: a cell that is no number becomes NaN, a line of another width becomes
 a record of NaN, and a record with a NaN is later replaced by the public centre (see `GeodesicBall.clip`).
-What may be refused is refused before the file is decoded: docs/hostile_input.md.
+What may be refused is refused before the file is decoded: docs/evidence/hostile-input.md.
 """
 
 import contextlib

@@ -60,7 +60,7 @@ class KNGMechanism(CalibratedMechanism):
         ball: the public ball that holds the data (Assumption 1).
         epsilon: privacy parameter, in (0, inf).
         statistic: what is summarised: the Frechet mean by default, or a median, a power mean or a loss of one's own
-            (docs/statistics.md).
+            (docs/reference/statistics.md).
         calibration: "tight" (default); "theorem", the papers' sensitivity on the ball of the data; or "paper", the
             setting of the papers' simulation, which no theorem covers (the record says so): on the largest convex ball,
             as a chain started at the mean cannot go further, with scale 2 sensitivity/epsilon, except on spheres, where

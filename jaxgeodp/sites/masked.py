@@ -1,4 +1,4 @@
-"""States under masks that cancel in the sum of all sites (docs/sites.md)."""
+"""States under masks that cancel in the sum of all sites (docs/scale.md#several-sites)."""
 
 import dataclasses
 import hashlib
