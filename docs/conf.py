@@ -64,9 +64,12 @@ html_title = f"jaxgeodp {version}"
 html_extra_path = ["site"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+templates_path = ["templates"]
+html_sidebars = {"**": ["all-pages"]}
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_align": "left",
+    "navbar_center": [],
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "show_prev_next": True,

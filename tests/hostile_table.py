@@ -1,4 +1,4 @@
-"""The cases of `hostile_cases`, and `docs/evidence/hostile-input.md` from them: ``python tests/hostile_table.py`` prints it."""
+"""The cases of `hostile_cases`; ``python tests/hostile_table.py`` prints `docs/evidence/hostile-input.md` from them."""
 
 import pickle
 import zipfile

@@ -1,4 +1,4 @@
-"""The programs that look for mistakes find planted ones: mutants, fuzz and soak (docs/evidence/audit.md has what they found)."""
+"""The programs that look for mistakes find planted ones: mutants, fuzz and soak (results: docs/evidence/audit.md)."""
 
 import importlib
 import json

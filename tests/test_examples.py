@@ -34,7 +34,10 @@ COMMAND = typer.main.get_command(app)
 LONG = {
     *(f"docs/{page}.md" for page in ("inference", "jax", "locate", "other-libraries", "samplers")),
     *(f"docs/{page}.md" for page in ("scale", "sklearn", "statisticians")),
-    *(f"docs/reference/{page}.md" for page in ("experiments", "functional", "inference", "manifolds", "mechanisms", "pictures")),
+    *(
+        f"docs/reference/{page}.md"
+        for page in ("experiments", "functional", "inference", "manifolds", "mechanisms", "pictures")
+    ),
     *(f"docs/reference/{page}.md" for page in ("privacy", "samplers", "sklearn", "statistics", "surfaces")),
 }
 
