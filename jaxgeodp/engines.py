@@ -1,7 +1,7 @@
 """States that an engine for large data prepares: `Mechanism.prepare` on each block, wherever it is, and their sum.
 
 None of the engines is ours. What leaves a block is its state, which is as private as its records: the engine's network
-and disks must be those that may hold them. Twenty lines for others stand in docs/scale.md.
+and disks must be those that may hold them. docs/scale.md has the lines for others.
 """
 
 from collections.abc import Callable, Iterable

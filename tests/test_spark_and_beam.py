@@ -1,4 +1,4 @@
-"""The two ways of docs/scale.md through Spark and Beam, where these are installed: no extra of ours does it."""
+"""States of docs/scale.md through Spark and Beam, where these are installed: no extra of ours does it."""
 
 import json
 import sys
