@@ -108,7 +108,7 @@ def traced_program(function, arguments: tuple, static: dict[str, Any], options: 
 
 
 def _made_or_found(path, function, arguments, static, options):
-    """See `traced_program`. Whatever fails here is left to JAX, which says what is wrong where something is."""
+    """Return the program from the folder or make it; None on any failure, which is left to JAX to report."""
     leaves, tree = jax.tree.flatten(arguments)
     try:
         _start_lapack()

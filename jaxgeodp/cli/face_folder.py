@@ -165,7 +165,7 @@ def draw_release(path: pathlib.Path, folder: pathlib.Path, template=None) -> Non
 
 
 def _picture(path, template=None) -> bytes:
-    """See `draw_release`."""
+    """Return the picture of the face in a release record, as the bytes of a PNG file."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         value = np.array(record["value"], dtype=float)

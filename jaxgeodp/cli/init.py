@@ -82,7 +82,7 @@ def _answers() -> dict[str, str | bool]:
         if "header" in answers:
             said = Layout(delimiter=str(answers["delimiter"]) if "delimiter" in answers else None)
             names = opened(data, True, said.delimiter).names or ()
-    say(f"The space that a record is a point of: {', '.join(MANIFOLDS)}; docs/reference/manifolds.md says which is which.")
+    say(f"The space that a record is a point of: {', '.join(MANIFOLDS)}; docs/reference/manifolds.md lists them.")
     manifold = str(needed("manifold", "Space", check_manifold))
     if names:
         say(f"Its columns: {', '.join(names)}")

@@ -40,7 +40,7 @@ class LazyGroup(TyperGroup):
     entries: tuple[Entry, ...] = ()
 
     def __init__(self, **options):
-        """See `TyperGroup`."""
+        """Add the commands of `entries`; each is imported only when it is called."""
         super().__init__(**options)
         self.commands = {entry.name: _Later(entry) for entry in self.entries}
 

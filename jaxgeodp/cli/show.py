@@ -76,7 +76,7 @@ def show(
 
 
 def _show_description(folder, html, overwrite):
-    """See `show`."""
+    """Print the description in a folder; write its page if ``html`` is given."""
     import jax
 
     from jaxgeodp.cli.cache import keep_compiled_programs

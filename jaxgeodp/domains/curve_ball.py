@@ -29,7 +29,7 @@ class CurveBall(Domain):
     has_summaries = True
 
     def records(self, owner, data):
-        """See `Domain.records`; real, in single precision or better."""
+        """Return the records (n, J, m) as real numbers in single precision or better; refuse other shapes."""
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         if not is_numeric(data.dtype, "fiu"):
             raise InputError(f"{owner}: data must be real numbers, got {kind_of_data(data)}.")

@@ -67,7 +67,7 @@ class GeodesicBall:
     radius: float  # pyright: ignore[reportGeneralTypeIssues]
 
     def __init__(self, manifold: Manifold, center: ArrayLike | Sequence, radius: float):
-        """See the class."""
+        """Store the ball in float64; project a centre that is slightly off the manifold, refuse one farther off."""
         positive_number("GeodesicBall", "radius", radius)
         kind = complex if manifold.dtype_kind == "complex" else float
         try:

@@ -30,7 +30,7 @@ class NearTemplate(Domain):
     has_summaries = True
 
     def records(self, owner, data):
-        """See `Domain.records`; real, in single precision or better."""
+        """Return the records as real numbers in single precision or better; refuse other shapes than the template's."""
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         if data.shape[1:] != self.template.shape or not is_numeric(data.dtype, "fiu"):
             expected = ", ".join(map(str, self.template.shape))

@@ -29,7 +29,7 @@ class PointsInBall(Domain):
     has_summaries: bool = True
 
     def records(self, owner, data):
-        """See `Domain.records`; landmarks (n, k, 2) are taken as shapes."""
+        """Return the records as an array of points; landmarks (n, k, 2) become complex shapes."""
         manifold = self.ball.manifold
         data = data if isinstance(data, jax.Array) else host_array(owner, data)
         if data.shape == (0,):

@@ -193,7 +193,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     @property
     def sums(self) -> EncodedSums | None:
-        """See `Mechanism.sums`: for the sensitivity of Theorem M."""
+        """Return how curves become integers that add up; None unless the sensitivity is that of Theorem M ("tight")."""
         return EncodedSums(type(self).__name__, self.encoding) if self.calibration == "tight" else None
 
     @property
@@ -202,7 +202,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return CurveBall(self.template, self.norm_bound, self._known_curves)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; ``shape`` is (J, m).
+        """Return the law of n records of shape (J, m); by default the shape of the template.
 
         Raises:
             ValueError: m is too small for the kernel.
@@ -286,7 +286,7 @@ class CurveEncoding(Encoding):
             return np.broadcast_to(self.norm_bound * self.gain(samples), curves)
 
     def gain(self, samples: int) -> Any:
-        """See `FunctionalGaussianMechanism.gain`."""
+        """Return the largest sqrt(lambda)/(lambda + penalty); refuse a kernel that is not positive definite."""
         if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((self.kernel, self.penalty))):
             values = self.kernel.spectrum(samples).eigenvalues
             return jnp.max(jnp.sqrt(values) / (values + jnp.asarray(self.penalty)[..., None]), axis=-1)

@@ -161,7 +161,7 @@ class _Periodic(Kernel):
         return 2.0 * math.pi
 
     def nodes(self, m):
-        """See `Kernel.nodes`: angles."""
+        """Return the angles of the m equispaced samples, from 0; the end point 2 pi is not repeated."""
         return 2.0 * math.pi * np.arange(m) / m
 
     @override

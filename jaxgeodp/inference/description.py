@@ -187,8 +187,8 @@ def describe(
     spread that double precision cannot hold is released as 0, and its record says so.
 
     What is told of spread is never more than records in the ball can have: r^2 for a ball of radius r, for which a
-    released variance may be any number. Bounds and intervals hold as often as without this cap, and regions, in 300
-    data sets a cell, in .957 to .970 of them in place of .957 to .973 (docs/inference.md).
+    released variance may be any number. Bounds and intervals hold as often as without this cap; regions hold in .957
+    to .970 of 300 data sets a cell (docs/inference.md).
 
     With ``mu`` all noise is that of integers. With ``epsilon`` that of the mean, and from 2 to 12 dimensions that of
     the covariance (docs/mathematics.md, Theorem X), consists of real numbers: the promise supposes exact arithmetic.
@@ -262,7 +262,7 @@ def describe(
 
 
 def _error_of(description: Description) -> ExpectedError:
-    """See `Release.expected_error`; of the mean."""
+    """Return the expected error of the released mean."""
     own = description.procedure
     return expected_error(own.mechanism, own.n, way_of_mean(own.mechanism))
 

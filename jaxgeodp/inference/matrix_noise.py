@@ -40,7 +40,7 @@ class HullNoise(Noise):
         return PureDP(strength)
 
     def draw(self, key, num, dim, dtype):
-        """See `Noise.draw`; dim is that of the numbers, k(k + 1)/2."""
+        """Return draws (num, dim) of the entries on and above the diagonal of k x k matrices; dim = k(k + 1)/2."""
         rows = _rows(dim)
         return hull_noise(key, num, rows, dtype)[:, *np.triu_indices(rows)]
 

@@ -107,7 +107,7 @@ class FrechetVariance(Moment):
         return jnp.mean(jnp.sum(vectors**2, axis=-1))[None]
 
     def steps(self, parts, nearest, farthest):
-        """See `Moment.steps`; a vector that is not finite counts as the shortest."""
+        """Return the sum of squared lengths in integer steps; non-finite vectors count as the shortest."""
         least, total = self._least(nearest, farthest), 0
         for part in parts:
             with np.errstate(all="ignore"):
@@ -165,7 +165,7 @@ class TangentCovariance(Moment):
         return self.to_numbers(vectors.T @ vectors / vectors.shape[0])
 
     def steps(self, parts, nearest, farthest):
-        """See `Moment.steps`; a vector that is not finite counts as 0."""
+        """Return the sum of second moments in integer steps; non-finite vectors count as 0."""
         total: Any = 0
         for part in parts:
             vectors = grid.to_grid(part, farthest, _LENGTHS)

@@ -93,7 +93,7 @@ class TwoSampleTest:
 def ball_of(
     population: Population, procedure: Procedure, level: float, draws: int = DRAWS, seed: int = 0
 ) -> ConfidenceBall:
-    """See `confidence_ball`.
+    """Return the approximate confidence ball for the population mean, by a bootstrap of the release.
 
     Args:
         population: fitted.

@@ -61,7 +61,7 @@ class Residuals(Moment):
         return xp.concatenate([w, s * w, *powers, self.squares(w, xp)], axis=1)
 
     def steps(self, parts, nearest, farthest):
-        """See `Moment.steps`; a vector that is not finite counts as 0."""
+        """Return the sums of the residual moments in integer steps; non-finite vectors count as 0."""
         total: Any = 0
         for part in parts:
             s = grid.to_grid(part[:, :1], 1.0) / grid.STEPS
@@ -103,7 +103,7 @@ class ResidualMoments(Residuals):
         return 2 * dim + 5
 
     def l1_sensitivity(self, dim, nearest, farthest):
-        """See `_largest_change`; and one step for each number, for rounding."""
+        """Return the L1 sensitivity in steps: `_largest_change`, plus one step for each number and 2 for rounding."""
         return math.ceil(grid.STEPS * _largest_change(dim)) + self.numbers(dim) + 2
 
     @override

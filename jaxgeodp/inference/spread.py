@@ -199,7 +199,7 @@ class OnIntegers(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outside=("terms", "integers")):
-    """See the module docstring.
+    """Represent the law of a released moment about a public point or geodesic, in real numbers or in integers.
 
     Attributes:
         statistic, ball, about: of the mechanism.
@@ -237,7 +237,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return MomentGrid(self)
 
     def ready(self, shape):
-        """See `Law.ready`; where there is no `HullNoise` it is released in integers only."""
+        """Return a compiled draw with `HullNoise`; refuse moments that are released in integers only."""
         if not isinstance(self.noise, HullNoise):
             raise InputError(
                 "SpreadMechanism: is released in integers; say numerics='grid' (real numbers are for TangentCovariance "
@@ -257,11 +257,11 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return draw
 
     def simulate(self, key, records, num):
-        """See `Law.simulate`, with noise of real numbers."""
+        """Return ``num`` independent draws with real-valued noise."""
         return _simulate(self, key, records, num=num)
 
     def log_density(self, x, records):
-        """See `Law.log_density`, for noise of real numbers."""
+        """Return the unnormalised log density at ``x`` for real-valued noise."""
         numbers = self.statistic.to_numbers(x)
         return self.noise.log_density((numbers - self.numbers(records)) / self.scale)
 

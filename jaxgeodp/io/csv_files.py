@@ -51,7 +51,7 @@ class TextTable:
             yield _cells(line, self.delimiter)
 
     def number(self, cell: str) -> float:
-        """See `number_in`."""
+        """Return the number in a cell, read with the decimal sign of the table; NaN if there is none."""
         return number_in(cell, self.decimal)
 
 

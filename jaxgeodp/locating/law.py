@@ -45,7 +45,7 @@ class Last(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LocatedLaw(Law):
-    """See the module docstring.
+    """Represent the law of a release whose ball is searched for: the stages of the search and the last release.
 
     Attributes:
         manifold: of the records.
@@ -77,7 +77,7 @@ class LocatedLaw(Law):
 
     @property
     def grid(self):
-        """See `Law`; None if the last mechanism has none."""
+        """Return how the search and its release are made in integers; None if the last mechanism has no grid."""
         if self.last.laws[-1].grid is None:
             return None
 
@@ -95,7 +95,7 @@ class LocatedLaw(Law):
         raise InputError(f"{self.terms.mechanism}: the density of a value is not known where the ball is found, too.")
 
     def simulate(self, key, records, num):
-        """See `Law.simulate`; noise of the stages in floating point."""
+        """Return ``num`` independent draws, with floating-point noise in every stage."""
         return self.simulation.simulate(key, records, num)
 
     @property
@@ -232,12 +232,12 @@ class Simulation(Pytree, leaves=("numbers", "stages", "table")):
     table: tuple[PointLaw, jax.Array, jax.Array]
 
     def simulate(self, key, records, num):
-        """See `Law.simulate`."""
+        """Return ``num`` independent draws of the search and its release. Derivatives are refused."""
         self.table[0].check_rows(records)
         return without_derivatives("LocatedMechanism", _simulated(self, key, records, num))
 
     def released(self, value):
-        """See `Law.released`."""
+        """Return the value unchanged."""
         return value
 
 

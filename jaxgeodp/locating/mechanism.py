@@ -90,7 +90,7 @@ class LocatedMechanism(Mechanism):
         search_radius: float | None = None,
         shares: tuple[float, float, float] | None = None,
     ):
-        """See the class."""
+        """Store the public configuration; refuse invalid parameters."""
         if domain is not None and search_radius is not None:
             raise InputError(f"{_NAME}: domain and search_radius are one number; give one of them.")
         reach = domain if search_radius is None else search_radius
@@ -163,7 +163,7 @@ class LocatedMechanism(Mechanism):
         return supported_on(self.manifold, self.chosen) & {"grid"}
 
     def law(self, n, shape=()) -> LocatedLaw:
-        """See `Mechanism.law`.
+        """Return the law for n records: the public schedule of the search, and the law of the last release.
 
         Raises:
             ValueError: n is so small that no ball would be found; says how many records would do.

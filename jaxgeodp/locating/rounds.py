@@ -137,7 +137,7 @@ class SearchInRounds:
         self._set(now=own)
 
     def _steps(self, mechanism: AdaptiveMechanism) -> Generator[StageMechanism | None, Release, None]:
-        """See `_mechanisms`."""
+        """Yield the mechanism of each adaptive stage; receive its release; yield None at the end."""
         self._set(ball=mechanism.ball)
         stages = stages_in_steps(_NAME, mechanism, self.n)
         own = next(stages)

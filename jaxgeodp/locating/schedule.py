@@ -49,7 +49,7 @@ _SPREADS = 1.5
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """See the module docstring.
+    """Hold the public numbers of a search: its stages, their noise and the radii at which it stops.
 
     Attributes:
         parts: of the manifold.

@@ -233,7 +233,7 @@ class StageMechanism(Mechanism):
         return self.stage
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`.
+        """Return the law of this stage for n records.
 
         Raises:
             ValueError: another number of records than the search is for.

@@ -8,7 +8,7 @@ from jaxgeodp.checks import InputError
 
 
 def frame(manifold, point) -> jax.Array:
-    """See `Manifold.frame`: from the Gram matrix of the ambient directions, made tangent."""
+    """Return an orthonormal tangent basis, from the Gram matrix of the projected ambient directions."""
     point = jax.lax.stop_gradient(point)
     ambient = jnp.eye(point.size, dtype=point.dtype).reshape(-1, *manifold.shape)
     if manifold.dtype_kind == "complex":
@@ -24,14 +24,14 @@ def frame(manifold, point) -> jax.Array:
 
 
 def geodesic(manifold, p, v, t) -> jax.Array:
-    """See `Manifold.geodesic`; in the precision of the vector, whatever that of the time is."""
+    """Return ``exp(p, t v)`` in the precision of ``v``, whatever the precision of ``t``."""
     if jnp.ndim(t) != 0:
         raise InputError(f"{manifold}.geodesic: t must be one number, got shape {jnp.shape(t)}; use jax.vmap for many.")
     return manifold.exp(p, jnp.asarray(t).astype(jnp.finfo(v.dtype).dtype) * v)
 
 
 def riemannian_from_ambient(manifold, point, gradient) -> jax.Array:
-    """See `Manifold.riemannian_from_ambient`."""
+    """Return the Riemannian gradient for an ambient gradient of `jax.grad`, from its slopes along ``frame(point)``."""
     frame = manifold.frame(point)
     return manifold.combine(ambient_slopes(gradient, frame), frame)
 
@@ -45,7 +45,7 @@ def ambient_slopes(gradient, vectors) -> jax.Array:
 
 
 def curvature_tensor(manifold, p, u, v, w) -> jax.Array:
-    """See `Manifold.curvature_tensor`: ``D exp(t v)[u]``, carried back, is ``u - (t^2/6) R(u, v)v`` to third order."""
+    """Return R(u, v)w: ``D exp(t v)[u]``, carried back, is ``u - (t^2/6) R(u, v)v`` to third order."""
 
     def bent(u, v):
         """``R(u, v)v``."""
@@ -65,7 +65,7 @@ def curvature_tensor(manifold, p, u, v, w) -> jax.Array:
 
 
 def mean_hessian(manifold, base, points, weights) -> jax.Array:
-    """See `Manifold.mean_hessian`: where the gradient is 0, the derivative of its coordinates is the covariant one."""
+    """Differentiate the mean's gradient in coordinates; where the gradient is 0, this is the covariant Hessian."""
     frame = manifold.frame(base)
 
     def slope(z):
@@ -77,7 +77,7 @@ def mean_hessian(manifold, base, points, weights) -> jax.Array:
 
 
 def log_det_exp(manifold, point, tangent) -> jax.Array:
-    """See `Manifold.log_det_exp`."""
+    """Return ``log|det d exp_point|`` at ``tangent``, from the Jacobian in orthonormal frames."""
     frame = manifold.frame(point)
     endpoint = manifold.exp(point, tangent)
     end_frame = manifold.frame(endpoint)

@@ -31,7 +31,7 @@ AnswerOf = Callable[[Any, float, np.ndarray], Told]
 
 
 def integers_of(law: Any, kind: type[Question], shape: jax.ShapeDtypeStruct) -> IntegersOf:
-    """What makes the integers of raw records for questions of a kind; compiled.
+    """Compile the function that turns raw records into integers, for questions of a kind.
 
     Args:
         law: an `AdaptiveLaw` at mu.
@@ -58,7 +58,7 @@ def integers_of(law: Any, kind: type[Question], shape: jax.ShapeDtypeStruct) -> 
 
 
 def answer_of(law: Any, kind: type[Question]) -> AnswerOf:
-    """Noise, and what is released for questions of a kind; compiled.
+    """Compile the function that adds noise to the integers and gives the answer, for questions of a kind.
 
     Args:
         law: an `AdaptiveLaw` at mu.
@@ -105,14 +105,14 @@ def _releasing(law):
 
 
 def noise_of(law: Any, question: Question, mu: float) -> grid.GridNoise:
-    """Of the sum of integers for a question."""
+    """Return the noise of the integer sum that answers a question."""
     if isinstance(question, Count):
         return grid.gaussian_noise(STEPS_OF_COUNTS, 1.0 / STEPS_OF_COUNTS, mu)
     return grid.gaussian_noise(2 * grid.STEPS, _place(law, question)[1] / grid.STEPS / law.n, mu)
 
 
 def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
-    """The release of an `AdaptiveLaw` at mu in integers.
+    """Prepare the release of an `AdaptiveLaw` at mu in integers.
 
     Args:
         law: see there.
@@ -139,7 +139,7 @@ def ready_on_grid(law: Any, shape: jax.ShapeDtypeStruct) -> Ready:
 
 
 def terms_on_grid(law: Any) -> Terms:
-    """Of a release of all stages."""
+    """Return the terms of the release in integers: zCDP, with discrete Gaussian noise."""
     terms = law.terms
     if law.rule is None and "grid" in terms.more["filled"]:
         own = terms.more["filled"]["grid"]

@@ -35,7 +35,7 @@ _STEPS = 64
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "reach"), outside=("rule", "terms")):
-    """See the module docstring.
+    """Represent the law of an adaptive release: the stages of the walk, answered with noise.
 
     Attributes:
         rule: None for one release.
@@ -64,7 +64,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @property
     def ball(self) -> GeodesicBall:
-        """The public one."""
+        """Return the public ball."""
         return self.mean.ball
 
     @property
@@ -74,12 +74,12 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @property
     def length(self) -> int:
-        """Of the vectors."""
+        """Return the length of the vectors."""
         return vector_length(self.mean)
 
     @property
     def scale(self):
-        """Of a mean in the public ball with all of the budget: no stage has less beside its clip."""
+        """Return the noise scale of a mean with the whole budget; no stage has less noise for its clip."""
         return self.mean.scale
 
     @property
@@ -89,18 +89,18 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @property
     def order_matters(self):
-        """Whether records are paired."""
+        """Return True if records are paired, so that the draw depends on their order."""
         return self.rule is not None and self.rule.pure and not self.rule.fixed
 
     @property
     @override
     def grid(self):
-        """At mu: pairs of records in a secret order are not sums."""
+        """Return the release in integers at mu; None at epsilon, as pairs in a secret order are not sums."""
         return None if self.pure else functools.partial(ready_on_grid, self)
 
     @property
     def in_integers(self) -> "AdaptiveLaw":
-        """The law as it is at mu on the grid: one release of all records is then that of their logarithms' mean."""
+        """Return the law of the grid release at mu: one release of all records is then the mean of their logarithms."""
         sums = isinstance(self.whole.summary, MeanOfVectors)
         return self if sums else dataclasses.replace(self, whole=self.mean)
 
@@ -124,7 +124,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
         return draw
 
     def programs(self, shape) -> dict[str, Callable]:
-        """What the stages compute of records of a shape, compiled."""
+        """Compile the computations of the stages for records of a shape."""
         name, ball, key, first = self.terms.mechanism, self.ball, public_key(), jnp.zeros(self.length)
         programs = {
             "clip": compiled_ahead(name, clipped, ball, shape),
@@ -141,7 +141,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
         }
 
     def answered(self, question, records, programs) -> Told:
-        """What is released for a question about clipped records, and what the record says of it."""
+        """Answer a question about clipped records with noise; add what the record says of the stage."""
         cost = {"share": float(question.cost)}
         own = strength_of(self.strength, self.pure, question.cost)
         if isinstance(question, Mean):

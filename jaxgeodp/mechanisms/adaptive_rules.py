@@ -35,7 +35,7 @@ TOO_NEAR = 1.2
 
 
 class Rule(NamedTuple):
-    """See the module docstring."""
+    """Hold the public numbers of an adaptive release: costs and clips of its stages, and when it goes on."""
 
     pure: bool
     first: Fraction  #: cost of the first mean
@@ -69,7 +69,7 @@ _FIXED = Rule(
 
 
 def rule_for(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> Rule | None:
-    """The rule; None where there are too few records to find anything out, and one release is made.
+    """Return the rule; None if there are too few records for several stages, so that one release is made.
 
     Args:
         n: number of records.

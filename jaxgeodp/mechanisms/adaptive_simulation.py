@@ -15,7 +15,7 @@ from jaxgeodp.mechanisms.adaptive_walk import first_variance, gain_of, moved_var
 
 
 class Numbers(NamedTuple):
-    """Of a rule: the same, with costs as floats; two means without questions between them have no ladder."""
+    """Hold the numbers of a `Rule` for programs, with costs as floats; ``ladder`` is None for two fixed means."""
 
     first: Any
     first_clip: Any
@@ -32,7 +32,7 @@ class Numbers(NamedTuple):
 
     @classmethod
     def of(cls, rule: rules.Rule) -> "Numbers":
-        """Those of a rule."""
+        """Return the numbers of a rule."""
         own = {name: float(getattr(rule, name)) for name in cls._fields if name != "ladder"}
         return cls(**own, ladder=None if rule.fixed else rule.ladder)
 
@@ -54,7 +54,7 @@ def simulated(law, key, records, num):
 
 
 class SimulatedStages:
-    """The stages in a program, with the noise of their costs."""
+    """Simulate the stages within a program, each with the noise of its cost."""
 
     def __init__(self, law, records):
         """Of clipped records."""
@@ -62,31 +62,31 @@ class SimulatedStages:
         self.n, self.dim, self.real = law.n, law.length, jnp.finfo(records.dtype).dtype
 
     def strength(self, share):
-        """Epsilon, or mu, of a share."""
+        """Return the epsilon or mu of a share of the budget."""
         return self.law.strength * (share if self.law.pure else jnp.sqrt(share))
 
     def variance(self, clip, share):
-        """See `Spending.variance`."""
+        """Return the variance, in each coordinate, of the noise of a mean with this clip and share of the budget."""
         scale = 2.0 * clip / (self.n * self.strength(share))
         return scale**2 * (self.dim + 1 if self.law.pure else 1)
 
     def mean(self, key, center, clip, gain, share):
-        """See `Mean`."""
+        """Simulate the stage `Mean`: a noisy mean of clipped logarithms at a centre."""
         scale = 2.0 * clip / (self.n * self.strength(share))
         return mean_stage(self.law.mean, key, self.records, center, clip, scale, gain)
 
     def count(self, key, center, radius, share):
-        """See `Count`."""
+        """Simulate the stage `Count`: a noisy number of records within a radius of a centre."""
         return self._noisy(key, self.n * jnp.mean(lengths(self.law.mean, center, self.records) <= radius), share)
 
     def pairs(self, key, radius, share):
-        """See `Pairs`, of records in a random order."""
+        """Simulate the stage `Pairs`: a noisy number of close pairs of records, paired at random."""
         order, noise = jax.random.split(key)
         found = pair_lengths(self.law.mean, jax.random.permutation(order, self.records))
         return self._noisy(noise, (self.n // 2) * jnp.mean(found <= radius), share)
 
     def whole(self, key, first, new, share):
-        """See `Whole`, the first vector times its share."""
+        """Simulate the stage `Whole`; ``first`` is the first vector times its share."""
         law = self.law.whole
         scale = law.scale * self.law.strength / self.strength(share)
         return whole_stage(dataclasses.replace(law, scale=scale), key, self.records, first, new)

@@ -15,26 +15,26 @@ def clipped(ball, records):
 
 @jax.jit
 def normal(key):
-    """One number."""
+    """Draw one standard normal number."""
     return jax.random.normal(key, (), jnp.float64)
 
 
 def about(law, center, clip, scale):
-    """The law of a mean about a centre, of vectors up to a clip."""
+    """Return the law of a noisy mean about a centre, of vectors shortened to a clip."""
     summary, ball = law.summary.about(law.ball, center, clip)
     return dataclasses.replace(law, summary=summary, ball=ball, scale=scale, terms=None)
 
 
 @jax.jit
 def lengths(law, center, records):
-    """Of records' vectors about a centre."""
+    """Return the lengths of the records' vectors about a centre."""
     summary, ball = law.summary.about(law.ball, center, 1.0)
     return jax.vmap(lambda x: summary.apart(ball, x))(records)
 
 
 @jax.jit
 def pair_lengths(law, records):
-    """Of the differences of the first half of the records from the second."""
+    """Return the distances between paired records: the first half of the records with the second."""
     half = records.shape[0] // 2
     return jax.vmap(lambda x, y: law.summary.apart(law.ball, x, y))(records[:half], records[half : 2 * half])
 
@@ -50,7 +50,7 @@ def _noisy_vector(law, key, records):
 
 @jax.jit
 def mean_stage(law, key, records, center, clip, scale, gain):
-    """The noisy vector about a centre, and this moved by gain times it (shortened to the clip), in the public ball."""
+    """Return the noisy mean vector about a centre, and the centre moved along it; see `stepped`."""
     vector, _, _ = _noisy_vector(about(law, center, clip, scale), key, records)
     return vector, stepped(law, center, clip, vector, gain)
 
@@ -67,13 +67,13 @@ def stepped(law, center, clip, vector, gain):
 
 @jax.jit
 def value_of(law, vector):
-    """What a vector stands for."""
+    """Return the value that a vector stands for."""
     return law.ball.from_home(law.summary.to_value(law.ball.at_home, vector))
 
 
 @jax.jit
 def clipped_vectors(law, center, clip, records):
-    """Of raw records, clipped into the public ball, about a centre: each no longer than the clip, (n, length)."""
+    """Return the vectors (n, length) about a centre of clipped raw records, each shortened to the clip."""
     own = about(law, center, clip, None)
     points = own.ball.clip_to_home(law.ball.clip(records))
     return jax.vmap(functools.partial(own.summary.vector, own.ball.at_home))(points)
@@ -81,12 +81,12 @@ def clipped_vectors(law, center, clip, records):
 
 @jax.jit
 def clipped_lengths(law, center, records):
-    """Of the same, before they are shortened."""
+    """Return the lengths of the vectors of raw records, clipped into the public ball, before they are shortened."""
     return lengths(law, center, law.ball.clip(records))
 
 
 @jax.jit
 def whole_stage(law, key, records, first, share):
-    """What is released of all: a former vector plus a share of a new one."""
+    """Release the mean of all records: a former vector plus a share of a new noisy one, as a value."""
     vector, own, back = _noisy_vector(law, key, records)
     return back(own.summary.to_value(own.ball, first.astype(vector.dtype) + share * vector))

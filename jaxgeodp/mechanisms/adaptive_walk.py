@@ -18,14 +18,14 @@ from jaxgeodp.privacy.decimals import float_below, square, written
 
 
 class Pairs(NamedTuple):
-    """How many of the pairs of records are no farther apart than a radius. The answer is a noisy number."""
+    """Ask how many of n//2 disjoint pairs of records are at most a radius apart. The answer is a noisy number."""
 
     radius: float
     cost: Fraction
 
 
 class Count(NamedTuple):
-    """How many records are within a radius about a released centre. The answer is a noisy number."""
+    """Ask how many records are within a radius of a released centre. The answer is a noisy number."""
 
     center: Any
     radius: float
@@ -33,7 +33,7 @@ class Count(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """Where the mean of logarithms at a released centre is, each shortened to a clip.
+    """Ask for the mean of the logarithms at a released centre, each shortened to a clip.
 
     The answer is `Moved`.
     """
@@ -52,7 +52,7 @@ class Moved(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """The mean of all records in the public ball; the answer is what is released.
+    """Ask for the mean of all records in the public ball; the answer is the released value.
 
     Attributes:
         first: a vector at the public centre that was released before, or None.
@@ -70,13 +70,13 @@ Walk = Generator[Pairs | Count | Mean | Whole, Any, None]
 
 @functools.lru_cache(maxsize=4096)  # fractions are slow, and walks that are simulated ask the same again and again
 def strength_of(strength: float, pure: bool, share: Fraction) -> float:
-    """Epsilon, or mu, of a share of the budget, rounded down."""
+    """Return the epsilon or mu of a share of the budget, rounded down."""
     exact = Fraction(written(strength)) if pure else Fraction(square(written(strength)))
     return float_below(exact * share, 1 if pure else 2)
 
 
 class Spending:
-    """What is spent, exactly, and how wide the noise of a share is.
+    """Track the spent budget exactly, and compute the noise that a share buys.
 
     Args:
         n, dim: numbers of records and dimensions.
@@ -84,34 +84,34 @@ class Spending:
     """
 
     def __init__(self, n: int, dim: int, strength: float, pure: bool):
-        """See the class."""
+        """Store the budget, of which nothing is spent yet."""
         self.n, self.dim, self.strength, self.pure = n, dim, strength, pure
         self.spent = Fraction(0)
 
     @property
     def left(self) -> Fraction:
-        """Of the budget."""
+        """Return the share of the budget that is left."""
         return 1 - self.spent
 
     def pay(self, cost: Fraction) -> Fraction:
-        """The cost."""
+        """Spend a share of the budget and return it."""
         self.spent += cost
         assert self.spent <= 1  # Theorem V2
         return cost
 
     def variance(self, clip: float, cost: Fraction) -> float:
-        """Of the noise of a mean, in each coordinate."""
+        """Return the variance of the noise of a mean, in each coordinate."""
         scale = 2.0 * clip / (self.n * strength_of(self.strength, self.pure, cost))
         return scale**2 * (self.dim + 1 if self.pure else 1)
 
 
 def gain_of(slope: float, center: float, noise: float) -> float:
-    """The step for a centre and noise of these variances."""
+    """Return the gain of a step, for these variances of the centre and of the noise."""
     return slope * center / (slope**2 * center + noise)
 
 
 def refine(rule: Rule | None, center, reach: float, spending: Spending) -> Walk:
-    """The questions about records about a public centre; each is sent its answer.
+    """Yield the questions about records about a public centre; receive the answer to each.
 
     Args:
         rule: None for one release.
@@ -193,17 +193,17 @@ def _fixed(rule, public, r, spending) -> Walk:
 
 
 def first_variance(rule, noise, r, dim):
-    """Of a centre found by a mean with a first clip: noise, and what clipping about the public centre has cut off."""
+    """Return the variance of a centre found by a first mean: its noise, and the bias of clipping."""
     return noise + ((rules.FIRST_BIAS + 0.1 * (1.0 - rule.first_clip)) * r) ** 2 / dim
 
 
 def moved_variance(rule, variance, gain, noise, radius, dim):
-    """Of a centre after a step."""
+    """Return the variance of a centre after a step."""
     return (1.0 - gain * rule.slope) ** 2 * variance + gain**2 * noise + (rules.BIAS * radius) ** 2 / dim
 
 
 def tried_radii(module, r, error):
-    """Ascending, (radii,), from a multiple of the centre's error up to r.
+    """Return the radii to try, ascending, from a multiple of the centre's error up to r.
 
     Args:
         module: NumPy, or JAX's; there as many as there can be, the last ones all r.

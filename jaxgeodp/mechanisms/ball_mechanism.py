@@ -62,7 +62,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> PointLaw:
-        """See `Mechanism.law`; the shape of a record is known."""
+        """Return the law of a release of n records. ``shape`` is not needed: the domain states it."""
 
     @functools.cached_property
     def domain(self) -> PointsInBall:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -16,7 +16,7 @@ _BEYOND = 2.0
 
 
 def of_few_records(manifold: Manifold, center, points, weights, temperature) -> Thinning:
-    """-(F less F(c))/temperature where no curvature is positive.
+    """Return the thinning of -(F less F(c))/temperature as a sum over records, for spaces without positive curvature.
 
     Each loss lies above its tangent at c by at least t^2/2, and by h_min(s + t) t^2/2 at most, s the distance of its
     record from c. What that is more than the least is at most max(1, t/u)^2 times what it is at t = u, as

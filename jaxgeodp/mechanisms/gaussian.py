@@ -75,7 +75,7 @@ class RiemannianGaussian(BallMechanism):
         return GaussianDP(self.mu)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; mu may be too small for double precision (hyperbolic space), or for a proof."""
+        """Return the law for n records. Refused if mu is too small for double precision (in H^d) or for a proof."""
         n, ball, manifold = record_count(n), self.ball, self.ball.manifold
         sensitivity = of_computed_mean(mean_sensitivity(ball, n, "tight"), ball, n)
         scale, theorem = _least_scale(manifold, sensitivity.value, self.mu)

@@ -229,7 +229,7 @@ class GradientNorm(Target):
         return scale
 
     def check(self, law):
-        """See `check_representable`; and without a bound of the growth no draw may take for ever.
+        """Refuse what double precision cannot hold. Without `gradient_growth`, refuse draws that cost too much.
 
         With gradients of length G at most, which reach 0 somewhere and grow evenly, a share (scale/G)^dim of uniform
         proposals is accepted, and each costs n gradients.

@@ -80,7 +80,7 @@ class LandmarkMean(Summary):
     align: bool
 
     def clipped(self, ball, data):
-        """See `Summary.clipped`; a clipped record is turned as the raw one was: clipping aligns it with the centre."""
+        """Clip records into the ball. Without ``align``, each clipped record keeps the rotation of the raw one."""
         if self.align:
             return ball.clip(data)
         shapes = ball.clip(data)

@@ -83,7 +83,7 @@ class MetricLaplace(Mechanism):
         return frozenset({"delta"})
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; n is 1.
+        """Return the law of the perturbed record; n must be 1.
 
         Raises:
             ValueError: there are more records: each is to be released for itself.

@@ -38,11 +38,11 @@ class Population(NamedTuple):
 
     @property
     def words(self) -> str:
-        """For tables and records."""
+        """Return the population in words, for tables and records."""
         return f"{self.law}, offset {self.offset:g}, spread {self.spread:g}"
 
     def records(self, dim: int, seed: int = 0) -> np.ndarray:
-        """Those that stand for n, in the unit ball of R^dim, (m, dim); for a seed always the same."""
+        """Return the records (m, dim) in the unit ball of R^dim that stand for n; the same for each seed."""
         draws = np.random.default_rng(seed)
         z = _LAWS[self.law](draws, dim) * self.spread / math.sqrt(dim)
         z[:, 0] += self.offset
@@ -101,7 +101,7 @@ class Expected(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Of steps to one release."""
+        """Return the error of steps over that of one release."""
         return self.steps / max(self.one, 1e-300)
 
 
@@ -154,7 +154,7 @@ def is_better(found: tuple[Expected, ...], filled: float = 1.0) -> bool:
 
 
 def ratio_of_logarithms(ball: GeodesicBall, scale: float, other: float, pure: bool) -> float:
-    """Error of the mean of logarithms at the centre, over that of the Frechet mean: noise and, of the former, bias.
+    """Return the error (noise and bias) of the mean of logarithms at the centre, over the noise of the Frechet mean.
 
     The bias is at most the curvature times E|v|^2 |m|/3 (docs/mathematics.md, section 20), for the first of
     `POPULATIONS`; what lies along m has none.
@@ -173,7 +173,7 @@ def ratio_of_logarithms(ball: GeodesicBall, scale: float, other: float, pure: bo
 
 
 def geometric_mean(found: tuple[Expected, ...]) -> float:
-    """Of the ratios of errors."""
+    """Return the geometric mean of the ratios of errors."""
     return math.exp(sum(math.log(max(own.ratio, 1e-300)) for own in found) / len(found))
 
 

@@ -89,7 +89,7 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
         return jnp.linalg.norm(own if y is None else own - self._coordinates(home, ball.to_home(y)))
 
     def without_gains(self, clip: float) -> "ShapedMean":
-        """For steps, which are not drawn towards the point.
+        """Return the summary for adaptive steps: without gains, so that values are not drawn towards the centre.
 
         Args:
             clip: in place of this one.

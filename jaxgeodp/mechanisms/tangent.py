@@ -69,7 +69,7 @@ class TangentLaplace(_Tangent):
         return Norm().guarantee(self.epsilon)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        """Return the law for n records. Refused if noise may exceed double precision (negative curvature)."""
         return self._law(n, Norm(), self.epsilon)
 
 
@@ -98,5 +98,5 @@ class TangentGaussian(_Tangent):
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        """Return the law for n records. Refused if noise may exceed double precision (negative curvature)."""
         return self._law(n, Normal(), self.mu)

@@ -37,7 +37,7 @@ class TangentSummary(Summary):
     stretch: Any = 1.0
 
     def spread(self, vector: jax.Array) -> jax.Array:
-        """The coordinates of the tangent vector that a vector stands for; linear, by default the same."""
+        """Return the coordinates of the tangent vector that a vector stands for: linear, by default the identity."""
         return vector
 
     def gathered(self, coordinates: jax.Array) -> tuple[jax.Array, jax.Array | float]:
@@ -188,7 +188,7 @@ class TangentGrid(Integers):
         return self.steps.program(shape)
 
     def noisy(self, shape):
-        """See `Integers.noisy`.
+        """Return the integer noise for n records of this shape, and the post-processing.
 
         Raises:
             ValueError: the noise would reach points that double precision cannot hold (negative curvature).
@@ -289,5 +289,5 @@ def _value_of(law, vector):
 
 @jax.jit
 def vectors_of(summary, ball, points):
-    """Of clipped records, (n, length)."""
+    """Return the vectors of clipped records, (n, length)."""
     return jax.vmap(functools.partial(summary.vector, ball.at_home))(ball.clip_to_home(points))

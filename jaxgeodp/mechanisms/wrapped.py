@@ -32,7 +32,7 @@ class _Wrapped(BallMechanism):
 
     @property
     def sums(self) -> VectorSums | None:
-        """See `Mechanism.sums`: where space is flat."""
+        """Return how records become integers that add up in flat space; None on curved manifolds."""
         return VectorSums(self.ball, type(self).__name__) if _is_sum(self.ball) else None
 
 
@@ -61,7 +61,7 @@ class WrappedLaplace(_Wrapped):
         return Norm().guarantee(self.epsilon)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        """Return the law for n records. Refused if noise may exceed double precision (negative curvature)."""
         return _wrapped(self, n, Norm(), self.epsilon)
 
 
@@ -89,7 +89,7 @@ class WrappedGaussian(_Wrapped):
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; the noise may reach points that double precision cannot hold (negative curvature)."""
+        """Return the law for n records. Refused if noise may exceed double precision (negative curvature)."""
         return _wrapped(self, n, Normal(), self.mu)
 
 

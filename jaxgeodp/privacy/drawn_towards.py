@@ -17,17 +17,17 @@ _TOLERANCE = 1e-6
 
 
 class Drawn(NamedTuple):
-    """See `drawn_towards`."""
+    """Hold the value drawn towards a public point, and the entry of its record."""
 
     value: np.ndarray
     told: dict  #: for the record
 
 
 def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, error: float, normal: bool) -> Drawn:
-    """See `Release.shrunk`.
+    """Move a released value towards a public point, by the share that has the least expected squared error.
 
     Args:
-        toward, spread: see there.
+        toward, spread: see `Release.shrunk`.
         value, record: of a release.
         error: mean distance that it is expected to be off.
         normal: whether its noise is; else the density of noise is exp(-|z|).

@@ -133,8 +133,8 @@ def _by_array(size, scale):
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
     """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
 
-    It takes as long for large noise as for small (docs/evidence/audit.md, Running time). Whether noise is drawn by the array or
-    number by number follows from the length and the scale, which are public.
+    It takes as long for large noise as for small (docs/evidence/audit.md, Running time). Whether noise is drawn by the
+    array or number by number follows from the length and the scale, which are public.
 
     Args:
         draw: `discrete_laplace` or `discrete_gaussian`.

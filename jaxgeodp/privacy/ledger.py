@@ -85,7 +85,7 @@ class Ledger:
     dataset: str
 
     def __init__(self, path: str | os.PathLike[str], budget: Guarantee | None = None, dataset: str = "default"):
-        """See the class."""
+        """Open the ledger; if a budget is given, create the file or add the data set where missing."""
         object.__setattr__(self, "path", _checked_path(path))
         object.__setattr__(self, "dataset", _checked_dataset(dataset))
         if budget is not None:

@@ -36,18 +36,18 @@ class Base(Pytree, leaves=("point", "frame")):
     frame: Any
 
     def coordinates(self, x) -> jax.Array:
-        """Of a point, (dim,)."""
+        """Return the coordinates of a point's logarithm at the base, (dim,)."""
         logarithm = self.manifold.log(self.point, x)
         return self.manifold.coordinates(self.point, logarithm, self.frame)
 
     def numbers(self, name: str, value) -> jax.Array:
-        """Of a value of a statistic of `STATISTICS`, (p,)."""
+        """Return the numbers (p,) of a value of a statistic in `STATISTICS`."""
         if name not in _OF_SPREAD:
             return self.coordinates(self.manifold.project(value))
         return value[jnp.triu_indices(value.shape[0])] if name == "covariance" else jnp.ravel(value)
 
     def count(self, name: str) -> int:
-        """Of these numbers."""
+        """Return how many numbers a statistic has."""
         dim = self.manifold.dim
         return {"variance": 1, "covariance": dim * (dim + 1) // 2}.get(name, dim)
 
@@ -94,7 +94,7 @@ class Part(abc.ABC):
 
     @abc.abstractmethod
     def of(self, records, weights) -> jax.Array:
-        """Its numbers for prepared records: differentiable in the weights (n,), which add up to 1."""
+        """Return the numbers of the statistic for prepared records: differentiable in the weights (n,) of sum 1."""
 
 
 @dataclasses.dataclass(frozen=True)

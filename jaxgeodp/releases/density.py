@@ -138,7 +138,7 @@ class Target(abc.ABC):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support", "weights"), outside=("terms",)):
-    """See the module docstring."""
+    """Represent a law with density exp(-psi(x; D)/temperature) on the manifold or a ball, drawn by exact rejection."""
 
     target: Target
     ball: GeodesicBall
@@ -165,7 +165,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         return self.ball.radius if self.target.radial else None
 
     def check(self):
-        """See `PointLaw.check`; a sampler in polar coordinates can do what a release refuses."""
+        """Refuse draws that double precision cannot hold. Radial targets skip `Target.check`, which releases need."""
         if not self.target.radial:
             self.target.check(self)
         check_facts(self.ball.manifold, self.support)  # in the program the radius is traced
@@ -232,13 +232,13 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         return Home(law, points, self.ball.from_home)
 
     def center(self, points):
-        """See `Target.center`; whatever the records are, a point of the ball."""
+        """Return the point from which the sampler measures distances; the centre of the ball if that is not finite."""
         center = self.target.center(self.ball, points)
         origin = jnp.asarray(self.ball.center, center.dtype)
         return jnp.where(jnp.all(jnp.isfinite(center)), center, origin)
 
     def growth(self, center, points) -> Callable[[jax.Array], jax.Array] | float:
-        """See `Target.growth`."""
+        """Return the certified lower bound of psi less its level, as a function of the distance from ``center``."""
         return self.target.growth(self.ball, center, points, self.scale, self.support)
 
     def potential(self, x, center, points) -> jax.Array:

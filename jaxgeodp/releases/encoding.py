@@ -71,7 +71,7 @@ class Encoding(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def bounds(self, record: tuple[int, ...]) -> Any:
-        """Of the length of a vector, or of each of k: () or (k,)."""
+        """Return the bound of the length of a vector, or of each of k: () or (k,)."""
 
     def bounded(self, data: jax.Array) -> jax.Array:
         """The deviations of raw records (n, \\*shape), brought into the bounds, each by itself.
@@ -142,7 +142,7 @@ class EncodedLaw(Law, Pytree, leaves=("encoding", "mu", "scale"), outside=("told
         )
 
     def log_density(self, x, records):
-        """See `Law.log_density`; on the values that vectors stand for."""
+        """Return the unnormalised log density at the value ``x``: the normal density of the vector that encodes it."""
         mean = self.encoding.white(mean_of_bounded(self.encoding, records))
         off = self.encoding.vector(jnp.asarray(x)) - mean
         return -0.5 * jnp.sum((off / _to_each(jnp.asarray(self.encoding.each(self.scale)))) ** 2)
@@ -277,7 +277,7 @@ class EncodedGrid(Integers):
         return EncodedSums(self.law.terms.mechanism, self.law.encoding).program(shape)
 
     def noisy(self, shape):
-        """See `Integers.noisy`.
+        """Return the integer noise for n records of this shape, and the post-processing.
 
         Raises:
             ValueError: the scale is not that of the theorem.

@@ -53,7 +53,7 @@ class Integers(abc.ABC):
 
     @abc.abstractmethod
     def sums(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
-        """See `Sums.program`; of mechanisms without `Sums` the integers need not be sums."""
+        """Return the function that maps private records to integers, which need not add up without `Sums`."""
 
     @abc.abstractmethod
     def noisy(self, shape: tuple[int, ...]) -> Noisy:

@@ -254,7 +254,7 @@ class Mechanism(abc.ABC):
 
 
 def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, more: dict | None = None) -> Release:
-    """See `Mechanism.finish`; ``more`` are further entries of the record, all of them public."""
+    """Release the records of a prepared state; add ``more``, further public entries, to the record."""
     name = type(mechanism).__name__
     with releasing():
         checked_again(mechanism)

@@ -34,7 +34,7 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def draw(self, key: jax.Array, num: int, dim: int, dtype) -> jax.Array:
-        """(num, dim)."""
+        """Draw noise vectors (num, dim)."""
 
     @abc.abstractmethod
     def log_density(self, z: jax.Array) -> jax.Array:

@@ -46,7 +46,7 @@ def entries_of_noise(ready: Ready, support: GeodesicBall | None) -> dict:
 
 
 def entries_without_noise(why: str, calibration: str) -> dict:
-    """In their place, of a value that is public already.
+    """Return the entries of `entries_of_noise` for a value that is public already, and has no noise.
 
     Args:
         why: there is no noise, and what is released.

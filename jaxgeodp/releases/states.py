@@ -65,7 +65,7 @@ class State:
 
     @property
     def id(self) -> str:
-        """Of the blocks that are in it, in whatever order they were merged; a ledger knows which were finished."""
+        """Return the id of the merged blocks, in whatever order; ledgers refuse to finish one twice."""
         return hashlib.sha256("".join(sorted(self.parts)).encode()).hexdigest()
 
     def __add__(self, other: "State") -> "State":

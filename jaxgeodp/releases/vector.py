@@ -79,7 +79,7 @@ class Summary(abc.ABC):
 
     @abc.abstractmethod
     def as_point(self, ball: GeodesicBall, value) -> tuple[Any, jax.Array]:
-        """See `PointLaw.as_point`."""
+        """Return the point that a value stands for, and whether there is one."""
 
 
 def at_home(ball: GeodesicBall, data) -> Carried:
@@ -89,7 +89,7 @@ def at_home(ball: GeodesicBall, data) -> Carried:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights"), outside=("terms", "on_grid")):
-    """See the module docstring.
+    """Represent the law of a vector of the records plus noise, mapped back to a value.
 
     Attributes:
         summary, noise: see their classes.
@@ -171,7 +171,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         return self.summary.center(self.ball, points)
 
     def location(self, points, center) -> jax.Array:
-        """See `Summary.location`."""
+        """Return the vector of clipped records, to which noise is added."""
         return self.summary.location(self.ball, points, center)
 
     @override

@@ -46,7 +46,7 @@ class ManifoldLaplace(Distribution):
     pytree_aux_fields = ("manifold",)
 
     def __init__(self, manifold: Manifold, center, scale, *, validate_args=None):
-        """See the class."""
+        """Store the law; refuse manifolds that are not homogeneous, and scales without a distribution."""
         if not manifold.homogeneous:
             raise InputError(f"ManifoldLaplace: needs a homogeneous manifold, got {manifold}.")
         self.manifold, self.center = manifold, jnp.asarray(center)
@@ -119,7 +119,7 @@ class KNG(Distribution):
     pytree_data_fields = ("mechanism", "data")
 
     def __init__(self, mechanism, data, *, validate_args=None):
-        """See the class."""
+        """Store the mechanism and the private data."""
         self.mechanism, self.data = mechanism, jnp.asarray(data)
         super().__init__(batch_shape=(), event_shape=mechanism.ball.manifold.shape, validate_args=validate_args)
 

@@ -47,7 +47,7 @@ class GeodesicMetropolis(MCMCKernel):
         step_size: float = 0.1,
         target_accept_prob: float | None = None,
     ):
-        """See the class."""
+        """Store the potential and the settings of the random walk."""
         self._manifold = manifold
         self._potential_fn = potential_fn
         self._step_size = step_size

@@ -22,7 +22,7 @@ class OnManifold(constraints._GreaterThan):
     """
 
     def __init__(self, manifold: Manifold, base=None):
-        """See the class."""
+        """Store the manifold and the base; by default the base is the origin."""
         self.manifold = manifold
         self.base = jnp.asarray(manifold.origin if base is None else base)
         self.event_dim = len(manifold.shape)
@@ -71,7 +71,7 @@ class TangentCoordinates(Transform):
     """
 
     def __init__(self, manifold: Manifold, base):
-        """See the class."""
+        """Store the manifold and the base of the coordinates."""
         self.manifold, self.base = manifold, base
 
     @property

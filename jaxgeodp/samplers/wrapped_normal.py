@@ -43,7 +43,7 @@ class WrappedNormal(Distribution):
     pytree_aux_fields = ("manifold",)
 
     def __init__(self, manifold: Manifold, mean, covariance, frame=None, *, validate_args=None):
-        """See the class."""
+        """Store the law with the Cholesky root of its covariance; refuse shapes that do not fit."""
         self.manifold, self.mean_point = manifold, jnp.asarray(mean)
         covariance = jnp.asarray(covariance, real_dtype(self.mean_point))
         if self.mean_point.shape != manifold.shape or covariance.shape != (manifold.dim, manifold.dim):

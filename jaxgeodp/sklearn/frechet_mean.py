@@ -76,7 +76,7 @@ class PrivateFrechetMean(BaseEstimator):
         ledger: Ledger | None = None,
         adjacency: str = ADJACENCY,
     ):
-        """See the class."""
+        """Store the parameters unchecked, as scikit-learn requires."""
         self.manifold = manifold
         self.epsilon = epsilon
         self.mu = mu
@@ -154,7 +154,7 @@ class PrivateCovarianceMean(BaseEstimator):
         shrinkage: float = _SHRINKAGE,
         adjacency: str = ADJACENCY,
     ):
-        """See the class."""
+        """Store the parameters unchecked, as scikit-learn requires."""
         self.epsilon = epsilon
         self.mu = mu
         self.center = center

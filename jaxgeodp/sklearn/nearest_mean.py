@@ -80,7 +80,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         adjacency: str = ADD_REMOVE,
         classes_per_person: int | None = None,
     ):
-        """See the class."""
+        """Store the parameters unchecked, as scikit-learn requires."""
         self.manifold = manifold
         self.epsilon = epsilon
         self.mu = mu

@@ -53,7 +53,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         ledger: Ledger | None = None,
         adjacency: str = ADJACENCY,
     ):
-        """See the class."""
+        """Store the parameters unchecked, as scikit-learn requires."""
         self.manifold = manifold
         self.epsilon = epsilon
         self.mu = mu

@@ -61,7 +61,7 @@ class SmoothedMedian(Equivariant):
         return f"SmoothedMedian(width={self.width:g})"
 
     def loss(self, manifold: Manifold, x, datum):
-        """See the class."""
+        """Return sqrt(dist(x, datum)^2 + width^2), the loss of one record."""
         return jnp.sqrt(manifold.squared_dist(x, datum) + self.width**2)
 
     def gradient(self, manifold, x, data):

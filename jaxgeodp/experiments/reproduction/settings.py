@@ -45,7 +45,7 @@ class EmbeddedMean(BallMechanism):
         return NotProven("the sensitivity used is that of the arithmetic mean")
 
     def law(self, n, shape=()):
-        """See `Mechanism.law`; the scale is the one that the papers print."""
+        """Return the law for n records, with the scale that the papers print."""
         manifold, radius = self.ball.manifold, self.ball.radius
         # r_E = r on the sphere, e^r - 1 on matrices around the identity (supplement 2.3.3).
         radius = radius if manifold.curvature_bounds[1] > 0 else math.expm1(radius)

@@ -26,7 +26,7 @@ class Idealized(Way):
 @final
 @dataclasses.dataclass(frozen=True)
 class OnGrid(Way):
-    """What `Law.grid` says."""
+    """Release in integers, by `Law.grid`."""
 
     option = "grid"
 
@@ -41,7 +41,7 @@ class OnGrid(Way):
 @final
 @dataclasses.dataclass(frozen=True)
 class FromSums(Way):
-    """The same, of integers that were added up elsewhere; what is private is they, not the records."""
+    """Release sums of integers that were added up elsewhere: the sums are private, and no record is seen."""
 
     option = "prepare"
 
