@@ -74,7 +74,7 @@ html_theme_options = {
     "show_toc_level": 2,
     "show_prev_next": True,
     # Pages that are one wide table need the room.
-    "secondary_sidebar_items": {"**": ["page-toc"], "docs/reference/mechanisms": [], "docs/reference/index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "docs/reference/index": []},
     "footer_start": ["copyright"],
     "footer_end": ["theme-version"],
 }
