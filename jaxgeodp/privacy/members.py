@@ -252,12 +252,12 @@ class _Moments:
 
     Attributes:
         mean, covariance: without it.
-        own: covariance with it; None for the same.
+        share: of the covariance that is missing with it.
     """
 
     mean: np.ndarray
     covariance: np.ndarray
-    own: np.ndarray | None = None
+    share: float = 0.0
 
     def lengths(self, shifts) -> np.ndarray:
         """How far shifts (m, p) move the mean, in standard deviations."""
@@ -265,14 +265,12 @@ class _Moments:
 
     def scores(self, numbers, shifts) -> np.ndarray:
         """The logarithm of the ratio of two normal densities, of numbers (m, p) and shifts (m, p)."""
-        own = self.covariance if self.own is None else self.own
-        away = numbers - self.mean
+        left, away = 1.0 - self.share, numbers - self.mean
         with np.errstate(all="ignore"):
             scores = 0.5 * (
                 np.sum(_whitened(self.covariance, away) ** 2, axis=-1)
-                - np.sum(_whitened(own, away - shifts) ** 2, axis=-1)
-                + _log_det(self.covariance)
-                - _log_det(own)
+                - np.sum(_whitened(self.covariance, away - shifts) ** 2, axis=-1) / left
+                - shifts.shape[-1] * np.log(left)
             )
         return np.where(np.isfinite(scores), scores, np.inf)  # no number is an event of its own
 
@@ -287,11 +285,6 @@ def _axes(covariance):
 def _whitened(covariance, vectors):
     units, values, axes = _axes(covariance)
     return (vectors / units) @ axes / np.sqrt(values)
-
-
-def _log_det(covariance) -> float:
-    units, values, _ = _axes(covariance)
-    return float(np.sum(np.log(values)) + 2.0 * np.sum(np.log(units)))
 
 
 def _theory(published, law, n, points, key) -> tuple[np.ndarray, _Moments]:
@@ -368,7 +361,7 @@ class _Run(NamedTuple):
                     self.progress(self.name, done, 8 * self.draws)
             return np.concatenate(parts)
 
-        learned = _learned(simulated(0, False), simulated(1, True) - shifts)
+        learned = _learned(simulated(0, False), simulated(1, True) - shifts, moments.covariance, self.n)
         others, members = simulated(2, False), simulated(3, True)
         told = told_apart(learned.scores(members, shifts), learned.scores(others, shifts))
         known = learned if isinstance(self.published, Released) else moments  # noise has no theory of its own
@@ -381,13 +374,22 @@ def _told_best(published, law, points, key) -> int:
     return int(np.argmax(moments.lengths(influences)))
 
 
-def _learned(without, with_one) -> _Moments:
-    """Moments of draws."""
+def _learned(without, with_one, plain, n) -> _Moments:
+    """Return the moments of draws: one covariance, as two that are estimated apart would differ by their errors.
+
+    Args:
+        without, with_one: what is published of other records, and of one that is moved back.
+        plain: the covariance of the same without noise.
+        n: number of records, one of which varies no longer.
+    """
     sets = [own[np.isfinite(own).all(axis=1)] for own in (without, with_one)]
     if min(map(len, sets)) < 2:  # nothing is ever published
         sets = [np.zeros((2, without.shape[1]))] * 2
-    covariances = [np.atleast_2d(np.cov(own, rowvar=False)) for own in sets]
-    return _Moments(sets[0].mean(axis=0), *covariances)
+    first, second = (np.atleast_2d(np.cov(own, rowvar=False)) for own in sets)
+    units, values, axes = _axes(0.5 * (first + second))
+    of_records = np.mean(np.diag(axes.T @ (plain / np.outer(units, units)) @ axes) / values)
+    share = min(float(of_records), 1.0) / n
+    return _Moments(sets[0].mean(axis=0), 0.5 * (first + second) / (1.0 - 0.5 * share), share)
 
 
 def _in_theory(lengths) -> tuple[float, float]:
