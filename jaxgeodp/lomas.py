@@ -6,6 +6,8 @@ what a server needs beside it.
 """
 
 import dataclasses
+import math
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +25,10 @@ from jaxgeodp.privacy import GaussianDP, PureDP, Release
 __all__ = ["MeanQuery", "lomas_querier"]
 
 _AUTO = "auto"
+# To plan for less takes minutes, for next to nothing off the budget.
+_LEAST = 1e-6
+# Of columns whose cells are read one by one as numbers, in the words of the server's metadata.
+_NUMBERS = ("float", "int")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +69,8 @@ class MeanQuery:
         if (self.mu is None) != (self.delta is None):
             raise InputError("a query needs delta with mu, as the server counts epsilon and delta, and only then.")
         check_name(self.manifold)
+        if isinstance(self.columns, str):
+            raise InputError("columns must be a list of names.")
         if len(set(self.columns)) != len(self.columns) or len(self.center) != len(self.columns):
             raise InputError(
                 f"columns must be names, each once, and center a number for each; got {len(self.columns)} columns and "
@@ -73,6 +81,10 @@ class MeanQuery:
                 raise InputError(f"mechanism must be auto or a name of the command line, got '{self.mechanism}'.")
             if MECHANISMS[self.mechanism].parameter != ("mu" if self.epsilon is None else "epsilon"):
                 raise InputError(f"mechanism {self.mechanism} needs {MECHANISMS[self.mechanism].parameter}.")
+        strength = self.mu if self.epsilon is None else self.epsilon
+        assert strength is not None  # see above
+        if not strength >= _LEAST:  # NaN, too
+            raise InputError(f"epsilon or mu must be at least {_LEAST:g}, got {strength!r}.")
         _ = self.cost
 
     @property
@@ -115,22 +127,29 @@ class MeanQuery:
         Raises:
             ValueError: a column is missing.
         """
-        if missing := [name for name in self.columns if name not in table.columns]:
-            raise InputError(f"the data set has no column {', '.join(missing)}.")
-        import pandas as pd  # which the server has
-
-        columns: list[Any] = [pd.to_numeric(table[name], errors="coerce") for name in self.columns]
-        numbers = [column.to_numpy(float, na_value=np.nan) for column in columns]
+        if missing := [name for name in self.columns if list(table.columns).count(name) != 1]:
+            raise InputError(f"the data set has no column {', '.join(missing)}, or several.")
+        cells = [[_number(cell) for cell in table[name].tolist()] for name in self.columns]
         with jax.enable_x64(True):
-            return mechanism.release(points_on(mechanism.ball.manifold, np.stack(numbers, axis=1)))
+            return mechanism.release(points_on(mechanism.ball.manifold, np.array(cells).T))
+
+
+def _number(cell) -> float:
+    """Return a cell as a number, NaN if it is none: each by itself, as what others hold may decide nothing about it."""
+    try:
+        return float(cell) if isinstance(cell, numbers.Real | str) else math.nan
+    except Exception:
+        return math.nan
 
 
 def lomas_querier(wrap: Callable[[dict], Any]) -> type:
     """The class with which a lomas server answers queries of this library: a ``DPQuerier``.
 
     Its queries are models with the fields of `MeanQuery` beside the server's own. Neither cost nor refusal depends on
-    a record: the number of records is ``rows`` of the metadata, which the table must have. A data set in which a person
-    may have several rows (``max_ids`` above 1) is refused.
+    a record that the server can read: the number of records is ``rows`` of the metadata, which the table must have, and
+    columns must be of type float or int there, as dates are read in another way, all of them, for one cell. A data set
+    in which a person may have several rows (``max_ids`` above 1) is refused. If the server cannot read the table, the
+    analyst is not told why; that it can is for its custodian to see to.
 
     Args:
         wrap: what makes a result of the server's of a release record, which is all that leaves: a model that it can
@@ -147,7 +166,9 @@ def lomas_querier(wrap: Callable[[dict], Any]) -> type:
 
         def cost(self, query_json):
             """The (epsilon, delta) of a query, refused here if it can be refused at all."""
-            return _told(InvalidQueryException, self._checked, query_json)[0].cost
+            query, rows = _told(InvalidQueryException, self._checked, query_json)
+            _told(InvalidQueryException, query.chosen, rows)
+            return query.cost
 
         def query(self, query_json):
             """The release, as `wrap` writes it."""
@@ -160,11 +181,17 @@ def lomas_querier(wrap: Callable[[dict], Any]) -> type:
                 raise InputError("a person may have several rows in this data set (max_ids), which is not protected.")
             if missing := [name for name in query.columns if name not in metadata.columns]:
                 raise InputError(f"the data set has no column {', '.join(missing)}.")
-            return query, query.chosen(metadata.rows), metadata.rows
+            if other := [name for name in query.columns if not _holds_numbers(metadata.columns[name])]:
+                raise InputError(f"the metadata do not say that {', '.join(other)} holds numbers (float or int).")
+            return query, metadata.rows
 
         def _answered(self, query_json):
-            query, mechanism, rows = self._checked(query_json)
-            table = self.data_connector.get_pandas_df()
+            query, rows = self._checked(query_json)
+            mechanism = query.chosen(rows)
+            try:
+                table = self.data_connector.get_pandas_df()
+            except Exception:  # which may cite a cell
+                raise InputError("the server cannot read this data set; tell its custodian.") from None
             if len(table) != rows:
                 raise InputError("the data set has another number of rows than its metadata say; tell its custodian.")
             return wrap(query.answer(table, mechanism).record)
@@ -172,9 +199,13 @@ def lomas_querier(wrap: Callable[[dict], Any]) -> type:
     return ManifoldQuerier
 
 
-def _told(kind, function, query_json):
-    """What a function returns; its refusals as those of the server."""
+def _holds_numbers(column) -> bool:
+    return str(getattr(column, "type", "")).rpartition(".")[2].lower() in _NUMBERS
+
+
+def _told(kind, function, argument):
+    """Return what a function returns; refuse as the server does."""
     try:
-        return function(query_json)
+        return function(argument)
     except InputError as refusal:
         raise kind(str(refusal)) from None

@@ -106,24 +106,78 @@ def test_what_no_ledger_has_or_nothing_proves_is_failed(made, tmp_path):
     assert results["changed"]["status"] == "fail", "another value than the one that was charged"
 
 
+def forged(path, out, **changed):
+    """A record with other entries, beside the true one."""
+    record = json.loads(path.read_text())
+    out.write_text(json.dumps(record | changed))
+    return out
+
+
+def test_what_was_charged_together_is_known_however_it_is_named(made, tmp_path):
+    parts = [made / "described" / f"{part}.json" for part in ("covariance", "mean", "variance")]
+    _, results = exported(made, tmp_path / "parts", parts, "--ledger", made / "budget.db")
+    assert {entry["status"] for entry in results.values()} == {"review"}
+    _, results = exported(made, tmp_path / "one", parts[:1], "--ledger", made / "budget.db")
+    assert results["covariance"]["status"] == "fail"
+
+
+def test_forged_records_are_failed_and_true_ones_beside_them_are_not(made, tmp_path):
+    drawn, mean = (json.loads((made / f"{name}.json").read_text()) for name in ("drawn", "mean"))
+    weak = mean["guarantee"] | {"epsilon": 0.001}
+    later = drawn["post_processing"]
+    cases = {
+        "of": forged(made / "mean.json", tmp_path / "of.json", guarantee=weak, post_processing={"of": later["of"]}),
+        "promise": forged(made / "drawn.json", tmp_path / "promise.json", guarantee=weak),
+        "value": forged(made / "drawn.json", tmp_path / "value.json", value=[0.7, 0.8]),
+        "share": forged(made / "drawn.json", tmp_path / "share.json", post_processing=later | {"share": 0.01}),
+        "group": forged(made / "group-0.json", tmp_path / "group.json", guarantee=weak),
+        "nobody": forged(made / "group-0.json", tmp_path / "nobody.json", group={"name": "nobody", "of": [0, 1]}),
+    }
+    for name, path in cases.items():
+        if name == "of":
+            assert export(path, "--ledger", made / "budget.db", "--out", tmp_path / name).exit_code == 2
+            continue
+        book = "groups.db" if name in ("group", "nobody") else "budget.db"
+        true = ("group-0.json", "group-1.json") if book == "groups.db" else ("mean.json",)
+        _, results = exported(made, tmp_path / name, (path, *(made / own for own in true)), "--ledger", made / book)
+        assert results[name]["status"] == "fail", name
+        if book == "budget.db":
+            assert results["mean"]["status"] == "review"
+    twice = tmp_path / "twice.json"
+    twice.write_text((made / "mean.json").read_text().replace("{", '{"value": [0.7, 0.8],', 1))
+    _, results = exported(made, tmp_path / "twice", (twice,), "--ledger", made / "budget.db")
+    assert results["twice"]["status"] == "review" and "0.7" not in (tmp_path / "twice" / "twice.json").read_text()
+
+
 def test_groups_are_known_to_the_ledger_together(made, tmp_path):
     both, book = ("group-0.json", "group-1.json"), ("--ledger", made / "groups.db")
     _, results = exported(made, tmp_path / "both", both, *book)
     assert {entry["status"] for entry in results.values()} == {"review"}
     _, results = exported(made, tmp_path / "one", both[:1], *book)
-    assert results["group-0"]["status"] == "fail" and "not all of its groups" in results["group-0"]["summary"]
+    assert results["group-0"]["status"] == "fail" and "not named with it" in results["group-0"]["summary"]
 
 
 def test_wrong_calls_leave_nothing(made, tmp_path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "other.txt").write_text("mine")
     (tmp_path / "ledger.json").write_bytes((made / "mean.json").read_bytes())
+    (tmp_path / "Results.json").write_bytes((made / "mean.json").read_bytes())
+    forged(made / "mean.json", tmp_path / "later.json", post_processing=[])
     (tmp_path / "half.json").write_text('{"value": 1}')
     for words, said in (
         ((made / "mean.json", "--out", tmp_path / "taken"), "name a new folder"),
         ((made / "mean.json", "--out", tmp_path / "no" / "out"), "does not exist"),
         ((made / "mean.json", made / "mean.json", "--out", tmp_path / "out"), "2 records have this name"),
         ((tmp_path / "ledger.json", "--out", tmp_path / "out"), "rename it"),
+        ((tmp_path / "Results.json", "--out", tmp_path / "out"), "rename it"),
+        ((tmp_path / "later.json", "--out", tmp_path / "out"), "no whole release record"),
+        (
+            (tmp_path / "later.json", "--ledger", made / "budget.db", "--out", tmp_path / "out"),
+            "no whole release record",
+        ),
+        ((made / "mean.json", "--out", "."), "name a new folder"),
+        ((made / "mean.json", "--out", tmp_path / ("n" * 300)), "nnn"),
+        ((made / "mean.json", "--acro", "", "--out", tmp_path / "out"), "--acro must be"),
         ((tmp_path / "half.json", "--out", tmp_path / "out"), "half.json"),
         ((tmp_path / "none.json", "--out", tmp_path / "out"), "none.json"),
         ((made / "mean.json", "--ledger", made / "mean.json", "--out", tmp_path / "out"), "mean.json"),
@@ -131,4 +185,10 @@ def test_wrong_calls_leave_nothing(made, tmp_path):
         done = export(*words)
         assert done.exit_code in (1, 2) and said in " ".join(done.output.split()), done.output
         assert "Traceback" not in done.output and len(done.output.strip().splitlines()) <= 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["half.json", "ledger.json", "taken"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "Results.json",
+        "half.json",
+        "later.json",
+        "ledger.json",
+        "taken",
+    ]

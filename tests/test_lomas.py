@@ -1,5 +1,6 @@
 """Queries of a lomas server, against a stub of what its `DPQuerier` does (lomas-server 0.4.1)."""
 
+import decimal
 import json
 import sys
 import types
@@ -48,7 +49,10 @@ class Connector:
         points = np.random.default_rng(0).normal(POLE, 0.1, (n, 3))
         self.points = points / np.linalg.norm(points, axis=1, keepdims=True)
         self.table = pd.DataFrame(self.points, columns=["x", "y", "z"]).assign(name="somebody")
-        columns = dict.fromkeys(("x", "y", "z", "name"))
+        columns = {name: types.SimpleNamespace(type="float") for name in "xyz"} | {
+            "name": types.SimpleNamespace(type="string"),
+            "seen": types.SimpleNamespace(type="datetime"),
+        }
         self.metadata = types.SimpleNamespace(rows=n if rows is None else rows, max_ids=max_ids, columns=columns)
         self.reads = 0
 
@@ -113,7 +117,8 @@ def test_the_value_is_the_mean_of_these_columns():
 def test_a_cell_that_is_no_number_makes_its_record_the_centre():
     query = MeanQuery(**ASKED, epsilon=LOOSE, mechanism="wrapped")
     table = Connector(40).table.astype({"x": object})
-    table["x"] = [["", None, "north", np.nan][i % 4] for i in range(40)]
+    odd = ["", None, "north", np.nan, 10**400, decimal.Decimal("sNaN"), np.array(3.0), 1j, [1], pd.Timestamp(0)]
+    table["x"] = [odd[i % len(odd)] for i in range(40)]
     value = np.asarray(query.answer(table, query.chosen(40)).value)
     assert np.abs(value - POLE).max() < 0.01
     nullable = Connector(40).table[["x", "y", "z"]].astype("Float64")
@@ -123,6 +128,10 @@ def test_a_cell_that_is_no_number_makes_its_record_the_centre():
 
 REFUSED = {
     "one of epsilon and mu": {},
+    "at least": {"epsilon": 1e-12},
+    "a list of names": {"epsilon": 0.1, "columns": "xyz"},
+    "seen holds numbers": {"epsilon": 0.1, "columns": ["x", "y", "seen"]},
+    "name holds numbers": {"epsilon": 0.1, "columns": ["x", "y", "name"]},
     "one of epsilon": {"epsilon": 0.1, "mu": 0.1},
     "delta with mu": {"mu": 0.1},
     "and only then": {"epsilon": 0.1, "delta": 1e-6},
@@ -146,6 +155,29 @@ def test_what_is_refused_costs_nothing_and_reads_no_record(made, words):
         querier.handle_query(query(**REFUSED[words]), "ana")
     assert words in refusal.value.error_message
     assert budgets["ana"] == [1.0, 1e-5] and connector.reads == 0
+
+
+def test_no_cell_decides_what_another_counts_as():
+    query = MeanQuery(**ASKED, epsilon=LOOSE, mechanism="wrapped")
+    table = Connector(40).table.astype({"x": object})
+    clean = query.answer(table, query.chosen(40)).value
+    table.loc[0, "x"] = 1j
+    assert np.abs(np.asarray(query.answer(table, query.chosen(40)).value) - np.asarray(clean)).max() < 0.02
+
+
+class Unreadable(Connector):
+    """A file with a cell that the server's reader refuses, and cites."""
+
+    def get_pandas_df(self):
+        raise ValueError("could not convert string to float: 'secret'")
+
+
+def test_nothing_of_why_a_table_cannot_be_read_is_told(made):
+    querier, budgets = made(Unreadable())
+    with pytest.raises(InvalidQueryException) as refusal:
+        querier.handle_query(query(epsilon=0.1), "ana")
+    assert "secret" not in refusal.value.error_message and refusal.value.__cause__ is None
+    assert budgets["ana"] == [1.0, 1e-5]
 
 
 def test_data_sets_that_the_promise_does_not_fit_are_refused(made):

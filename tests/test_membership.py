@@ -186,11 +186,23 @@ def test_a_record_far_from_all_others_is_told_whatever_the_others_are():
     assert found.place == 7 and found.tests[0].exposed.area > 0.999 and found.tests[0].found_exposed > 0.99
 
 
-@pytest.mark.parametrize(("n", "dim"), [(10, 26), (3, 3)])
-def test_few_records_of_many_numbers_are_told_as_the_formula_has_it(n, dim):
-    found = membership(RNG.normal(size=(n, dim)), Euclidean(dim), digits=None, draws=2000)
+@pytest.mark.parametrize(
+    ("n", "dim", "within"), [(10, 26, 0.04), (3, 3, 0.06), (50, 63, 0.03), *exhaustive((50, 100, 0.03))]
+)
+def test_few_records_of_many_numbers_are_told_as_the_formula_has_it(n, dim, within):
+    """What the test has to learn of the law may not cost it: two covariances learned apart lose .07 and .09 here."""
+    found = membership(RNG.normal(size=(n, dim)), Euclidean(dim), digits=None, draws=max(2000, 20 * dim))
     assert abs(found.tests[0].theory[0] - stats.norm.cdf(math.sqrt(dim / (2 * n)))) < 0.05
-    assert abs(found.tests[0].told.area - found.tests[0].theory[0]) < 0.06
+    assert abs(found.tests[0].told.area - found.tests[0].theory[0]) < within
+
+
+def test_numbers_that_never_vary_cost_nothing():
+    """Pixels that are black in all images: what rounding makes of them is no news of anybody."""
+    public = np.abs(RNG.normal(size=(400, 12))) * (np.arange(12) < 8)
+    public /= np.linalg.norm(public, axis=1, keepdims=True)
+    found = membership(public[:20], Sphere(11), population=public, digits=None, draws=2000)
+    assert abs(found.tests[0].told.area - found.tests[0].theory[0]) < 0.03
+    assert abs(found.tests[0].theory[0] - stats.norm.cdf(math.sqrt(7 / 40))) < 0.03
 
 
 def test_the_order_of_public_records_does_not_matter():

@@ -16,6 +16,10 @@ PAGE = pathlib.Path(__file__).parents[1] / "docs" / "r.md"
 CHECKS = """
 write.table(template, "wanted.csv", sep = ",", row.names = FALSE, col.names = FALSE)
 write.table(mean_shape, "by_reticulate.csv", sep = ",", row.names = FALSE, col.names = FALSE)
+stopifnot(all(eigen(mean_covariance)$values > 0), dim(mean_covariance) == c(3, 3))
+stopifnot(abs(sum(mean_direction^2) - 1) < 1e-6, mean_direction[3] > 0.8)
+stopifnot(dim(mean_skull) == c(5, 3), abs(sum(mean_skull^2) - 1) < 1e-6)
+stopifnot(to_r(to_python(7)) == 7)
 write.table(by_command, "by_command.csv", sep = ",", row.names = FALSE, col.names = FALSE)
 """
 

@@ -4,15 +4,19 @@ Safe havens let nothing out that no person has looked at. Many use SACRO, which 
 and what it names; ACRO (https://github.com/AI-SDC/ACRO) writes such folders, and this command does.
 """
 
+import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 from collections import Counter
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 
 from jaxgeodp.checks import InputError
@@ -26,8 +30,14 @@ from jaxgeodp.privacy.release import Release, digest_of, record_digest
 
 # ACRO reads outputs of its own version alone.
 _ACRO = "1.0.2"
+_VERSION = re.compile(r"\d+\.\d+(\.\w+)*")
 _PARTS = ("mean", "variance", "covariance")
 _LEDGER = "ledger"
+# Of other files in the folder, whatever the case of letters.
+_RESERVED = ("results", _LEDGER, "checksums")
+_LONGEST = 200
+# How many records of one minute are tried for a joint charge, such as the two of a regression, in every order.
+_TOGETHER, _TRIED = 4, 6
 _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
 
 
@@ -35,13 +45,12 @@ class _Output(NamedTuple):
     """A release to be checked."""
 
     name: str
-    text: bytes
     release: Release
-    digest: str  #: by which a ledger knows it
+    charged: dict[str, Any] | None  #: the record as it was charged; None where what it says of that is untrue
 
     @property
     def record(self) -> dict[str, Any]:
-        """The release record."""
+        """Return the release record."""
         return self.release.record
 
 
@@ -62,16 +71,18 @@ def export(
     """
     with one_sentence_errors():
         _check_free(out)
-        outputs = _read(records)
-        accounts, rows = ([], []) if ledger is None else contents(ledger)
-        known = {row["record"]: row for row in rows if row["record"] is not None}
+        if not _VERSION.fullmatch(acro):
+            raise InputError(f"--acro must be a version such as {_ACRO}, got '{acro}'.")
         results, files = {}, {}
         with OUTPUT.status("Drawing ..."), quiet_libraries():
+            outputs = _read(records)
+            accounts, rows = ([], []) if ledger is None else contents(ledger)
+            entries = _entries(outputs, {row["record"]: row for row in rows if row["record"] is not None})
             for one in outputs:
                 own = _files(one)
                 files |= own
-                results[one.name] = _entry(one, sorted(own), None if ledger is None else known.get(one.digest, {}))
-        datasets = {known[one.digest]["dataset"] for one in outputs if one.digest in known}
+                results[one.name] = _entry(one, sorted(own), None if ledger is None else entries.get(one.name, {}))
+        datasets = {row["dataset"] for row in entries.values()}
         if datasets:
             charged = [row for row in rows if row["dataset"] in datasets]
             files["ledger.csv"] = table_of(charged).encode()
@@ -86,7 +97,8 @@ def export(
 
 
 def _check_free(out):
-    if os.path.lexists(out) and (not out.is_dir() or any(out.iterdir())):
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(out)
         raise InputError(f"--out {out}: exists; name a new folder, as checkers see all that is in it.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"--out {out}: the folder {out.parent} does not exist or is not writable.")
@@ -96,60 +108,88 @@ def _read(paths) -> list[_Output]:
     found = []
     for path in paths:
         described = (path / "description.json").is_file()
-        parts = [path / f"{name}.json" for name in _PARTS] if described else [path]
-        releases = [Release.load(part) for part in parts]
-        together = digest_of([release.record for release in releases])
-        for part, release in zip(parts, releases, strict=True):
+        for part in [path / f"{name}.json" for name in _PARTS] if described else [path]:
             name = f"{path.resolve().name}-{part.stem}" if described else part.stem
-            found.append(_Output(name, part.read_bytes(), release, together if described else _charged(release.record)))
-    for name, times in Counter(one.name for one in found).items():
+            with _whole(part):
+                release = Release.load(part)
+                if not np.all(np.isfinite(release.as_array())):
+                    raise ValueError
+                found.append(_Output(name, release, _as_charged(release.record)))
+    for name, times in Counter(one.name.casefold() for one in found).items():
         if times > 1:
             raise InputError(f"{name}: {times} records have this name; rename files, as outputs are told by them.")
-        if name == _LEDGER:
-            raise InputError(f"{name}.json: rename it, as the ledger's output has this name.")
-    return _of_groups(found)
+        if name in _RESERVED or len(name.encode()) > _LONGEST:
+            raise InputError(f"{name}.json: rename it, as the folder has a file of this name, or it is too long.")
+    return found
 
 
-def _charged(record) -> str:
-    """The digest of what was charged: of a value drawn towards a point afterwards, that of the first."""
-    return record.get("post_processing", {}).get("of") or record_digest(record)
+@contextlib.contextmanager
+def _whole(path):
+    """Refuse what is no whole record."""
+    try:
+        yield
+    except InputError:
+        raise
+    except _ANOTHER:
+        raise InputError(f"{path}: is no whole release record.") from None
 
 
-def _of_groups(outputs) -> list[_Output]:
-    """With the digest of all groups that were charged together, where all of them are here."""
-    calls = {}
+def _as_charged(record) -> dict | None:
+    """Return the record that a ledger knows: of a value drawn towards a point afterwards, that of the first value."""
+    later = record.get("post_processing")
+    if not isinstance(later, dict | None):
+        raise TypeError
+    if later is None or "of" not in later:
+        return record
+    from jaxgeodp.privacy.drawn_towards import is_drawn_as_said  # JAX
+
+    first = {name: own for name, own in record.items() if name != "post_processing"} | later["before"]
+    first["value"] = later["released"]
+    return first if record_digest(first) == later["of"] and is_drawn_as_said(record) else None
+
+
+def _entries(outputs, known) -> dict[str, dict]:
+    """Return the ledger's entries of releases, by their names: alone, or charged together with others that are here."""
+    found, groups, minutes = {}, {}, {}
     for one in outputs:
-        if group := one.record.get("group"):
-            calls.setdefault((one.record["created"], str(group["of"])), {})[group["name"]] = one.record
-    together = {
-        call: digest_of([groups[name] for name in own["group"]["of"]])
-        for call, groups in calls.items()
-        for own in [next(iter(groups.values()))]
-        if set(own["group"]["of"]) <= set(groups)
-    }
+        if one.charged is None:
+            continue
+        digest = record_digest(one.charged)
+        if digest in known:
+            found[one.name] = known[digest]
+        elif group := one.charged.get("group"):
+            groups.setdefault((one.charged["created"], str(group["of"])), []).append(one)
+        else:
+            minutes.setdefault(one.charged["created"], []).append(one)
+    tried = [own for several in minutes.values() if len(several) <= _TRIED for own in _orders(several)]
+    for several in groups.values():
+        of = {str(one.charged["group"]["name"]): one for one in several}
+        names = list(map(str, several[0].charged["group"]["of"]))
+        if len(of) == len(several) == len(names) and set(of) == set(names):
+            tried.append(tuple(of[name] for name in names))
+    for own in tried:
+        digest = digest_of([one.charged for one in own])
+        if digest in known:
+            found |= {one.name: known[digest] for one in own}
+    return found
 
-    def known_by(one):
-        group = one.record.get("group")
-        return one.digest if group is None else together.get((one.record["created"], str(group["of"])), one.digest)
 
-    return [one._replace(digest=known_by(one)) for one in outputs]
+def _orders(several):
+    for count in range(2, min(len(several), _TOGETHER) + 1):
+        yield from itertools.permutations(several, count)
 
 
 def _files(one) -> dict[str, bytes]:
     """The record, what it says in words, and a picture of the value."""
     from jaxgeodp.pictures import picture_of  # Matplotlib
 
-    try:
+    with _whole(f"{one.name}.json"):
         words = "\n".join((*record_lines(one.record), f"digest:  {record_digest(one.record)}")) + "\n"
         return {
-            f"{one.name}.json": one.text,
+            f"{one.name}.json": one.release.to_json().encode(),
             f"{one.name}.txt": words.encode(),
             f"{one.name}.png": picture_of(one.record),
         }
-    except InputError:
-        raise
-    except _ANOTHER:
-        raise InputError(f"{one.name}.json: is no whole release record.") from None
 
 
 def _entry(one, files, row) -> dict:
@@ -166,8 +206,8 @@ def _entry(one, files, row) -> dict:
     elif row is None:
         status, why = "review", f"{promise(record)}; no ledger was named, so nobody has counted it"
     elif not row:
-        alone = ", or not all of its groups were named" if "group" in record else ""
-        status, why = "fail", f"{promise(record)}; the ledger that was named does not have it as it stands{alone}"
+        why = "the ledger that was named does not have it as it stands"
+        status, why = "fail", f"{promise(record)}; {why}, or it was charged with others that were not named with it"
     else:
         status, why = "review", f"{promise(record)}; entry {row['entry']} of the ledger, data set '{row['dataset']}'"
     return _output(

@@ -10,7 +10,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, positive_number
 from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.manifolds.names import manifold_of
-from jaxgeodp.nested_lists import to_lists
+from jaxgeodp.nested_lists import from_lists, to_lists
 
 # How far a point may be from the manifold, relative to its largest number.
 _TOLERANCE = 1e-6
@@ -50,6 +50,26 @@ def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, e
         "expected_error": noise * math.sqrt(share),
     }
     return Drawn(moved if np.all(np.isfinite(moved)) else np.array(value), told)
+
+
+def is_drawn_as_said(record: dict) -> bool:
+    """Return True if the value of a record is the one that its entry "post_processing" says, from the first value.
+
+    Args:
+        record: as `Release.shrunk` makes it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it has no such entry, or another one.
+    """
+    told, manifold = record["post_processing"], manifold_of(record["manifold"])
+    kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    with jax.enable_x64(True):
+        point, first, value = (from_lists(own, kind) for own in (told["toward"], told["released"], record["value"]))
+        if not (point.shape == first.shape == value.shape == manifold.shape and 0.0 <= told["share"] <= 1.0):
+            return False
+        moved = np.asarray(jax.jit(manifold.between)(point, first, told["share"]))
+    away = float(np.max(np.abs(moved - value)))
+    return away <= _TOLERANCE * float(np.max(np.abs(value))) or bool(np.all(value == first))
 
 
 def _root_mean_square(mean, dim, normal) -> float:

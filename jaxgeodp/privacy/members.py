@@ -50,8 +50,8 @@ _SLOWER = 8
 _REFERENCE = 2_000
 # Records to fit moments of others to, one left out; targets that stand for records as they come; draws a number.
 _LEAST_RECORDS, _TARGETS, _A_NUMBER = 3, 500, 20
-# Of the trace: no direction is known so well that it tells all.
-_RIDGE = 1e-9
+# Of the trace: no direction is known so well that it tells all; of the largest deviation: what varies by rounding.
+_RIDGE, _ROUNDING = 1e-9, 1e-10
 
 
 class Test(NamedTuple):
@@ -278,6 +278,7 @@ class _Moments:
 def _axes(covariance):
     """Eigenvalues, none too small, and eigenvectors, in units of the standard deviations."""
     units = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    units = np.maximum(units, _ROUNDING * units.max())
     values, axes = np.linalg.eigh(covariance / np.outer(units, units))
     return units, np.maximum(values, _RIDGE * len(units)), axes
 
