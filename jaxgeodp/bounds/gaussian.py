@@ -31,7 +31,7 @@ class Space:
 
     @property
     def diameter(self) -> float:
-        """Of the space."""
+        """Return the diameter of the space."""
         if self.sign <= 0:
             return math.inf
         return math.pi / 2.0 if self.folded else math.pi
@@ -44,7 +44,7 @@ class Space:
             return (self.dim - 1) * log_radius
 
     def distance(self, t, angle, delta):
-        """From a point at distance ``t`` and ``angle`` to the point at distance ``delta`` and angle 0."""
+        """Return the distance between the points at (distance ``t``, ``angle``) and (``delta``, angle 0)."""
         if self.sign < 0:
             with np.errstate(over="ignore"):  # t + delta bounds what overflows
                 square = np.sinh(0.5 * (t - delta)) ** 2 + np.sinh(t) * math.sinh(delta) * np.sin(0.5 * angle) ** 2

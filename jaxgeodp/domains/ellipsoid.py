@@ -30,12 +30,12 @@ class Populations(NamedTuple):
 
     @staticmethod
     def of(vectors: list[np.ndarray]) -> "Populations":
-        """Those of which these are the records."""
+        """Return the populations that these records are samples of, with the means of their records."""
         return Populations(vectors, np.stack([own.mean(axis=0) for own in vectors]), False)
 
 
 class Ellipsoid(NamedTuple):
-    """What was found."""
+    """Hold the ellipsoid found, with its clipping length, gains and expected error."""
 
     columns: np.ndarray  #: (d, k), D
     clip: float
@@ -107,7 +107,7 @@ def least_error(populations: Populations, n: int, strength: float, pure: bool, c
 
 
 class _Axes(NamedTuple):
-    """Of a second moment, the longest first."""
+    """Hold the eigenvalues and eigenvectors of a second moment, largest first."""
 
     values: np.ndarray
     axes: np.ndarray
@@ -124,7 +124,7 @@ class _Axes(NamedTuple):
         return self.axes[:, :rank]
 
     def lengths(self, rank: int) -> np.ndarray:
-        """Of the columns of D."""
+        """Return the lengths of the first ``rank`` columns of D."""
         return self.values[:rank] ** 0.25
 
 

@@ -144,7 +144,7 @@ def _configurations(owner, template, records):
 
 
 def _in_blocks(function, records) -> np.ndarray:
-    """Of one shape: how many records there are may be private, and shapes of programs are told by caches."""
+    """Apply a function to blocks of one shape: program shapes could disclose a private number of records."""
     rows = rows_at_once(records.shape[1:])
     blocks = [np.asarray(function(padded(own, rows)))[: len(own)] for own in blocks_of(records, rows)]
     return np.concatenate(blocks)

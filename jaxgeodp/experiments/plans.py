@@ -205,13 +205,13 @@ def _checked(cell, place):
 
 
 def _manifold_of(place) -> Manifold | None:
-    """That of a mechanism or generator, or of its ball."""
+    """Return the manifold of a mechanism or generator, or of its ball; None if there is none."""
     found = getattr(place, "manifold", None) or getattr(getattr(place, "ball", None), "manifold", None)
     return found if isinstance(found, Manifold) else None
 
 
 def _traced_anew(owns: list[_OwnCell]) -> list[_OwnCell]:
-    """With functions that JAX has not met: what they use may have changed since, and it would not look."""
+    """Return the cells with new function objects, so that JAX traces them again: what they use may have changed."""
     anew: dict[Any, Callable] = {}
 
     def fresh(function):

@@ -42,7 +42,7 @@ class FaceDesign(NamedTuple):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of the whole face."""
+        """Return the guarantee of the whole face."""
         return self.mechanism.guarantee
 
     def smoothed(self, curves):

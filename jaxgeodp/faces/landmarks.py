@@ -26,7 +26,7 @@ Landmark = int | tuple[float, float, float] | None
 
 
 class Landmarks(NamedTuple):
-    """Of one mesh."""
+    """Hold the two landmarks of a mesh."""
 
     nose: Landmark  #: its tip
     up: Landmark  #: above it, such as the root of the nose
@@ -144,7 +144,7 @@ def read_landmarks(path) -> dict[str, Landmarks]:
 
 
 def _cells(line) -> list[str]:
-    """Of one line alone: a quotation mark that is not closed must not take the next lines with it."""
+    """Return the cells of one line, so that an unclosed quotation mark cannot affect the next lines."""
     try:
         return next(csv.reader([line]), [""])
     except csv.Error:  # a cell beyond all limits

@@ -78,7 +78,7 @@ class FaceMeanMechanism(Mechanism):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of the whole face."""
+        """Return the guarantee of the whole face."""
         return self._curves.guarantee
 
     def sensitivity(self, n: int):

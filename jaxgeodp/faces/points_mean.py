@@ -57,7 +57,7 @@ class PointwiseGaussian(Mechanism):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of all points together."""
+        """Return the guarantee of all points together."""
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int):
@@ -132,7 +132,7 @@ class JointGaussian(Mechanism):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of all points together."""
+        """Return the guarantee of all points together."""
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int) -> float:

@@ -13,7 +13,7 @@ _REPAIRS = tuple(name for name in RepairReport._fields if name != "numbering")
 
 
 class FaceReport(NamedTuple):
-    """Of one face: private."""
+    """Report how one face was processed; private."""
 
     note: str = ""  #: why it is not used, or what else happened
     used: bool = True  #: else it counts as the centre of the release

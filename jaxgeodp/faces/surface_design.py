@@ -46,7 +46,7 @@ class SurfaceDesign(NamedTuple):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of the whole surface."""
+        """Return the guarantee of the whole surface."""
         return self.mechanism.guarantee
 
     def shrunk(self, surfaces, n: int) -> np.ndarray:
@@ -198,7 +198,7 @@ def design_surfaces(
 
 
 def _shift(n):
-    """Of the mean of n records, in variances between people."""
+    """Return the expected variance of the mean of n records, in units of the variance between people."""
     return EXPECTED_SHIFT + 1.0 / record_count(n)
 
 
@@ -233,7 +233,7 @@ def _alike(vectors, surfaces):
 
 
 def _covariance(vectors, spectrum_counts):
-    """Of one more surface around the mean of public ones, whose deviations from it are vectors (m, 3 K)."""
+    """Return the covariance of one more surface, given deviations (m, 3 K) of public ones from their mean."""
     count = len(vectors)
     own = vectors.T @ vectors / (count - 1)
     spectrum = np.diag(own).reshape(-1, 3)

@@ -78,7 +78,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
     @property
     def guarantee(self) -> GaussianDP:
-        """Of the whole surface."""
+        """Return the guarantee of the whole surface."""
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int) -> float:

@@ -131,7 +131,7 @@ def optimize_budget(
 
 @functools.cache
 def _adam():
-    """Always the same one, else every design would compile its search anew."""
+    """Return the same cached optimizer each time: a new one would make each design compile its search anew."""
     return optax.adam(0.05)
 
 

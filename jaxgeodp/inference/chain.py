@@ -87,7 +87,7 @@ def following(
 
 
 def together(drafts) -> Guarantee:
-    """What all of them promise."""
+    """Return the composed guarantee of all drafts."""
     promised = [draft.guarantee for draft in drafts if isinstance(draft.guarantee, Guarantee)]
     assert len(promised) == len(drafts)  # as of all mechanisms here
     return compose(promised)

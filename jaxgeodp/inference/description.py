@@ -83,7 +83,7 @@ class Description:
 
     @functools.cached_property
     def population(self) -> Population:
-        """The wrapped normal law that fits them.
+        """Return the wrapped normal law that fits the three releases.
 
         Raises:
             ValueError: variance or covariance could not be computed when they were released.
@@ -268,7 +268,7 @@ def _error_of(description: Description) -> ExpectedError:
 
 
 def _way_of(mechanism: SpreadMechanism):
-    """Real numbers where their noise is smaller, else integers."""
+    """Return real-valued noise where it is smaller, else integer noise."""
     matrix = isinstance(mechanism.statistic, TangentCovariance) and mechanism.epsilon is not None
     return Idealized() if matrix and is_smaller(mechanism.ball.manifold.dim) else OnGrid()
 
@@ -279,7 +279,7 @@ def _spread(ball, about, name, parameter, strengths) -> SpreadMechanism:
 
 
 def _largest_ball(manifold, ball) -> GeodesicBall:
-    """A ball for which programs are compiled before it is known."""
+    """Return a public ball for compiling programs before the ball is known."""
     if ball is not None:
         return ball
     limit = _INSIDE * assumption_limit(manifold)

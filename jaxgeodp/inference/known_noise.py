@@ -21,7 +21,7 @@ class KnownNoise(abc.ABC):
 
     @abc.abstractmethod
     def mean_square(self, dim: int) -> float:
-        """The expected squared Frobenius norm of that of a matrix (dim, dim); of a number for 1."""
+        """Return the expected squared Frobenius norm of the noise of a matrix (dim, dim); for a number dim is 1."""
 
     @abc.abstractmethod
     def matrices(self, num: int, dim: int) -> np.ndarray:
@@ -56,7 +56,7 @@ class EntryNoise(KnownNoise):
 @final
 @dataclasses.dataclass(frozen=True)
 class MatrixNoise(KnownNoise):
-    """That of `hull_noise`.
+    """Represent the noise of `hull_noise` on a symmetric matrix.
 
     Attributes:
         scale: of its norm.

@@ -52,7 +52,7 @@ class HullNoise(Noise):
 
 
 def has_hull_noise(record: dict) -> bool:
-    """Whether a release record says so."""
+    """Return whether a release record names `HullNoise` as its sampler."""
     return str(record["sampler"]["name"]).startswith("hull_noise")
 
 
@@ -62,5 +62,5 @@ def is_smaller(dim: int) -> bool:
 
 
 def _rows(numbers: int) -> int:
-    """Of the matrix with so many numbers on and above its diagonal."""
+    """Return the number of rows of a symmetric matrix with this many entries on and above its diagonal."""
     return (math.isqrt(8 * numbers + 1) - 1) // 2

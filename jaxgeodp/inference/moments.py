@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 
 
 class Moment(abc.ABC):
-    """What is released of tangent vectors v_i at a public point, of lengths from a to b. A subclass has no fields.
+    """Define what is released of tangent vectors of lengths a to b at a public point; subclasses have no fields.
 
     Attributes:
         description: for records.
@@ -44,7 +44,7 @@ class Moment(abc.ABC):
 
     @abc.abstractmethod
     def numbers(self, dim: int) -> int:
-        """How many numbers."""
+        """Return how many numbers are released."""
 
     @abc.abstractmethod
     def of_vectors(self, vectors: jax.Array) -> jax.Array:
@@ -52,18 +52,18 @@ class Moment(abc.ABC):
 
     @abc.abstractmethod
     def steps(self, parts, nearest: float, farthest: float) -> np.ndarray:
-        """Their sum in integers: arrays of vectors that are brought into the range, each on its own."""
+        """Return the integer sums of the statistic; each vector is first brought into the range on its own."""
 
     @abc.abstractmethod
     def sensitivity(self, dim: int, nearest: float, farthest: float) -> int:
-        """By which one record moves that, in the Euclidean norm."""
+        """Return the sensitivity of the integer sums in the Euclidean norm."""
 
     def l1_sensitivity(self, dim: int, nearest: float, farthest: float) -> int:
-        """The same, in the sum of absolute values: by default what follows from the Euclidean one."""
+        """Return the L1 sensitivity of the integer sums; by default the bound implied by the Euclidean one."""
         return math.isqrt(self.numbers(dim) * self.sensitivity(dim, nearest, farthest) ** 2)
 
     def hull_sensitivity(self, dim: int, farthest: float) -> float | None:
-        """By which one record moves the sum of a matrix, in the norm max(tr A+, tr A-) of `samplers.hull_noise`.
+        """Return the sensitivity of a matrix sum in the norm max(tr A+, tr A-) of `samplers.hull_noise`.
 
         None where there is no such noise.
         """
@@ -71,19 +71,19 @@ class Moment(abc.ABC):
 
     @abc.abstractmethod
     def units(self, dim: int, farthest: float) -> np.ndarray:
-        """What a step of each number is worth, per record."""
+        """Return the size of an integer step of each number, per record."""
 
     @abc.abstractmethod
     def to_value(self, numbers: Any, dim: int) -> Any:
-        """A number or a symmetric matrix."""
+        """Return the numbers as the released value: a number or a symmetric matrix."""
 
     @abc.abstractmethod
     def to_numbers(self, value: Any) -> jax.Array:
-        """The numbers of a value."""
+        """Return the released value as a vector of numbers."""
 
     @abc.abstractmethod
     def formula(self, dim: int) -> str:
-        """Of the sensitivity, for records."""
+        """Return the formula of the sensitivity for the release record."""
 
 
 @final
@@ -129,7 +129,7 @@ class FrechetVariance(Moment):
         return numbers[0]
 
     def to_numbers(self, value):
-        """It."""
+        """Return the variance as a vector of one number."""
         return jnp.reshape(value, (1,))
 
     @override
@@ -157,7 +157,7 @@ class TangentCovariance(Moment):
     largest = _OFF * _LENGTHS**2
 
     def numbers(self, dim):
-        """Those on and above the diagonal."""
+        """Return the number of entries on and above the diagonal."""
         return dim * (dim + 1) // 2
 
     @override
@@ -190,7 +190,7 @@ class TangentCovariance(Moment):
         return (farthest / _LENGTHS) ** 2 / np.where(rows == columns, _DIAGONAL, _OFF)
 
     def to_value(self, numbers, dim):
-        """The symmetric matrix."""
+        """Return the symmetric matrix with these entries on and above its diagonal."""
         places = np.zeros((dim, dim), np.int64)
         places[np.triu_indices(dim)] = np.arange(len(numbers))
         return numbers[np.maximum(places, places.T)]
@@ -205,5 +205,5 @@ class TangentCovariance(Moment):
 
 
 def _exact_sum(steps):
-    """Of nonnegative integers below 2^41, in an integer of any size."""
+    """Return the sum of nonnegative integers below 2^41 as a Python integer, which cannot overflow."""
     return sum(int(np.sum(steps[start : start + _MOST_AT_ONCE])) for start in range(0, len(steps), _MOST_AT_ONCE))

@@ -19,11 +19,11 @@ from jaxgeodp.pytrees import Pytree
 
 
 class Place(Pytree, abc.ABC):
-    """What gives each record a vector of numbers; all of it public. A subclass is a frozen dataclass of arrays."""
+    """Map each record to a vector of numbers; public. A subclass is a frozen dataclass of arrays."""
 
     @abc.abstractmethod
     def checked(self, ball: GeodesicBall) -> "Place":
-        """Itself, as arrays of the manifold's kind.
+        """Return the place with its arrays in the manifold's dtype.
 
         Raises:
             ValueError: it is of another manifold, or not in the ball where it must be.
@@ -35,7 +35,7 @@ class Place(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def domain(self, ball: GeodesicBall) -> PointsInBall:
-        """Of the records."""
+        """Return the domain of the records."""
 
     @abc.abstractmethod
     def vectors(self, ball: GeodesicBall, records) -> jax.Array:
@@ -80,7 +80,7 @@ class AtPoint(Place):
         return dim
 
     def domain(self, ball):
-        """Points."""
+        """Return the domain of points in the ball."""
         return PointsInBall(ball, ball.manifold.shape)
 
     def vectors(self, ball, records):
@@ -91,12 +91,12 @@ class AtPoint(Place):
         return jax.vmap(lambda x: manifold.coordinates(about, manifold.log(about, x), frame))(points)
 
     def reaches(self, ball):
-        """Of distances."""
+        """Return the least and largest possible distance of a record from the point."""
         away = self._away(ball)
         return max(away - ball.radius, 0.0), away + ball.radius
 
     def within(self, vectors, farthest):
-        """Shortened; one that is not finite is 0, as in integers."""
+        """Return the vectors shortened to ``farthest``; non-finite ones become 0, as in integers."""
         lengths = jnp.linalg.norm(vectors, axis=1, keepdims=True)
         factors = jnp.minimum(1.0, farthest / jnp.maximum(lengths, farthest))
         return jnp.asarray(jnp.where(jnp.isfinite(lengths), factors * vectors, 0.0))
@@ -115,7 +115,7 @@ class AtPoint(Place):
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class AlongGeodesic(Place):
-    """Of a time and a point: s = 2 time - 1, and the point's residual, carried along the geodesic to its middle.
+    """Map a time and a point to s = 2 time - 1 and the residual, transported to the geodesic's middle.
 
     At time t the geodesic is at exp_middle((2t - 1) velocity), for t from 0 to 1. The residual is the logarithm of the
     point there, in units of ``reach``; a longer one is shortened to 1.
@@ -143,11 +143,11 @@ class AlongGeodesic(Place):
         return AlongGeodesic(middle, velocity, _frame_of(ball.manifold, middle, self.frame), float(self.reach))
 
     def vector_length(self, dim):
-        """s, too."""
+        """Return ``dim + 1``: s and the residual's coordinates."""
         return dim + 1
 
     def domain(self, ball):
-        """A time and the numbers of a point."""
+        """Return the domain of records that hold a time and a point's numbers."""
         return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), has_summaries=False)
 
     def vectors(self, ball, records):
@@ -169,11 +169,11 @@ class AlongGeodesic(Place):
         return jnp.concatenate([s[:, None], shortened], axis=1)
 
     def reaches(self, ball):
-        """In units of ``reach``."""
+        """Return 0 and 1, in units of ``reach``."""
         return 0.0, 1.0
 
     def within(self, vectors, farthest):
-        """They are: a time and a residual have been brought into their ranges each."""
+        """Return the vectors unchanged: `vectors` has already brought times and residuals into their ranges."""
         return vectors
 
     def described(self, ball):

@@ -77,7 +77,7 @@ class ConfidenceBall:
 
 @dataclasses.dataclass(frozen=True)
 class TwoSampleTest:
-    """Of the hypothesis that two populations have one mean.
+    """Hold a test of the hypothesis that two populations have the same mean.
 
     Attributes:
         p_value: (1 + replicates at least as far apart)/(1 + replicates).

@@ -135,7 +135,7 @@ def _pairs(name, times, data, manifold) -> np.ndarray:
 
 
 def _strengths(parameter, whole, n, ball) -> list[float]:
-    """Of the rounds: two, but where the first one's error would be too large a part of the ball."""
+    """Return the privacy parameter of each round: two rounds, or one where the first would be too noisy."""
     second, first = split(parameter, whole, (100 - _FIRST, _FIRST))
     scale = SpreadMechanism(ball, standing(ball), STATISTICS[parameter], **{parameter: first}).scale(n)
     if scale * math.sqrt(ball.manifold.dim) * math.sqrt(1.0 + 3.0**2) > _LARGEST_ERROR:

@@ -40,7 +40,7 @@ class Residuals(Moment):
 
     @abc.abstractmethod
     def squares(self, w, xp) -> Any:
-        """Of residuals (n, d), in a vector (n, k) that is no longer than |w|^2/2."""
+        """Return the squares of residuals (n, d) as vectors (n, k), each no longer than |w|^2/2."""
 
     @abc.abstractmethod
     def second_moment(self, numbers: np.ndarray, dim: int) -> np.ndarray:
@@ -79,11 +79,11 @@ class Residuals(Moment):
         return np.full(self.numbers(dim), 1.0 / grid.STEPS)
 
     def to_value(self, numbers, dim):
-        """They."""
+        """Return the numbers unchanged."""
         return numbers
 
     def to_numbers(self, value):
-        """They."""
+        """Return the numbers as a JAX array."""
         return jnp.asarray(value)
 
     @override
@@ -111,7 +111,7 @@ class ResidualMoments(Residuals):
         return _SQUARES * xp.sum(w**2, axis=1, keepdims=True)
 
     def second_moment(self, numbers, dim):
-        """A multiple of the identity: nothing tells directions."""
+        """Return a multiple of the identity, as the trace alone is released."""
         return numbers[0] / _SQUARES / dim * np.eye(dim)
 
 
@@ -132,7 +132,7 @@ class ResidualMatrix(Residuals):
         return _SQUARES * np.where(rows == columns, 1.0, _TWICE) * w[:, rows] * w[:, columns]
 
     def second_moment(self, numbers, dim):
-        """The matrix."""
+        """Return the symmetric matrix with these entries."""
         rows, columns = np.triu_indices(dim)
         upper = np.zeros((dim, dim))
         upper[rows, columns] = numbers / _SQUARES / np.where(rows == columns, 1.0, _TWICE)
@@ -172,7 +172,7 @@ class Correction:
 
     @classmethod
     def none(cls, dim: int) -> "Correction":
-        """Of a geodesic that is right."""
+        """Return the correction of a geodesic that needs none."""
         nothing = np.zeros((2 * dim, 2 * dim))
         return cls(np.zeros(2 * dim), nothing, nothing, np.zeros((dim, dim)), 0.0)
 

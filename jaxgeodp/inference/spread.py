@@ -155,7 +155,7 @@ class SpreadMechanism(Mechanism):
         return self.law(n).terms.sensitivity
 
     def scale(self, n: int) -> float:
-        """Of the noise of a variance, of the entries on the diagonal of a matrix, or of its norm; a squared distance.
+        """Return the noise scale: of a variance, of a matrix's diagonal entries, or of its norm; a squared distance.
 
         Args:
             n: at least 2.
@@ -179,7 +179,7 @@ def _drawn(epsilon) -> Callable:
 
 
 def _of_hull(terms: Terms, sensitivity: float) -> Terms:
-    """The terms with noise of real numbers."""
+    """Return the terms of a release with `HullNoise`, in real numbers."""
     return dataclasses.replace(
         terms,
         sensitivity=sensitivity,
@@ -223,12 +223,12 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
 
     @property
     def fallback(self):
-        """No spread."""
+        """Return zero spread."""
         return np.asarray(self.value(np.zeros(self.statistic.numbers(self.ball.manifold.dim))))
 
     @property
     def size(self):
-        """The largest square."""
+        """Return the largest squared length of a record's vector."""
         return self.reaches[1] ** 2
 
     @property
@@ -266,7 +266,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return self.noise.log_density((numbers - self.numbers(records)) / self.scale)
 
     def numbers(self, records) -> jax.Array:
-        """What noise is added to, of raw records."""
+        """Return the exact statistic of raw records, to which noise is added."""
         vectors = self.about.vectors(self.ball, records)
         return self.statistic.of_vectors(self.about.within(vectors, self.reaches[1]))
 
@@ -277,7 +277,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MomentSums(Sums):
-    """Of a moment of vectors about a place; see `SpreadMechanism`."""
+    """Sum a moment of vectors about a place in integers; see `SpreadMechanism`."""
 
     statistic: Moment
     ball: GeodesicBall
@@ -307,7 +307,7 @@ class MomentGrid(Integers):
     law: SpreadLaw
 
     def continuous(self) -> SpreadLaw:
-        """The law with the noise of real numbers that that of integers is like."""
+        """Return the law with the real-valued noise that the integer noise approximates."""
         law, (noise, terms) = self.law, self.law.integers
         units = law.statistic.units(law.ball.manifold.dim, law.reaches[1])
         kind = law.noise if isinstance(law.noise, Normal) else Coordinates()

@@ -61,7 +61,7 @@ def _of_places(table) -> Iterator[str]:
 
 
 def of_directions(seen: Seen) -> Iterator[str]:
-    """Lengths, and whether both ends of an axis are among them."""
+    """Yield doubts about directions: lengths, and whether they are axes with both ends present."""
     yield from of_axes(seen)
     lengths = np.linalg.norm(seen.records, axis=1)
     usable = np.isfinite(lengths) & (lengths > 0)
@@ -79,7 +79,7 @@ def of_directions(seen: Seen) -> Iterator[str]:
 
 
 def of_angles(seen: Seen) -> Iterator[str]:
-    """Units that the numbers speak against."""
+    """Yield doubts about the unit of angles."""
     if seen.table.ndim == 2 and seen.table.shape[1] == 2 and np.all(np.abs(np.hypot(*seen.table.T) - 1.0) < 1e-3):
         yield "The two columns are cosines and sines: of one angle? Then compute it, or say --manifold 'sphere(1)'."
     unit, table = seen.layout.chart or "radians", seen.table
@@ -110,7 +110,7 @@ def _of_missing_angles(table, turn) -> Iterator[str]:
 
 
 def _of_orientations(table, turn) -> Iterator[str]:
-    """Angles of which half a turn is the same."""
+    """Yield a doubt if angles half a turn apart seem to be the same."""
     for place, column in enumerate(np.atleast_2d(table.T), 1):
         known = column[np.isfinite(column)] * (2.0 * np.pi / turn)
         if len(known) < 10 or known.min() < 0.0 or known.max() > 1.001 * np.pi:

@@ -127,7 +127,7 @@ def read_csv(
 
 
 def usual_width(widths: collections.Counter[int]) -> int:
-    """That of most lines; of equally many the larger."""
+    """Return the most common number of cells of a line; in a tie, the larger."""
     return max(widths, key=lambda width: (widths[width], width))
 
 

@@ -12,7 +12,7 @@ from jaxgeodp.io.seen import Seen
 
 
 def _of_hyperboloids(seen: Seen) -> Iterator[str]:
-    """Charts that the rows may be of, where most are no points as they are read."""
+    """Yield which chart the rows may be in, if most are not on the hyperboloid."""
     table = seen.table[np.isfinite(seen.table).all(axis=1)] if seen.table.ndim == 2 else np.empty((0, 2))
     if not len(table) or seen.usable.mean() > 0.5:
         return
@@ -37,7 +37,7 @@ def _of_hyperboloids(seen: Seen) -> Iterator[str]:
 
 
 def _all_alike(squares) -> bool:
-    """Positive, and the same up to rounding."""
+    """Return whether the numbers are positive and equal up to rounding."""
     middle = float(np.median(squares))
     return middle > 0.0 and bool(np.all(np.abs(squares - middle) < 1e-3 * np.maximum(middle, 1.0)))
 

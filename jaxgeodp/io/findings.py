@@ -144,7 +144,7 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
 
 
 def _told(about, finder, *arguments) -> list[Finding]:
-    """What a finder says; for no content of a file may it stop the report."""
+    """Return what a finder reports as findings; no content of a file may stop the report."""
     said = []
     try:
         said.extend(Finding(about, text) for text in finder(*arguments))
@@ -268,7 +268,7 @@ def of_copies(records) -> Iterator[str]:
 
 
 def _distances(ball, records, usable) -> np.ndarray:
-    """From the centre; NaN of records that are no points."""
+    """Return the distances (n,) of records from the centre; NaN for invalid records."""
 
     distances = np.full(len(records), np.nan)
     own = jax.vmap(lambda record: ball.distance(ball.manifold.project(record)))

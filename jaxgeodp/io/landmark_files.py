@@ -88,12 +88,12 @@ class _Specimen:
             self.blocks.append(self.rows)
 
     def end(self):
-        """The block."""
+        """End the block."""
         self.rows = []
 
     @property
     def kind(self) -> tuple[bool, tuple[int, ...]]:
-        """Whether it is in space, and the numbers of points."""
+        """Return whether the specimen is in space, and its number of points by block."""
         return self.in_space, tuple(self.counts)
 
     def write(self, points: np.ndarray):

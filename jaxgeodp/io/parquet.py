@@ -127,7 +127,7 @@ def _check_columns(path, schema, places: list[int] | None):
 
 
 def _claimed_bytes(metadata) -> int:
-    """Of groups of rows: asked for those of a column that contradicts itself, PyArrow 26 ends the process."""
+    """Return the claimed size of all row groups; asking for that of a damaged column can crash PyArrow 26."""
     return sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
 
 

@@ -19,7 +19,7 @@ class Seen(NamedTuple):
 
 
 def quantiles(values) -> str:
-    """Five of them, in words."""
+    """Return five quantiles of the values in words."""
     shares = (0, 5, 50, 95, 100)
     return ", ".join(
         f"{share} % {value:.3g}" for share, value in zip(shares, np.percentile(values, shares), strict=True)

@@ -71,7 +71,7 @@ class Center(abc.ABC):
 
     @abc.abstractmethod
     def finder(self, owner: str, shape: jax.ShapeDtypeStruct) -> Finder:
-        """What finds it in a release; compiled."""
+        """Return a compiled function that finds the centre in a release."""
 
     @abc.abstractmethod
     def simulated(self, key: jax.Array, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
@@ -91,13 +91,13 @@ class Summed(Center, Pytree, leaves=("noise",)):
         return lambda center, radius, records: noisy(center, radius, sums(center, radius, records))
 
     def sums(self, owner, shape) -> Callable[[Any, float, Any], np.ndarray]:
-        """Of centre, radius and records, the sum of integer vectors; compiled."""
+        """Return a compiled function from centre, radius and records to the sum of integer vectors."""
         given = self.part, origin_of(self.part), jax.ShapeDtypeStruct((), np.float64), shape
         vectors_of = compiled_in_blocks(owner, vectors, *given)
         return lambda center, radius, records: grid.sum_on_grid(vectors_of(center, np.float64(radius), records), 1.0)
 
     def noisy(self, owner, n: int) -> Callable[[Any, float, np.ndarray], Found]:
-        """Of centre, radius and the sum for n records, what is released; compiled."""
+        """Return a compiled function from centre, radius and the sum for n records to the centre released (`Found`)."""
         part, noise = self.part, self.noise
         mean = jax.ShapeDtypeStruct((part.vector_length,), np.float64)
         radius = jax.ShapeDtypeStruct((), np.float64)
@@ -148,7 +148,7 @@ class Drawn(Center, Pytree, leaves=("laws",)):
 
 
 def _told(law: DensityLaw) -> dict:
-    """What a record says of a draw."""
+    """Return the release-record entries of a drawn centre."""
     terms = law.terms
     return {
         "noise": terms.mechanism,

@@ -36,7 +36,7 @@ from jaxgeodp.samplers.above_threshold import first_above_simulated
 
 
 class Last(NamedTuple):
-    """Of a release about a centre: mechanism and law for each radius that has one."""
+    """Hold the last release about a centre: its mechanism, and its law for each radius that has one."""
 
     radii: list[float]
     laws: list[PointLaw]
@@ -100,7 +100,7 @@ class LocatedLaw(Law):
 
     @property
     def simulation(self) -> "Simulation":
-        """What simulates it, as an argument of a program."""
+        """Return the search as a `Simulation`, which can be an argument of a compiled program."""
         first = self.last.laws[0]
         supports = [0.0 if law.support is None else law.support.radius for law in self.last.laws]
         table = first, jnp.asarray([law.scale for law in self.last.laws]), jnp.asarray(supports)
@@ -111,7 +111,7 @@ class LocatedLaw(Law):
         return Simulation(self.manifold, plan.parts, plan.rounds, jax.tree.map(float, numbers), stages, table)
 
     def _centers(self, draws: int) -> tuple[tuple[Center, ...], ...]:
-        """Of each part, the stages that find its centre, one in each round; so many are draws."""
+        """Return the stages that find the centre of each part, one per round; ``draws`` of them are draws."""
         plan, stages = self.schedule, []
         for part, noise, drawn in zip(plan.parts, plan.centers, self.drawn, strict=True):
             own: list[Center] = [] if drawn is None else [drawn] * draws
@@ -188,7 +188,7 @@ def last_laws(manifold, domains, n, mechanism: Callable[[GeodesicBall], BallMech
 
 
 def _in_floats(center: Center) -> Center:
-    """Integers of single precision are too small for the scales of integer noise."""
+    """Return the stage with its noise scale as a float: single-precision integers cannot hold these scales."""
     if isinstance(center, Summed):
         return dataclasses.replace(center, noise=center.noise._replace(scale=float(center.noise.scale)))
     return center

@@ -33,7 +33,7 @@ class Part:
 
     @property
     def manifold(self) -> Manifold:
-        """Of the part."""
+        """Return the manifold of the part."""
         return with_factors(self.whole, self.places) if len(self.places) < len(factors_of(self.whole)) else self.whole
 
     @property
@@ -43,7 +43,7 @@ class Part:
 
     @property
     def vector_length(self) -> int:
-        """Of the vectors whose mean gives the centre."""
+        """Return the length of the vectors whose mean gives the centre."""
         if self.open:
             return self.manifold.dim
         origin = jnp.asarray(self.manifold.origin)
@@ -109,7 +109,7 @@ def distances(part: Part, center: jax.Array, records: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnums=0)
 def vectors(part: Part, center: jax.Array, radius: jax.Array, records: jax.Array) -> jax.Array:
-    """What centres are means of, in units of the ball that holds them, (n, m): no length is above 1.
+    """Return the vectors (n, m) whose mean gives the centre, in units of the radius of their ball (length at most 1).
 
     Coordinates of logarithms at the centre, in the ball of this radius; extrinsic vectors where the part is compact.
     """

@@ -149,7 +149,7 @@ class SearchInRounds:
     def _mechanisms(
         self, search: LocatedMechanism, law: LocatedLaw
     ) -> Generator[StageMechanism | LastStage | None, Release, None]:
-        """Those of all stages, of which each is sent its release; then None."""
+        """Yield each stage's mechanism; receive its release; yield None at the end."""
         plan, manifold = law.schedule, law.manifold
         costs, rest = _budget(law, search.guarantee)
         pure = isinstance(search.guarantee, PureDP)
@@ -217,7 +217,7 @@ def _amount(promise: PureDP | ZeroConcentratedDP) -> float:
 
 
 def _answer(plan: Schedule, question: Radius | Middle, number: int, release: Release):
-    """What was released, as the walk takes it.
+    """Return the value released by a stage, in the form that the walk expects.
 
     Raises:
         ValueError: the stage releases no such values.

@@ -79,7 +79,7 @@ class Schedule:
 
     @property
     def enough(self) -> int:
-        """Of how many records radii leave out a quarter at most, and centres have little noise."""
+        """Return the least n for which a radius omits at most a quarter of the records and centre noise is small."""
         scales = [self.last_counts] + [self.counts] * any(part.open for part in self.parts)
         lengths = [self._length(part, noise) for part, noise in zip(self.parts, self.centers, strict=True)]
         return math.ceil(max(_SPREADS * max(scales) / _LEFT_OUT, max(lengths) / _MOST_NOISE))
@@ -143,7 +143,7 @@ def schedule(
 
 
 def _rounds(part, domain, drawn) -> int:
-    """At most; noise of draws does not grow with the distance, so that two rounds are enough for any."""
+    """Return the largest number of rounds to try; two suffice with draws, whose noise is equal at any distance."""
     if not part.open:
         return 1
     bend = domain * math.sqrt(max(0.0, -part.manifold.curvature_bounds[0]))
@@ -226,7 +226,7 @@ class _Shares(NamedTuple):
 
 
 def _usual_shares(parts, whole, pure, n, rounds, generous) -> _Shares:
-    """What is fine enough, as with many records a search needs little, for centres so many times that; at most all."""
+    """Return budget shares that suffice for n records, centres' times ``generous``, at most the default shares."""
     opened = [part for part in parts if part.open]
     closed = [part for part in parts if not part.open]
     wide, round_ones = (OPEN_SHARES if opened else _NONE), (COMPACT_SHARES if closed else _NONE)
@@ -250,12 +250,12 @@ def _next_noise(dim, strength, pure):
 
 
 def _left_out(n, scale, next_noise):
-    """More where there are many records: a radius that is missed costs more than a few that are left out."""
+    """Return how many records a radius may omit; larger for large n, as a missed radius costs more than records."""
     return math.ceil(max(_SPREADS * scale, min(2.0 * _SPREADS * scale, _FEW * n), min(next_noise, _LEFT_OUT * n)))
 
 
 def _count_scale(share: Fraction, pure: bool) -> int:
-    """Of AboveThreshold: epsilon is 2/scale, rho (3/scale)^2/8 (docs/mathematics.md, Theorem Q1)."""
+    """Return the noise scale of AboveThreshold: epsilon is 2/scale, rho (3/scale)^2/8 (Theorem Q1)."""
     if pure:
         return math.ceil(2 / share)
     return math.isqrt(math.ceil(9 / (4 * share))) + 1  # share of mu^2, twice rho

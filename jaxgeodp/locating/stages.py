@@ -49,31 +49,31 @@ class Stage(Sums):
     @property
     @abc.abstractmethod
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """What the answer costs."""
+        """Return the privacy guarantee of the stage's answer."""
 
     @property
     @abc.abstractmethod
     def scale(self) -> int:
-        """Of the noise of integers."""
+        """Return the scale of the integer noise."""
 
     @property
     @abc.abstractmethod
     def sampler(self) -> dict[str, str]:
-        """What a record says of the noise."""
+        """Return the release-record entry of the sampler."""
 
     @property
     @abc.abstractmethod
     def fallback(self) -> Any:
-        """A public answer."""
+        """Return the public answer released where none could be computed."""
 
     @property
     @abc.abstractmethod
     def asked(self) -> dict:
-        """What a record says of the question."""
+        """Return the release-record entries of the question."""
 
     @abc.abstractmethod
     def answer(self, n: int) -> Callable[[np.ndarray], Any]:
-        """Of the sum for n records, what is released, or `Told`; compiled."""
+        """Return a compiled function from the sum for n records to the released value, or to `Told`."""
 
 
 @final
@@ -111,7 +111,7 @@ class RadiusStage(Stage):
 
     @property
     def fallback(self):
-        """The largest one."""
+        """Return the largest radius."""
         return self.question.radii[-1]
 
     @property
@@ -172,7 +172,7 @@ class CenterStage(Stage):
 
     @property
     def fallback(self):
-        """Where the search began."""
+        """Return the origin of the part, where the search began."""
         return np.asarray(origin_of(self.summed.part))
 
     @property
@@ -277,7 +277,7 @@ class LastStage(Mechanism):
 
     @property
     def guarantee(self) -> Any:
-        """That of the mechanism."""
+        """Return the guarantee of the mechanism."""
         return self.mechanism.guarantee
 
     @property
@@ -315,7 +315,7 @@ class StageLaw(Law):
 
     @property
     def fallback(self):
-        """Of the stage."""
+        """Return the public fallback value of the stage."""
         return self.stage.fallback
 
     @property

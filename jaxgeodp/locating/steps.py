@@ -54,12 +54,12 @@ class StepStage(Stage):
 
     @property
     def statistic(self):
-        """In words."""
+        """Return the statistic of the question in words."""
         return _STATISTICS[type(self.question)]
 
     @property
     def formula(self):
-        """Of the sensitivity."""
+        """Return the formula of the sensitivity."""
         return f"{STEPS_OF_COUNTS}, the steps of one record" if isinstance(self.question, Count) else _DIAMETER
 
     @property
@@ -69,7 +69,7 @@ class StepStage(Stage):
 
     @property
     def largest(self):
-        """No integer of a record is larger."""
+        """Return an upper bound of the absolute value of a record's integers."""
         return STEPS_OF_COUNTS if isinstance(self.question, Count) else grid.STEPS
 
     @property
@@ -132,7 +132,7 @@ class StepStage(Stage):
 def stages_in_steps(
     owner: str, mechanism: AdaptiveMechanism, n: int
 ) -> Generator[StageMechanism | None, Release, None]:
-    """The mechanisms of all stages, each of which is sent its release; then None.
+    """Yield each stage's mechanism; receive its release; yield None at the end.
 
     What a stage costs is rounded up to a float, as it is charged; the last one has what is left of the whole.
 
@@ -159,7 +159,7 @@ def stages_in_steps(
 
 
 def _answer(stage: StepStage, number: int, release: Release):
-    """What was released, as the walk takes it.
+    """Return the value released by a stage, in the form that the walk expects.
 
     Raises:
         ValueError: the stage releases no such values.

@@ -24,7 +24,7 @@ def _levels(n: int) -> int:
 
 
 def joins_in_a_row(n: int) -> int:
-    """On the way from a point to the mean of all, at most."""
+    """Return the largest number of joins between one point and the mean of all n."""
     return -(-n // 2 ** _levels(n)) + _levels(n)
 
 

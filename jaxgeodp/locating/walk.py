@@ -40,12 +40,12 @@ class Radius(NamedTuple):
     last: float
 
     def answer(self, counts) -> float:
-        """What is released of the numbers of records within each radius."""
+        """Return the released radius, given the number of records within each radius."""
         fired = grid.in_secret(first_above, list(counts), self.threshold, self.scale)
         return self.radii[int(place_of(np, fired, self.radii, self.last))]
 
     def entry(self, radius: float) -> dict:
-        """What a record says of this stage."""
+        """Return the release-record entry of this stage."""
         return {"radius": radius, "scale": self.scale, "noise": _NOISE}
 
 
@@ -113,7 +113,7 @@ def counts_of(name: str, part: Part, shape):
 
 
 def place_of(module, fired, radii, last):
-    """Which radius follows from the first whose noisy count reached the noisy threshold, beyond the end if none did.
+    """Return the index of the released radius, given the index of the first noisy count above the noisy threshold.
 
     At most twice the last one: a centre that was found in the last ball is no farther from the records in it.
 

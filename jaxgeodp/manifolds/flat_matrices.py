@@ -69,7 +69,7 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """Of the vectors in the chart."""
+        """Return the Frobenius inner product of the two vectors in the chart."""
         return jnp.sum(self._flat_tangent(point, u) * self._flat_tangent(point, v))
 
     @operation

@@ -336,7 +336,7 @@ class Product(Manifold):
 
 
 def factors_of(manifold: Manifold) -> tuple[Manifold, ...]:
-    """Those of a product; of another manifold itself."""
+    """Return the factors of a product; for any other manifold, a tuple of the manifold itself."""
     return manifold.manifolds if isinstance(manifold, Product) else (manifold,)
 
 
@@ -347,7 +347,7 @@ def with_factors(manifold: Manifold, places: tuple[int, ...]) -> Manifold:
 
 
 def coordinates_of(manifold: Manifold, places: tuple[int, ...], x) -> jax.Array:
-    """The share of a point, or of a record, that is on `with_factors`."""
+    """Return the coordinates of a point or record in the factors at these places, a point of `with_factors`."""
     if not isinstance(manifold, Product):
         return x
     parts = manifold.split(x)
@@ -371,7 +371,7 @@ def _sum(numbers: list[jax.Array]) -> jax.Array:
 
 
 def _hypot_of(lengths) -> float | None:
-    """Of all, if all are known."""
+    """Return the Euclidean norm of the lengths; None unless all are known."""
     lengths = list(lengths)
     known = [length for length in lengths if length is not None]
     return math.hypot(*known) if len(known) == len(lengths) else None

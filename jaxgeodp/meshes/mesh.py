@@ -242,7 +242,7 @@ def _sides(vertices, faces):
 
 
 def _normals(vertices, faces):
-    """Of twice the area in length."""
+    """Return the normals of triangles, each as long as twice the triangle's area."""
     a, b, c = np.moveaxis(vertices[faces], 1, 0)
     return np.cross(b - a, c - a)
 

@@ -104,7 +104,7 @@ def discrete_gaussian(sigma: int, below: Below) -> int:
 
 
 def _signed(size, negative):
-    """Both signs are computed."""
+    """Return the signed size; both signs are computed, so that time does not depend on it."""
     return (size, -size)[negative]
 
 
@@ -204,7 +204,7 @@ class _Exponentials(NamedTuple):
 
 @functools.cache
 def _exponentials(width):
-    """For uniform numbers of so many bits."""
+    """Return the constants for uniform numbers of ``width`` bits."""
     bits = width + _GUARD
     # An alternating series is off by less than its first term left out.
     count = next(k for k in range(bits) if math.factorial(k) << (_DIGITS * _DIGIT * k) >= 1 << bits)

@@ -135,7 +135,7 @@ def _accepted(table: _Table, count: int, words: Words) -> np.ndarray:
 
 
 def _cells(words, bits):
-    """A function that does not decrease: the leading bits of words, with their number."""
+    """Return the cell of each word, non-decreasing in the word: its exponent and leading bits."""
     rounded = ((words >> 1) | 1).view(np.int64).astype(np.float64)
     return (rounded.view(np.int64) >> (52 - bits)) - (1023 << bits)
 

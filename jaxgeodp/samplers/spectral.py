@@ -157,7 +157,7 @@ def _random(key, num, count, table: SpectralTable, dtype):
 
 
 def _chosen(uniform, probabilities):
-    """Places of laws in the table, (num,)."""
+    """Draw places (num,) in the table with these probabilities, given uniform numbers."""
     below = jnp.asarray(np.cumsum(probabilities), uniform.dtype)
     return jnp.minimum(jnp.searchsorted(below, uniform * below[-1], side="right"), len(probabilities) - 1)
 
@@ -177,7 +177,7 @@ def _squares(normal, table: SpectralTable, chosen):
 
 
 def _traces(uniform, table: SpectralTable, chosen):
-    """Of both parts of hull noise: the larger one is the norm, a sum of exponentials."""
+    """Return the traces of both parts of hull noise; the larger is the norm, a sum of exponentials."""
     exponential = -jnp.log1p(-uniform)
     whole, norm = uniform.shape[1] - 2, jnp.sum(exponential[:, 2:], axis=1)
     size = jnp.asarray(table.size, uniform.dtype)[chosen]

@@ -107,12 +107,12 @@ def _mass(kappa) -> Fraction:
 
 
 def _freedom(kappa) -> _Partition:
-    """Of the diagonal: the square of an entry has the Gamma law of the shape kappa_i + (p - i)/2 + 1, i = 1, ..., p."""
+    """Return the chi-square degrees of freedom of the squared diagonal entries, twice their Gamma shape."""
     return tuple(2 * part + len(kappa) - row + 1 for row, part in enumerate(kappa))
 
 
 def _gamma(twice: int) -> Fraction:
-    """Gamma(twice/2); where that is a half, over sqrt(pi)."""
+    """Return Gamma(twice/2), divided by sqrt(pi) where ``twice`` is odd."""
     steps = range(twice - 2, 0, -2)
     return math.prod((Fraction(step, 2) for step in steps), start=Fraction(1))
 

@@ -53,7 +53,7 @@ class OnManifold(constraints._GreaterThan):
         return jnp.broadcast_to(self.base, jnp.shape(prototype))
 
     def tree_flatten(self):
-        """As the base asks for."""
+        """Return the base as the only leaf, and the rest as static data."""
         return (self.base,), (("base",), {"manifold": self.manifold, "event_dim": self.event_dim})
 
 
@@ -102,7 +102,7 @@ class TangentCoordinates(Transform):
         return coordinates(y)
 
     def log_abs_det_jacobian(self, x, y, intermediates=None):
-        """Of the volume measure of the manifold; there are no ``intermediates``."""
+        """Return ``log|det|`` with respect to the manifold's volume measure; ``intermediates`` is ignored."""
         manifold, frame = self.manifold, self.manifold.frame(self.base)
         volume = jnp.vectorize(
             lambda z: manifold.log_det_exp(self.base, manifold.combine(z.astype(real_dtype(self.base)), frame)),
@@ -111,15 +111,15 @@ class TangentCoordinates(Transform):
         return volume(x)
 
     def forward_shape(self, shape):
-        """Of points, for the shape of coordinates."""
+        """Return the shape of points for the shape of coordinates."""
         return (*shape[:-1], *self.manifold.shape)
 
     def inverse_shape(self, shape):
-        """Of coordinates, for the shape of points."""
+        """Return the shape of coordinates for the shape of points."""
         return (*shape[: len(shape) - len(self.manifold.shape)], self.manifold.dim)
 
     def tree_flatten(self):
-        """As the base asks for."""
+        """Return the base as the only leaf, and the manifold as static data."""
         return (self.base,), (("base",), {"manifold": self.manifold})
 
 

@@ -178,7 +178,7 @@ def _document(path, title) -> dict:
 
 
 def _curve():
-    """The module of the library that has it: for those who need it, ``pip install jaxgeodp[sites]``."""
+    """Return the X25519 module of cryptography; needs ``pip install jaxgeodp[sites]``."""
     try:
         from cryptography.hazmat.primitives.asymmetric import x25519
     except ImportError:

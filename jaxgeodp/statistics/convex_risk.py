@@ -86,7 +86,7 @@ class ConvexRisk(Statistic):
 
     @property
     def description(self):
-        """With the name of the loss, and what is supposed."""
+        """Return the name of the loss and the supposed constants."""
         name = getattr(self.function, "__name__", "loss")
         constants = f"lipschitz={self.lipschitz:g}, convexity_bound={self.convexity_bound:g}"
         ends = f"and, for draws to end, smoothness={self.smoothness:g}"

@@ -61,7 +61,7 @@ class _PowerStatistic(Equivariant):
         return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
-        """Of each record, by its distance from the centre."""
+        """Return the growth of the Hessian from a bound for each record by its distance from ``center``."""
         highest = manifold.curvature_bounds[1]
         distances = jax.vmap(lambda y: manifold.dist(center, y))(data)
         return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)
@@ -80,7 +80,7 @@ class _PowerStatistic(Equivariant):
         return (self.power - 1.0) * h_max(s, curvature) * s ** (self.power - 2.0)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
-        """Theorem G.
+        """Return the bound of Theorem G.
 
         Raises:
             ValueError: distances in so small a ball would count as 0.

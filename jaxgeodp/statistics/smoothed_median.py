@@ -106,7 +106,7 @@ class SmoothedMedian(Equivariant):
         return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
-        """Of each record, by its distance from the centre."""
+        """Return the growth of the Hessian from a bound for each record by its distance from ``center``."""
         highest = manifold.curvature_bounds[1]
         distances = jax.vmap(lambda y: manifold.dist(center, y))(data)
         return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)

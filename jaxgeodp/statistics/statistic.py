@@ -233,7 +233,7 @@ class Equivariant(Statistic):
     """A statistic of points that isometries of the manifold carry along: ``loss(g x, g datum) = loss(x, datum)``."""
 
     def at_home(self, ball):
-        """The same."""
+        """Return the statistic itself, which isometries leave unchanged."""
         return self
 
     def clip_to_home(self, ball, data):
@@ -298,7 +298,7 @@ class FrechetMean(Equivariant):
         return h_min(reach + ball.radius, ball.manifold.curvature_bounds[0])
 
     def outward_pull(self, ball: GeodesicBall, reach: float) -> float:
-        """Of records at the rim of the ball."""
+        """Return max(radius - reach, 0), the pull of records at the rim of the ball."""
         return max(ball.radius - reach, 0.0)
 
     @override
@@ -307,9 +307,9 @@ class FrechetMean(Equivariant):
         return growth if isinstance(growth, GradientGrowth) else None
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
-        """Theorems A and B, or the papers'."""
+        """Return the bound of Theorems A and B, or that of the papers."""
         return gradient_sensitivity(ball, n, support_radius, calibration)
 
     def minimizer_sensitivity(self, ball, n, calibration) -> Sensitivity:
-        """Theorem C, or the papers'."""
+        """Return the bound of Theorem C, or that of the papers."""
         return mean_sensitivity(ball, n, calibration)

@@ -101,7 +101,7 @@ def _lines(run, cells):
 
 
 def _claim_order(run, setting, lines):
-    """K1."""
+    """Add the claims K1: the order of the mechanisms' errors on S^2."""
     whys = {
         "paper": "KNG with scale Δ/ε, which their Theorem 1 does not give; h at r for KNG and Laplace, not proven",
         "theorem": "KNG with scale 2Δ/ε, h at 2r",
@@ -131,7 +131,7 @@ def _claim_order(run, setting, lines):
 
 
 def _claim_matrices(run, setting, lines):
-    """K2."""
+    """Add the claims K2: the mechanisms' errors on P(2)."""
     for name in ("KNG", "Laplace"):
         pairs = [(a, b) for (_, a), (_, b) in zip(lines[name], lines["Euclidean"], strict=True)]
         ratios = [a.mean / b.mean for a, b in pairs]
@@ -194,7 +194,7 @@ def _claim_rates(run, sphere):
 
 
 def _slope(points) -> Estimate:
-    """Of log mean against log x, weighted."""
+    """Return the weighted slope of log mean against log x."""
     x = np.log([value for value, _ in points])
     y = np.log([estimate.mean for _, estimate in points])
     weight = np.array([(estimate.mean / estimate.error) ** 2 for _, estimate in points])

@@ -39,7 +39,7 @@ class Estimate:
 
     @classmethod
     def of(cls, values) -> "Estimate":
-        """Of independent values."""
+        """Return the mean of independent values with its standard error."""
         values = np.asarray(values, float)
         error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
         return cls(float(values.mean()), float(error))
@@ -225,7 +225,7 @@ def by_sizes(sizes, verdicts) -> str:
 
 
 def ratio(a: Estimate, b: Estimate) -> Estimate:
-    """Of two independent means."""
+    """Return the ratio of two independent means with its standard error."""
     value = a.mean / b.mean
     return Estimate(value, abs(value) * math.hypot(a.error / a.mean, b.error / b.mean))
 
