@@ -182,7 +182,7 @@ CALLS = [
           "is no regular file"),
     given(dangling, lambda f: release(f), "a link to nowhere as --out", 2, "exists; name another file"),
     given(named(ODD), lambda f: release(f, ODD), "data named with markup, emoji, escapes"),
-    given(lambda f: None, lambda f: release(f, ODD), "the same name, without a file", 2,
+    given(lambda f: None, lambda f: release(f, ODD), "a name with markup, without a file", 2,
           r"[bold]né\u202e:smile:\x1b[31m.npy: there is no such file"),
     given(lambda f: None, lambda f: release(f, "two\nlines.npy"), "a name with a line end", 2, "lines.npy: there is"),
     given(named("data.npy"), lambda f: release(f, out="né[bold]:smile:.json"), "--out named with markup and emoji"),
@@ -269,32 +269,34 @@ CASES: list[Case] = [case for group in GROUPS.values() for case in group]
 INTRODUCTION = """\
 # Hostile input
 
-What jaxgeodp does with files, data and calls that are broken, extreme or made to break it. Two rules decide:
+What jaxgeodp does with broken, extreme or malicious files, data and calls. Every case in the tables is a test in
+`tests/test_hostile_input.py`.
 
-- **The content of a record is private.** No record is refused or reported. One outside the public ball is moved to its
-  rim; one that is no point (NaN, a missing value, a word in a cell) counts as the centre. A mesh that is none, or
-  whose line of the table of landmarks holds none, counts as the template. No message holds a number of the data, and
-  none depends on one.
-- **The format of a file is public**: its type, shape and number type, the number of records, the names of arrays. What
-  is wrong with the format, the call or the system is one sentence. The exit code is 2 for what the caller can
-  change and 1 for a failure of the system; in Python it is an `InputError`, or the system's `OSError`. Nothing is
-  written then, and a file that exists stays as it is.
+- **The content of a record is private**: no record is refused or reported. A record outside the public ball is moved
+  to its rim. An invalid record (NaN, a missing value, a word in a cell) counts as the centre. An invalid mesh, or one
+  whose row of the landmark table is invalid, counts as the template. No message holds a number of the data or depends
+  on one.
+- **The format of a file is public**: its type, shape and number type, the number of records, the names of arrays. An
+  error in the format, the call or the system gives one sentence. The exit code is 2 for what the caller can change, 1
+  for a failure of the system; Python raises an `InputError`, or the system's `OSError`. Nothing is written then, and
+  existing files stay as they are.
 
-Limits, checked before anything is decoded: the numbers of one file take at most 4 GiB in double precision, whatever
-they are compressed to; a `.csv` file has at most 1 GiB, the description of a sweep 1 MiB. Nothing is ever unpickled,
-and nothing in a file can name another file to read or write. Radii, epsilon and mu of a mechanism lie between 1e-30
-and 1e30.
+Limits are checked before anything is decoded: 4 GiB of numbers in double precision per file, whatever the compression;
+1 GiB for a `.csv` file; 1 MiB for the description of a sweep. Larger data go to the Python functions as arrays. Nothing
+is ever unpickled, and nothing in a file can name another file to read or write. Radii, epsilon and mu of a mechanism
+lie between 1e-30 and 1e30.
 
-Larger data go to the Python functions as arrays. What hostile *programs* do (a changed library, a debugger, another
-process that edits a file while it is read) is not covered; such a file is read as it was found, or is unreadable.
+Hostile *programs* are not covered: a changed library, a debugger, a process that edits a file while it is read. Such a
+file is read as it was found, or is unreadable.
 
-Each line of the tables is a test in `tests/test_hostile_input.py`, which also checks that no message holds a part of
-the data and that no partial or temporary file is left. The same file sends random bytes and changed files to
-all readers. This page is printed by `python tests/hostile_table.py`.
+The tables show the part of each message that its test expects. A case calls a command, a Python function or a reader of
+files. Where neither "released" nor an exit code stands, it is refused: exit code 2, or `InputError` in Python. The
+tests also check that no message holds a part of the data and that no partial or temporary file is left. They send
+random bytes and changed files to all readers. `python tests/hostile_table.py` prints this page.
 """
 
 PROCESSES = [
-    ("two processes, or twenty threads, write one file", "one wins, its file is complete, the others are told"),
+    ("two processes, or twenty threads, write one file", "one wins, its file is complete, the others get an error"),
     (
         "another process writes --out while a release is made",
         "exit 1: was written meanwhile by another process; the record is kept beside it",
@@ -302,7 +304,7 @@ PROCESSES = [
     ("the disk is full, or files may not grow", "exit 1 before the charge: File too large; no partial file"),
     ("the console knows ASCII only", "released; other characters are escaped"),
     ("the standard output is full", "exit 1: the standard output: No space left on device"),
-    ("a processed face in the private folder is damaged", "made again"),
+    ("a processed face in the private folder is damaged", "it is made again"),
     ("a mesh of 1 TiB, all of it a hole, among others", "not used, as the private report says; nothing of it is read"),
 ]
 
@@ -311,11 +313,17 @@ def page() -> str:
     """`docs/evidence/hostile-input.md`."""
     parts = [INTRODUCTION]
     for title, cases in GROUPS.items():
-        lines = [f"| {case.name} | {case.how} | {case.outcome} |" for case in cases]
-        parts.append("\n".join([f"## {title}", "", "| case | how | outcome |", "|---|---|---|", *lines, ""]))
-    lines = [f"| {name} | {outcome} |" for name, outcome in PROCESSES]
-    parts.append("\n".join(["## Processes and systems", "", "| case | outcome |", "|---|---|", *lines, ""]))
-    return "\n".join(parts)
+        names: dict[str, list[str]] = {}
+        for case in cases:
+            words = case.outcome.removeprefix("exit 2: ").removeprefix("refused: ")
+            names.setdefault(words, []).append(case.name)
+        parts.append(table(title, [("; ".join(alike), outcome) for outcome, alike in names.items()]))
+    return "\n".join([*parts, table("Processes and systems", PROCESSES)])
+
+
+def table(title: str, rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {name} | {outcome} |" for name, outcome in rows]
+    return "\n".join([f"## {title}", "", "| case | message or outcome |", "|---|---|", *lines, ""])
 
 
 if __name__ == "__main__":
