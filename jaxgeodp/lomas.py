@@ -6,6 +6,7 @@ what a server needs beside it.
 """
 
 import dataclasses
+import decimal
 import math
 import numbers
 from collections.abc import Callable, Sequence
@@ -137,7 +138,8 @@ class MeanQuery:
 def _number(cell) -> float:
     """Return a cell as a number, NaN if it is none: each by itself, as what others hold may decide nothing about it."""
     try:
-        return float(cell) if isinstance(cell, numbers.Real | str) else math.nan
+        known = isinstance(cell, numbers.Real | decimal.Decimal | str) and not isinstance(cell, bool)
+        return float(cell) if known else math.nan
     except Exception:
         return math.nan
 

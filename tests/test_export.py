@@ -80,7 +80,8 @@ def test_outputs_are_as_acro_writes_them(made, tmp_path):
     assert (out / "mean.json").read_bytes() == (made / "mean.json").read_bytes()
     assert "right at most" in (out / "mean.txt").read_text()
     assert results["mean"]["properties"]["guarantee"]["epsilon"] == 0.5
-    assert "entry 1 of the ledger" in results["mean"]["summary"] == results["drawn"]["summary"]
+    assert "entry 1 of the ledger" in results["mean"]["summary"] and "entry 1" in results["drawn"]["summary"]
+    assert "calls public" in results["drawn"]["summary"] and "calls public" not in results["mean"]["summary"]
     assert {results[name]["summary"].partition("entry")[2] for name in parts} == {
         " 2 of the ledger, data set 'clinic-7'"
     }
@@ -129,6 +130,19 @@ def test_forged_records_are_failed_and_true_ones_beside_them_are_not(made, tmp_p
         "of": forged(made / "mean.json", tmp_path / "of.json", guarantee=weak, post_processing={"of": later["of"]}),
         "promise": forged(made / "drawn.json", tmp_path / "promise.json", guarantee=weak),
         "value": forged(made / "drawn.json", tmp_path / "value.json", value=[0.7, 0.8]),
+        "before": forged(
+            made / "drawn.json",
+            tmp_path / "before.json",
+            guarantee=weak,
+            post_processing=later | {"before": later["before"] | {"guarantee": drawn["guarantee"]}},
+        ),
+        "point": forged(
+            made / "drawn.json",
+            tmp_path / "point.json",
+            value=[0.7, 0.8],
+            post_processing=later | {"share": 1e-12, "toward": [0.7, 0.8]},
+        ),
+        "more": forged(made / "drawn.json", tmp_path / "more.json", post_processing=later | {"rows": [1.0, 2.0]}),
         "share": forged(made / "drawn.json", tmp_path / "share.json", post_processing=later | {"share": 0.01}),
         "group": forged(made / "group-0.json", tmp_path / "group.json", guarantee=weak),
         "nobody": forged(made / "group-0.json", tmp_path / "nobody.json", group={"name": "nobody", "of": [0, 1]}),
@@ -163,6 +177,7 @@ def test_wrong_calls_leave_nothing(made, tmp_path):
     (tmp_path / "ledger.json").write_bytes((made / "mean.json").read_bytes())
     (tmp_path / "Results.json").write_bytes((made / "mean.json").read_bytes())
     forged(made / "mean.json", tmp_path / "later.json", post_processing=[])
+    forged(made / "mean.json", tmp_path / "group.json", group="x")
     (tmp_path / "half.json").write_text('{"value": 1}')
     for words, said in (
         ((made / "mean.json", "--out", tmp_path / "taken"), "name a new folder"),
@@ -175,6 +190,7 @@ def test_wrong_calls_leave_nothing(made, tmp_path):
             (tmp_path / "later.json", "--ledger", made / "budget.db", "--out", tmp_path / "out"),
             "no whole release record",
         ),
+        ((tmp_path / "group.json", "--out", tmp_path / "out"), "no whole release record"),
         ((made / "mean.json", "--out", "."), "name a new folder"),
         ((made / "mean.json", "--out", tmp_path / ("n" * 300)), "nnn"),
         ((made / "mean.json", "--acro", "", "--out", tmp_path / "out"), "--acro must be"),
@@ -187,6 +203,7 @@ def test_wrong_calls_leave_nothing(made, tmp_path):
         assert "Traceback" not in done.output and len(done.output.strip().splitlines()) <= 4
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "Results.json",
+        "group.json",
         "half.json",
         "later.json",
         "ledger.json",

@@ -117,7 +117,7 @@ def test_the_value_is_the_mean_of_these_columns():
 def test_a_cell_that_is_no_number_makes_its_record_the_centre():
     query = MeanQuery(**ASKED, epsilon=LOOSE, mechanism="wrapped")
     table = Connector(40).table.astype({"x": object})
-    odd = ["", None, "north", np.nan, 10**400, decimal.Decimal("sNaN"), np.array(3.0), 1j, [1], pd.Timestamp(0)]
+    odd = ["", None, "north", np.nan, 10**400, decimal.Decimal("sNaN"), np.array(3.0), 1j, [1], pd.Timestamp(0), True]
     table["x"] = [odd[i % len(odd)] for i in range(40)]
     value = np.asarray(query.answer(table, query.chosen(40)).value)
     assert np.abs(value - POLE).max() < 0.01

@@ -205,6 +205,13 @@ def test_numbers_that_never_vary_cost_nothing():
     assert abs(found.tests[0].theory[0] - stats.norm.cdf(math.sqrt(7 / 40))) < 0.03
 
 
+def test_numbers_that_rounding_makes_constant_do_not_hide_the_others():
+    """Ages beside ratios: digits are those of the largest."""
+    public = RNG.normal(size=(2000, 3)) * [10.0, 10.0, 1e-4] + [50.0, 50.0, 0.5]
+    plain, rounded = membership(public[:20], Euclidean(3), population=public, digits=3, draws=4000).tests
+    assert plain.told.area > 0.58 and abs(rounded.told.area - stats.norm.cdf(math.sqrt(2 / 40))) < 0.04
+
+
 def test_the_order_of_public_records_does_not_matter():
     records, public = RNG.normal(size=(20, 3)), RNG.normal(size=(9000, 3))
     ordered = public[np.argsort(public[:, 0])]

@@ -26,7 +26,7 @@ from jaxgeodp.cli.ledger import table_of
 from jaxgeodp.cli.record_words import promise, record_lines
 from jaxgeodp.privacy.guarantee import NotProven
 from jaxgeodp.privacy.ledger import contents
-from jaxgeodp.privacy.release import Release, digest_of, record_digest
+from jaxgeodp.privacy.release import Release, joint_digest, record_digest
 
 # ACRO reads outputs of its own version alone.
 _ACRO = "1.0.2"
@@ -37,16 +37,26 @@ _LEDGER = "ledger"
 _RESERVED = ("results", _LEDGER, "checksums")
 _LONGEST = 200
 # How many records of one minute are tried for a joint charge, such as the two of a regression, in every order.
-_TOGETHER, _TRIED = 4, 6
+_TOGETHER, _TRIED = 4, 12
 _ANOTHER = (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError)
+
+
+class _Group(NamedTuple):
+    """One of the releases of groups."""
+
+    call: tuple[str, ...]  #: the minute, and the names of all groups
+    name: str
 
 
 class _Output(NamedTuple):
     """A release to be checked."""
 
     name: str
+    folder: str  #: of a description; "" for none
     release: Release
-    charged: dict[str, Any] | None  #: the record as it was charged; None where what it says of that is untrue
+    digest: str  #: of the record as it was charged; "" where what it says of that is untrue
+    minute: str
+    group: _Group | None
 
     @property
     def record(self) -> dict[str, Any]:
@@ -114,7 +124,7 @@ def _read(paths) -> list[_Output]:
                 release = Release.load(part)
                 if not np.all(np.isfinite(release.as_array())):
                     raise ValueError
-                found.append(_Output(name, release, _as_charged(release.record)))
+                found.append(_output_of(name, str(path) if described else "", release))
     for name, times in Counter(one.name.casefold() for one in found).items():
         if times > 1:
             raise InputError(f"{name}: {times} records have this name; rename files, as outputs are told by them.")
@@ -134,41 +144,53 @@ def _whole(path):
         raise InputError(f"{path}: is no whole release record.") from None
 
 
-def _as_charged(record) -> dict | None:
-    """Return the record that a ledger knows: of a value drawn towards a point afterwards, that of the first value."""
+def _output_of(name, folder, release) -> _Output:
+    record = release.record
+    group = record.get("group")
+    if group is not None:
+        group = _Group((str(record["created"]), *map(str, group["of"])), str(group["name"]))
+    return _Output(name, folder, release, _charged_digest(record), str(record["created"]), group)
+
+
+def _charged_digest(record) -> str:
+    """Return the digest that a ledger knows: of a value drawn towards a point afterwards, that of the first record."""
     later = record.get("post_processing")
     if not isinstance(later, dict | None):
         raise TypeError
     if later is None or "of" not in later:
-        return record
+        return record_digest(record)
     from jaxgeodp.privacy.drawn_towards import is_drawn_as_said  # JAX
 
-    first = {name: own for name, own in record.items() if name != "post_processing"} | later["before"]
+    before = later["before"]
+    if not set(before) <= {"expected_error"} - set(record):
+        return ""
+    first = {name: own for name, own in record.items() if name != "post_processing"} | before
     first["value"] = later["released"]
-    return first if record_digest(first) == later["of"] and is_drawn_as_said(record) else None
+    return record_digest(first) if record_digest(first) == later["of"] and is_drawn_as_said(record) else ""
 
 
 def _entries(outputs, known) -> dict[str, dict]:
     """Return the ledger's entries of releases, by their names: alone, or charged together with others that are here."""
-    found, groups, minutes = {}, {}, {}
+    if not known:
+        return {}
+    found = {one.name: known[one.digest] for one in outputs if one.digest in known}
+    folders, groups, minutes = {}, {}, {}
     for one in outputs:
-        if one.charged is None:
-            continue
-        digest = record_digest(one.charged)
-        if digest in known:
-            found[one.name] = known[digest]
-        elif group := one.charged.get("group"):
-            groups.setdefault((one.charged["created"], str(group["of"])), []).append(one)
-        else:
-            minutes.setdefault(one.charged["created"], []).append(one)
-    tried = [own for several in minutes.values() if len(several) <= _TRIED for own in _orders(several)]
-    for several in groups.values():
-        of = {str(one.charged["group"]["name"]): one for one in several}
-        names = list(map(str, several[0].charged["group"]["of"]))
+        if one.digest and one.name not in found:
+            if one.folder:
+                folders.setdefault(one.folder, []).append(one)
+            if one.group is not None:
+                groups.setdefault(one.group.call, []).append(one)
+            else:
+                minutes.setdefault(one.minute, []).append(one)
+    tried = list(folders.values())
+    for (_, *names), several in groups.items():
+        of = {one.group.name: one for one in several}
         if len(of) == len(several) == len(names) and set(of) == set(names):
-            tried.append(tuple(of[name] for name in names))
+            tried.append([of[name] for name in names])
+    tried += [own for several in minutes.values() if len(several) <= _TRIED for own in _orders(several)]
     for own in tried:
-        digest = digest_of([one.charged for one in own])
+        digest = joint_digest([one.digest for one in own])
         if digest in known:
             found |= {one.name: known[digest] for one in own}
     return found
@@ -210,6 +232,8 @@ def _entry(one, files, row) -> dict:
         status, why = "fail", f"{promise(record)}; {why}, or it was charged with others that were not named with it"
     else:
         status, why = "review", f"{promise(record)}; entry {row['entry']} of the ledger, data set '{row['dataset']}'"
+    if "post_processing" in record and "toward" in record["post_processing"]:
+        why += "; drawn towards a point that the record calls public"
     return _output(
         one.name,
         status,

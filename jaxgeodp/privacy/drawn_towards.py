@@ -14,6 +14,8 @@ from jaxgeodp.nested_lists import from_lists, to_lists
 
 # How far a point may be from the manifold, relative to its largest number.
 _TOLERANCE = 1e-6
+# What a record says of it.
+_TOLD = {"name", "toward", "spread", "share", "released", "expected_error", "before", "of"}
 
 
 class Drawn(NamedTuple):
@@ -62,14 +64,21 @@ def is_drawn_as_said(record: dict) -> bool:
         KeyError, TypeError, ValueError: it has no such entry, or another one.
     """
     told, manifold = record["post_processing"], manifold_of(record["manifold"])
+    if set(told) != _TOLD:
+        return False
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
+    share, spread, error = (float(told[name]) for name in ("share", "spread", "expected_error"))
     with jax.enable_x64(True):
         point, first, value = (from_lists(own, kind) for own in (told["toward"], told["released"], record["value"]))
-        if not (point.shape == first.shape == value.shape == manifold.shape and 0.0 <= told["share"] <= 1.0):
+        if not (point.shape == first.shape == value.shape == manifold.shape and 0.0 < share <= 1.0 and spread > 0.0):
             return False
-        moved = np.asarray(jax.jit(manifold.between)(point, first, told["share"]))
+        if not float(manifold.deviation(jnp.asarray(point))) <= _TOLERANCE:
+            return False
+        moved = np.asarray(jax.jit(manifold.between)(point, first, share))
     away = float(np.max(np.abs(moved - value)))
-    return away <= _TOLERANCE * float(np.max(np.abs(value))) or bool(np.all(value == first))
+    # Noise N has the share spread^2/(spread^2 + N^2), of whose N^2 this is the root.
+    is_error = math.isclose(error, spread * math.sqrt(1.0 - share), rel_tol=1e-6, abs_tol=1e-9 * spread)
+    return is_error and (away <= _TOLERANCE * float(np.max(np.abs(value))) or bool(np.all(value == first)))
 
 
 def _root_mean_square(mean, dim, normal) -> float:

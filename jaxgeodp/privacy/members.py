@@ -267,25 +267,25 @@ class _Moments:
         """The logarithm of the ratio of two normal densities, of numbers (m, p) and shifts (m, p)."""
         left, away = 1.0 - self.share, numbers - self.mean
         with np.errstate(all="ignore"):
+            without, with_one = (_whitened(self.covariance, own) for own in (away, away - shifts))
             scores = 0.5 * (
-                np.sum(_whitened(self.covariance, away) ** 2, axis=-1)
-                - np.sum(_whitened(self.covariance, away - shifts) ** 2, axis=-1) / left
-                - shifts.shape[-1] * np.log(left)
+                np.sum(without**2, axis=-1) - np.sum(with_one**2, axis=-1) / left - without.shape[-1] * np.log(left)
             )
         return np.where(np.isfinite(scores), scores, np.inf)  # no number is an event of its own
 
 
 def _axes(covariance):
-    """Eigenvalues, none too small, and eigenvectors, in units of the standard deviations."""
+    """Return units and the eigenvalues and eigenvectors in them; 0 in place of what varies by rounding alone."""
     units = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    units = np.maximum(units, _ROUNDING * units.max())
-    values, axes = np.linalg.eigh(covariance / np.outer(units, units))
-    return units, np.maximum(values, _RIDGE * len(units)), axes
+    inverse = np.where(units > _ROUNDING * units.max(), 1.0 / units, 0.0)
+    values, axes = np.linalg.eigh(covariance * np.outer(inverse, inverse))
+    varying = values > _RIDGE * len(units)
+    return inverse, values[varying], axes[:, varying]
 
 
 def _whitened(covariance, vectors):
-    units, values, axes = _axes(covariance)
-    return (vectors / units) @ axes / np.sqrt(values)
+    inverse, values, axes = _axes(covariance)
+    return (vectors * inverse) @ axes / np.sqrt(values)
 
 
 def _theory(published, law, n, points, key) -> tuple[np.ndarray, _Moments]:
@@ -358,12 +358,12 @@ class _Run(NamedTuple):
                 own = keys[start : start + size]
                 parts.append(np.asarray(_numbers(self.published, law, own, some, inside, n=self.n)))
                 if self.progress is not None:
-                    done = (4 * half + stage) * self.draws + min(start + size, self.draws)
-                    self.progress(self.name, done, 8 * self.draws)
+                    done = (3 * half + stage) * self.draws + min(start + size, self.draws)
+                    self.progress(self.name, done, 6 * self.draws)
             return np.concatenate(parts)
 
-        learned = _learned(simulated(0, False), simulated(1, True) - shifts, moments.covariance, self.n)
-        others, members = simulated(2, False), simulated(3, True)
+        learned = _learned(simulated(0, False), moments.covariance, self.n)
+        others, members = simulated(1, False), simulated(2, True)
         told = told_apart(learned.scores(members, shifts), learned.scores(others, shifts))
         known = learned if isinstance(self.published, Released) else moments  # noise has no theory of its own
         return told, _in_theory(known.lengths(influences / self.n))
@@ -375,22 +375,22 @@ def _told_best(published, law, points, key) -> int:
     return int(np.argmax(moments.lengths(influences)))
 
 
-def _learned(without, with_one, plain, n) -> _Moments:
+def _learned(without, plain, n) -> _Moments:
     """Return the moments of draws: one covariance, as two that are estimated apart would differ by their errors.
 
     Args:
-        without, with_one: what is published of other records, and of one that is moved back.
+        without: what is published of other records.
         plain: the covariance of the same without noise.
-        n: number of records, one of which varies no longer.
+        n: number of records, one of which varies no longer when it is known.
     """
-    sets = [own[np.isfinite(own).all(axis=1)] for own in (without, with_one)]
-    if min(map(len, sets)) < 2:  # nothing is ever published
-        sets = [np.zeros((2, without.shape[1]))] * 2
-    first, second = (np.atleast_2d(np.cov(own, rowvar=False)) for own in sets)
-    units, values, axes = _axes(0.5 * (first + second))
-    of_records = np.mean(np.diag(axes.T @ (plain / np.outer(units, units)) @ axes) / values)
-    share = min(float(of_records), 1.0) / n
-    return _Moments(sets[0].mean(axis=0), 0.5 * (first + second) / (1.0 - 0.5 * share), share)
+    own = without[np.isfinite(without).all(axis=1)]
+    if len(own) < 2:  # nothing is ever published
+        own = np.zeros((2, without.shape[1]))
+    covariance = np.atleast_2d(np.cov(own, rowvar=False))
+    inverse, values, axes = _axes(covariance)
+    of_records = np.diag(axes.T @ (plain * np.outer(inverse, inverse)) @ axes) / values
+    share = min(float(np.mean(of_records)), 1.0) / n if len(values) else 0.0
+    return _Moments(own.mean(axis=0), covariance, share)
 
 
 def _in_theory(lengths) -> tuple[float, float]:

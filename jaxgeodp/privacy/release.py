@@ -380,7 +380,11 @@ def idealized(timing: str) -> str:
 def digest_of(records: Sequence[dict]) -> str:
     """What a ledger keeps of records that were charged together: of one its `record_digest`, of several the SHA-256 of
     theirs, one after the other."""
-    digests = [record_digest(record) for record in records]
+    return joint_digest([record_digest(record) for record in records])
+
+
+def joint_digest(digests: Sequence[str]) -> str:
+    """Return what a ledger keeps of records with these digests that were charged together."""
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
