@@ -22,6 +22,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 from jaxgeodp.privacy.auditing import Audit, audit
 from jaxgeodp.privacy.composition import compose
 from jaxgeodp.privacy.guarantee import Guarantee
+from jaxgeodp.privacy.normal_scores import NormalScores, areas_in_theory, learned_scores
 from jaxgeodp.privacy.power import most_area, most_power
 from jaxgeodp.privacy.published import (
     ALL_DIGITS,
@@ -50,8 +51,6 @@ _SLOWER = 8
 _REFERENCE = 2_000
 # Records to fit moments of others to, one left out; targets that stand for records as they come; draws a number.
 _LEAST_RECORDS, _TARGETS, _A_NUMBER = 3, 500, 20
-# Of the trace: no direction is known so well that it tells all; of the largest deviation: what varies by rounding.
-_RIDGE, _ROUNDING = 1e-9, 1e-10
 
 
 class Test(NamedTuple):
@@ -246,55 +245,13 @@ def _draws(owner, n, draws, least) -> int:
     return draws
 
 
-@dataclasses.dataclass(frozen=True)
-class _Moments:
-    """Of the published numbers when a record is not in them, and when one is, about what it moves them to.
-
-    Attributes:
-        mean, covariance: without it.
-        share: of the covariance that is missing with it.
-    """
-
-    mean: np.ndarray
-    covariance: np.ndarray
-    share: float = 0.0
-
-    def lengths(self, shifts) -> np.ndarray:
-        """How far shifts (m, p) move the mean, in standard deviations."""
-        return np.linalg.norm(_whitened(self.covariance, shifts), axis=-1)
-
-    def scores(self, numbers, shifts) -> np.ndarray:
-        """The logarithm of the ratio of two normal densities, of numbers (m, p) and shifts (m, p)."""
-        left, away = 1.0 - self.share, numbers - self.mean
-        with np.errstate(all="ignore"):
-            without, with_one = (_whitened(self.covariance, own) for own in (away, away - shifts))
-            scores = 0.5 * (
-                np.sum(without**2, axis=-1) - np.sum(with_one**2, axis=-1) / left - without.shape[-1] * np.log(left)
-            )
-        return np.where(np.isfinite(scores), scores, np.inf)  # no number is an event of its own
-
-
-def _axes(covariance):
-    """Return units and the eigenvalues and eigenvectors in them; 0 in place of what varies by rounding alone."""
-    units = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
-    inverse = np.where(units > _ROUNDING * units.max(), 1.0 / units, 0.0)
-    values, axes = np.linalg.eigh(covariance * np.outer(inverse, inverse))
-    varying = values > _RIDGE * len(units)
-    return inverse, values[varying], axes[:, varying]
-
-
-def _whitened(covariance, vectors):
-    inverse, values, axes = _axes(covariance)
-    return (vectors * inverse) @ axes / np.sqrt(values)
-
-
-def _theory(published, law, n, points, key) -> tuple[np.ndarray, _Moments]:
+def _theory(published, law, n, points, key) -> tuple[np.ndarray, NormalScores]:
     """Influences of records, and moments of what is published of as many."""
     reference = law.draw(key, _REFERENCE) if law.points is None else law.points[:_REFERENCE]
     found, mean = _influences(published.parts, jnp.concatenate([reference, jnp.asarray(points)]), len(reference))
     of_population, own = found[: len(reference)], found[len(reference) :]
     covariance = np.atleast_2d(np.cov(of_population, rowvar=False)) / n
-    return own, _Moments(mean, covariance)
+    return own, NormalScores(mean, covariance)
 
 
 def _influences(parts: tuple[Part, ...], records, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -362,45 +319,14 @@ class _Run(NamedTuple):
                     self.progress(self.name, done, 6 * self.draws)
             return np.concatenate(parts)
 
-        learned = _learned(simulated(0, False), moments.covariance, self.n)
+        learned = learned_scores(simulated(0, False), moments.covariance, self.n)
         others, members = simulated(1, False), simulated(2, True)
         told = told_apart(learned.scores(members, shifts), learned.scores(others, shifts))
         known = learned if isinstance(self.published, Released) else moments  # noise has no theory of its own
-        return told, _in_theory(known.lengths(influences / self.n))
+        return told, areas_in_theory(known.lengths(influences / self.n), FALSE)
 
 
 def _told_best(published, law, points, key) -> int:
     """The place of the record that moves what is published most, in its standard deviations."""
     influences, moments = _theory(published, law, len(points), points, key)
     return int(np.argmax(moments.lengths(influences)))
-
-
-def _learned(without, plain, n) -> _Moments:
-    """Return the moments of draws: one covariance, as two that are estimated apart would differ by their errors.
-
-    Args:
-        without: what is published of other records.
-        plain: the covariance of the same without noise.
-        n: number of records, one of which varies no longer when it is known.
-    """
-    own = without[np.isfinite(without).all(axis=1)]
-    if len(own) < 2:  # nothing is ever published
-        own = np.zeros((2, without.shape[1]))
-    covariance = np.atleast_2d(np.cov(own, rowvar=False))
-    inverse, values, axes = _axes(covariance)
-    of_records = np.diag(axes.T @ (plain * np.outer(inverse, inverse)) @ axes) / values
-    share = min(float(np.mean(of_records)), 1.0) / n if len(values) else 0.0
-    return _Moments(own.mean(axis=0), covariance, share)
-
-
-def _in_theory(lengths) -> tuple[float, float]:
-    """Area, and power at `FALSE`, of normal scores N(d^2/2, d^2) against N(-d^2/2, d^2) over these d."""
-    from scipy.special import ndtr
-
-    d = np.maximum(lengths[:500], 1e-12)
-    area = float(np.mean(ndtr(0.5 * np.sqrt(d[:, None] ** 2 + d[None, :] ** 2))))
-    low, high = -0.5 * d.max() ** 2 - 10.0 * d.max(), 0.5 * d.max() ** 2 + 10.0 * d.max()
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.mean(ndtr(-(middle + 0.5 * d**2) / d)) > FALSE else (low, middle)
-    return area, float(np.mean(ndtr((0.5 * d**2 - high) / d)))
