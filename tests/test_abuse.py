@@ -8,14 +8,13 @@ import subprocess
 import sys
 import textwrap
 
-import fuzz
-import mutants
 import pytest
-from fuzz_targets import PLANTED
 
+from benchmarks.audit import fuzz, mutants
+from benchmarks.audit.fuzz_targets import PLANTED
 from jaxgeodp.checks import InputError
 
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
+ROOT = pathlib.Path(__file__).parents[1]
 SOURCE = b'''
 LIMIT = 3
 
@@ -36,7 +35,7 @@ def test_within():
 
 def script(text, folder):
     """What a program prints as JSON; in a process without JAX's threads, from which it may fork."""
-    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(BENCHMARKS)!r})\n{textwrap.dedent(text)}"]
+    words = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{textwrap.dedent(text)}"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     answer = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
     assert answer.returncode == 0, answer.stderr
@@ -70,7 +69,7 @@ def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_no
     found = script(
         """
         import json, pathlib, time
-        import mutants, mutation
+        from benchmarks.audit import mutants, mutation
         root, work = pathlib.Path("."), pathlib.Path("work.jsonl")
         source = pathlib.Path("toy/limits.py").read_bytes()
         chosen = [m for m in mutants.mutants_of("toy/limits.py", source) if m.after in ("False", "(number > LIMIT)")]
@@ -95,7 +94,7 @@ def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_one_that_does_no
 
 
 def test_lines_that_no_test_runs_are_told_apart():
-    import mutation
+    from benchmarks.audit import mutation
 
     name = "tests/test_limits.py::test_within"
     tests = mutation.Tests([{"seconds": {name: 0.01}, "lines": {"limits.py": {"9": [name]}}}])
@@ -123,7 +122,7 @@ def test_a_finding_is_what_no_reader_may_do_and_is_made_smaller():
 
 
 def test_a_command_that_ends_with_an_error_that_is_none_of_ours_is_a_finding(monkeypatch):
-    import fuzz_targets
+    from benchmarks.audit import fuzz_targets
 
     assert "Error" in fuzz_targets.command("show", "nowhere.json")
 
@@ -138,8 +137,8 @@ def test_a_command_that_ends_with_an_error_that_is_none_of_ours_is_a_finding(mon
 @pytest.mark.exhaustive
 def test_coverage_leads_to_a_planted_mistake(tmp_path):
     pytest.importorskip("atheris")
-    words = [sys.executable, BENCHMARKS / "fuzz.py", "--only", "planted", "--minutes", "1.5", "--folder", tmp_path]
-    answer = subprocess.run(words, capture_output=True, text=True, timeout=240)
+    command = [sys.executable, "-m", "benchmarks.audit.fuzz", "--only", "planted", "--minutes", "1.5"]
+    answer = subprocess.run([*command, "--folder", tmp_path], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert answer.returncode == 0 and "KeyError fuzz_targets.py" in answer.stdout
     found = {path.read_bytes()[:2] for path in (tmp_path / "findings").glob("planted-*.bin")}
     assert found == {b"bu", b"by"}  # an error, and the end of the process
@@ -156,7 +155,7 @@ def test_a_lost_charge_a_leak_and_other_bytes_are_seen(tmp_path):
     right, planted, growth, other = script(
         """
         import dataclasses, json, pathlib, random, time
-        import soak
+        from benchmarks.audit import soak
 
         def crowd(work):
             found = soak.Crowd(pathlib.Path("."), [work, work], random.Random(0))

@@ -2,17 +2,17 @@
 
 import ast
 
-import architecture
 import pytest
 from PIL import Image
 
 import jaxgeodp
+from benchmarks.tools import architecture
 
 WITHOUT_PRIVACY = ("manifolds", "domains", "bounds", "statistics", "samplers")
 
 
 def test_the_picture_shows_the_imports_of_the_code():
-    """To be drawn again after a change: ``python benchmarks/architecture.py``."""
+    """To be drawn again after a change: ``python -m benchmarks.tools.architecture``."""
     with Image.open(architecture.PICTURE) as picture:
         assert picture.text["Description"] == architecture.facts()
 

@@ -1,7 +1,5 @@
-"""The arena of `benchmarks/arena.py`: its rivals, and a run of two cells."""
+"""The arena of `benchmarks/compare/arena.py`: its rivals, and a run of two cells."""
 
-import importlib
-import pathlib
 import sys
 from unittest.mock import Mock
 
@@ -12,17 +10,16 @@ from scipy.optimize import minimize
 from scipy.stats import chi, gamma, ks_2samp, kstest, laplace, trim_mean
 
 import jaxgeodp as jgd
+from benchmarks.compare import arena, arena_steps, rivals
+from benchmarks.compare import arena_covariances as covariances
+from benchmarks.compare import arena_descents as descents
+from benchmarks.compare import arena_means as means
+from benchmarks.compare import arena_scores as scores
+from benchmarks.compare import rivals_clipped as clipped
 
-BENCHMARKS = pathlib.Path(__file__).parents[1] / "benchmarks"
 DRAWS = 20_000
 # Of the test of one law, so that all of this file together fail a right sampler once in a million runs.
 LEVEL = 1e-7
-
-
-@pytest.fixture
-def module_of(monkeypatch):
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    return importlib.import_module
 
 
 def law_of_last_coordinate(energies):
@@ -52,14 +49,12 @@ def level_of(rivals, energies, envelope=None):
 
 
 @pytest.mark.parametrize("energies", [(0.0, 5.0), (0.0, 2.0, 9.0), (-3.0, 1.0, 1.5)], ids=str)
-def test_bingham_draws_have_their_law(module_of, energies):
-    rivals = module_of("rivals")
+def test_bingham_draws_have_their_law(energies):
     assert level_of(rivals, np.array(energies)) > LEVEL
 
 
 @pytest.mark.parametrize("energies", [(0.0, 5.0), (0.0, 2.0, 9.0)], ids=str)
-def test_a_wrong_envelope_is_found(module_of, energies):
-    rivals = module_of("rivals")
+def test_a_wrong_envelope_is_found(energies):
     wrong = {"inverted": np.sqrt, "without its 2": lambda precision: 1.0 / np.sqrt(0.5 * (1.0 + precision))}
     for envelope in wrong.values():
         assert level_of(rivals, np.array(energies), envelope) < LEVEL
@@ -78,8 +73,7 @@ def released(rivals, clipped, rng, data, far, **budget):
 
 
 @pytest.mark.parametrize("budget", [{"rho": 1e12}, {"epsilon": 1e9}], ids=str)
-def test_rivals_release_the_moment_where_there_is_hardly_any_noise(module_of, budget):
-    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
+def test_rivals_release_the_moment_where_there_is_hardly_any_noise(budget):
     rng = np.random.default_rng(0)
     data = rng.normal(size=(3, 500, 3)) * np.array([1.0, 2.0, 3.0])
     truth = rivals.second_moment(data)
@@ -91,9 +85,8 @@ def test_rivals_release_the_moment_where_there_is_hardly_any_noise(module_of, bu
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.1])
-def test_noise_of_rivals_has_the_scale_of_their_papers(module_of, factor):
+def test_noise_of_rivals_has_the_scale_of_their_papers(factor):
     """Of 20,000 releases of a moment of 0, whose noise a wrong budget would change by a tenth."""
-    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
     rng, dim, n = np.random.default_rng(2), 3, 40
     nothing = np.broadcast_to(np.zeros(dim), (DRAWS, n, dim))
     budget = 2.0 / factor
@@ -112,9 +105,8 @@ def test_noise_of_rivals_has_the_scale_of_their_papers(module_of, factor):
         assert (kstest(values, law).pvalue > LEVEL) == (factor == 1.0), name
 
 
-def test_eigenvalues_of_the_exponential_mechanism_pay_their_share(module_of):
+def test_eigenvalues_of_the_exponential_mechanism_pay_their_share():
     """One direction: all of `first` is for one eigenvalue, of which two counts by a record are the sensitivity."""
-    rivals = module_of("rivals")
     rng = np.random.default_rng(3)
     data = np.ones((DRAWS, 40, 1)) * np.sqrt(0.5)
     for share, right in ((0.5, True), (0.45, False)):
@@ -122,9 +114,8 @@ def test_eigenvalues_of_the_exponential_mechanism_pay_their_share(module_of):
         assert (kstest((value - 0.5) * 40 / 2.0, laplace.cdf).pvalue > LEVEL) == right
 
 
-def test_bingham_rates_spend_the_rest_of_the_budget(module_of, monkeypatch):
+def test_bingham_rates_spend_the_rest_of_the_budget(monkeypatch):
     """A draw at rate r of sums with weight 1 a record costs 2r or r^2/2; the last direction is free."""
-    rivals = module_of("rivals")
     rng, rates, bingham = np.random.default_rng(4), [], rivals.bingham
 
     def noting(rng, matrices):
@@ -143,9 +134,9 @@ def test_bingham_rates_spend_the_rest_of_the_budget(module_of, monkeypatch):
 
 
 @pytest.fixture
-def spent(module_of, monkeypatch):
+def spent(monkeypatch):
     """What the primitives of rivals are handed while they run: of each call a name and its share of the budget."""
-    modules, calls = [module_of("rivals"), module_of("rivals_clipped")], []
+    modules, calls = [rivals, clipped], []
 
     def noting(name, function):
         def noted(*arguments, **options):
@@ -167,8 +158,7 @@ BUDGETS = [{"rho": 0.3}, {"epsilon": 0.7}]
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
-def test_parts_of_rivals_spend_the_whole_budget(module_of, spent, budget, monkeypatch):
-    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
+def test_parts_of_rivals_spend_the_whole_budget(spent, budget, monkeypatch):
     rng, (total,) = np.random.default_rng(8), budget.values()
     data = rng.normal(size=(3, 400, 2))
 
@@ -214,8 +204,7 @@ def test_parts_of_rivals_spend_the_whole_budget(module_of, spent, budget, monkey
             assert (own if "epsilon" in budget else 0.5 * own**2) == pytest.approx(vector * total)
 
 
-def test_what_is_ours_spends_the_budget_and_has_noise_of_its_scale(module_of, monkeypatch):
-    covariances = module_of("arena_covariances")
+def test_what_is_ours_spends_the_budget_and_has_noise_of_its_scale(monkeypatch):
     for budget in BUDGETS:
         ((name, total),) = budget.items()
         first, rest = covariances.shared(covariances.Vectors(2, 100, 10.0, name, total), 0.25)
@@ -237,9 +226,8 @@ def test_what_is_ours_spends_the_budget_and_has_noise_of_its_scale(module_of, mo
         assert (ks_2samp(*traces).pvalue > LEVEL) == (factor == 1.0)
 
 
-def test_coinpress_is_at_least_as_good_as_its_authors_stored(module_of):
+def test_coinpress_is_at_least_as_good_as_its_authors_stored():
     """Ten dimensions, 3000 normal vectors, eigenvalues up to 10 sqrt(10), rho = .5; means without the tails."""
-    rivals = module_of("rivals")
     rng = np.random.default_rng(5)
     data = rng.normal(size=(20, 3000, 10))
     for rounds, stored in ((2, 0.557), (3, 0.306), (4, 0.353)):
@@ -248,9 +236,8 @@ def test_coinpress_is_at_least_as_good_as_its_authors_stored(module_of):
         assert trim_mean(errors, 0.1) < stored
 
 
-def test_adaptive_clips_where_most_records_are_short(module_of):
+def test_adaptive_clips_where_most_records_are_short():
     """In a ball 1000 times as wide as the records: theirs, whose sparse vector may stop early, and the histogram."""
-    rivals, clipped = module_of("rivals"), module_of("rivals_clipped")
     rng = np.random.default_rng(6)
     data = rng.normal(size=(20, 4000, 3))
     truth = rivals.second_moment(data)
@@ -264,8 +251,8 @@ def test_adaptive_clips_where_most_records_are_short(module_of):
         assert median(clipped.by_histogram, budget) < 0.01 * blind
 
 
-def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of):
-    noise = module_of("rivals").symmetric_noise(np.random.default_rng(1), DRAWS, 3, 2.0)
+def test_noise_of_symmetric_matrices_is_the_same_along_all_directions():
+    noise = rivals.symmetric_noise(np.random.default_rng(1), DRAWS, 3, 2.0)
     rows, columns = np.triu_indices(3)
     flat = noise[:, rows, columns] * np.where(rows == columns, 1.0, np.sqrt(2.0))
     for column in flat.T:
@@ -274,9 +261,8 @@ def test_noise_of_symmetric_matrices_is_the_same_along_all_directions(module_of)
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.2])
-def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
+def test_normal_noise_of_means_has_the_scale_of_a_record(factor):
     """In R^3, 100 records in radius .5: a record moves their mean by 2 r/n, and gradients clipped at c r by 2 c r/n."""
-    means, descents = module_of("arena_means"), module_of("arena_descents")
     cell = means.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
 
     def descent(budget, *schedule):
@@ -304,10 +290,10 @@ def test_normal_noise_of_means_has_the_scale_of_a_record(module_of, factor):
 
 
 @pytest.mark.parametrize(("size", "radius"), [(2, 0.3), (2, 1.5), (3, 1.5), (2, 4.0)])
-def test_no_two_matrices_of_a_ball_are_farther_apart(module_of, size, radius):
+def test_no_two_matrices_of_a_ball_are_farther_apart(size, radius):
     """By ascent over commuting pairs in opposite order and over any: never above the bound, and within 6 % of it."""
-    cell = module_of("arena_means").Points(jgd.SPD(size), radius, 100, "mu", 1.0)
-    bound = module_of("arena_means").ambient_diameter(cell)
+    cell = means.Points(jgd.SPD(size), radius, 100, "mu", 1.0)
+    bound = means.ambient_diameter(cell)
     rows, columns = np.triu_indices(size)
 
     def apart(both):
@@ -327,9 +313,9 @@ def test_no_two_matrices_of_a_ball_are_farther_apart(module_of, size, radius):
 
 
 @pytest.mark.exhaustive  # what it is made of is tried above
-def test_arena_says_who_wins(module_of, monkeypatch, capsys):
+def test_arena_says_who_wins(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["arena.py", "--quick"])
-    module_of("arena").main()
+    arena.main()
     printed = capsys.readouterr().out
     assert printed.count(", ratio ") >= 2  # of the first cell, and in the summary
     assert "no contest" in printed  # ours of the second compile too much
@@ -337,8 +323,7 @@ def test_arena_says_who_wins(module_of, monkeypatch, capsys):
         assert name in printed
 
 
-def test_a_loss_is_called_one(module_of):
-    scores = module_of("arena_scores")
+def test_a_loss_is_called_one():
     found = [
         scores.Score("cell", name, ours, pair)
         for name, ours, pair in (("a", True, (1.2, 0.01)), ("b", False, (1.0, 0.01)), ("none", None, (0.1, 0.01)))
@@ -352,9 +337,8 @@ def test_a_loss_is_called_one(module_of):
     assert "ours: a | 1.2000 ± 0.0100" in table[2] and "**1.0000 ± 0.0100**" in table[3] and "no rival" in table[4]
 
 
-def test_errors_about_the_same_data_are_compared_one_by_one(module_of):
+def test_errors_about_the_same_data_are_compared_one_by_one():
     """What the data are off by hides a difference only if the two are taken for strangers."""
-    scores = module_of("arena_scores")
     rng = np.random.default_rng(7)
     own = rng.normal(size=50) ** 2
     other = own - 0.01 + 0.001 * rng.normal(size=50)
@@ -366,9 +350,8 @@ def test_errors_about_the_same_data_are_compared_one_by_one(module_of):
     assert scores.verdict([one._replace(each=None) for one in found]).startswith("even")
 
 
-def test_standard_errors_of_means_without_tails(module_of):
+def test_standard_errors_of_means_without_tails():
     """Of 100 normal errors; those of what is kept alone are too small by a third."""
-    scores = module_of("arena_scores")
     errors = np.random.default_rng(8).normal(size=(4000, 100))
     means, stated = np.array([scores.without_tails(own) for own in errors]).T
     kept = np.sort(errors, axis=1)[:, 10:90]
@@ -378,9 +361,8 @@ def test_standard_errors_of_means_without_tails(module_of):
 
 
 @pytest.mark.exhaustive
-def test_steps_meet_tuned_steps(module_of, monkeypatch, capsys):
+def test_steps_meet_tuned_steps(monkeypatch, capsys):
     """One cell: who supposes symmetry is nearer than who does not, and that nearer than one release."""
-    arena_steps = module_of("arena_steps")
     monkeypatch.setattr(sys, "argv", ["arena_steps.py", "--quick"])
     arena_steps.main()
     row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| SPD(2)"))

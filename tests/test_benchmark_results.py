@@ -6,22 +6,33 @@ import shutil
 import sys
 
 import pytest
-import results
+
+from benchmarks.tools import results
 
 SAVED = results.saved()
 
 
 def test_readme_has_the_tables_of_all_results():
-    """After a change of code that was measured: ``python benchmarks/results.py render``."""
+    """After a change of code that was measured: ``python -m benchmarks.tools.results render``."""
     assert results.README.read_text() == results.with_tables(results.README.read_text(), SAVED)
 
 
 def test_results_are_of_scripts_and_name_what_ran():
     assert set(SAVED) <= set(results.SCRIPTS)
     for name, found in SAVED.items():
-        assert f"benchmarks/{name}.py" in found["measured"]
+        assert results.SCRIPTS[name].path in found["measured"]
         assert any(file.startswith("jaxgeodp/") for file in found["measured"])
         assert found["tables"] and all(found["versions"].get(library) for library in results.LIBRARIES)
+
+
+def test_scripts_begin_with_what_they_measure_and_their_command():
+    for path in results.FOLDER.glob("*/*.py"):
+        lines = path.read_text().splitlines()
+        assert lines[0].startswith('"""') and lines[0].rstrip('"').endswith("."), path
+        if '__name__ == "__main__"' in path.read_text():
+            assert lines[1] == "" and lines[2].startswith(f"    python -m benchmarks.{path.parent.name}.{path.stem}"), (
+                path
+            )
 
 
 @pytest.fixture
@@ -98,6 +109,6 @@ def test_names_of_no_benchmark_are_refused(monkeypatch):
 @pytest.mark.exhaustive
 def test_a_small_run_is_watched(tmp_path):
     files = results.files_of(results.SCRIPTS["kernels"])
-    assert {"benchmarks/kernels.py", "benchmarks/timing.py", "jaxgeodp/manifolds/sphere.py"} <= set(files)
+    assert {"benchmarks/compare/kernels.py", "benchmarks/tools/timing.py", "jaxgeodp/manifolds/sphere.py"} <= set(files)
     assert not any(file.startswith(("jaxgeodp/privacy/", "jaxgeodp/cli/")) for file in files)
     assert json.dumps(files) and all(pathlib.PurePosixPath(file).suffix == ".py" for file in files)

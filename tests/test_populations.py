@@ -4,13 +4,13 @@ import json
 import math
 from typing import Any
 
-import constants
 import jax
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import jaxgeodp as jgd
+from benchmarks.measure import constants
 from jaxgeodp.checks import InputError
 from jaxgeodp.cli import app
 from jaxgeodp.cli.choice import Choice

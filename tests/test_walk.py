@@ -3,9 +3,9 @@
 import pathlib
 
 import pytest
-import walk
 from strategies import exhaustive
 
+from benchmarks.tools import walk
 from jaxgeodp.checks import many
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "architecture.md"

@@ -7,10 +7,10 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from audited import laplace_by_coin_tosses
 from scipy import stats
 from strategies import exhaustive
 
+from benchmarks.audit.audited import laplace_by_coin_tosses
 from jaxgeodp.samplers import discrete
 from jaxgeodp.samplers.discrete import bernoulli_exp, discrete_gaussian, discrete_laplace
 

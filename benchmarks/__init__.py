@@ -1,0 +1,1 @@
+"""Benchmarks, run from the project's folder: ``python -m benchmarks.FOLDER.NAME``."""
