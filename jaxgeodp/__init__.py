@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name):
-    """The names of `public`, and the folders: with JAX they take a second, and a ledger is read without it."""
+    """Import names of `public`, and folders, on first use: JAX takes a second, and ledgers are read without it."""
     if name.startswith("__") and name != "__all__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if (part := sys.modules.get(f"jaxgeodp.{name}")) is not None:  # also while it is being imported

@@ -23,7 +23,7 @@ _NAMES_SHOWN = 10
 
 
 def read_npy(path: pathlib.Path) -> np.ndarray:
-    """The array of a .npy file.
+    """Return the array of a .npy file.
 
     Raises:
         ValueError: no numbers, or more than `MOST_BYTES` of them; or the file is damaged or cut short.
@@ -33,7 +33,7 @@ def read_npy(path: pathlib.Path) -> np.ndarray:
 
 
 def read_npz(path: pathlib.Path, choose: Callable[[list[str]], str]) -> np.ndarray:
-    """One array of a .npz file.
+    """Return one array of a .npz file.
 
     Args:
         path: of the file.
@@ -53,7 +53,7 @@ def read_npz(path: pathlib.Path, choose: Callable[[list[str]], str]) -> np.ndarr
 
 
 def listed(names: list[str]) -> str:
-    """The first names, with commas."""
+    """Return the first names, with commas."""
     return ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
 
 
@@ -61,7 +61,7 @@ def check_size(path: pathlib.Path, shape: tuple[int, ...], number: int = 8) -> N
     """Refuse an array whose numbers, of ``number`` bytes each, would take more than `MOST_BYTES`."""
     if math.prod(shape) * number > MOST_BYTES:
         raise InputError(
-            f"{path}: claims an array of shape {_short(shape)}, which is more than {MOST_BYTES >> 30} GiB in double "
+            f"{path}: declares an array of shape {_short(shape)}, which is more than {MOST_BYTES >> 30} GiB in double "
             "precision; split it, or pass an array to the Python functions."
         )
 
@@ -84,7 +84,7 @@ def _array(path, stream, available):
 
 
 def _header(stream):
-    """Shape, order and type; NumPy reads a header of any claimed length into memory before it refuses it."""
+    """Return shape, order and type; NumPy would read a header of any claimed length before it refuses it."""
     start = stream.read(8)
     if start[:6] != np.lib.format.MAGIC_PREFIX or start[6:] not in (b"\x01\x00", b"\x02\x00"):
         raise ValueError("another format")

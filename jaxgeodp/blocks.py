@@ -18,7 +18,7 @@ _NUMBERS, _MOST_ROWS, _LEAST_ROWS = 2**15, 2**11, 16
 
 
 class ReadError(OSError):
-    """What a function that reads `RecordBlocks` has raised; its words are not passed on."""
+    """Error that a function that reads `RecordBlocks` has raised; its words are not passed on."""
 
 
 @final
@@ -55,7 +55,10 @@ class RecordBlocks:
     def __post_init__(self):
         shape = tuple(self.shape)
         if not callable(self.read) or not shape or not all(isinstance(m, int) and m >= 0 for m in shape):
-            raise InputError("RecordBlocks: needs a function that reads, and the shape (n, *shape of a record).")
+            raise InputError(
+                "RecordBlocks: needs a function that returns an iterable of blocks, and the shape (n, *shape of a "
+                "record)."
+            )
         if np.dtype(self.dtype).kind not in "fc":
             raise InputError("RecordBlocks: dtype must be real or complex, such as float or complex.")
         object.__setattr__(self, "shape", shape)
@@ -65,13 +68,13 @@ class RecordBlocks:
         return self.shape[0]
 
     def mapped(self, function: Callable[[Any], np.ndarray], shape: tuple[int, ...], dtype) -> "RecordBlocks":
-        """The same records, each block under a function; ``shape`` and ``dtype`` are those of what it gives."""
+        """Return the records, each block under a function; ``shape`` and ``dtype`` are those of its results."""
         return RecordBlocks(lambda: map(function, self.exactly()), (len(self), *shape), dtype)
 
     def exactly(self) -> Iterator[np.ndarray]:
-        """The blocks of one pass: n records, whatever is read, as sensitivities are those of n.
+        """Yield the blocks of one pass: n records, whatever is read, as sensitivities are those of n.
 
-        What is too much is left out; in place of what is missing, or of another shape, there are records of NaN.
+        Surplus records are left out; missing ones, and those of another shape, become NaN.
 
         Raises:
             ReadError: ``read`` has raised something.
@@ -87,7 +90,7 @@ class RecordBlocks:
             left -= min(left, _MOST_ROWS)
 
     def check(self, owner: str) -> None:
-        """Read all of it once.
+        """Read all blocks once, and refuse what does not fit the shape.
 
         Raises:
             ValueError: it is not what the shape says.
@@ -96,13 +99,18 @@ class RecordBlocks:
         count, one = 0, self.shape[1:]
         for part in _reading(self.read):
             if _as_block(part, one, self.dtype) is None:
-                raise InputError(f"{owner}: RecordBlocks has a block that is no array of numbers of shape (m, *{one}).")
+                raise InputError(
+                    f"{owner}: RecordBlocks yields a block that is not an array of numbers of shape (m, *{one})."
+                )
             count += len(part)
         if count != len(self):
-            raise InputError(f"{owner}: RecordBlocks reads {count} records, not the {len(self)} that its shape says.")
+            raise InputError(f"{owner}: RecordBlocks yields {count} records, not the {len(self)} stated by its shape.")
         # An iterator that is used up would give no record after the charge.
         if count > 0 and next(_reading(self.read), None) is None:
-            raise InputError(f"{owner}: RecordBlocks reads nothing a second time; let it begin anew each time.")
+            raise InputError(
+                f"{owner}: RecordBlocks yields nothing on a second pass; its function must return a new iterable on "
+                "each call."
+            )
 
 
 def _reading(read) -> Iterator[Any]:
@@ -117,7 +125,7 @@ def _reading(read) -> Iterator[Any]:
 
 
 def _as_block(part, one, dtype) -> np.ndarray | None:
-    """An array of records, if it is one of numbers of their shape and kind."""
+    """Return an array of records; None if it is none of numbers of their shape and kind."""
     if tuple(part.shape[1:]) != one or np.dtype(part.dtype).kind not in ("fiuc" if dtype.kind == "c" else "fiu"):
         return None
     with np.errstate(all="ignore"):  # a warning about an overflow would speak of the data
@@ -125,13 +133,13 @@ def _as_block(part, one, dtype) -> np.ndarray | None:
 
 
 def rows_at_once(shape: tuple[int, ...]) -> int:
-    """Records of a block of one shape, each of ``shape``; a multiple of the lanes of vector instructions."""
+    """Return how many records of ``shape`` a block has; a multiple of the lanes of vector instructions."""
     rows = 2 ** int(math.log2(max(_NUMBERS // max(1, math.prod(shape)), 1)))
     return min(max(rows, _LEAST_ROWS), _MOST_ROWS)
 
 
 def blocks_of(records, rows: int) -> Iterator[np.ndarray]:
-    """An array, or `RecordBlocks`, as arrays of at most so many records; at least one, which may be empty."""
+    """Yield an array, or `RecordBlocks`, in arrays of at most so many records; at least one, which may be empty."""
     parts = records.exactly() if isinstance(records, RecordBlocks) else [records]
     some = False
     for part in parts:
@@ -144,13 +152,13 @@ def blocks_of(records, rows: int) -> Iterator[np.ndarray]:
 
 
 def padded(block: np.ndarray, rows: int) -> np.ndarray:
-    """A block with zeros after it, so that it has so many rows."""
+    """Return a block padded with zeros to so many rows."""
     missing = rows - len(block)
     return np.concatenate([block, np.zeros((missing, *block.shape[1:]), block.dtype)]) if missing else block
 
 
 def map_in_blocks(function, records):
-    """``jax.vmap(function)(records)`` for a function that keeps the shape of a record; (n, \\*shape)."""
+    """Return ``jax.vmap(function)(records)`` for a function that keeps the shape of a record; (n, \\*shape)."""
     count, size = records.shape[0], _size(records)
     if count <= 2 * size:
         return jax.vmap(function)(records)
@@ -164,7 +172,7 @@ def map_in_blocks(function, records):
 
 
 def sum_in_blocks(function, records, weights, rows: int | None = None):
-    """``function(records, weights)``, a sum over records (a pytree of arrays), added up over blocks.
+    """Return ``function(records, weights)``, a sum over records (a pytree of arrays), added up over blocks.
 
     Args:
         rows: records per block, for a function that needs much more memory than they do.
@@ -186,5 +194,5 @@ def sum_in_blocks(function, records, weights, rows: int | None = None):
 
 
 def _size(records) -> int:
-    """Records per block."""
+    """Return the number of records per block."""
     return max(1024, BLOCK // max(1, math.prod(records.shape[1:])))

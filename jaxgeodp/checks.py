@@ -36,7 +36,7 @@ def positive_number(owner: str, name: str, value) -> None:
 
 
 def number_between(owner: str, name: str, value, least: float, most: float) -> float:
-    """A real number from ``least`` to ``most``, as Python's float, whatever kind of number is given.
+    """Return a real number from ``least`` to ``most`` as a Python float, whatever kind of number is given.
 
     Raises:
         ValueError: it is none.
@@ -61,20 +61,20 @@ def epsilon_or_mu(owner: str, epsilon: float | None, mu: float | None) -> tuple[
     """
     given = [(name, value) for name, value in (("epsilon", epsilon), ("mu", mu)) if value is not None]
     if len(given) != 1:
-        raise InputError(f"{owner}: needs epsilon or mu, and not both.")
+        raise InputError(f"{owner}: give either epsilon or mu, not both.")
     return given[0]
 
 
 def not_in_a_program(what: str) -> InputError:
-    """What is said of numbers that are not known while a program is traced."""
+    """Return the error for numbers that are not known while a program is traced."""
     return InputError(
-        f"{what} is not known inside of jit, vmap or grad: make ball and mechanism outside, and pass "
-        "`mechanism.law(n)` to the program, which then serves all numbers."
+        f"{what} is not known inside jit, vmap or grad: create the ball and the mechanism outside, and pass "
+        "`mechanism.law(n)` to the compiled function."
     )
 
 
 def short(value) -> str:
-    """A public value for a sentence; Python refuses to write integers of thousands of digits."""
+    """Return a public value for a message; Python refuses to write integers of thousands of digits."""
     try:
         text = repr(value)
     except ValueError:
@@ -91,7 +91,7 @@ def printable(text) -> str:
 
 
 def _as_float(value) -> float:
-    """NaN for what is not one finite number."""
+    """Return the value as a float; NaN for what is not one finite number."""
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or _is_numeric_scalar(value)):
         return math.nan
     try:
@@ -108,5 +108,5 @@ def _is_numeric_scalar(value) -> bool:
 
 
 def many(shape: tuple[int, ...]) -> str:
-    """The shape of records, for messages: how many there are may be private."""
+    """Return the shape of records, for messages: how many there are may be private."""
     return f"({', '.join(['n', *map(str, shape[1:])])}{',' if len(shape) == 1 else ''})" if shape else "()"

@@ -21,7 +21,7 @@ if jaxlib.version.__version__.startswith(("0.8.", "0.9.")):
 
 
 def fast_compile() -> dict[str, bool | int | str]:
-    """Options for `jax.jit(compiler_options=...)` that compile in about half the time or less.
+    """Return options for `jax.jit(compiler_options=...)` that compile in about half the time or less.
 
     For programs that run briefly: such a program takes up to four times as long, and may differ in the last digits.
 
@@ -40,7 +40,7 @@ _MANY = 10**5
 
 
 def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
-    """The compiled program of a jitted function for arguments of these shapes.
+    """Return the compiled program of a jitted function for arguments of these shapes.
 
     Args:
         owner: whom a refusal names.
@@ -62,13 +62,13 @@ def compiled_ahead(owner: str, function, *arguments, passes: int = 1, **static):
 
 
 def options_for(arguments, passes: int) -> dict[str, bool | int | str] | None:
-    """Options of the compiler for a program that goes ``passes`` times through its arguments, arrays or pytrees."""
+    """Return compiler options for a program that goes ``passes`` times through its arguments, arrays or pytrees."""
     many = passes * sum(math.prod(getattr(leaf, "shape", ())) for leaf in jax.tree.leaves(arguments)) > _MANY
     return None if many else COMPILED_SOON
 
 
 def called(function, *arguments, options: dict[str, bool | int | str] | None, **static):
-    """What a jitted function returns: by a program that was traced before, where such are kept.
+    """Return the result of a jitted function, by a program that was traced before, where such are kept.
 
     Args:
         function: made by `jax.jit`.
@@ -87,17 +87,17 @@ class Program:
     compiled: Any
 
     def __call__(self, *arguments):
-        """The program's results."""
+        """Return the program's results."""
         return self.compiled(*jax.tree.map(seen_anew, arguments))
 
     @property
     def out_info(self):
-        """Shapes and types of the results."""
+        """Return shapes and types of the results."""
         return self.compiled.out_info
 
 
 def seen_anew(array):
-    """An array of NumPy as another object with the same numbers; all else as it is.
+    """Return a fresh view of a NumPy array; other values unchanged.
 
     JAX keeps the rounded copy of an array of NumPy that is a constant in a loop of a program in single precision, and
     hands it out for the same object in double precision, too, where programs then fail (jax 0.9 and 0.11). Whatever is
@@ -107,7 +107,7 @@ def seen_anew(array):
 
 
 def compiled_in_blocks(owner: str, function, *arguments):
-    """`compiled_ahead` of a function of records, the last argument, with one result for each, block by block.
+    """Compile a function of records, the last argument, that gives one result for each, block by block.
 
     All blocks have one shape, whatever the number of records: there is one program for all numbers, and what a record's
     result is depends neither on how many there are nor on how they are divided, but for last digits where the program
@@ -143,10 +143,10 @@ def refused_in_words(owner: str):
     except Exception as error:  # its words hold nothing private
         reason = (str(error).strip().splitlines() or ["no reason given"])[0]
         raise InputError(
-            f"{owner}: it cannot be computed for data of this shape ({type(error).__name__}: {reason})."
+            f"{owner}: cannot be computed for data of this shape ({type(error).__name__}: {reason})."
         ) from error
 
 
 def like(array) -> jax.ShapeDtypeStruct:
-    """Shape, type and placement of a private array: all that compilation may see of it."""
+    """Return shape, type and placement of a private array: all that compilation may see of it."""
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=getattr(array, "sharding", None))

@@ -175,7 +175,7 @@ def template_image(digit: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def digits_table() -> tuple[np.ndarray, np.ndarray]:
-    """All images and their digits."""
+    """Return all images and their digits."""
     # The templates, and the rest of the library, work without scikit-learn; to import it takes a second, and the table
     # that comes with it is read in a hundredth of one.
     found = importlib.util.find_spec("sklearn")
@@ -191,13 +191,13 @@ def digits_table() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _split(rows):
-    """Images and digits of rows of 64 numbers from 0 to 16 and a digit."""
+    """Return images and digits of rows of 64 numbers from 0 to 16 and a digit."""
     return rows[:, :-1].reshape(-1, SIDE, SIDE) / 16.0, rows[:, -1].astype(int)
 
 
 @lru_cache(maxsize=10)
 def drawn_template(digit: int) -> np.ndarray:
-    """The image of a digit of a font."""
+    """Return the image of a digit of a font."""
     import matplotlib
     from matplotlib.font_manager import FontProperties
     from matplotlib.path import Path as Polygon

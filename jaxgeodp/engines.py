@@ -18,7 +18,7 @@ _AT_ONCE = 16
 def prepared_by_dask(
     mechanism: Mechanism, blocks: Any, records_of: Callable[[Any], Any] | None = None, client: Any = None
 ) -> State:
-    """The state of all blocks of a Dask collection, or of any blocks that tasks can read; give it to `finish`.
+    """Return the state of all blocks of a Dask collection, or of any blocks that tasks can read; give it to `finish`.
 
     A task that is run again, as its worker was lost, counts once.
 
@@ -39,14 +39,14 @@ def prepared_by_dask(
     except ImportError:
         raise InputError("prepared_by_dask: needs the package dask: pip install 'jaxgeodp[dask]'.") from None
     if any(count != 1 for count in getattr(blocks, "numblocks", ())[1:]):
-        raise InputError("prepared_by_dask: an Array must be in blocks along its first axis alone; rechunk it.")
+        raise InputError("prepared_by_dask: an Array must be chunked along its first axis only; rechunk it.")
     if hasattr(blocks, "to_delayed"):
         blocks = blocks.to_delayed()
         blocks = blocks.ravel().tolist() if hasattr(blocks, "ravel") else blocks
     one = delayed(_prepared, pure=False)
     states = [one(mechanism, block, records_of) for block in blocks]
     if not states:
-        raise InputError("prepared_by_dask: there is no block.")
+        raise InputError("prepared_by_dask: the collection has no blocks; give at least one.")
     together = delayed(merged, pure=False)
     while len(states) > 1:
         states = [together(states[j : j + _AT_ONCE]) for j in range(0, len(states), _AT_ONCE)]
@@ -54,14 +54,14 @@ def prepared_by_dask(
 
 
 def prepared_in_turn(mechanism: Mechanism, blocks: Iterable[Any]) -> State:
-    """The state of blocks that come one after the other, such as batches of a reader: one is in memory at a time."""
+    """Return the state of blocks that come in turn, such as batches of a reader: one is in memory at a time."""
     states: list[State] = []
     for block in blocks:
         states.append(mechanism.prepare(block))
         if len(states) == _AT_ONCE**2:
             states = [merged(states)]
     if not states:
-        raise InputError("prepared_in_turn: there is no block.")
+        raise InputError("prepared_in_turn: there are no blocks; give at least one.")
     return merged(states)
 
 

@@ -95,7 +95,7 @@ def reserved(
 def all_reserved(
     sizes: Mapping[pathlib.Path, int], *, replace: bool = True, changed: str | None = None
 ) -> Iterator[dict[pathlib.Path, Callable[[str | bytes], None]]]:
-    """`reserved` for several files of one work: there is room for all of them, or an error and none.
+    """Reserve several files of one work, as `reserved`: there is room for all of them, or an error and none.
 
     It yields what writes each file, by its path.
 
@@ -145,7 +145,7 @@ def state_change(path, time: str) -> None:
 
 
 def new_file(folder, private: bool = False) -> tuple[int, str]:
-    """Descriptor and path of a new file, named ``.part-...``, for the user only or with the permissions of any file.
+    """Return descriptor and path of a new ``.part-...`` file, for the user only or with a file's usual permissions.
 
     The system applies the process's mask itself; asking for the mask would change it for all threads.
     """
@@ -158,7 +158,7 @@ def new_file(folder, private: bool = False) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def _naming(path):
-    """A full disk does not say where."""
+    """Name the path in errors that do not, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -168,7 +168,7 @@ def _naming(path):
 
 
 def allocate(handle, size):
-    """Blocks for so many bytes, or, where the file system promises none, as many zeros; on the disk."""
+    """Allocate blocks for so many bytes on the disk, or zeros where the file system promises none."""
     if not _promised(handle, size):
         with open(handle, "wb", closefd=False) as stream:
             stream.write(bytes(size))
@@ -201,7 +201,7 @@ def _put(temporary, path, replace):
 
 
 def _kept(temporary, path):
-    """A complete file under a name that is free, or still under its temporary one."""
+    """Rename a complete file to a free name and return that, or its temporary one if that fails."""
     name = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{path.suffix}")
     try:
         os.rename(temporary, name)

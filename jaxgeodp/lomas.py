@@ -34,7 +34,7 @@ _NUMBERS = ("float", "int")
 
 @dataclasses.dataclass(frozen=True)
 class MeanQuery:
-    """The question of an analyst: a private Frechet mean of some columns of a table. All of it is public.
+    """Query of an analyst: a private Frechet mean of some columns of a table. All of it is public.
 
     Args:
         manifold: its name on the command line, such as ``"spd"`` or ``"sphere(2)"``.
@@ -66,16 +66,16 @@ class MeanQuery:
 
     def __post_init__(self):
         if (self.epsilon is None) == (self.mu is None):
-            raise InputError("a query needs one of epsilon and mu.")
+            raise InputError("a query needs either epsilon or mu, not both.")
         if (self.mu is None) != (self.delta is None):
-            raise InputError("a query needs delta with mu, as the server counts epsilon and delta, and only then.")
+            raise InputError("a query needs delta exactly if it has mu, as the server accounts in epsilon and delta.")
         check_name(self.manifold)
         if isinstance(self.columns, str):
             raise InputError("columns must be a list of names.")
         if len(set(self.columns)) != len(self.columns) or len(self.center) != len(self.columns):
             raise InputError(
-                f"columns must be names, each once, and center a number for each; got {len(self.columns)} columns and "
-                f"{len(self.center)} numbers."
+                f"columns must be distinct names, and center must have a number for each; got {len(self.columns)} "
+                f"columns and {len(self.center)} numbers."
             )
         if self.mechanism != _AUTO:
             if self.mechanism not in MECHANISMS or not MECHANISMS[self.mechanism].on_manifold:
@@ -90,7 +90,7 @@ class MeanQuery:
 
     @property
     def cost(self) -> tuple[float, float]:
-        """The (epsilon, delta) that the server takes off, rounded up."""
+        """Return the (epsilon, delta) that the server takes off, rounded up."""
         if self.epsilon is not None:
             return PureDP(self.epsilon).epsilon, 0.0
         assert self.mu is not None and self.delta is not None  # see above
@@ -98,7 +98,7 @@ class MeanQuery:
         return spent.epsilon, spent.delta
 
     def chosen(self, n: int) -> BallMechanism:
-        """The mechanism, for so many records.
+        """Return the mechanism, for so many records.
 
         Args:
             n: number of records, public.
@@ -129,7 +129,7 @@ class MeanQuery:
             ValueError: a column is missing.
         """
         if missing := [name for name in self.columns if list(table.columns).count(name) != 1]:
-            raise InputError(f"the data set has no column {', '.join(missing)}, or several.")
+            raise InputError(f"the data set must have exactly one column {', '.join(missing)}.")
         cells = [[_number(cell) for cell in table[name].tolist()] for name in self.columns]
         with jax.enable_x64(True):
             return mechanism.release(points_on(mechanism.ball.manifold, np.array(cells).T))
@@ -145,7 +145,7 @@ def _number(cell) -> float:
 
 
 def lomas_querier(wrap: Callable[[dict], Any]) -> type:
-    """The class with which a lomas server answers queries of this library: a ``DPQuerier``.
+    """Return the class with which a lomas server answers queries of this library: a ``DPQuerier``.
 
     Its queries are models with the fields of `MeanQuery` beside the server's own. Neither cost nor refusal depends on
     a record that the server can read: the number of records is ``rows`` of the metadata, which the table must have, and
@@ -167,24 +167,29 @@ def lomas_querier(wrap: Callable[[dict], Any]) -> type:
         """Frechet means on manifolds; see `MeanQuery`."""
 
         def cost(self, query_json):
-            """The (epsilon, delta) of a query, refused here if it can be refused at all."""
+            """Return the (epsilon, delta) of a query, refused here if it can be refused at all."""
             query, rows = _told(InvalidQueryException, self._checked, query_json)
             _told(InvalidQueryException, query.chosen, rows)
             return query.cost
 
         def query(self, query_json):
-            """The release, as `wrap` writes it."""
+            """Return the release, as `wrap` writes it."""
             return _told(InvalidQueryException, self._answered, query_json)
 
         def _checked(self, query_json):
             query = MeanQuery(**{own.name: getattr(query_json, own.name) for own in dataclasses.fields(MeanQuery)})
             metadata = self.data_connector.get_metadata()
             if metadata.max_ids != 1:
-                raise InputError("a person may have several rows in this data set (max_ids), which is not protected.")
+                raise InputError(
+                    "a person may have several rows in this data set (max_ids), but a query protects single rows "
+                    "only; ask for a data set with one row per person."
+                )
             if missing := [name for name in query.columns if name not in metadata.columns]:
                 raise InputError(f"the data set has no column {', '.join(missing)}.")
             if other := [name for name in query.columns if not _holds_numbers(metadata.columns[name])]:
-                raise InputError(f"the metadata do not say that {', '.join(other)} holds numbers (float or int).")
+                raise InputError(
+                    f"the metadata do not declare {', '.join(other)} as numbers (float or int); choose other columns."
+                )
             return query, metadata.rows
 
         def _answered(self, query_json):

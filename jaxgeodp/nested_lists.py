@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 
 def to_lists(point: ArrayLike) -> list:
-    """Nested lists of a point; complex numbers become pairs (real, imaginary)."""
+    """Return a point as nested lists; complex numbers become pairs (real, imaginary)."""
     array = np.asarray(point)
     if np.iscomplexobj(array):
         array = np.stack([np.real(array), np.imag(array)], axis=-1)
@@ -15,7 +15,7 @@ def to_lists(point: ArrayLike) -> list:
 
 
 def from_lists(lists: list, dtype: str) -> np.ndarray:
-    """The array that `to_lists` wrote; ``dtype`` tells whether its numbers are complex.
+    """Return the array that `to_lists` wrote; ``dtype`` tells whether its numbers are complex.
 
     Raises:
         ValueError: no nested lists of numbers.
@@ -29,7 +29,7 @@ def from_lists(lists: list, dtype: str) -> np.ndarray:
 
 
 def plain_number(value):
-    """A number, or an array of numbers as lists; "infinity", which JSON does not have, as a word."""
+    """Return a number, or an array of numbers as lists; "infinity", which JSON does not have, as a word."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     return "infinity" if value == math.inf else value

@@ -28,7 +28,7 @@ class OnManifold(NamedTuple):
 
 
 def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -> "optax.GradientTransformation":
-    """An optax transformation of one point of a manifold, from one of vectors.
+    """Return an optax transformation of one point of a manifold, from one of vectors.
 
     A step of coordinates u goes to ``exp_x(sum_j u_j e_j)``, e the frame of the state at x, and transports the frame,
     dim vectors, along the minimal geodesic: steps must be shorter than the injectivity radius. The parameters that
@@ -82,7 +82,7 @@ def on_manifold(transform: "optax.GradientTransformation", manifold: Manifold) -
             raise InputError("on_manifold: update(gradient, state, point) needs the point.")
         if extra.keys() & {"value_fn", "grad"}:
             raise InputError(
-                "on_manifold: a step takes neither value_fn nor grad; jaxgeodp.minimize has line searches."
+                "on_manifold: value_fn and grad are not supported; for a line search use jaxgeodp.minimize."
             )
         given, gradient = _point(manifold, params), jnp.asarray(updates)
         if gradient.shape != manifold.shape:
@@ -101,8 +101,8 @@ def _point(manifold, params):
     leaves = jax.tree.leaves(params)
     if len(leaves) != 1 or leaves[0] is not params:
         raise InputError(
-            "on_manifold: a point must be one array, not a tree of several; give other parameters an optimizer of "
-            "their own."
+            "on_manifold: a point must be one array, not a tree of arrays; use a separate optimizer for other "
+            "parameters."
         )
     point = jnp.asarray(params)
     if point.shape != manifold.shape:

@@ -161,7 +161,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """What is listed and not here is of `inference`, imported for those who ask: most calls need none of it."""
+    """Import names of `inference` on first use: most calls need none of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import jaxgeodp.inference

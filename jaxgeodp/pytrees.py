@@ -42,7 +42,7 @@ class Pytree:
 
 @functools.cache
 def _names(kind) -> tuple[list[str], list[str]]:
-    """Of the leaves, and of the rest."""
+    """Return the names of the leaves, and of the rest."""
     names = [field.name for field in dataclasses.fields(kind) if field.name not in kind._outside]
     leaves = names if kind._leaves is None else [name for name in names if name in kind._leaves]
     return leaves, [name for name in names if name not in leaves]

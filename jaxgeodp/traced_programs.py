@@ -59,7 +59,7 @@ class TracedProgram(NamedTuple):
     out_info: Any  #: shapes and types of the results
 
     def __call__(self, *arguments):
-        """The program's results."""
+        """Return the program's results."""
         results = self.compiled(*_numbers(jax.tree.leaves(arguments)))
         return jax.tree.unflatten(jax.tree.structure(self.out_info), results)
 
@@ -87,7 +87,7 @@ def keeping_none() -> Iterator[None]:
 
 
 def traced_program(function, arguments: tuple, static: dict[str, Any], options: dict | None) -> TracedProgram | None:
-    """The program of a jitted function, from the folder if it is there, else made and put there.
+    """Return the program of a jitted function, from the folder if it is there, else made and put there.
 
     Args:
         function: made by `jax.jit`.
@@ -155,7 +155,7 @@ def _exported(path, function, leaves, tree, static):
 
 
 def _read(path):
-    """A program and the shapes of its results; None where there is no file, half of one, or one of another name."""
+    """Return a program and its results' shapes; None where there is no file, half of one, or one of another name."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -180,7 +180,7 @@ def _checksum(path, content) -> bytes:
 
 
 def _name(function, arguments, static) -> str | None:
-    """A digest of all that decides what a program is; None where that is not known."""
+    """Return a digest of all that decides what a program is; None where that is not known."""
     leaves, tree = jax.tree.flatten(arguments)
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return None
@@ -201,7 +201,7 @@ def _name(function, arguments, static) -> str | None:
 
 @functools.cache
 def _surroundings() -> tuple:
-    """Versions, and the source of this package; refused on more than a CPU."""
+    """Return versions, and the source of this package; refused on more than a CPU."""
     (only,) = jax.devices()
     if only.platform != "cpu":
         raise ValueError("traced programs are kept for one CPU.")
@@ -213,13 +213,13 @@ def _surroundings() -> tuple:
 
 
 def _settings() -> tuple[str, ...]:
-    """JAX's, as this thread has them now."""
+    """Return JAX's settings, as this thread has them now."""
     names = [name for name in sorted(jax.config.values) if not any(part in name for part in _OF_CACHES)]
     return tuple(f"{name} {getattr(jax.config, name, None)!r}" for name in names)
 
 
 def _numbers(leaves) -> list:
-    """Leaves of arguments as they can be exchanged: random keys as their numbers."""
+    """Return leaves of arguments as they can be exchanged: random keys as their numbers."""
     return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
 
 
@@ -243,10 +243,10 @@ def _pickled(value) -> bytes:
 
 
 class _KnownOnly(pickle.Pickler):
-    """Refuses what is not known to be the same in another process."""
+    """Pickler that refuses what is not known to be the same in another process."""
 
     def reducer_override(self, obj):
-        """As usual, for what is made of known classes and functions."""
+        """Pickle as usual what is made of known classes and functions; refuse the rest."""
         named = obj if isinstance(obj, type) or callable(obj) else type(obj)
         module = getattr(named, "__module__", None) or type(named).__module__
         if module.split(".")[0] not in _KNOWN:

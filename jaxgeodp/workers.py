@@ -22,7 +22,7 @@ _PATIENCE = 5.0
 
 
 class Ended(NamedTuple):
-    """Instead of a result: the process that worked on it came to an end."""
+    """Result of a job whose process came to an end."""
 
     code: int | None  #: exit code, or the signal's number below 0
 
@@ -37,7 +37,7 @@ def leave_inside_import() -> None:
 def in_processes(
     owner: str, function: Callable[..., Any], jobs: Sequence[tuple], workers: int
 ) -> Generator[tuple[int, Any, Ended | None]]:
-    """Results of ``function(*job)`` as they come, with their numbers and how an earlier attempt ended, if one did.
+    """Yield number and result of ``function(*job)`` as they come, and how an earlier attempt ended, if one did.
 
     A job whose process ends is done again when the others are done, by a process that has the machine for itself; if
     that ends too, its result is an `Ended`. Close the generator to end the workers at once (`contextlib.closing`).
@@ -88,8 +88,8 @@ def _by_team(
                     process.join(_PATIENCE)
                     if connection not in at:
                         raise InputError(
-                            f"{owner}: its worker processes end before they begin; call it under "
-                            "\"if __name__ == '__main__':\", or with workers=1."
+                            f'{owner}: its worker processes end at start; call it under "if __name__ == '
+                            "'__main__':\", or with workers=1."
                         ) from None
                     lost = at[connection]
                     if lost is not None:
@@ -113,7 +113,7 @@ def _by_team(
 
 
 def _ready(team: dict[Connection, BaseProcess]) -> list[Connection]:
-    """The connections of a team on which something, or their end, waits to be read."""
+    """Return the connections of a team on which something, or their end, waits to be read."""
     ready = multiprocessing.connection.wait(list(team))
     return [connection for connection in team if connection in ready]
 
@@ -147,7 +147,7 @@ def _end(team):
 
 @contextlib.contextmanager
 def _no_interrupts():
-    """Processes started here ignore the interrupt key: it is for their parent, who ends them."""
+    """Make processes started here ignore the interrupt key: it is for their parent, who ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -160,7 +160,7 @@ def _no_interrupts():
 
 
 def _serve(connection):
-    """The life of a worker: say that it is there, then answer jobs until no more come."""
+    """Run a worker: say that it is there, then answer jobs until no more come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Nobody reads an answer any more when the pipe is closed.

@@ -169,7 +169,7 @@ CALLS = [
     given(lambda f: None, lambda f: command("audit", "--manifold", "sphere", "--size", 2, "--radius", 0.4,
           "--epsilon", 1, "--draws", 10**14), "an audit of 10^14 draws", 2, "draws must be at most 1,000,000,000"),
     python_case("text in lists", [["0.123456789", "0", "1"]] * 2, "data must be real numbers, got text"),
-    python_case("ragged lists", [[SECRET, 0.0, 1.0], [SECRET]], "nested lists need equal lengths"),
+    python_case("ragged lists", [[SECRET, 0.0, 1.0], [SECRET]], "nested lists must have equal lengths"),
     python_case("objects", OBJECTS, "data must be real numbers", manifold=Euclidean(3)),
     given(center(np.full(3, np.nan)), lambda f: release(f, "data.npy", "--center", f / "center.npy"),
           "centre of NaN", 2, "is not a point of"),
@@ -179,7 +179,7 @@ CALLS = [
           "four centres", 2, "must hold one point"),
     given(pipe, lambda f: release(f, "pipe.npy"), "a pipe as data", 2, "there is no such file"),
     given(pipe, lambda f: release(f, "data.npy", "--overwrite", out="pipe.npy"), "a pipe as --out", 2,
-          "is no regular file"),
+          "is not a regular file"),
     given(dangling, lambda f: release(f), "a link to nowhere as --out", 2, "exists; name another file"),
     given(named(ODD), lambda f: release(f, ODD), "data named with markup, emoji, escapes"),
     given(lambda f: None, lambda f: release(f, ODD), "a name with markup, without a file", 2,
@@ -194,9 +194,9 @@ CALLS = [
     given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", epsilon=2),
           "more than the ledger has", 2, "ask for at most what is left"),
     given(other_database, lambda f: release(f, "data.npy", "--ledger", f / "budget.db"),
-          "another database as ledger", 2, "is no ledger of jaxgeodp"),
+          "another database as ledger", 2, "is not a ledger of jaxgeodp"),
     given(good, lambda f: release(f, "data.npy", "--ledger", f / "data.npy"), "data as ledger", 2,
-          "is no ledger of jaxgeodp"),
+          "is not a ledger of jaxgeodp"),
     given(with_ledger, lambda f: release(f, "data.npy", "--ledger", f / "budget.db", "--dataset", "[bold]\n\x1b[31m"),
           "data set named with markup and escapes", 2, "dataset must be an id"),
     given(with_ledger, lambda f: command("ledger", "export", f / "budget.db", "--out", f / "budget.db"),
@@ -208,7 +208,7 @@ SWEEPS = [
     sweep_case("manifest of 100,000 brackets", "holds another sweep", build=manifest("[" * 100_000)),
     sweep_case("manifest that is a link", "is a link", build=manifest_elsewhere),
     sweep_case("cells in a folder elsewhere", "is a link", build=cells_elsewhere),
-    sweep_case("cell of a finished sweep, damaged", "is damaged, or of another sweep", build=damaged_cell),
+    sweep_case("cell of a finished sweep, damaged", "is damaged or belongs to another sweep", build=damaged_cell),
     sweep_case("sweep of 10,000 brackets", "not a TOML file", SWEEP + "mu = " + "[" * 10_000),
     sweep_case("sweep with a number of 5,000 digits", "not a TOML file", SWEEP + "seed = " + "1" * 5000),
     sweep_case("sweep of 2 MiB", "is larger than 1 MiB", SWEEP + "#" * 2**21),
@@ -218,12 +218,12 @@ SWEEPS = [
     sweep_case("sweep with a radius of NaN", "radius must be a finite", SWEEP.replace("0.39", "nan")),
 ]  # fmt: skip
 
-FOREIGN = "its shape is none of 'jaxgeodp ball --shape'"
+FOREIGN = "its shape is not one made by 'jaxgeodp ball --shape'"
 BOUNDED = "clip and vectors of the shape must be between 1e-30 and 1e+30"
 OF = ("--epsilon", 1, "--shape", "--group")
 SHAPES = [
     shape_case("a shape, as ball writes it"),
-    shape_case("shape on another manifold", "is a ball of another manifold than",
+    shape_case("shape on another manifold", "is a ball on another manifold than",
                ball={"manifold": {"name": "Euclidean", "dim": 3}}),
     shape_case("shape about a centre of another dimension", "its centre has shape (2,)", ball={"center": [0.0, 1.0]}),
     shape_case("shape of another dimension", "vectors must have shape (k, 3)", {"vectors": [[0.3, 0.0], [0.0, 0.1]]}),
@@ -243,7 +243,7 @@ SHAPES = [
     shape_case("shape with gains of 2", "gains must be in (0, 1]", {"gains": [2.0, 1.0]}),
     shape_case("shape with three gains for two vectors", "one for each of 2 vectors", {"gains": [1.0] * 3}),
     shape_case("shape without gains", FOREIGN, {"gains": "absent"}),
-    shape_case("shape whose source is a number", "source must be words", {"source": 1}),
+    shape_case("shape whose source is a number", "source must be a text", {"source": 1}),
     shape_case("shape that is a list", FOREIGN, [1.0]),
     shape_case("shape that a mechanism does not take", "has a shape, which --mechanism laplace",
                more=("--mechanism", "laplace")),
@@ -251,8 +251,8 @@ SHAPES = [
     group_case("--group of a column that is not there", "no column of that name", "aabb", *OF, "hospital"),
     group_case("--group of column 0", "--group: 0 must lie within 1-3", "aabb", *OF, "0"),
     group_case("--group without a label", "--group study: no record has a label", [""] * 4, *OF, "study"),
-    group_case("--group with one record of its own", "--group study: 'b' has one record alone", "aaab", *OF, "study"),
-    group_case("--shape with epsilon and mu", "needs --epsilon or --mu", "aabb", "--epsilon", 1, "--mu", 1, "--shape"),
+    group_case("--group with one record of its own", "--group study: 'b' has only one record", "aaab", *OF, "study"),
+    group_case("--shape with epsilon and mu", "either --epsilon or --mu", "aabb", "--epsilon", 1, "--mu", 1, "--shape"),
     group_case("--shape with epsilon of NaN", "epsilon must be a finite number above 0", "aabb", "--epsilon", "nan",
                "--shape"),
 ]  # fmt: skip

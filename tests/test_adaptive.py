@@ -346,7 +346,7 @@ def test_a_filled_cap_states_the_sensitivity_of_its_mean_and_what_is_supposed():
 def test_strengths_that_noise_cannot_be_seen_at_are_refused():
     data = records(PLANE, 0.5, 0.15)
     for budget in ({"mu": 1e14}, {"mu": 1e30}, {"epsilon": 1e14}, {"epsilon": 1e25}):
-        with pytest.raises(InputError, match="too small to be seen"):
+        with pytest.raises(InputError, match="below the rounding error"):
             jgd.AdaptiveMechanism(PLANE, **budget).release(data)
     for budget in ({"mu": 1e-30}, {"epsilon": 1e-30}, {"mu": 1e5}, {"epsilon": 1e5}):
         assert np.all(np.isfinite(jgd.AdaptiveMechanism(PLANE, **budget).release(data).value))

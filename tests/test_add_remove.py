@@ -234,7 +234,7 @@ def test_calls_are_refused_before_the_charge(tmp_path):
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 4, ["a"], ledger), "labels must hold one label"),
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, adjacency="x"), "adjacency must be"),
         (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, persons=[1]), "persons must hold one"),
-        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, groups_per_person=1), "for persons"),
+        (lambda: release_groups(MECHANISM, points(5), ["a"] * 5, ["a"], ledger, groups_per_person=1), "needs persons"),
         (
             lambda: release_groups(
                 MECHANISM, points(5), ["a"] * 5, ["a"], ledger, persons=["p"] * 5, groups_per_person=0
@@ -404,9 +404,9 @@ def test_a_ledger_does_not_add_what_does_not_add_up(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", PureDP(10.0))
     MECHANISM.release(points(20), ledger, adjacency="add-remove")  # holds for both
     release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], ledger)
-    with pytest.raises(ValueError, match="does not add up"):
+    with pytest.raises(ValueError, match="cannot be added"):
         MECHANISM.release(points(20), ledger)
-    with pytest.raises(ValueError, match="does not add up"):
+    with pytest.raises(ValueError, match="cannot be added"):
         ledger.check(PureDP(0.1))
     assert ledger.account().adjacency == "add-remove"
     MECHANISM.release(points(20), ledger, adjacency="add-remove")
@@ -414,7 +414,7 @@ def test_a_ledger_does_not_add_what_does_not_add_up(tmp_path):
     assert ledger.account().releases == 4
     other = Ledger(tmp_path / "budget.db", PureDP(10.0), "other")
     MECHANISM.release(points(20), other)
-    with pytest.raises(ValueError, match="does not add up"):
+    with pytest.raises(ValueError, match="cannot be added"):
         release_groups(MECHANISM, points(20), [1, 2] * 10, [1, 2], other)
     with pytest.raises(ValueError, match="adjacency must be"):
         other.charge(PureDP(0.1), "x", adjacency="neither")
@@ -493,12 +493,12 @@ def test_release_with_a_private_number(table, tmp_path):
 @pytest.mark.parametrize(
     "more, words",
     [
-        (["--group", "sort"], "give both"),
-        (["--groups", "a"], "give both"),
-        (["--group", "sort", "--groups", "a,../b"], "files are named so"),
-        (["--group", "sort", "--groups", "a,A"], "differ in capitals"),
+        (["--group", "sort"], "must be given together"),
+        (["--groups", "a"], "must be given together"),
+        (["--group", "sort", "--groups", "a,../b"], "becomes a file name"),
+        (["--group", "sort", "--groups", "a,A"], "differ only in capitals"),
         (["--group", "sort", "--groups", "a", "--groups-per-person", "1"], "needs --person"),
-        (["--groups-per-person", "1"], "is for --group"),
+        (["--groups-per-person", "1"], "needs --group"),
         (["--group", "sort", "--groups", "a", "--person", "who", "--groups-per-person", "0"], "at least 1"),
         (["--group", "sort", "--groups", "a", "--expect-n", "90"], "keeps private"),
         (["--adjacency", "add-remove", "--expect-n", "90"], "keeps private"),
@@ -506,7 +506,7 @@ def test_release_with_a_private_number(table, tmp_path):
         (["--adjacency", "swap"], "must be replace-one or add-remove"),
         (["--group", "size", "--groups", "a"], "no column of that name"),
         (["--group", "sort", "--groups", "a", "--plot", "x.png"], "--plot is for one release"),
-        (["--group", "x", "--groups", "a"], "no coordinate"),
+        (["--group", "x", "--groups", "a"], "not a coordinate"),
     ],
 )
 def test_what_contradicts_is_refused(table, tmp_path, more, words):
@@ -650,7 +650,7 @@ def test_groups_that_are_no_list_of_names_are_refused(groups):
 
 def test_labels_that_no_group_can_have_are_refused():
     for labels, groups in ((np.arange(6), ["1", "2"]), (np.array(["1"] * 6), [1, 2]), (np.array([b"a"] * 6), ["a"])):
-        with pytest.raises(ValueError, match="make them alike"):
+        with pytest.raises(ValueError, match="use one type for both"):
             release_groups(MECHANISM, points(6), labels, groups)
 
     class Odd(str):

@@ -59,7 +59,7 @@ def test_without_a_manifold_or_a_ball_nothing_is_done(folder):
     assert code == 2 and "--manifold is needed." in said, said
     (folder / "none.json").write_text("{}")
     code, said = run("check", "data.csv", "--ball", "none.json")
-    assert code == 2 and "is no file of 'jaxgeodp ball'" in said, said
+    assert code == 2 and "is not a file of 'jaxgeodp ball'" in said, said
 
 
 def test_columns_from_one_name_to_another():

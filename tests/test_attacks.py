@@ -327,7 +327,7 @@ def test_a_centre_beyond_double_precision_is_refused_in_a_product_as_by_itself()
         if length <= 15.0:
             GeodesicBall(both, center, 0.3)
             continue
-        with pytest.raises(ValueError, match="beyond what double precision can hold"):
+        with pytest.raises(ValueError, match="exceeds double precision"):
             GeodesicBall(both, center, 0.3)
 
 
@@ -346,7 +346,7 @@ def test_the_smallest_matrices_are_calibrated():
 
 def test_points_off_the_manifold_have_no_mean():
     for points in (5.0 * DATA, DATA + np.array([0.0, 0.0, 4.0])):
-        with pytest.raises(ValueError, match="no point of Sphere"):
+        with pytest.raises(ValueError, match="not a point of Sphere"):
             frechet_mean(Sphere(2), points)
 
 

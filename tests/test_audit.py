@@ -6,7 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from audited import (
+from strategies import exhaustive
+
+from benchmarks.audit.audited import (
     Counted,
     Described,
     DividedByNTwice,
@@ -20,9 +22,7 @@ from audited import (
     laplace_by_coin_tosses,
     noise_on_a_line,
 )
-from planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
-from strategies import exhaustive
-
+from benchmarks.audit.planted_fits import ClipOfTheRecords, ShapeOfTheRecords, at_a_quantile, one_alone
 from jaxgeodp import (
     AdaptiveMechanism,
     Euclidean,
@@ -222,8 +222,8 @@ def test_neighbours_differ_in_one_record_of_the_ball(ball, n):
         ({"draws": 10}, "draws must be an integer of at least 1000"),
         ({"level": 0.0}, "level"),
         ({"level": 0.7}, "level must be below 0.5"),
-        ({"neighbour": np.zeros((5, 1))}, "exactly one record, they differ in 5"),
-        ({"neighbour": np.zeros((4, 1))}, "must have one shape"),
+        ({"neighbour": np.zeros((5, 1))}, "exactly one record, but differ in 5"),
+        ({"neighbour": np.zeros((4, 1))}, "must have the same shape"),
     ],
 )
 def test_wrong_questions_are_refused(arguments, message):
@@ -235,5 +235,5 @@ def test_wrong_questions_are_refused(arguments, message):
 def test_nothing_promised_nothing_audited():
     mechanism = LaplaceMechanism(SPHERE, 1.0, calibration="paper")
     assert isinstance(mechanism.guarantee, NotProven)
-    with pytest.raises(ValueError, match="promises nothing"):
+    with pytest.raises(ValueError, match="has no guarantee that can be audited"):
         audit(mechanism, *adversarial_neighbours(SPHERE, 5)["edge"])

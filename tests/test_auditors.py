@@ -1,16 +1,14 @@
-"""The recorder of noise: what it says of mechanisms, and of planted mistakes (benchmarks/auditors.py has all)."""
+"""The recorder of noise: what it says of mechanisms, and of planted mistakes (benchmarks/audit/auditors.py has all)."""
 
-import auditors
 import jax
 import jax.numpy as jnp
 import numpy as np
-import outside
-import published
 import pytest
-import recorded
-from planted import DISK, N, planted
 from strategies import exhaustive
 
+from benchmarks.audit import auditors, outside, recorded
+from benchmarks.audit.planted import DISK, N, planted
+from benchmarks.compare import published
 from jaxgeodp import KNGMechanism, TangentLaplace
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.privacy import adversarial_neighbours

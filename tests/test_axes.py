@@ -189,7 +189,7 @@ def test_axes_on_the_command_line(tmp_path, monkeypatch):
         assert said.exit_code == 2 and f"say --degrees {said_order} for axes" in " ".join(said.output.split())
         wrong = ",".join(reversed(said_order.split(",")))
         said = run(app, ["check", "lines.csv", "--header", "--manifold", "axes", "--degrees", wrong])
-        assert said.exit_code == 2 and "does not agree" in " ".join(said.output.split())
+        assert said.exit_code == 2 and "contradicts" in " ".join(said.output.split())
     said = run(app, ["check", "planes.csv", "--header", "--manifold", "sphere", "--degrees", "strike,dip"])
     assert said.exit_code == 2 and "say --manifold axes" in " ".join(said.output.split())
     (tmp_path / "center.csv").write_text("x,y,z\n0.75,0.43,0.5\n")

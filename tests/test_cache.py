@@ -234,5 +234,5 @@ def test_the_cache_can_be_turned_off(informed):
     folder, code, _ = informed["off"]
     assert code == 0 and list(folder.iterdir()) == []
     folder, code, errors = informed["wrong"]
-    assert code == 2 and errors == "Error: JAXGEODP_CACHE must be off, or not be set; it is neither.\n"
+    assert code == 2 and errors == "Error: JAXGEODP_CACHE must be unset or 'off', but has another value.\n"
     assert list(folder.iterdir()) == []

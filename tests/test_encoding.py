@@ -171,7 +171,7 @@ def test_each_of_several_vectors_has_its_own_bound():
 
 def test_vectors_that_white_makes_longer_are_refused():
     longer = Bent(np.zeros(3), np.ones(3), 1.0)
-    with pytest.raises(ValueError, match="Bent must say bounded"):
+    with pytest.raises(ValueError, match="Bent must define bounded"):
         MeanInUnits(longer, 1.0).release(np.zeros((5, 3)))
 
 
@@ -251,7 +251,7 @@ def test_a_law_promises_what_it_spends_about_the_bounds_that_it_has():
     own, data = MECHANISMS["one's own"], np.zeros((5, 3))
     for wrong, words in (
         (Promising(own.encoding, 1.5), "spend more than its guarantee"),
-        (Promising(own.encoding, 1.5, 1.5, 0.01), "are not those of its encoding"),
+        (Promising(own.encoding, 1.5, 1.5, 0.01), "differ from those of its encoding"),
     ):
         with pytest.raises(ValueError, match=words):
             wrong.release(data)
@@ -328,7 +328,7 @@ def test_ones_own_takes_every_option_of_sums(tmp_path):
     assert ledger.account().releases == 4
     with pytest.raises(ValueError, match="weights"):
         mechanism.release(data, ledger, weights=np.ones(2000))
-    with pytest.raises(ValueError, match="delta= is not for it"):
+    with pytest.raises(ValueError, match="delta= is not supported"):
         mechanism.release(data, ledger, delta=1e-6)
 
 

@@ -88,7 +88,7 @@ def test_the_command_releases_what_workers_have_prepared(client, tmp_path, monke
 def test_blocks_in_turn_and_none():
     state = prepared_in_turn(MECHANISM, np.array_split(DATA, 9))
     np.testing.assert_array_equal(state.sums, MECHANISM.prepare(DATA).sums)
-    with pytest.raises(ValueError, match="along its first axis alone"):
+    with pytest.raises(ValueError, match="along its first axis only"):
         prepared_by_dask(MECHANISM, dask.array.from_array(DATA, chunks=(100, 1)))
     for call in (lambda: prepared_in_turn(MECHANISM, []), lambda: prepared_by_dask(MECHANISM, [])):
         with pytest.raises(ValueError, match="no block"):

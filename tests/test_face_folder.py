@@ -316,7 +316,7 @@ def test_folders_of_others_are_left_alone(people, template, tmp_path):
     foreign.mkdir(mode=0o755)
     (foreign / "notes.txt").write_text("mine")
     before = stat.S_IMODE(foreign.stat().st_mode)
-    with pytest.raises(InputError, match="not a folder of processed faces"):
+    with pytest.raises(InputError, match="nor a folder of processed faces"):
         process([Mesh(people[0], TRIANGLES)], template, keep=foreign)
     assert stat.S_IMODE(foreign.stat().st_mode) == before
     assert [path.name for path in foreign.iterdir()] == ["notes.txt"]
@@ -325,7 +325,7 @@ def test_folders_of_others_are_left_alone(people, template, tmp_path):
 def test_calls_without_meshes_or_with_too_few_landmarks_are_refused(people, template):
     with pytest.raises(InputError, match="sources is empty"):
         process([], template)
-    with pytest.raises(InputError, match="landmarks must be 1"):
+    with pytest.raises(InputError, match="landmarks must have 1"):
         process([Mesh(people[0], TRIANGLES)], template, landmarks=[])
 
 
@@ -415,15 +415,15 @@ def test_public_parameters_that_make_garbage_are_refused_before_the_work(meshes,
     code, text = call(meshes, public, "--norm-bound", 1e-4, "--numerics", "exact")
     assert code == 2 and "numerics must be 'idealized' or 'grid'" in text
     code, text = call(meshes, public, "--norm-bound", 20, "--out", tmp_path / "out")
-    assert code == 2 and "(n = 2): it would tell hardly more than the public centre" in text and "--force" in text
+    assert code == 2 and "(n = 2): the release would hardly differ from the public centre" in text and "--force" in text
     inside = meshes / "template.ply"
     inside.write_bytes(public.read_bytes())
     code, text = call(meshes, inside, "--norm-bound", 1e-4)
-    assert code == 2 and "--template lies in the folder of the faces" in text
+    assert code == 2 and "--template lies in the folder of the private faces" in text
     link = tmp_path / "link.ply"
     link.symlink_to(inside)
     code, text = call(meshes, link, "--norm-bound", 1e-4)
-    assert code == 2 and "--template lies in the folder of the faces" in text
+    assert code == 2 and "--template lies in the folder of the private faces" in text
     marks = tmp_path / "marks.csv"
     marks.write_text("file,nose,up\nx.ply,1,2\n")
     code, text = call(meshes, public, "--norm-bound", 1e-4, "--landmarks", marks)
@@ -452,7 +452,7 @@ def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tm
     code, text = call(meshes, public, "--reference", hard, "--force")
     assert code == 2 and "is one of the private faces" in text
     code, text = call(meshes, hard / "x.ply", "--force")
-    assert code == 2 and "it must be public, and none of them" in text
+    assert code == 2 and "name a public mesh outside it" in text
     (meshes / "z.ply").symlink_to(open_faces / "x.ply")
     code, text = call(meshes, public, "--reference", open_faces, "--force")
     assert code == 2 and "is one of the private faces" in text
@@ -463,7 +463,7 @@ def test_a_reference_of_private_faces_is_refused_by_its_paths(meshes, public, tm
 def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_written(meshes, public, tmp_path, numerics, option):
     options = ["--norm-bound", 1e-4, "--numerics", numerics, "--out", tmp_path / "out", option]
     code, text = call(meshes, public, "--mu", 1e15, *options)
-    assert code == 2 and "too small to be seen" in " ".join(text.split())
+    assert code == 2 and "below the rounding error" in " ".join(text.split())
     assert [path.name for path in tmp_path.iterdir()] == ["meshes"]
 
 
@@ -482,7 +482,7 @@ def test_a_reference_may_be_of_points_as_the_faces_may(people, meshes, public, t
     other = reference.rename(tmp_path / "other")
     write_points(other / "0.xyz", people[0][:-1])
     code, text = call(meshes, public, "--reference", other, "--prepare")
-    assert code == 2 and "0.xyz is not used" in text and "number it like the template" in text
+    assert code == 2 and "0.xyz is not used" in text and "number its vertices like the template" in text
     assert "landmarks of its own" not in text and ".;" not in text
 
 
@@ -491,10 +491,10 @@ def test_a_reference_may_be_of_points_as_the_faces_may(people, meshes, public, t
     [
         ("full", "work", "is not an empty folder"),
         ("file/below", "work", "Not a directory"),
-        ("out", "full", "is not a folder of processed faces"),
+        ("out", "full", "nor a folder of processed faces"),
         ("out", "out/private", "must lie outside --out"),
         ("work/out", "work", "must lie outside --out"),
-        ("out", "meshes", "another folder than that of the faces"),
+        ("out", "meshes", "differ from the folder of the faces"),
     ],
 )
 def test_folders_are_refused_before_the_work(meshes, public, tmp_path, out, work, message, monkeypatch):

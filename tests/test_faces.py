@@ -244,7 +244,7 @@ def test_pointwise_noise_is_gaussian_with_the_stated_scale(template):
         (lambda t: PointwiseGaussian(t.curves[0], 0.1, 1.0).release(np.zeros((4, 5, 3))), "shape (n, 32, 3)"),
         (lambda t: PointwiseGaussian(t.curves[0], 1e308, 1.0).release(np.zeros((4, 32, 3))), "double precision"),
         (lambda t: PointwiseGaussian(t.curves[0], 1e-150, 1.0).release(np.zeros((4, 32, 3))), "double precision"),
-        (lambda t: mesh_files("nowhere"), "is no folder"),
+        (lambda t: mesh_files("nowhere"), "is not a folder"),
     ],
 )
 def test_wrong_calls_are_told_in_one_sentence(template, make, message):
@@ -311,7 +311,7 @@ def test_a_folder_of_meshes_becomes_a_release(people, tmp_path, monkeypatch, pai
     ]
     result = RUNNER.invoke(app, wrong)
     assert result.exit_code == 2
-    assert "up 99999 is no vertex of the mesh" in " ".join(result.output.split())
+    assert "up 99999 is not a vertex of the mesh" in " ".join(result.output.split())
     # What does not fit into the budget is refused before the work.
     result = RUNNER.invoke(app, [*arguments[:-1], str(out) + "2"])
     assert result.exit_code == 2 and "left of its budget" in " ".join(result.output.split())
@@ -326,7 +326,7 @@ PUBLIC = ["--template", "t.ply", "--nose", "0", "--up", "1"]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nowhere", *PUBLIC, "--norm-bound", "1"], "is no folder"),
+        (["nowhere", *PUBLIC, "--norm-bound", "1"], "is not a folder"),
         ([".", *PUBLIC, "--norm-bound", "1"], "holds no mesh"),
         ([".", *PUBLIC[2:], "--norm-bound", "1"], "needs --template"),
         ([".", *PUBLIC[:2], "--up", "1", "--norm-bound", "1"], "needs --nose"),

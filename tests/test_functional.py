@@ -340,7 +340,7 @@ class Double(PeriodicKernel):
 @pytest.mark.parametrize("kernel", [Box(0.3), Double(0.5)], ids=["box", "double"])
 def test_kernels_of_which_nothing_is_proven_are_refused(kernel):
     mechanism = FunctionalGaussianMechanism(kernel, 0.2, 1.0, [0.5])
-    with pytest.raises(ValueError, match="nothing can be promised"):
+    with pytest.raises(ValueError, match="no guarantee holds"):
         mechanism.release(curves(10, 1, 32))
 
 
@@ -487,14 +487,17 @@ def test_a_record_tells_nothing_but_the_value():
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, -1.0, 1.0), "norm_bound must be"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, np.nan, 1.0), "norm_bound must be"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, [0.1, np.inf]), "mu must be finite"),
-        (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), [1.0] * 3, 1.0, [0.1] * 2), "differ: 2, 3"),
+        (
+            lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), [1.0] * 3, 1.0, [0.1] * 2),
+            "numbers of curves: 2, 3",
+        ),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0, calibration="paper"), "calibration"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0, np.zeros(20)), "template must be"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.1), 0.01, 1.0, 1.0, np.zeros((1, 20))), "too few"),
         (lambda: FunctionalGaussianMechanism(0.5, 0.01, 1.0, 1.0), "kernel must be a kernel"),
-        (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0).guarantee, "how many there are"),
+        (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0).guarantee, "number J of curves"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0).scale(1), "n >= 2"),
-        (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0).scale(2.5), "an integer n >= 2"),
+        (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, 1.0).scale(2.5), "an integer >= 2"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 1e-12, 1.0, 1.0), "penalty must be at least 1e-10"),
         (lambda: FunctionalGaussianMechanism(PeriodicKernel(0.5), 0.01, 1.0, [1.0, 1.0]).guarantee_for(1), "for J=2"),
         (
@@ -525,7 +528,7 @@ def test_wrong_parameters_are_told_in_one_sentence(make, message):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([[[1.0, 2.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]]], "nested lists need equal lengths"),
+        ([[[1.0, 2.0], [1.0]], [[1.0, 2.0], [3.0, 4.0]]], "nested lists must have equal lengths"),
         (np.zeros((5, 32)), "shape (n, J, m)"),
         (np.zeros((1, 2, 32)), "n >= 2"),
         (np.zeros((5, 3, 32)), "for J=2 curves"),

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from audited import integers_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from strategies import exhaustive
 
+from benchmarks.audit.audited import integers_of
 from jaxgeodp import (
     SPD,
     Euclidean,

@@ -263,7 +263,7 @@ def test_mixtures_have_an_answer_at_any_delta_above_the_sum():
     # Where the tail of what is left is all in one part, 1 - (1 - delta)^2 < 2 delta, only numbers tell.
     assert compose([ApproximateDP(0.5, 1e-2)] * 2, delta=0.01995).epsilon < 1.1
     for few in (2e-20, 1e-25):
-        with pytest.raises(ValueError, match=r"is below the sum of the deltas, 3e-20, or too near to it"):
+        with pytest.raises(ValueError, match=r"is below the sum of the deltas, 3e-20, or too close to it"):
             compose([ApproximateDP(0.1, 1e-20)] * 3, delta=few)
 
 
@@ -303,7 +303,7 @@ def test_bad_guarantees_are_named_in_one_sentence():
         (lambda: ApproximateDP(1.0, 0.0), "delta must be a finite number above 0"),
         (lambda: ZeroConcentratedDP(-1), "rho"),
         (lambda: compose([]), "at least one"),
-        (lambda: compose([PureDP(1.0), NotProven("x")]), "nothing follows"),
+        (lambda: compose([PureDP(1.0), NotProven("x")]), "not a proven guarantee"),
         (lambda: compose([ApproximateDP(1.0, 1e-6), GaussianDP(1.0)]), "give delta"),
         (lambda: compose([ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),
         (lambda: compose([PureDP(1.0), ZeroConcentratedDP(1.0)], delta=1e-6), "zCDP"),

@@ -135,7 +135,7 @@ def test_calls_of_moments_are_refused_in_words():
         (lambda: describe(np.eye(3), "sphere", mu=1.0), "needs a Manifold"),
         (lambda: describe(np.eye(3), Sphere(2), mu=1.0, ball=0.5), "GeodesicBall or None"),
         (lambda: describe(np.eye(3), Sphere(2), mu=-1.0), "mu"),
-        (lambda: describe(np.eye(3), Sphere(3), mu=1.0, ball=BALL), "ball must be one of the manifold"),
+        (lambda: describe(np.eye(3), Sphere(3), mu=1.0, ball=BALL), "ball must be on the manifold"),
         (lambda: describe(np.ones((5, 2)), Sphere(2), mu=1.0, ball=BALL), "shape"),
         (lambda: describe(np.tile(BALL.center, (39, 1)), Sphere(2), mu=1.0, ball=BALL), "at least 40 records"),
     ):
@@ -149,8 +149,8 @@ def test_calls_of_readers_are_refused_in_words(described):
         (lambda: confidence_ball(None), "Description or a Release"),
         (lambda: confidence_ball(described, "0.9"), "number from 0 to 1"),
         (lambda: confidence_ball(described, 1.0), "between 0 and 1"),
-        (lambda: two_sample_test(described, described.mean), "describe gives"),
-        (lambda: principal_geodesics(described.mean), "describe gives"),
+        (lambda: two_sample_test(described, described.mean), "made by describe"),
+        (lambda: principal_geodesics(described.mean), "made by describe"),
         (lambda: synthesize(described, 3, 0), "random key"),
         (lambda: synthesize(described, 3, None), "random key"),
         (lambda: synthesize(described, 0, jax.random.key(0)), "at least 1"),
@@ -171,12 +171,12 @@ def test_files_of_several_descriptions_are_refused(described, tmp_path):
         described.save(folder := tmp_path / part)
         assert Description.load(folder).mean.record == described.mean.record
         getattr(other, part).save(folder / f"{part}.json")
-        with pytest.raises(ValueError, match="files of several"):
+        with pytest.raises(ValueError, match="exactly one description"):
             Description.load(folder)
     described.save(folder := tmp_path / "edited")
     text = json.loads((folder / "mean.json").read_text())
     (folder / "mean.json").write_text(json.dumps(text | {"n": 30_000}))
-    with pytest.raises(ValueError, match="files of several"):
+    with pytest.raises(ValueError, match="exactly one description"):
         Description.load(folder)
 
 
@@ -209,7 +209,7 @@ def test_files_that_no_description_wrote_are_refused(part, change, described, tm
     if part != "description":
         public["records"][part] = record_digest(document)
         (tmp_path / "description.json").write_text(json.dumps(public))
-    with pytest.raises(ValueError, match="no description"):
+    with pytest.raises(ValueError, match="exactly one description"):
         Description.load(tmp_path)
 
 
@@ -371,16 +371,16 @@ def test_a_description_is_saved_and_loaded(described, tmp_path):
     np.testing.assert_array_equal(again.population.covariance, described.population.covariance)
     whole = (tmp_path / "out" / "covariance.json").read_text()
     (tmp_path / "out" / "covariance.json").write_text(whole.replace('"scale"', '"sc"'))
-    with pytest.raises(ValueError, match="no description"):
+    with pytest.raises(ValueError, match="exactly one description"):
         Description.load(tmp_path / "out")
     (tmp_path / "out" / "covariance.json").write_text(whole)
     text = (tmp_path / "out" / "description.json").read_text()
     assert '"rho": 1' in text
     (tmp_path / "out" / "description.json").write_text(text.replace('"rho": 1', '"rho": 2'))
-    with pytest.raises(ValueError, match="no description"):
+    with pytest.raises(ValueError, match="exactly one description"):
         Description.load(tmp_path / "out")
     (tmp_path / "out" / "description.json").write_text("{}")
-    with pytest.raises(ValueError, match="no description"):
+    with pytest.raises(ValueError, match="exactly one description"):
         Description.load(tmp_path / "out")
 
 
@@ -672,8 +672,8 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     assert run("show", "out/covariance.json", "--html", "c.html").exit_code == 0
     for wrong, words in (
         (("--mu", 1, "--out", "out"), "exists"),
-        (("--mu", 1, "--epsilon", 1, "--out", "other"), "give one of --epsilon and --mu"),
-        (("--out", "other"), "give one of --epsilon and --mu"),
+        (("--mu", 1, "--epsilon", 1, "--out", "other"), "give either --epsilon or --mu"),
+        (("--out", "other"), "give either --epsilon or --mu"),
     ):
         refused = run(*own, *wrong)
         assert refused.exit_code == 2 and words in " ".join(refused.output.split()), refused.output
@@ -730,7 +730,7 @@ def test_steps_that_no_release_has_are_refused(tmp_path):
         mean = Release(found.mean.value, record)
         folder = tmp_path / str(place)
         dataclasses.replace(found, mean=mean, public=found.public | {"records": named}).save(folder)
-        with pytest.raises(ValueError, match="holds no description"):
+        with pytest.raises(ValueError, match="does not hold exactly one description"):
             Description.load(folder)
 
 

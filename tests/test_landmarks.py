@@ -347,7 +347,7 @@ REFUSED = {
     "no file": ("skulls.npy", ("--manifold", "euclidean", "--template", "no.npy"), "no.npy: there is no such file"),
     "no template": ("wings.npy", ("--manifold", "shapes", "--center", "wing.npy", "--missing", "template"),
                     "--missing template needs --template"),
-    "another word": ("skulls.npy", (*SPACE[:4], "--missing", "mean"), "--missing must be center or template"),
+    "mean the same": ("skulls.npy", (*SPACE[:4], "--missing", "mean"), "--missing must be center or template"),
     "another manifold": ("skulls.npy", ("--manifold", "rotations", "--template", "skull.npy"),
                          "--template is for --manifold euclidean, shapes or shapes3d"),
     "space for planar shapes": ("wings.npy", ("--manifold", "shapes", "--template", "skull.npy"),

@@ -147,10 +147,10 @@ def test_a_law_refuses_records_of_another_number_and_says_so(name):
     (law, *_), data = LAWS[name](), cap(SPHERE, jnp.asarray(CENTERS[0]), 0.2, N - 1, 0)
     for call in (law.simulate, jax.jit(lambda key, data, num: law.simulate(key, data, num), static_argnums=2)):
         with pytest.raises(
-            InputError, match=rf"arrays of {N} records, got {N - 1}; make one by mechanism.law\({N - 1}\)"
+            InputError, match=rf"arrays of {N} records, got {N - 1}; create one with mechanism.law\({N - 1}\)"
         ):
             call(jax.random.key(0), data, 1)
-    with pytest.raises(InputError, match=f"this law is that of arrays of {N} records"):
+    with pytest.raises(InputError, match=f"this law is for arrays of {N} records"):
         jax.jit(lambda law, key, data: law.simulate(key, data, 1))(law, jax.random.key(0), data)
 
 
@@ -178,7 +178,7 @@ def test_laws_that_cannot_be_padded_say_why():
     median = MORE["KNGMechanism of a median"]()[0]
     one = MetricLaplace(SPHERE, 1.0).law(1)
     for own in (search, LAWS["AdaptiveMechanism, mu"]()[0], median, one):
-        with pytest.raises(InputError, match="needs a program for each n"):
+        with pytest.raises(InputError, match="compile this one for each n"):
             own.padded(300)
     with pytest.raises(InputError, match="padded already"):
         law.padded(N).padded(300)

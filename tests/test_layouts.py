@@ -130,7 +130,7 @@ LAYOUTS = {
     ),
     "names against the option": (
         "a.csv", text(MATRICES[:, *UPPER], ["x11", "x12", "x13", "x22", "x23", "x33"]), "spd",
-        HEADED | {"triangle": "lower"}, "does not agree with the names",
+        HEADED | {"triangle": "lower"}, "contradicts the names",
     ),
     "diagonal first by name": (
         "a.csv", text(DIAGONAL_FIRST, ["Dxx", "Dyy", "Dzz", "Dxy", "Dxz", "Dyz"]), "spd", HEADED, MATRICES
@@ -238,7 +238,7 @@ LAYOUTS = {
     ),
     "quaternions against their names": (
         "a.csv", text(TURNS.as_quat(), ["qx", "qy", "qz", "qw"]), "rotations", HEADED | {"chart": "wxyz"},
-        "does not agree",
+        "contradicts",
     ),
     "quaternions, nothing said": ("a.csv", text(TURNS.as_quat()), "rotations", {}, "need --as"),
     "quaternions": ("a.csv", text(TURNS.as_quat() * 3), "rotations", {"chart": "xyzw"}, TURNS.as_matrix()),
@@ -302,7 +302,7 @@ LAYOUTS = {
     "tps with outlines of all lengths": (
         "a.tps", "".join(
             f"LM=0\nOUTLINES=1\nPOINTS={5 + k}\n{text(RNG.normal(size=(5 + k, 2)), mark=' ')}ID=1\n" for k in range(N)
-        ), "shapes", {}, "take as many on each outline",
+        ), "shapes", {}, "the same number on each outline",
     ),
     "nts": ("a.nts", nts(WINGS, f"1 {N} 10 0 DIM=2"), "shapes", {}, complex_of(WINGS)),
     "nts with an empty line": (
@@ -378,7 +378,7 @@ LAYOUTS = {
             (
                 "sizes", np.column_stack([WINGS.reshape(N, -1), np.ones((N, 2))]),
                 [*(f"{c}{k}" for k in range(5) for c in "xy"), "csize", "area"], "shapes",
-                "columns csize, area are no coordinates",
+                "columns csize, area are by their names not coordinates",
             ),
             (
                 "all x by other names", WINGS.swapaxes(1, 2).reshape(N, -1),
@@ -462,7 +462,7 @@ LAYOUTS = {
     ),
     "quaternions of a sensor against their names": (
         "a.csv", text(TURNS.as_quat(), [f"sensor_{c}" for c in "xyzw"]), "rotations", HEADED | {"chart": "wxyz"},
-        "does not agree",
+        "contradicts",
     ),
     "axes and angles": (
         "a.csv", text(np.ones((N, 4)), ["ax", "ay", "az", "angle"]), "rotations", HEADED | {"chart": "xyzw"},
@@ -476,7 +476,7 @@ LAYOUTS = {
         "a.csv", text(PLACES, ["Azimuth", "Plunge"]), "axes", HEADED, "say --degrees trend,plunge"
     ),
     "angles by --as against their names": (
-        "a.csv", text(PLACES, ["lon", "lat"]), "sphere", HEADED | {"chart": "dec,inc"}, "--as dec,inc does not agree"
+        "a.csv", text(PLACES, ["lon", "lat"]), "sphere", HEADED | {"chart": "dec,inc"}, "--as dec,inc contradicts"
     ),
     "an index of pandas": (
         "a.csv", text(np.column_stack([DIRECTIONS, np.arange(N)]), [*"xyz", "__index_level_0__"]), "sphere", HEADED,
@@ -503,7 +503,7 @@ LAYOUTS = {
     ),
     "nts with more lines than it says": (
         "a.nts", nts(WINGS, f"1 {N - 2}L 10 0 DIM=2", " ".join(f"s{k}" for k in range(N - 2))), "shapes", {},
-        "does not hold",
+        "must hold",
     ),
     "nts with empty lines between": (
         "a.nts", nts(WINGS, f"1 {N}L 10 0 DIM=2", " ".join(f"s{k}" for k in range(N))).replace("\n", "\n\n"), "shapes",
@@ -824,7 +824,7 @@ def test_landmarks_that_are_not_placed_are_missing(tmp_path):
 
 @pytest.mark.parametrize(
     ("contents", "words"),
-    [([], "with 0 files"), (["1,2\n", "1,2,3\n4,5,6\n", ""], "no array shape"), ([""] * 3, "at least 2 records")],
+    [([], "holds 0 files"), (["1,2\n", "1,2,3\n4,5,6\n", ""], "arrays of one shape"), ([""] * 3, "at least 2 records")],
 )
 def test_a_folder_of_no_records_is_refused(tmp_path, contents, words):
     folder("{}.csv", contents)(tmp_path / "all")
@@ -879,7 +879,7 @@ def test_a_column_of_arrays_is_one_array():
     column[:] = list(MATRICES[:3])
     np.testing.assert_array_equal(host_array("release", column), MATRICES[:3])
     column[1] = np.eye(2)
-    with pytest.raises(InputError, match="arrays in it need equal shapes"):
+    with pytest.raises(InputError, match="arrays in it must have equal shapes"):
         host_array("release", column)
 
 

@@ -59,7 +59,7 @@ from jaxgeodp.privacy.decimals import written
 from jaxgeodp.privacy.ledger import add_budget, contents
 from jaxgeodp.surfaces import FaceDesign, FaceMeanMechanism, JointGaussian, PointwiseGaussian
 
-FAULTS = pathlib.Path(__file__).parent.parent / "benchmarks" / "ledger_faults.py"
+FAULTS = pathlib.Path(__file__).parents[1] / "benchmarks" / "audit" / "ledger_faults.py"
 BALL = GeodesicBall(Euclidean(1), [0.0], 1.0)
 ROWS = np.linspace(-1.0, 1.0, 5)[:, None]
 
@@ -208,11 +208,11 @@ def test_what_has_no_conversion_is_refused(tmp_path):
                 ledger.charge(small, "m")
             else:
                 text = words_of(lambda small=small, ledger=ledger: ledger.charge(small, "m"))
-                assert "cannot be charged to the budget" in text and "not declared" in text
+                assert "cannot be charged to the budget" in text and "no other conversions" in text
                 assert ("ledger init --rho" in text) == isinstance(guarantee, ZeroConcentratedDP)
         for nothing in (NotProven("1-DP"), None, 1.0):
             text = words_of(lambda nothing=nothing, ledger=ledger: ledger.charge(nothing, "m"))
-            assert "promises nothing that is proven" in text
+            assert "has no proven guarantee" in text
         assert ledger.account().releases == sum(i == k for k, _ in allowed)
 
 
@@ -302,10 +302,10 @@ def test_refusals_by_calibration_are_not_charged(tmp_path):
     large = LaplaceMechanism(GeodesicBall(jaxgeodp.SPD(2), np.eye(2), 15.0), 9.0)
     assert "too large for double" in words_of(lambda: large.release(np.tile(np.eye(2), (9999, 1, 1)), ledger))
     median = KNGMechanism(BALL, 1.0, statistic=jaxgeodp.FrechetMedian())
-    assert "delta= is not for it" in words_of(lambda: median.release(ROWS, ledger, delta=1e-9))
+    assert "delta= is not supported" in words_of(lambda: median.release(ROWS, ledger, delta=1e-9))
     words_of(lambda: KNGMechanism(BALL, 1.0).release(ROWS, ledger, delta=2.0))
     paper = LaplaceMechanism(BALL, 1.0, calibration="paper")
-    assert "promises nothing" in words_of(lambda: paper.release(ROWS, ledger))
+    assert "has no proven guarantee" in words_of(lambda: paper.release(ROWS, ledger))
     assert ledger.account().releases == 0
     assert "ledger" not in inspect.signature(release_by_chain).parameters
 
@@ -355,11 +355,11 @@ def test_a_budget_is_given_once(tmp_path):
         assert "entry" in words_of(lambda wrong=wrong: ledger.settle(wrong, "0" * 64))
     assert ledger.account().releases == 0
     for wrong in ("x ", "a  b", "\uff41"):
-        assert "looks like no other" in words_of(lambda wrong=wrong: Ledger(path, PureDP(1.0), wrong))
+        assert "cannot be mistaken for another" in words_of(lambda wrong=wrong: Ledger(path, PureDP(1.0), wrong))
     for wrong in ("", b"b.db", None, "a\0b", 3):
         assert "path must name a file" in words_of(lambda wrong=wrong: Ledger(wrong, PureDP(1.0)))
     assert "folder" in words_of(lambda: Ledger(tmp_path / "no" / "b.db", PureDP(1.0)))
-    assert "is no file" in words_of(lambda: Ledger(tmp_path, PureDP(1.0)))
+    assert "is not a file" in words_of(lambda: Ledger(tmp_path, PureDP(1.0)))
     assert sorted(file.name for file in tmp_path.iterdir()) == ["b.db"]
 
 
@@ -435,7 +435,7 @@ def spoil(path, statement):
         ("DROP TRIGGER releases_remain; DELETE FROM releases WHERE id = 2", "damaged"),
         ("CREATE TABLE more (x)", "damaged"),
         ("PRAGMA user_version = 2", "version 2"),
-        ("PRAGMA application_id = 0", "is no ledger"),
+        ("PRAGMA application_id = 0", "is not a ledger"),
         ("INSERT INTO budgets VALUES ('x', 'pure', '{\"epsilon\": -1}', '')", "damaged"),
         ("INSERT INTO budgets VALUES ('x', 'free', '{}', '')", "damaged"),
         ("INSERT INTO releases VALUES (9, 'default', 'pure', '{\"epsilon\": 0.1}', '', '', NULL)", "damaged"),
@@ -468,14 +468,14 @@ def test_another_ledger_in_the_place_of_an_open_one_is_noticed(tmp_path):
     ledger.path.unlink()
     assert "no such ledger" in words_of(lambda: ledger.charge(PureDP(0.1), "m"))
     Ledger(tmp_path / "b.db", PureDP(0.5))
-    assert "another ledger" in words_of(lambda: ledger.charge(PureDP(0.1), "m"))
+    assert "was replaced after it was opened" in words_of(lambda: ledger.charge(PureDP(0.1), "m"))
 
 
 def test_the_remains_of_a_ledger_are_not_overwritten(tmp_path):
     for suffix in ("-wal", "-journal"):
         remains = tmp_path / f"b.db{suffix}"
         remains.write_bytes(b"charges")
-        assert "main file is gone" in words_of(lambda: Ledger(tmp_path / "b.db", PureDP(1.0)))
+        assert "main file is missing" in words_of(lambda: Ledger(tmp_path / "b.db", PureDP(1.0)))
         assert remains.read_bytes() == b"charges"
         remains.unlink()
 
@@ -668,8 +668,8 @@ def test_wrong_calls_are_one_sentence_and_change_nothing(tmp_path):
     out = ("--out", tmp_path / "out.json")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     for words, call in {
-        "needs one budget": ("ledger", "init", tmp_path / "new.db"),
-        "needs one budget:": ("ledger", "init", tmp_path / "new.db", "--epsilon", 1, "--mu", 1),
+        "needs exactly one budget": ("ledger", "init", tmp_path / "new.db"),
+        "needs exactly one budget:": ("ledger", "init", tmp_path / "new.db", "--epsilon", 1, "--mu", 1),
         "--epsilon with --delta": ("ledger", "init", tmp_path / "new.db", "--mu", 1, "--delta", 0.1),
         "above 0": ("ledger", "init", tmp_path / "new.db", "--epsilon", -1),
         "below 1": ("ledger", "init", tmp_path / "new.db", "--epsilon", 1, "--delta", 1.5),
@@ -677,11 +677,11 @@ def test_wrong_calls_are_one_sentence_and_change_nothing(tmp_path):
         "budget already": ("ledger", "init", book, "--epsilon", 1),
         "dataset must be an id": ("ledger", "init", book, "--epsilon", 1, "--dataset", "=cmd"),
         "no such ledger": ("ledger", "show", tmp_path / "new.db"),
-        "is no ledger": ("ledger", "show", data),
-        "is no ledger of": ("ledger", "export", data, *out),
+        "is not a ledger": ("ledger", "show", data),
+        "is not a ledger of": ("ledger", "export", data, *out),
         "must end in": ("ledger", "export", book, "--out", tmp_path / "out.txt"),
         "is an input": (*release, "--ledger", book, "--out", book, "--overwrite"),
-        "give --ledger": (*release, *out, "--dataset", "x"),
+        "needs --ledger": (*release, *out, "--dataset", "x"),
         "has no budget": (*release, *out, "--ledger", book, "--dataset", "x"),
         "no such ledger;": (*release, *out, "--ledger", tmp_path / "new.db"),
         "takes no --ledger": ("face", "demo", "--out", tmp_path / "faces", "--ledger", book),

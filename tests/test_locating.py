@@ -359,7 +359,7 @@ def test_calls_are_refused_in_words():
         ),
         (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(2), "too few"),
         (lambda: LocatedMechanism(SPD(3), epsilon=1.0).law(1), "n >= 2"),
-        (lambda: LocatedMechanism(_Odd(), epsilon=1.0), "no way to find a centre"),
+        (lambda: LocatedMechanism(_Odd(), epsilon=1.0), "cannot find a centre"),
         (lambda: LocatedMechanism(Sphere(2), epsilon=1.0).log_density(None, np.zeros((999, 3))), "not known"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -628,12 +628,12 @@ def test_a_release_without_a_ball(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "release.json").read_text())
     assert len(record["stages"]) == 7 and record["guarantee"]["rho"] == 0.5
-    assert "that was found" in done.output and "No expected error is stated" in " ".join(done.output.split())
+    assert "found privately" in done.output and "No expected error is stated" in " ".join(done.output.split())
     for more, words in (
-        (["--epsilon", "1", "--center", "auto"], "go together"),
-        (["--epsilon", "1", "--radius", "auto", "--center", "origin"], "go together"),
+        (["--epsilon", "1", "--center", "auto"], "must be given together"),
+        (["--epsilon", "1", "--radius", "auto", "--center", "origin"], "must be given together"),
         (["--epsilon", "0.1", "--center", "auto", "--radius", "auto"], "too few"),
-        (["--epsilon", "1", "--center", "origin", "--radius", "1", "--domain", "3"], "--domain is for"),
+        (["--epsilon", "1", "--center", "origin", "--radius", "1", "--domain", "3"], "--domain is only for"),
         (["--epsilon", "1", "--center", "origin", "--radius", "wide"], "must be a number"),
         (
             ["--epsilon", "1", "--center", "auto", "--radius", "auto", "--delta", "0.1", "--mechanism", "kng"],
@@ -658,8 +658,8 @@ def test_plans_and_audits_of_searches():
     assert f"release: LaplaceMechanism, epsilon = {share:.4g}" in words and f"with {1.0 / share:.2f} times" in words
     assert "release: WrappedGaussian, mu = " in words
     for more, said in (
-        (["--center", "origin"], "go together"),
-        (["--plot", "plan.png"], "--plot is for a public ball"),
+        (["--center", "origin"], "must be given together"),
+        (["--plot", "plan.png"], "--plot needs a public ball"),
         (["--n", "3"], "too few"),
         (["--domain", "2"], "leave out domain"),
     ):

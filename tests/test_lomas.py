@@ -127,16 +127,16 @@ def test_a_cell_that_is_no_number_makes_its_record_the_centre():
 
 
 REFUSED = {
-    "one of epsilon and mu": {},
+    "either epsilon or mu": {},
     "at least": {"epsilon": 1e-12},
     "a list of names": {"epsilon": 0.1, "columns": "xyz"},
-    "seen holds numbers": {"epsilon": 0.1, "columns": ["x", "y", "seen"]},
-    "name holds numbers": {"epsilon": 0.1, "columns": ["x", "y", "name"]},
-    "one of epsilon": {"epsilon": 0.1, "mu": 0.1},
-    "delta with mu": {"mu": 0.1},
-    "and only then": {"epsilon": 0.1, "delta": 1e-6},
+    "not declare seen as numbers": {"epsilon": 0.1, "columns": ["x", "y", "seen"]},
+    "not declare name as numbers": {"epsilon": 0.1, "columns": ["x", "y", "name"]},
+    "either epsilon": {"epsilon": 0.1, "mu": 0.1},
+    "delta exactly if it has mu": {"mu": 0.1},
+    "exactly if": {"epsilon": 0.1, "delta": 1e-6},
     "manifold must be": {"epsilon": 0.1, "manifold": "plane"},
-    "each once": {"epsilon": 0.1, "columns": ["x", "x", "z"]},
+    "distinct names": {"epsilon": 0.1, "columns": ["x", "x", "z"]},
     "a number for each": {"epsilon": 0.1, "center": [0.0, 1.0]},
     "no column w": {"epsilon": 0.1, "columns": ["x", "y", "w"]},
     "radius": {"epsilon": 0.1, "radius": -1.0},

@@ -283,7 +283,7 @@ def test_any_release_is_compared_on_its_manifold():
     ("words", "said"),
     [
         ({"statistics": ("mode",)}, "statistics must be of"),
-        ({"statistics": ()}, "needs a statistic"),
+        ({"statistics": ()}, "at least one statistic"),
         ({"digits": 0}, "digits"),
         ({"draws": 10}, "draws"),
         ({"draws": 400, "statistics": ("covariance",)}, "at least 420"),
@@ -343,10 +343,10 @@ def test_the_report_is_for_the_custodian_alone(folder):
     ("words", "said"),
     [
         (("--statistic", "mode"), "--statistic must be one of"),
-        (("--mechanism", "wrapped"), "say --epsilon or --mu, too"),
-        (("--population", "data.csv"), "must be a file of its own"),
-        (("--epsilon", 1, "--mu", 1, "--radius", 3), "give one of them"),
-        (("--mu", 1), "give the public ball"),
+        (("--mechanism", "wrapped"), "give --epsilon or --mu, too"),
+        (("--population", "data.csv"), "must be another file than the private one"),
+        (("--epsilon", 1, "--mu", 1, "--radius", 3), "give only one of them"),
+        (("--mu", 1), "a public ball is needed"),
         (("--statistic", "description", "--mechanism", "wrapped", "--epsilon", 1), "leave out --mechanism"),
         (("--population", "none.csv"), "none.csv"),
     ],

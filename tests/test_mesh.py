@@ -187,17 +187,17 @@ DEFECTS = [
     (repeated_corner, r"triangle 9 uses a vertex twice"),
     (repeated_triangle, r"triangles 2 and 54 have the same corners"),
     (no_area, r"triangle 11 has no area"),
-    (same_place, r"vertices 0 and 37 lie at the same place"),
+    (same_place, r"vertices 0 and 37 coincide"),
     (unused_vertex, r"vertex 37 belongs to no triangle"),
     (three_triangles_at_an_edge, r"edge of vertices 0 and 1 belongs to 3 triangles"),
     (two_inner_fans, r"triangles around vertex 0 form several fans"),
     (two_fans_on_the_boundary, r"triangles around vertex 36 form several fans"),
-    (turned_triangle, r"triangles (6 and \d+|\d+ and 6) share an edge but are oriented against each other"),
-    (two_parts, r"2 parts, vertices 0 and 37 lie in different ones"),
-    (closed_surface, r"closed, it has no boundary"),
+    (turned_triangle, r"triangles (6 and \d+|\d+ and 6) share an edge but have opposite orientations"),
+    (two_parts, r"2 parts, with vertices 0 and 37 in different ones"),
+    (closed_surface, r"closed and has no boundary"),
     (annulus, r"2 boundary loops instead of one, vertex 0 lies on the shortest"),
     (handle, r"1 handles \(Euler characteristic -1"),
-    (strip_with_one_side, r"oriented against each other"),
+    (strip_with_one_side, r"opposite orientations"),
 ]
 
 
@@ -286,7 +286,7 @@ def test_flat_triangle_is_mended_without_a_slit(inner):
 def test_minus_zero_is_zero():
     vertices, faces = flat_disk(3)
     points = np.concatenate([vertices, [[-0.0, -0.0, -0.0]]])
-    with pytest.raises(InputError, match="vertices 0 and 37 lie at the same place"):
+    with pytest.raises(InputError, match="vertices 0 and 37 coincide"):
         Mesh(points, faces)
     assert repair(points, faces)[1].merged_vertices == 1
 

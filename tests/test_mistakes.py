@@ -81,7 +81,7 @@ TABLES = {
     "a header without the row names": (
         NAMES + "\n" + rows(WINGS, "{},"), (*SHAPES, "--header"), "header has 10 cells, but most lines have 11"
     ),
-    "a header without records": (NAMES, (*SHAPES, "--header"), "has one line only"),
+    "a header without records": (NAMES, (*SHAPES, "--header"), "has only one line"),
     "angles in the other order": (
         "lon,lat\n" + rows(PLACES), (*SPHERE, "--header", "--degrees", "lat,lon"), "say --degrees lon,lat"
     ),
@@ -244,12 +244,12 @@ def test_missing_landmarks_of_an_nts_file_are_those_that_it_says(folder, code, m
 
 def test_landmark_files_of_another_form_are_refused(folder):
     for name, text, words in (
-        ("bad.tps", "LM3=5\n1 2 3\nLM3=5", "shapes3d are those in space"),
+        ("bad.tps", "LM3=5\n1 2 3\nLM3=5", "for landmarks in space use shapes3d"),
         ("bad.tps", "x y", "has no line 'LM=...'"),
         ("bad.nts", "2 60 10 0 DIM=2", "must begin with a line such as"),
         ("bad.nts", "1 60 10 0 DIM=4\n", "in 4 dimensions"),
-        ("bad.nts", "1 2 9 0 DIM=3\n1 2\n3", "shapes3d are those in space"),
-        ("bad.nts", "1 3 10 0 DIM=2\n1 2\n", "does not hold 3 lines of 10 numbers"),
+        ("bad.nts", "1 2 9 0 DIM=3\n1 2\n3", "for landmarks in space use shapes3d"),
+        ("bad.nts", "1 3 10 0 DIM=2\n1 2\n", "must hold 3 lines of 10 numbers"),
     ):
         (folder / name).write_text(text)
         with pytest.raises(ValueError, match=words):

@@ -219,14 +219,14 @@ def _mean(key, points):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ([], "there is no cell"),
+        ([], "there are no cells"),
         ([("a", _mean, DATA)], "cell 1 must be a tuple"),
         ([("a\nb", _mean, DATA, 5)], "the label of cell 1 must be a line"),
         ([("a", _mean, DATA, 1)], "n of 'a' must be an integer of at least 2"),
         ([("a", 3.0, DATA, 5)], "needs a mechanism or draw"),
         ([("a", _mean, None, 5)], "needs generator"),
         ([("a", _mean, DATA, 5), ("a", _mean, DATA, 5)], "two cells are 'a, n=5'"),
-        ([("a", _mean, lambda key, n: jnp.ones((n, 3)), 5)], "nothing tells the manifold of 'a'"),
+        ([("a", _mean, lambda key, n: jnp.ones((n, 3)), 5)], "the manifold of 'a' is not known"),
         ([("a", _mean, lambda key, n: jnp.ones((n, 4)), 5, Sphere(2))], r"must make points of shape \(5, 3\)"),
         ([("a", lambda key, points: points, DATA, 5)], r"must return a point of shape \(3,\)"),
         ([("a", KNGMechanism(CAP, 1.0, statistic=FrechetMedian()), DATA, 5)], "distances from the Frechet mean"),
@@ -250,9 +250,9 @@ def test_wrong_cells_are_told_in_one_sentence(tmp_path, wrong, words):
 def test_replicates_and_seed_are_said_once(tmp_path):
     sweep = Sweep("euclidean", 1.0, ("tangent",), (50,), 2, epsilon=(1.0,), replicates=2)
     for call in (lambda: run_sweep(sweep, tmp_path, 5), lambda: run_sweep(sweep, tmp_path, seed=1)):
-        with pytest.raises(ValueError, match="has replicates and seed of its own"):
+        with pytest.raises(ValueError, match="states its own replicates and seed"):
             call()
-    with pytest.raises(ValueError, match="how many replicates"):
+    with pytest.raises(ValueError, match="replicates is needed"):
         run_sweep([("a", _mean, DATA, 5)], tmp_path)
     with pytest.raises(ValueError, match="replicates must be an integer of at least 1"):
         run_sweep([("a", _mean, DATA, 5)], tmp_path, 0)

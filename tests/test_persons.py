@@ -223,10 +223,10 @@ def test_many_records_are_worked_on_in_blocks(monkeypatch):
 def test_persons_are_for_points_and_curves():
     risk = EmpiricalRisk(lambda x, z: jnp.sum((x - z[0]) ** 2), 1.0, shape=(1, 3))
     ball = ball_on(Sphere(2))
-    with pytest.raises(ValueError, match="persons= is not for it"):
+    with pytest.raises(ValueError, match="persons= is not supported"):
         KNGMechanism(ball, 1.0, statistic=risk).release(np.zeros((10, 1, 3)), persons=LABELS)
     point_like = EmpiricalRisk(lambda x, z: jnp.sum((x - z) ** 2), 1.0, shape=(3,))
-    with pytest.raises(ValueError, match="persons= is not for it"):
+    with pytest.raises(ValueError, match="persons= is not supported"):
         KNGMechanism(ball, 1.0, statistic=point_like).release(np.zeros((10, 3)), persons=LABELS)
     curves = np.random.default_rng(0).normal(size=(10, 2, 16)) * 0.05
     mechanism = FunctionalGaussianMechanism(PeriodicKernel(1.0), 1e-3, 1.0, 1e6)

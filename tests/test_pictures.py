@@ -250,12 +250,12 @@ def test_the_command_shows_a_record(tmp_path, monkeypatch):
     for part in ("description", "mean", "variance", "covariance"):
         (tmp_path / "described" / f"{part}.json").write_text((tmp_path / "release.json").read_text())
     result = run("described")
-    assert result.exit_code == 2 and "holds no description" in " ".join(result.output.split())
+    assert result.exit_code == 2 and "does not hold exactly one description" in " ".join(result.output.split())
     assert run("release.json", "--html", "page.html", "--overwrite").exit_code == 0
     for content in ("", "{}", "[1]", '{"value": 1, "numerics": {"dtype": "float64"}, "guarantee": {}}'):
         (tmp_path / "no.json").write_text(content)
         result = run("no.json")
-        assert result.exit_code == 2 and "holds no release record" in " ".join(result.output.split())
+        assert result.exit_code == 2 and "is not a release record" in " ".join(result.output.split())
     half = released(SPD(2)).record | {"guarantee": {"kind": "pure", "epsilon": "x", "adjacency": "replace-one"}}
     (tmp_path / "half.json").write_text(json.dumps(half))
     result = run("half.json", "--html", "half.html")

@@ -139,8 +139,8 @@ def test_plan_draws_for_the_ball_of_a_file(tmp_path):
         (("--radius", 1, "--plot", "old.png"), "--plot old.png exists"),
         (("--ball", "ball.png", "--plot", "ball.png", "--overwrite"), "--plot ball.png is an input"),
         (("--radius", 1, "--plot", "nowhere/plan.png"), "--plot nowhere/plan.png: the folder nowhere does not exist"),
-        (("--radius", 1, "--ball", "ball.json"), "needs --radius or --ball, and not both"),
-        ((), "needs --radius or --ball, and not both"),
+        (("--radius", 1, "--ball", "ball.json"), "give either --radius or --ball, not both"),
+        ((), "give either --radius or --ball, not both"),
         (("--ball", "nothing.json"), "there is no such file"),
     ],
 )

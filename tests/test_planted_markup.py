@@ -277,7 +277,7 @@ def loads(documents, folder):
     try:
         Description.load(folder)
     except ValueError as error:
-        assert "holds no" in str(error)
+        assert "is not a release record" in str(error) or "exactly one description" in str(error)
         return False
     return True
 
@@ -308,7 +308,7 @@ def test_no_string_of_a_description_becomes_markup(described, tmp_path):
     for name in ("sampler", "created"):
         written(documents | {"mean": planted(documents["mean"], "value", (name,))}, tmp_path / "half")
         half = run("show", tmp_path / "half", "--html", tmp_path / "half.html")
-        assert half.exit_code == 2 and "no whole description" in " ".join(half.output.split()), half.output
+        assert half.exit_code == 2 and "not a complete description" in " ".join(half.output.split()), half.output
     # The name of the one could begin a tag that the other's ends.
     names = tmp_path / "[bold", tmp_path / "x]"
     for folder, name in zip(("planted", "usual"), names, strict=True):

@@ -420,7 +420,7 @@ def test_numbers_that_jax_cannot_hold_are_converted(kind):
         (np.full((4, 3), str(SECRET)), "real numbers"),
         (np.full((4, 3), SECRET, dtype=object), "real numbers"),
         (np.full((4, 3), True), "real numbers"),
-        ([[SECRET, 0.0, 1.0], [SECRET, 1.0]], "nested lists need equal lengths"),
+        ([[SECRET, 0.0, 1.0], [SECRET, 1.0]], "nested lists must have equal lengths"),
         (np.full((4, 3), SECRET + 1j), "real numbers"),
     ],
     ids=["columns", "one record", "batch", "scalar", "n=1", "n=0", "text", "object", "bool", "ragged", "complex"],

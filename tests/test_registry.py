@@ -175,7 +175,7 @@ def test_names_that_do_not_fit_are_refused(name, shape, message):
     ],
 )
 def test_names_of_no_manifold_are_a_wrong_call(name, message):
-    """Found by benchmarks/fuzz.py: the command line told of an unexpected error."""
+    """Found by benchmarks/audit/fuzz.py: the command line told of an unexpected error."""
     with pytest.raises(InputError, match=message):
         manifold_named(name)
 

@@ -321,7 +321,7 @@ def test_it_is_charged_once_saved_and_loaded(tmp_path):
     np.testing.assert_array_equal(again.predict(TIMES), fit.predict(TIMES))
     assert again.residual_sd == fit.residual_sd
     (tmp_path / "fit.json").write_text("{}")
-    with pytest.raises(ValueError, match="no geodesic regression"):
+    with pytest.raises(ValueError, match="not a geodesic regression"):
         GeodesicFit.load(tmp_path / "fit.json")
 
 
@@ -358,10 +358,10 @@ def test_files_that_no_fit_has_written_are_refused(tmp_path):
     for change in changes:
         wrong = {"rounds": [sound["rounds"][0] | change, *sound["rounds"][1:]]}
         (tmp_path / "wrong.json").write_text(json.dumps(wrong))
-        with pytest.raises(ValueError, match="no geodesic regression"):
+        with pytest.raises(ValueError, match="not a geodesic regression"):
             GeodesicFit.load(tmp_path / "wrong.json")
     (tmp_path / "wrong.json").write_text("[" * 100_000)
-    with pytest.raises(ValueError, match="no geodesic regression"):
+    with pytest.raises(ValueError, match="not a geodesic regression"):
         GeodesicFit.load(tmp_path / "wrong.json")
 
 

@@ -62,7 +62,7 @@ class OfLaplace(BallMechanism):
 
 def test_a_fixed_number_of_proposals_is_for_what_is_proven(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", budget=PureDP(10.0))
-    with pytest.raises(ValueError, match="delta is for what is proven"):
+    with pytest.raises(ValueError, match="delta needs a proven guarantee"):
         OfLaplace(CAP, NotProven("nothing")).release(DATA, ledger, delta=1e-6)
     assert ledger.account().releases == 0
 
@@ -186,10 +186,10 @@ class Thawed:
 
 
 def test_what_is_made_again_must_be_the_same():
-    with pytest.raises(ValueError, match="was rebuilt from other numbers"):
+    with pytest.raises(ValueError, match="was rebuilt from other values"):
         Doubling(CAP, 1.0).release(DATA)
     shifted = jax.tree.map(lambda leaf: leaf * (1.0 + 9e-6), LaplaceMechanism(CAP, 1.0))
-    with pytest.raises(ValueError, match="was rebuilt from other numbers"):
+    with pytest.raises(ValueError, match="was rebuilt from other values"):
         shifted.release(DATA)
     jax.tree.map(lambda leaf: leaf, LaplaceMechanism(CAP, 1.0)).release(DATA)
 
@@ -197,7 +197,7 @@ def test_what_is_made_again_must_be_the_same():
 @pytest.mark.parametrize("chosen", ["kng", None, Thawed()], ids=["word", "nothing", "object"])
 def test_what_is_no_mechanism_is_refused_in_a_sentence(chosen):
     for call in (lambda: release_by_chain(chosen, DATA), lambda: release_in(chosen, Idealized(), DATA)):
-        with pytest.raises(ValueError, match="a release needs a mechanism that is a frozen dataclass"):
+        with pytest.raises(ValueError, match="a mechanism that releases must be a frozen dataclass"):
             call()
 
 

@@ -218,14 +218,14 @@ def test_what_cannot_be_searched_is_refused_before_anything_is_spent():
         own.simulate(jax.random.key(0), data, 2)
     with pytest.raises(InputError, match="density"):
         own.log_density(data[0], data)
-    with pytest.raises(InputError, match="persons= is not for it"):
+    with pytest.raises(InputError, match="persons= is not supported"):
         own.prepare(data, persons=np.arange(N))
     almost = finished(search, data, 1).releases[:-1]
     last = SearchInRounds(search.mechanism, N, almost).now
     with pytest.raises(InputError, match="for 1500 records, got 1499"):
         last.finish(last.prepare(data[1:]))
-    with pytest.raises(InputError, match="persons= is not for it"):
+    with pytest.raises(InputError, match="persons= is not supported"):
         last.prepare(data, persons=np.arange(N))
     other = SearchInRounds(LocatedMechanism(Sphere(2), "tangent", epsilon=9.0), N)
-    with pytest.raises(InputError, match="with these numbers"):
+    with pytest.raises(InputError, match="with the same parameters"):
         other.now.finish(own.prepare(data))

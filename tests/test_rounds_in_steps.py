@@ -102,7 +102,7 @@ def test_few_records_have_one_stage_and_others_are_refused():
     few = SearchInRounds(AdaptiveMechanism(CAP, mu=0.5), 60)
     assert finished(few, records(CAP, 0.5, 60), 2).releases[0].record["search"]["shares"] == [0.0, 1.0]
     for mechanism, words in (
-        (AdaptiveMechanism(CAP, epsilon=1.0), "no sums; give mu"),
+        (AdaptiveMechanism(CAP, epsilon=1.0), "not sums over records; give mu"),
         (CAP, "LocatedMechanism or an"),
     ):
         with pytest.raises(InputError, match=words):
@@ -111,5 +111,5 @@ def test_few_records_have_one_stage_and_others_are_refused():
     with pytest.raises(InputError, match="for 500 records, got 499"):
         own.finish(own.prepare(records(CAP, 0.5, 499)))
     other = SearchInRounds(AdaptiveMechanism(CAP, mu=1.0), N + 1).now
-    with pytest.raises(InputError, match="with these numbers"):
+    with pytest.raises(InputError, match="with the same parameters"):
         other.finish(own.prepare(records(CAP, 0.5, N)))

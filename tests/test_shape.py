@@ -154,7 +154,7 @@ def test_the_record_says_what_shape_it_was_and_what_is_supposed():
     ("change", "words"),
     [
         ({"point": np.array([0.0, 0.0, 1.0])}, "centre of the ball"),
-        ({"point": np.zeros(2), "vectors": np.ones((1, 2))}, "another shape"),
+        ({"point": np.zeros(2), "vectors": np.ones((1, 2))}, "array shape of points"),
         ({"vectors": np.eye(3)}, "tangent"),
         ({"vectors": "parallel"}, "independent"),
         ({"vectors": "flat"}, "1000 times"),

@@ -355,12 +355,12 @@ def test_names_of_columns_say_whether_landmarks_are_in_space(folder):
     import pyarrow.parquet as pq
 
     code, said = run("check private.csv --manifold shapes --header --columns 1-12")
-    assert code == 2 and "'z1' is the third coordinate" in said and "--manifold shapes3d" in said
+    assert code == 2 and "'z1' is by its name the third coordinate" in said and "--manifold shapes3d" in said
     table = np.loadtxt("private.csv", delimiter=",", skiprows=1)
     columns = {f"lm{k}_{axis}": table[:, 3 * k + j] for k in range(4) for j, axis in enumerate("xyz")}
     pq.write_table(pa.table(columns), "p.parquet")
     for path in ("p.parquet", "p*.parquet"):
-        with pytest.raises(ValueError, match="third coordinate of a landmark by its name: say manifold shapes3d"):
+        with pytest.raises(ValueError, match="third coordinate of a landmark: say manifold shapes3d"):
             read(path, "shapes")
     assert read("p.parquet", "shapes3d").shape == (200, 4, 3)
     pq.write_table(pa.table({f"{axis}{k}": table[:, k] for k in range(6) for axis in "xy"}), "q.parquet")

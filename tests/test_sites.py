@@ -110,9 +110,9 @@ def test_a_site_that_is_missing_or_different_is_seen():
     )
     lied = dataclasses.replace(other, session=hidden[0].session)
     for wrong, words in (
-        (hidden[:2], "nothing has come from south"),
+        (hidden[:2], "the masked state of south is missing"),
         ([*hidden, hidden[0]], "once"),
-        ([*hidden[:2], other], "several sessions"),
+        ([*hidden[:2], other], "different sessions"),
         ([*hidden[:2], damaged], "do not fit together"),
         ([*hidden[:2], nearly], "do not fit together"),
         ([*hidden[:2], lied], "do not fit together"),
@@ -124,9 +124,9 @@ def test_a_site_that_is_missing_or_different_is_seen():
         masked(states[0], keys[0], public[1:])
     with pytest.raises(ValueError, match="at least two"):
         masked(states[0], keys[0], public[:1])
-    with pytest.raises(ValueError, match="once, each with its own key"):
+    with pytest.raises(ValueError, match="exactly once, with its own key"):
         masked(states[0], keys[0], [*public, public[0]])
-    with pytest.raises(ValueError, match="none that can be used"):
+    with pytest.raises(ValueError, match="not usable"):
         masked(states[0], keys[0], [public[0], PublicSite("evil", "0" * 64)])
     with pytest.raises(ValueError, match="name must be"):
         SiteKey.new("../x")
@@ -151,11 +151,11 @@ def test_a_key_serves_once_whoever_asks(tmp_path):
     key = SiteKey.new("north")
     key.save(tmp_path / "north.key")
     (tmp_path / "link.key").symlink_to(tmp_path / "north.key")
-    with pytest.raises(ValueError, match="not a link"):
+    with pytest.raises(ValueError, match="not a symbolic or hard link"):
         use_up(tmp_path / "link.key")
     (tmp_path / "link.key").unlink()
     os.link(tmp_path / "north.key", tmp_path / "other.key")
-    with pytest.raises(ValueError, match="not a link"):
+    with pytest.raises(ValueError, match="not a symbolic or hard link"):
         use_up(tmp_path / "north.key")
     (tmp_path / "other.key").unlink()
 
@@ -208,7 +208,7 @@ def test_from_files_to_a_release(tmp_path):
     assert command("key", "north", "--out", tmp_path).exit_code == 2
     states = [tmp_path / f"{name}.masked" for name in NAMES]
     few = command("combine", *states[:2], "--out", tmp_path / "release.json")
-    assert few.exit_code == 2 and "nothing has come from south" in " ".join(few.output.split())
+    assert few.exit_code == 2 and "the masked state of south is missing" in " ".join(few.output.split())
     assert not (tmp_path / "release.json").exists()
     done = command("combine", *states, "--out", tmp_path / "release.json")
     assert done.exit_code == 0, done.output
@@ -226,10 +226,10 @@ def test_from_files_to_a_release(tmp_path):
         {"public": 3},
     ):
         states[0].write_text(json.dumps(text | change))
-        with pytest.raises(ValueError, match="holds no masked state"):
+        with pytest.raises(ValueError, match="is not a masked state"):
             MaskedState.load(states[0])
     states[0].write_text(json.dumps(text | {"site": ["a"]}))
-    with pytest.raises(ValueError, match="holds no masked state"):
+    with pytest.raises(ValueError, match="is not a masked state"):
         MaskedState.load(states[0])
     for change in ({"public": {}}, {"public": text["public"] | {"mechanism": "kng"}}):
         for path in states:

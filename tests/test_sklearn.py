@@ -323,20 +323,20 @@ def test_pyriemann_takes_private_means():
     [
         (PrivateFrechetMean("spd", radius=1.0), "epsilon or mu"),
         (PrivateFrechetMean("spd", epsilon=1.0, mu=1.0, radius=1.0), "epsilon or mu"),
-        (PrivateFrechetMean("spd", mu=1.0, center=np.eye(2)), "a center needs a radius"),
+        (PrivateFrechetMean("spd", mu=1.0, center=np.eye(2)), "center needs radius"),
         (PrivateFrechetMean("spdd", mu=1.0, radius=1.0), "manifold must be one of"),
         (PrivateFrechetMean(3, mu=1.0, radius=1.0), "a manifold or a name"),
         (PrivateFrechetMean(jgd.SPD(3), mu=1.0, radius=1.0), "must hold points of SPD"),
         (PrivateFrechetMean("spd", epsilon=1.0, radius=1.0, mechanism="gibbs"), "'gibbs' needs mu, not epsilon"),
         (PrivateFrechetMean("spd", mu=1.0, radius=1.0, mechanism="laplace"), "'laplace' needs epsilon, not mu"),
         (PrivateFrechetMean("spd", mu=1.0, mechanism="laplace"), "does not release points"),
-        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=["a", "b"]), "make them alike"),
-        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, "b"]), "words, or of numbers"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=["a", "b"]), "use one type for both"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, "b"]), "distinct words or distinct numbers"),
         (PrivateNearestMean("spd", mu=1.0), "needs the radius"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[]), "classes must be a list"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[1, 1]), "classes must be a list"),
         (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], adjacency="any"), "adjacency must be"),
-        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], classes_per_person=1), "is for persons"),
+        (PrivateNearestMean("spd", mu=1.0, radius=1.0, classes=[0, 1], classes_per_person=1), "needs persons"),
         (PrivateFrechetMean("spd", mu=1.0, radius=1.0, adjacency="any"), "adjacency must be"),
         (PrivateFrechetMean("spd", mu=1.0, adjacency="add-remove"), "give epsilon"),
         (PrivateCovarianceMean(mu=1.0, radius=1.0, shrinkage=2.0), "shrinkage must be from 0 to 1"),
@@ -388,7 +388,7 @@ def test_classes_that_no_array_holds_are_refused(classes, tmp_path):
 )
 def test_what_is_no_list_of_words_or_numbers_is_refused(classes):
     table, labels = pairs()
-    with pytest.raises(ValueError, match="PrivateNearestMean: classes must be a list of words, or of numbers"):
+    with pytest.raises(ValueError, match="PrivateNearestMean: classes must be a list of distinct words"):
         plane(classes=classes).fit(table, labels)
 
 

@@ -146,9 +146,9 @@ def test_a_state_is_saved_for_its_owner_alone_and_finished_once(tmp_path):
     np.testing.assert_array_equal(again.sums, state.sums)
     ledger = Ledger(tmp_path / "budget.db", PureDP(3.0))
     release = mechanism.finish(again, ledger)
-    with pytest.raises(ValueError, match="has been finished before"):
+    with pytest.raises(ValueError, match="was finished before"):
         mechanism.finish(state, ledger)
-    with pytest.raises(ValueError, match="has been finished before"):
+    with pytest.raises(ValueError, match="was finished before"):
         mechanism.finish(state, Ledger(tmp_path / "budget.db", PureDP(3.0), "another"))
     assert ledger.account().releases == 1 and ledger.account().spent == {"epsilon": 1.0}
     mechanism.finish(mechanism.prepare(points(CAP)), ledger)
@@ -173,11 +173,11 @@ def test_files_that_hold_no_state_are_refused(tmp_path):
     ]
     for change in changes:
         path.write_text(json.dumps(document | change))
-        with pytest.raises(ValueError, match="holds no state"):
+        with pytest.raises(ValueError, match="is not a state"):
             State.load(path)
     for text in ("", "[" * 100_000, "\0"):
         path.write_text(text)
-        with pytest.raises(ValueError, match="holds no state"):
+        with pytest.raises(ValueError, match="is not a state"):
             State.load(path)
 
 
@@ -186,18 +186,18 @@ def test_states_that_do_not_belong_together_are_refused():
     state = mechanism.prepare(data)
     wider = TangentLaplace(dataclasses.replace(CAP, radius=0.41), 1.0)
     for call, words in (
-        (lambda: state + state, "in several"),
-        (lambda: state + wider.prepare(data), "other mechanisms"),
-        (lambda: state + TangentLaplace(CAP, 2.0).prepare(data), "other mechanisms"),
-        (lambda: state + mechanism.prepare(data, persons=np.arange(N)), "other mechanisms"),
-        (lambda: wider.finish(state), "that this mechanism"),
-        (lambda: mechanism.finish("state"), "that this mechanism"),
+        (lambda: state + state, "several states contain"),
+        (lambda: state + wider.prepare(data), "differ in mechanism"),
+        (lambda: state + TangentLaplace(CAP, 2.0).prepare(data), "differ in mechanism"),
+        (lambda: state + mechanism.prepare(data, persons=np.arange(N)), "differ in mechanism"),
+        (lambda: wider.finish(state), "prepared by this mechanism"),
+        (lambda: mechanism.finish("state"), "prepared by this mechanism"),
         (lambda: mechanism.finish(mechanism.prepare(data[:1])), "n >= 2"),
         (lambda: WrappedGaussian(CAP, 1.0).prepare(data), "no sum of integers"),
         (lambda: mechanism.prepare(data[:, :2]), "shape"),
-        (lambda: merged([]), "none to merge"),
-        (lambda: merged([state, "state"]), "none to merge"),
-        (lambda: RecordBlocks(data, data.shape), "function that reads"),
+        (lambda: merged([]), "no states to merge"),
+        (lambda: merged([state, "state"]), "no states to merge"),
+        (lambda: RecordBlocks(data, data.shape), "function that returns"),
     ):
         with pytest.raises(ValueError, match=words):
             call()
@@ -288,15 +288,15 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
     ledger = Ledger(tmp_path / "budget.db", ZeroConcentratedDP(3.0))
     used_up, begun = iter([data]), iter([data])
     for read, words in (
-        (lambda: [data, data], "reads 300 records, not the 150"),
-        (lambda: [data[:-1]], "reads 149"),
-        (lambda: [np.zeros((N, 4))], "no array of numbers of shape"),
-        (lambda: [np.full((N, 3), "a")], "no array of numbers of shape"),
-        (lambda: [data + 0.0j], "no array of numbers of shape"),
+        (lambda: [data, data], "yields 300 records, not the 150"),
+        (lambda: [data[:-1]], "yields 149"),
+        (lambda: [np.zeros((N, 4))], "not an array of numbers of shape"),
+        (lambda: [np.full((N, 3), "a")], "not an array of numbers of shape"),
+        (lambda: [data + 0.0j], "not an array of numbers of shape"),
         (lambda: [1 / 0], "reading has ended with ZeroDivisionError"),
-        (lambda: used_up, "reads nothing a second time"),
-        (lambda: used_up, "reads 0 records"),
-        (lambda: map(np.asarray, begun), "reads nothing a second time"),
+        (lambda: used_up, "yields nothing on a second pass"),
+        (lambda: used_up, "yields 0 records"),
+        (lambda: map(np.asarray, begun), "yields nothing on a second pass"),
     ):
         blocks = RecordBlocks(read, data.shape)
         with pytest.raises((ValueError, OSError), match=words):
@@ -314,9 +314,9 @@ def test_what_cannot_be_read_is_refused_before_the_charge(tmp_path):
         with pytest.raises(ValueError, match="which must be damaged"):
             TangentLaplace(CAP, 1.0).finish(dataclasses.replace(state, sums=state.sums + damage))
     blocks = RecordBlocks(lambda: [data], data.shape)
-    with pytest.raises(ValueError, match="numerics='grid' adds integers, which do; leave them out"):
+    with pytest.raises(ValueError, match="numerics='grid', where all count equally; leave them out"):
         TangentLaplace(CAP, 1.0).release(blocks, numerics="grid", weights=np.ones(len(data)))
-    with pytest.raises(ValueError, match="RecordBlocks are for release with numerics='grid', and for prepare"):
+    with pytest.raises(ValueError, match="RecordBlocks are only for release with numerics='grid' and for prepare"):
         release_groups(TangentLaplace(CAP, 1.0), blocks, np.zeros(len(data)), [0])
 
 
@@ -379,12 +379,12 @@ def test_files_of_a_pattern_are_one_data_set(tmp_path, monkeypatch):
     pq.write_table(pa.table({"y": [1.0]}), "part-9.parquet")
     for data, more, words in (
         ("part-*.parquet", [], "has other columns"),
-        ("nothing-*.parquet", [], "no such files"),
+        ("nothing-*.parquet", [], "no file matches"),
         ("part-[01].parquet", ["--person", "x0"], "for one file"),
-        ("part-[01].parquet", ["--adjacency", "add-remove"], "not for --group, --adjacency"),
+        ("part-[01].parquet", ["--adjacency", "add-remove"], "cannot be combined with --group, --adjacency"),
         ("part-[01].parquet", ["--expect-n", "7"], "267 records"),
-        ("part-[01].parquet", ["--numerics", "idealized"], "for --numerics grid"),
-        ("all.npy", ["--dask", "local"], "--dask is for several files"),
+        ("part-[01].parquet", ["--numerics", "idealized"], "need --numerics grid"),
+        ("all.npy", ["--dask", "local"], "--dask needs several files"),
     ):
         options = ["tangent", "--epsilon", "1", "--center", "origin", "--radius", "1.5", "--out", "o.json", *more]
         result = CliRunner().invoke(app, ["release", data, *usual, *options])

@@ -265,7 +265,7 @@ def test_a_record_names_its_statistic():
 
 def test_what_is_not_known_is_refused():
     ball = GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.4)
-    with pytest.raises(ValueError, match=r"FrechetMedian: no bound of the minimiser.* use KNGMechanism\.$"):
+    with pytest.raises(ValueError, match=r"FrechetMedian: the sensitivity of its minimiser.* use KNGMechanism\.$"):
         LaplaceMechanism(ball, 1.0, statistic=FrechetMedian()).scale(10)
     for power in (0.5, 17, math.nan, math.inf, "two"):
         with pytest.raises(ValueError, match="at least 1"):

@@ -73,7 +73,10 @@ def test_records_that_are_sent_count_as_those_of_a_file(folder):
     ("words", "said"),
     [
         (("check", "-", *BALL), "--out is needed"),
-        (("ball", "-", "--manifold", "sphere", "--n", 9, "--mu", 1, "--out", "-"), "--out -: here a file is written"),
+        (
+            ("ball", "-", "--manifold", "sphere", "--n", 9, "--mu", 1, "--out", "-"),
+            "--out -: the standard output cannot be used",
+        ),
         (("release", "-", *BALL, "--mu", 1, "--out", "-", "--json"), "leave out one"),
         (
             (
@@ -91,7 +94,7 @@ def test_records_that_are_sent_count_as_those_of_a_file(folder):
                 "--groups",
                 "a,b",
             ),
-            "groups have a record each",
+            "each group has a record",
         ),
     ],
 )

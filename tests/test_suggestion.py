@@ -141,8 +141,8 @@ def test_noise_grows_and_bias_falls_with_the_radius_and_more_records_ask_for_a_l
 @pytest.mark.parametrize(
     ("public", "options", "words"),
     [
-        (np.ones((4, 3)), {}, "all one point"),
-        (np.full((4, 3), np.nan), {}, "fewer than two"),
+        (np.ones((4, 3)), {}, "all equal"),
+        (np.full((4, 3), np.nan), {}, "at least two"),
         (np.ones((4, 2)), {}, "must have shape"),
         (np.eye(3), {"mu": 1.0}, "epsilon or mu"),
     ],
@@ -191,7 +191,7 @@ def _released_in(written, own, folder):
     assert record["ball"] == {"center": written["center"], "radius": written["radius"]}
     for wrong, words in {
         ("--ball", "nowhere.json"): "there is no such file",
-        ("--ball", "public.npy"): "is no file of 'jaxgeodp ball'",
+        ("--ball", "public.npy"): "is not a file of 'jaxgeodp ball'",
         ("--ball", "ball.json", "--radius", 0.2): "leave out --center and --radius",
     }.items():
         result = run(*own, *wrong, "--out", "other.json")
@@ -200,7 +200,7 @@ def _released_in(written, own, folder):
     result = run(
         "release", "directions.npy", "--manifold", "sphere", "--epsilon", 1, "--ball", "ball.json", "--out", "o.json"
     )
-    assert result.exit_code == 2 and "of another manifold" in " ".join(result.output.split())
+    assert result.exit_code == 2 and "on another manifold" in " ".join(result.output.split())
     assert run(*own, "--out", "other.json").exit_code == 2  # neither a radius nor a ball
 
 

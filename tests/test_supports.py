@@ -176,14 +176,14 @@ def test_what_it_does_not_support_is_refused_by_one_sentence(name, tmp_path):
         with pytest.raises(InputError) as refusal:
             asked(mechanism, "no records", word, ledger)
         message, kind = str(refusal.value), type(mechanism).__name__
-        assert message.startswith(f"{kind}: {OPTIONS[word]}; it takes ") and len(message) < 400
-        taken = message.rsplit("; it takes ", 1)[1].rstrip(".")
+        assert message.startswith(f"{kind}: {OPTIONS[word]}; it supports ") and len(message) < 400
+        taken = message.rsplit("; it supports ", 1)[1].rstrip(".")
         assert taken == (", ".join(known for known in OPTIONS if known in own) or "none of these options")
         if word == "add-remove":
             with pytest.raises(InputError, match="a private number of records"):
                 release_groups(mechanism, "no records", ["a"], ["a"], ledger)
         if word == "prepare":
-            with pytest.raises(InputError, match="prepare is not for it"):
+            with pytest.raises(InputError, match="prepare is not supported"):
                 mechanism.finish("no state", ledger)
     assert ledger.account().releases == 0
 
@@ -234,6 +234,6 @@ def test_what_ones_own_does_not_state_is_refused(tmp_path):
     mechanism, ledger = Median(PLANE, 1.0), Ledger(tmp_path / "budget.db", PureDP(9.0))
     assert mechanism.summarised == FrechetMedian() and mechanism.supports == {"persons", "add-remove"}
     assert TangentLaplace(PLANE, 1.0).summarised == FrechetMean()
-    with pytest.raises(ValueError, match="weights= is not for it"):
+    with pytest.raises(ValueError, match="weights= is not supported"):
         mechanism.release(np.zeros((4, 2)), ledger, weights=np.ones(4))
     assert ledger.account().releases == 0

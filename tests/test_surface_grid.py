@@ -178,7 +178,7 @@ def test_wrong_calls_are_refused():
     z, faces = disk_mesh()
     with pytest.raises(InputError, match="unit circle"):
         DiskLocator(faces, 0.9 * z)
-    with pytest.raises(InputError, match="name a vertex"):
+    with pytest.raises(InputError, match="must refer to"):
         DiskLocator(faces, z[:-1])
     with pytest.raises(InputError, match="finite"):
         DiskLocator(faces, np.where(np.arange(len(z)) == 3, np.nan, z))

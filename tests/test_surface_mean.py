@@ -524,11 +524,11 @@ def changed(**changes):
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((2, 32, 3)), 10, 1.0), "at least 3 public surfaces"),
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 31, 3)), 10, 1.0), "the 32 points"),
         (lambda: design_surfaces(MECHANISM.basis, np.full((5, 32, 3), np.inf), 10, 1.0), "finite"),
-        (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 1.0), "all reference surfaces are alike"),
-        (lambda: design_surfaces(MECHANISM.basis, np.full((5, 32, 3), 0.1), 10, 1.0), "surfaces are alike"),
+        (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 1.0), "all reference surfaces are equal"),
+        (lambda: design_surfaces(MECHANISM.basis, np.full((5, 32, 3), 0.1), 10, 1.0), "surfaces are equal"),
         (
             lambda: design_surfaces(MECHANISM.basis, np.stack([np.zeros((32, 3))] * 2 + [np.ones((32, 3))]), 10, 1.0),
-            "all reference surfaces but one are alike",
+            "all reference surfaces but one are equal",
         ),
         (lambda: design_surfaces(MECHANISM.basis, np.zeros((5, 32, 3)), 10, 0.0), "mu must be"),
         (
@@ -555,7 +555,7 @@ def changed(**changes):
         (lambda: two_curves().simulate(jax.random.key(0), 5, 2), "data must be surfaces"),
         (lambda: two_curves().expected_error(0), "n >= 2"),
         (lambda: two_curves().error_without_data(0), "n >= 2"),
-        (lambda: two_curves().error_without_data("a"), "integer n >= 2"),
+        (lambda: two_curves().error_without_data("a"), "integer >= 2"),
         (lambda: synthetic_reference(None, count=1), "at least 2"),
     ],
 )

@@ -430,7 +430,7 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (["sweep", str(other), "--out", str(out)], "holds another sweep"),
         (["sweep", str(config), "--out", str(full)], "is not empty and holds no sweep"),
         (["sweep", str(config), "--out", str(config)], "is a file; name a folder"),
-        (["sweep", str(tmp_path / "none.toml"), "--out", str(full)], "is no file"),
+        (["sweep", str(tmp_path / "none.toml"), "--out", str(full)], "is not a file"),
     ):
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 2
@@ -452,10 +452,10 @@ def test_a_folder_is_never_mixed(finished, tmp_path):
         (("replicates = 100", "replicates = 0"), "replicates must be an integer of at least 1"),
         (("replicates = 100", f"seed = {10**20}"), "seed must be at most"),
         (("replicates = 100", "digit = 10"), "digit must be at most 9"),
-        (('calibrations = ["tight", "theorem"]', "calibrations = []"), "must each have an entry"),
+        (('calibrations = ["tight", "theorem"]', "calibrations = []"), "must each have at least one entry"),
         (('mechanisms = ["laplace"', 'mechanisms = [["laplace"]'), "mechanisms must be of"),
         (("radius = 0.39", "radius = 2.0"), "no cell can run"),
-        (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "they need an SPD manifold"),
+        (("radius = 0.39", 'radius = 0.39\ndata = "wishart"'), "need an SPD manifold"),
         (('"sphere"', '"klein"'), "manifold must be one of"),
         (("n = [20", "n = [20"[:3]), "not a TOML file"),
     ],
@@ -510,4 +510,4 @@ def test_simulate_prints_errors_and_memory():
     assert "100.0% of values" in first.output and "(two standard errors)" in lines[0]
     result = CliRunner().invoke(app, [*arguments, "--mu", "1"])
     assert result.exit_code == 2
-    assert "one of --epsilon and --mu" in result.output
+    assert "either --epsilon or --mu" in result.output

@@ -328,14 +328,14 @@ def test_a_refusal_comes_before_the_charge(tmp_path, name):
         (
             LaplaceMechanism,
             {"numerics": "grid"},
-            "LaplaceMechanism: numerics='grid' is not for it: ",
+            "LaplaceMechanism: numerics='grid' is not supported: ",
         ),
         (
             TangentLaplace,
             {"delta": 1e-6},
-            "TangentLaplace: delta= is not for it: it needs a proven",
+            "TangentLaplace: delta= is not supported: it needs a proven",
         ),
-        (TangentLaplace, {"delta": 1e-6, "numerics": "grid"}, "two ways of releasing; choose one"),
+        (TangentLaplace, {"delta": 1e-6, "numerics": "grid"}, "exclude each other; give only one"),
         (KNGMechanism, {"delta": 2.0}, "delta must be below 1"),
         (KNGMechanism, {"numerics": "exact"}, "must be 'idealized' or 'grid'"),
     ],
@@ -458,7 +458,7 @@ def test_a_value_that_is_not_finite_is_replaced_by_something_public():
 
 
 def test_centres_beyond_double_precision_are_refused():
-    with pytest.raises(ValueError, match="beyond what double precision can hold"):
+    with pytest.raises(ValueError, match="exceeds double precision"):
         GeodesicBall(Hyperbolic(2), far(17.0), 0.5)
 
 

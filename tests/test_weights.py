@@ -155,9 +155,9 @@ def test_the_record_says_the_largest_weight(tmp_path):
         with pytest.raises(ValueError, match=words):
             mechanism.release(data_of, ledger, weights=weights)
     for call, words in (
-        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, numerics="grid"), "adds integers"),
-        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, persons=[1, 1, 2, 2, 3]), "count alike"),
-        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, adjacency="add-remove"), "number is public"),
+        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, numerics="grid"), "all count equally"),
+        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, persons=[1, 1, 2, 2, 3]), "count equally"),
+        (lambda: mechanism.release(data, ledger, weights=WEIGHTS, adjacency="add-remove"), "public number of records"),
         (lambda: KNGMechanism(LINE, 1.0, statistic=FrechetMedian()).release(data, weights=WEIGHTS), "Frechet means"),
     ):
         with pytest.raises(ValueError, match=words):

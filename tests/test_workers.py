@@ -85,6 +85,4 @@ def test_a_script_without_main_guard_is_told_so(tmp_path):
     )
     found = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
     assert found.returncode == 1 and found.stderr.count("Traceback") == 1
-    assert (
-        "call: its worker processes end before they begin; call it under \"if __name__ == '__main__':\"" in found.stderr
-    )
+    assert "call: its worker processes end at start; call it under \"if __name__ == '__main__':\"" in found.stderr

@@ -20,7 +20,7 @@ def h_max(distance: float, curvature: float) -> float: ...
 @overload
 def h_max(distance: jax.Array, curvature: float) -> jax.Array | float: ...
 def h_max(distance, curvature: float):
-    """``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
+    """Return ``s sqrt(k) cot(s sqrt(k))`` for k > 0, else 1: lower bound of the Hessian, decreasing in s."""
     return _over(distance * math.sqrt(curvature), math.tan, jnp.tan) if curvature > 0 else 1.0
 
 
@@ -29,12 +29,12 @@ def h_min(distance: float, curvature: float) -> float: ...
 @overload
 def h_min(distance: jax.Array, curvature: float) -> jax.Array | float: ...
 def h_min(distance, curvature: float):
-    """``s sqrt|k| coth(s sqrt|k|)`` for k < 0, else 1: upper bound of the Hessian, increasing in s."""
+    """Return ``s sqrt|k| coth(s sqrt|k|)`` for k < 0, else 1: upper bound of the Hessian, increasing in s."""
     return _over(distance * math.sqrt(-curvature), math.tanh, jnp.tanh) if curvature < 0 else 1.0
 
 
 def _over(angle, of_number, of_array):
-    """``angle / function(angle)``."""
+    """Return ``angle / function(angle)``."""
     if isinstance(angle, jax.Array):
         angle = jnp.maximum(angle, _LEAST_ANGLE)
         return angle / of_array(angle)
@@ -43,7 +43,7 @@ def _over(angle, of_number, of_array):
 
 
 def rauch(distance: float, curvature: float) -> float:
-    """``s sqrt(k) / sin(s sqrt(k))`` for k > 0, else 1: bound of |(d exp_x)^-1| at distance s (Rauch)."""
+    """Return ``s sqrt(k) / sin(s sqrt(k))`` for k > 0, else 1: bound of |(d exp_x)^-1| at distance s (Rauch)."""
     if curvature <= 0 or distance == 0:
         return 1.0
     angle = distance * math.sqrt(curvature)
@@ -51,7 +51,7 @@ def rauch(distance: float, curvature: float) -> float:
 
 
 def log_area(manifold, t):
-    """Log of a lower bound of the area of geodesic spheres of radii t (array), over that of the unit sphere.
+    """Return the log of a lower bound of the area of geodesic spheres of radii t (array), over that of the unit sphere.
 
     Guenther's comparison with constant curvature k_max; exact there and on planar shapes.
     """

@@ -26,7 +26,7 @@ _MOST_INTERVALS = 256
 
 @functools.lru_cache(maxsize=256)
 def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> float:
-    """An upper bound of T_1(r, R), within a relative ``tolerance`` of it or of its sampling margin.
+    """Return an upper bound of T_1(r, R), within a relative ``tolerance`` of it or of its sampling margin.
 
     Args:
         ball_radius: r, in (0, pi/4].
@@ -63,7 +63,7 @@ def log_diameter(ball_radius: float, reach: float, tolerance: float = 2e-5) -> f
 
 
 def sampled_diameter(t: float, ball_radius: float, samples: int = _SAMPLES) -> float:
-    """Largest distance between the logarithms, at distance t from the centre, of the sampled circle."""
+    """Return the largest distance between the logarithms, at distance t from the centre, of the sampled circle."""
     alpha = 2.0 * math.pi * np.arange(samples) / samples
     sin_r, cos_r = math.sin(ball_radius), math.cos(ball_radius)
     # x = (sin t, 0, cos t); the tangent plane at x is spanned by (cos t, 0, -sin t) and (0, 1, 0).
@@ -79,7 +79,7 @@ def sampled_diameter(t: float, ball_radius: float, samples: int = _SAMPLES) -> f
 
 
 def _second_derivative_bound(ball_radius: float, reach: float) -> float:
-    """Bound of |d^2/d alpha^2 log_x(a(alpha))| for all t <= R.
+    """Return a bound of |d^2/d alpha^2 log_x(a(alpha))| for all t <= R.
 
     log_x(a) = g(c) P a with c = <x, a>, P the projection onto T_x and g(c) = arccos(c)/sqrt(1 - c^2), a power
     series in 1 - c with positive coefficients, so that |g|, |g'|, |g''| are largest at c = cos(r + R).

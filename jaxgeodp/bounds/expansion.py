@@ -47,7 +47,7 @@ class GradientExpansion:
     rounding: jax.Array  #: what rounding adds, at most
 
     def carried(self, tangent) -> jax.Array:
-        """The expansion at exp_c(tangent), (dim,)."""
+        """Return the expansion at exp_c(tangent), (dim,)."""
         coordinates = self.columns @ _real_numbers(tangent)
         value = self.slope + self.hessian @ coordinates
         if self.third is None:
@@ -56,7 +56,7 @@ class GradientExpansion:
         return value + 0.5 * self.third.reshape(dim, dim**2) @ (coordinates[:, None] * coordinates).reshape(-1)
 
     def norm(self, tangent, distance) -> tuple[jax.Array, jax.Array]:
-        """The length of the expansion at exp_c(tangent), and how far that of the gradient may be from it."""
+        """Return the length of the expansion at exp_c(tangent), and how far that of the gradient may be from it."""
         order = 2 if self.third is None else 3
         error = distance**order / math.factorial(order) * (self.bound + self.rise * distance / (order + 1.0))
         error = jnp.asarray(jnp.where(distance <= self.reach, error, jnp.inf))
@@ -64,7 +64,7 @@ class GradientExpansion:
 
 
 def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> GradientExpansion | None:
-    """The expansion of the gradient of F about a point, for x about as far off as a K-norm gradient draw is.
+    """Return the expansion of the gradient of F about a point, for x at distances of K-norm gradient draws.
 
     Args:
         center: c, shape ``shape``; best the mean.
@@ -111,10 +111,10 @@ def gradient_expansion(manifold: Manifold, center, points, weights, scale) -> Gr
 
 
 def third_derivative_bound(manifold: Manifold, distance):
-    """A bound of |(nabla_z Hess) z - R(z, v)z/3| of half the squared distance to exp(v), |v| = ``distance``, |z| = 1.
+    """Return a bound of |(nabla_z Hess) z - R(z, v)z/3| for half the squared distance to exp(v), |z| = 1.
 
-    R is the curvature. What is subtracted is linear in v, and its mean over the data about 0 at their mean. Convex in
-    the distance; infinite from a quarter of a great circle, or the injectivity radius, on.
+    R is the curvature, |v| the distance. What is subtracted is linear in v, and its mean over the data about 0 at
+    their mean. Convex in the distance; infinite from a quarter of a great circle, or the injectivity radius, on.
     """
     lowest, highest = manifold.curvature_bounds
     bend = _bend(manifold)
@@ -129,25 +129,25 @@ def third_derivative_bound(manifold: Manifold, distance):
 
 
 def fourth_derivative_bound(manifold: Manifold, distance):
-    """A bound of |(nabla_z nabla_z Hess) z| of the same, where no curvature is positive; convex, too."""
+    """Return a bound of |(nabla_z nabla_z Hess) z| of the same, where no curvature is positive; convex, too."""
     bend, largest = _bend(manifold), h_min(distance, manifold.curvature_bounds[0])
     change = 2.0 * bend * distance * largest
     return 2.0 / 45.0 * change**2 + (2.0 * bend * largest**2 + 2.0 * bend * distance * change / 3.0) / 3.0
 
 
 def _bend(manifold):
-    """The largest absolute curvature."""
+    """Return the largest absolute curvature."""
     lowest, highest = manifold.curvature_bounds
     return max(-lowest, highest)
 
 
 def _usual_reach(dim):
-    """Distances of draws, in units of sigma, are about a Gamma law's of shape dim."""
+    """Return a usual upper bound of draws' distances in units of sigma, about those of a Gamma law of shape dim."""
     return 1.5 * (dim + 4.0 * math.sqrt(dim) + 4.0)
 
 
 def _columns(manifold, center, frame):
-    """Coordinates as a matrix; they are linear in the real and imaginary parts."""
+    """Return coordinates as a matrix; they are linear in the real and imaginary parts."""
     size = math.prod(manifold.shape)
 
     def of_numbers(numbers):

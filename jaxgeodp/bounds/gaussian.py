@@ -37,7 +37,7 @@ class Space:
         return math.pi / 2.0 if self.folded else math.pi
 
     def log_area(self, t):
-        """Log of the area of a geodesic sphere, up to a constant."""
+        """Return the log of the area of a geodesic sphere, up to a constant."""
         with np.errstate(divide="ignore"):
             # sinh t = e^t (1 - e^{-2t})/2 does not overflow.
             log_radius = np.log(np.sin(t)) if self.sign > 0 else t + np.log(-np.expm1(-2.0 * t)) - math.log(2.0)
@@ -55,7 +55,7 @@ class Space:
         return 2.0 * np.arctan2(np.sqrt(near), np.sqrt(far))
 
     def half_square(self, t, angle, lower, upper):
-        """The largest rho^2/2 for points at distance ``t`` and at most ``angle``, over deltas in [lower, upper]."""
+        """Return the largest rho^2/2 of points at distance ``t`` and at most ``angle``, for delta in [lower, upper]."""
         width = upper - lower
         ends = [self.distance(t, angle, delta) for delta in ((upper, upper + width) if width else (upper,))]
         squares = [0.5 * end**2 for end in ends]
@@ -70,7 +70,7 @@ class Space:
 
 @functools.lru_cache(maxsize=256)
 def gaussian_scale(space: Space, delta: float, mu: float, step: float = 0.01) -> float:
-    """A scale sigma at which N(m, sigma^2) is mu-GDP for means at most ``delta`` apart.
+    """Return a scale sigma at which N(m, sigma^2) is mu-GDP for means at most ``delta`` apart.
 
     Within about 1 % of the least one while it is small against the space.
 
@@ -112,7 +112,7 @@ def gaussian_scale(space: Space, delta: float, mu: float, step: float = 0.01) ->
 
 
 def gaussian_mu(space: Space, delta: float, sigma: float, guess: float, step: float = 0.01) -> float:
-    """The smallest mu that the cells prove; infinite where they prove none up to 4 ``guess``."""
+    """Return the smallest mu that the cells prove; infinite where they prove none up to 4 ``guess``."""
     end = _last_epsilon(space, delta, sigma, guess, step)
     if not math.isfinite(end):
         return math.inf
@@ -139,7 +139,7 @@ def gaussian_mu(space: Space, delta: float, sigma: float, guess: float, step: fl
 
 
 def log_deltas(mu: float, epsilons):
-    """Logarithms of the delta of mu-GDP at many epsilons, to about 1e-9."""
+    """Return the logarithms of the delta of mu-GDP at many epsilons, to about 1e-9."""
     from scipy.special import log_ndtr
 
     c = epsilons / mu - mu / 2.0
@@ -148,7 +148,7 @@ def log_deltas(mu: float, epsilons):
 
 
 def _gaps(space, delta, step):
-    """Intervals that cover the distances (0, delta] of two means: wider where there is slack.
+    """Return intervals that cover the distances (0, delta] of two means: wider where there is slack.
 
     Where the curvature is negative delta(epsilon) grows with the distance, so that the largest is enough.
     """
@@ -163,7 +163,7 @@ def _gaps(space, delta, step):
 
 
 def _log_profile(space, lower, upper, sigma, epsilons, step):
-    """Log of an upper bound of delta at the epsilons, for means between ``lower`` and ``upper`` apart."""
+    """Return the log of an upper bound of delta at the epsilons, for means between ``lower`` and ``upper`` apart."""
     edges = _radii(space, sigma, 1.2 * sigma**2 * epsilons[-1] / upper, step)
     log_mass, log_lost = _radial_masses(space, sigma, edges)
     angles, log_shares = _angles(space, step)
@@ -185,7 +185,7 @@ def _log_profile(space, lower, upper, sigma, epsilons, step):
 
 
 def _add(totals, place, logs):
-    """``totals[place] = log(exp(totals[place]) + exp(logs))``, also where the exponentials underflow."""
+    """Set ``totals[place] = log(exp(totals[place]) + exp(logs))``, also where the exponentials underflow."""
     tops = np.full_like(totals, -np.inf)
     np.maximum.at(tops, place, logs)
     known = np.isfinite(logs)
@@ -196,7 +196,7 @@ def _add(totals, place, logs):
 
 
 def _epsilons(mu, end, step):
-    """From 0: even where the bulk is, then a constant ratio of epsilon/mu - mu/2."""
+    """Return epsilons from 0: evenly spaced in the bulk, then with a constant ratio of epsilon/mu - mu/2."""
     z = np.arange(-mu / 2.0, 1.0, 0.25 * step)
     top = max(end / mu - mu / 2.0, 2.0)
     tail = z[-1] * np.exp(0.25 * step * np.arange(1, math.ceil(math.log(top / z[-1]) / (0.25 * step)) + 1))
@@ -204,7 +204,7 @@ def _epsilons(mu, end, step):
 
 
 def _radii(space, sigma, reach, step):
-    """Edges of the radial cells: even in the bulk, then growing with the distance from it."""
+    """Return the edges of the radial cells: even in the bulk, then growing with the distance from it."""
     drift = (space.dim - 1) * sigma if space.sign < 0 else 0.0
     bulk = sigma * (math.sqrt(space.dim) + drift + 2.0)
     if bulk >= space.diameter:
@@ -221,7 +221,7 @@ def _radii(space, sigma, reach, step):
 
 
 def _radial_masses(space, sigma, edges):
-    """Logs of the probabilities of the cells, and of a bound of what lies beyond the last edge."""
+    """Return the logs of the probabilities of the cells, and of a bound of what lies beyond the last edge."""
     from scipy.special import log_ndtr
 
     half = 0.5 * np.diff(edges)[:, None]
@@ -238,7 +238,7 @@ def _radial_masses(space, sigma, edges):
 
 
 def _log_beyond(space, sigma, t):
-    """Log of a bound of the unnormalised mass beyond t, by sinh x <= e^x/2."""
+    """Return the log of a bound of the unnormalised mass beyond t, by sinh x <= e^x/2."""
     from scipy.special import log_ndtr
 
     a = space.dim - 1
@@ -247,7 +247,7 @@ def _log_beyond(space, sigma, t):
 
 
 def _angles(space, step):
-    """Edges of the angular cells and logs of their shares."""
+    """Return the edges of the angular cells and logs of their shares."""
     from scipy.special import betainc
 
     if space.dim == 1:
@@ -261,7 +261,7 @@ def _angles(space, step):
 
 
 def _last_epsilon(space, delta, sigma, mu, step):
-    """Where the grid of epsilons ends: above every loss, or where the tail is covered by a formula."""
+    """Return the end of the grid of epsilons: above every loss, or where a formula covers the tail."""
     if space.sign > 0:
         return 1.01 * delta * (2.0 * space.diameter + delta) / (2.0 * sigma**2)
     mu = max(mu, delta / sigma) * (1.0 + 0.5 * step)
@@ -274,7 +274,7 @@ def _last_epsilon(space, delta, sigma, mu, step):
 
 
 def _tail_is_covered(space, delta, sigma, mu, end):
-    """Whether P(loss > epsilon) <= delta_mu(epsilon) for all epsilons from ``end`` on: section 11, step 3."""
+    """Return whether P(loss > epsilon) <= delta_mu(epsilon) for all epsilons from ``end`` on: section 11, step 3."""
     if space.sign > 0:
         return True
     u = end * sigma / delta - delta / (2.0 * sigma) - (space.dim - 1) * sigma

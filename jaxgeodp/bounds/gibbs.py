@@ -27,7 +27,7 @@ _NEAR_RIM = 1e-6
 
 
 def gibbs_rate(mu: float, gradient: float, convexity: float, ricci: float) -> float:
-    """The largest k with ``k gradient/sqrt(k convexity + ricci) <= mu`` (Theorem P); NaN if there is none.
+    """Return the largest k with ``k gradient/sqrt(k convexity + ricci) <= mu`` (Theorem P); NaN if there is none.
 
     Args:
         mu: privacy parameter, above 0.
@@ -44,7 +44,7 @@ def gibbs_rate(mu: float, gradient: float, convexity: float, ricci: float) -> fl
 
 
 def hadamard_scale(mu: float, sensitivity: float, ricci: float) -> float:
-    """The least sigma for which N(mean, sigma^2) is mu-GDP where no curvature is positive (Theorem P); NaN if none.
+    """Return the least sigma with N(mean, sigma^2) mu-GDP where no curvature is positive (Theorem P); NaN if none.
 
     Args:
         mu: privacy parameter.
@@ -67,8 +67,8 @@ class Barrier:
         start: r0.
         curvature: k, the largest curvature.
         bound: m, a lower bound of the Hessian of F that falls with the distance from the centre.
-        wall: what w' rises by beside that, for each unit of length beyond ``start``; at least 0.
-        ridge: W has ridge t^2/2 beside all that, from the centre on; at least 0.
+        wall: further rise of w' for each unit of length beyond ``start``; at least 0.
+        ridge: W has the further term ridge t^2/2, from the centre on; at least 0.
     """
 
     start: Any
@@ -78,11 +78,11 @@ class Barrier:
     ridge: float
 
     def slope(self, t: jax.Array) -> jax.Array:
-        """w'(t)."""
+        """Return w'(t)."""
         return self._beyond(t) + self.ridge * t
 
     def _beyond(self, t):
-        """What is 0 up to ``start``."""
+        """Return the part of w'(t) that is 0 up to ``start``."""
         root = math.sqrt(max(self.curvature, 0.0))
         tangent = jnp.tan(root * t) / root if root > 0.0 else t
         beyond = jnp.maximum(t, self.start)
@@ -90,14 +90,14 @@ class Barrier:
         return lost * tangent + self.wall * (beyond - self.start)
 
     def bend(self, t: jax.Array, reach) -> jax.Array:
-        """A lower bound of the Hessian of W at distance t, and beyond it up to ``reach``; it grows with t."""
+        """Return a lower bound of the Hessian of W at distance t, and beyond it up to ``reach``; it grows with t."""
         beyond = jnp.maximum(t, self.start)
         lost = jnp.maximum(self.bound(jnp.asarray(self.start)) - self.bound(beyond), 0.0)
         share = 1.0 - self.start / jnp.where(beyond > 0.0, beyond, 1.0)
         return lost + (self.wall * share + self.ridge) * h_max(reach, self.curvature)
 
     def largest_bend(self, reach: Any, lowest: float) -> jax.Array:
-        """An upper bound of the Hessian of W within ``reach``, where no curvature is below ``lowest``.
+        """Return an upper bound of the Hessian of W within ``reach``, where no curvature is below ``lowest``.
 
         w'' grows, as the slopes of h_max fall; w' is at most t w'', and h_min(t)/t times w' bends across.
         """
@@ -105,14 +105,14 @@ class Barrier:
         return along * jnp.maximum(1.0, h_min(jnp.asarray(reach), lowest))
 
     def value(self, t: jax.Array) -> jax.Array:
-        """w(t), by quadrature."""
+        """Return w(t), by quadrature."""
         half = 0.5 * jnp.maximum(t - self.start, 0.0)
         nodes, weights = (jnp.asarray(own, half.dtype) for own in (_NODES, _WEIGHTS))
         beyond = half * jnp.sum(weights * self._beyond(self.start + half * (1.0 + nodes)))
         return beyond + 0.5 * self.ridge * t**2
 
     def gradient(self, manifold: Manifold, origin: jax.Array, x: jax.Array) -> jax.Array:
-        """Of W at x, a tangent vector; ``origin`` is the centre of the ball."""
+        """Return the gradient of W at x, a tangent vector; ``origin`` is the centre of the ball."""
         back = -manifold.log(x, origin)
         length = manifold.norm(x, back)
         apart = length > 0.0
@@ -130,10 +130,10 @@ class PotentialGrowth:
 
     Args:
         hessian: None where only ``least`` is known.
-        added: what the barrier adds at least at distances from c up to t, as a function of t; it falls.
+        added: what the barrier adds at least at distances from c up to t, a decreasing function of t.
         least: above 0.
-        pull: length of the gradient of psi at c, or of what of it does not point out of the support.
-        offset: what the rest of the gradient may take.
+        pull: length of the gradient of psi at c, or of its part that does not point out of the support.
+        offset: largest fall of psi by the rest of the gradient.
         scale: what psi is divided by.
         manifold: of the points.
     """
@@ -148,13 +148,13 @@ class PotentialGrowth:
 
     @property
     def bulk(self) -> jax.Array:
-        """A distance beyond which there is little mass."""
+        """Return a distance beyond which there is little mass."""
         spread = jnp.sqrt(self.scale / self.least)
         wide = math.sqrt(self.manifold.dim) + 6.0 + self.manifold.volume_growth * spread
         return spread * wide + 2.0 * self.pull / self.least
 
     def lines(self, lower: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """Values at ``lower`` and slopes of lines below psi - psi(c) on intervals that follow each other from 0."""
+        """Return values at ``lower`` and slopes of lines below psi - psi(c), on consecutive intervals from 0."""
         width = upper - lower
         bend = jnp.broadcast_to(jnp.asarray(self.least, width.dtype), width.shape)
         if self.hessian is not None:
@@ -170,7 +170,7 @@ class PotentialGrowth:
 
 
 def pull_within(manifold: Manifold, origin, reach, x, gradient) -> tuple[jax.Array, jax.Array]:
-    """How steeply psi may fall from x into the ball of radius ``reach`` about ``origin``: a slope, and an offset.
+    """Return how steeply psi may fall from x into the ball of radius ``reach`` about ``origin``: slope and offset.
 
     With u the direction away from the origin, <u, log_x y> is at most what is left to the rim, for all y of the ball,
     as distances from its centre are convex there. So near the rim the part of -gradient along u costs that at most, and

@@ -38,11 +38,11 @@ class GradientGrowth:
     twist: jax.Array | float = 0.0
 
     def slope(self, t):
-        """m(t), which falls."""
+        """Return m(t), which decreases."""
         return 1.0 - self.spread - (self.twist + self.bend * t) * t - self.offset * jnp.exp(2.0 * self.rate * t)
 
     def __call__(self, t):
-        """Lower bound of the gradient norm at distance t from the minimiser."""
+        """Return a lower bound of the gradient norm at distance t from the minimiser."""
         twice = 2.0 * self.rate
         even = (1.0 - self.spread - 0.5 * self.twist * t) * t - self.bend * t**3 / 3.0
         return even - self.offset * jnp.expm1(twice * t) / twice
@@ -50,7 +50,7 @@ class GradientGrowth:
 
 @dataclasses.dataclass(frozen=True)
 class RadialGrowth:
-    """Of a mean of functions of the distances from records: each has a Hessian of at least ``bound`` at its distance.
+    """Growth of a mean of functions of the distances from records, each with a Hessian of at least ``bound``.
 
     Args:
         distances: (n,), of the records from the centre.
@@ -65,13 +65,13 @@ class RadialGrowth:
     pull: jax.Array | float
 
     def slope(self, t):
-        """A lower bound of the mean's Hessian at distances t from the centre, (K,); it falls."""
+        """Return a lower bound of the mean's Hessian at distances t from the centre, (K,); it falls."""
         return jax.lax.map(lambda own: jnp.mean(self.bound(jnp.minimum(self.distances + own, self.farthest))), t)
 
     def lines(self, lower, upper):
-        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0.
+        """Return values at ``lower`` and slopes of lines below |grad F|, on consecutive intervals from 0.
 
-        All 0 where the bound is not positive at the farthest: it is one only where it is.
+        All are 0 if the bound is not positive at the farthest distance, as it holds only then.
         """
         known = self.bound(jnp.asarray(self.farthest)) > 0.0
         slopes = jnp.where(known, self.slope(upper), 0.0)
@@ -81,7 +81,7 @@ class RadialGrowth:
 
 
 def gradient_growth(manifold: Manifold, mean, points, weights, farthest, pull=0.0) -> GradientGrowth | float:
-    """The certified growth of |grad F| away from ``mean``.
+    """Return the certified growth of |grad F| away from ``mean``.
 
     Args:
         mean: the minimiser, shape ``shape``; or another point, with ``pull``.

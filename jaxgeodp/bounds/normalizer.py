@@ -42,14 +42,14 @@ class NormalizerBound:
     support_radius: float
 
     def boundary(self, scale: float) -> float:
-        """B(sigma)."""
+        """Return B(sigma)."""
         if self.flux == 0.0:
             return 0.0
         return self.flux * (1.0 + _MARGIN) * math.exp(min(_log_boundary_share(self, scale), 700.0))
 
 
 def normalizer_bound(ball: "GeodesicBall | _PublicRadius", support_radius: float) -> NormalizerBound | None:
-    """The constants for a support of radius R > r, or infinite on Euclidean space; None where nothing is proven."""
+    """Return the constants for a support of radius R > r (infinite on Euclidean space); None if nothing is proven."""
     manifold, r = ball.manifold, ball.radius
     lowest, highest = manifold.curvature_bounds
     if math.isinf(support_radius):
@@ -72,7 +72,7 @@ def normalizer_bound(ball: "GeodesicBall | _PublicRadius", support_radius: float
 
 
 def _symmetric(manifold: Manifold, path: float, s: float) -> float:
-    """K of Theorem L on a symmetric space, for data within s; ``path`` = 2r."""
+    """Return K of Theorem L on a symmetric space, for data within s; ``path`` = 2r."""
     lowest, highest = manifold.curvature_bounds
     least, most = h_max(s, highest), h_min(s, lowest)
     change = 1.0 / 3.0
@@ -88,7 +88,7 @@ def _symmetric(manifold: Manifold, path: float, s: float) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> float:
-    """K for curvature 1 or -1; ``path`` = 2r."""
+    """Return K for curvature 1 or -1; ``path`` = 2r."""
     x = np.linspace(0.0, s, _CELLS + 1)[1:]
     if positive:
         bend = _bend(x, 1.0)
@@ -112,7 +112,7 @@ def _constant_curvature(dim: int, path: float, s: float, positive: bool) -> floa
 
 @functools.lru_cache(maxsize=4096)
 def _planar_shapes(dim: int, path: float, s: float) -> float:
-    """K on complex projective space of real dimension ``dim``, curvature in [1, 4]; s < pi/4."""
+    """Return K on complex projective space of real dimension ``dim``, curvature in [1, 4]; s < pi/4."""
     x = np.linspace(0.0, s, _CELLS + 1)[1:]
     bend, steep = _bend(x, 1.0), _bend(x, 2.0)
     slope, steep_slope = _sup((1.0 - bend) / np.sin(x)), 2.0 * _sup((1.0 - steep) / np.sin(2.0 * x))
@@ -138,12 +138,12 @@ def _planar_shapes(dim: int, path: float, s: float) -> float:
 
 
 def _bend(x, root):
-    """``x root cot(x root)``."""
+    """Return ``x root cot(x root)``."""
     return x * root / np.tan(x * root)
 
 
 def _sup(increasing, decreasing=None):
-    """An upper bound of the supremum of a product, from its factors at the right ends of cells from 0."""
+    """Return an upper bound of the supremum of a product, from its factors at the right ends of cells from 0."""
     if decreasing is None:
         return float(increasing[-1])
     return float(np.max(increasing * np.concatenate([[1.0], decreasing[:-1]])))
@@ -154,7 +154,7 @@ def _length(*parts):
 
 
 def _log_boundary_share(bound: NormalizerBound, scale: float) -> float:
-    """Log of an upper bound of (1/C) times the integral of the density over the boundary of the support.
+    """Return the log of an upper bound of (1/C) times the integral of the density over the boundary of the support.
 
     There |grad F| >= G(R - r), and C is at least the mass of exp(-L dist/sigma) within R - r of the mean.
     """
@@ -186,7 +186,7 @@ def _gauss_legendre():
 
 
 def _log_rim(manifold: Manifold, radius: float) -> float:
-    """Log of an upper bound of the area of a geodesic sphere (Bishop), over that of the unit sphere."""
+    """Return the log of an upper bound of the area of a geodesic sphere (Bishop), over that of the unit sphere."""
     lowest, highest = manifold.curvature_bounds
     if lowest == highest or manifold.complex_space_form:
         return float(log_area(manifold, np.array([radius]))[0])
@@ -202,7 +202,7 @@ def _log_rim(manifold: Manifold, radius: float) -> float:
 
 
 def calibrated_scale(bound: NormalizerBound, gradient: float, n: int, epsilon: float) -> float:
-    """The least sigma found with gradient/sigma + (K + B(sigma))/n <= epsilon; infinite if there is none.
+    """Return the least sigma found with gradient/sigma + (K + B(sigma))/n <= epsilon; infinite if there is none.
 
     Args:
         gradient: the sensitivity of the gradient on the support.
@@ -227,7 +227,7 @@ def calibrated_scale(bound: NormalizerBound, gradient: float, n: int, epsilon: f
 
 @functools.lru_cache(maxsize=1024)
 def best_support_radius(manifold: Manifold, radius: float, limit: float, n: int, epsilon: float) -> float | None:
-    """The support radius with the smallest scale, from a coarse search; None where no bound is known.
+    """Return the support radius with the smallest scale, from a coarse search; None where no bound is known.
 
     Args:
         limit: the supremum of support radii.
@@ -261,14 +261,14 @@ def best_support_radius(manifold: Manifold, radius: float, limit: float, n: int,
 
 @dataclasses.dataclass(frozen=True)
 class _PublicRadius:
-    """What `normalizer_bound` needs of a ball."""
+    """Manifold and radius of a ball, which is what `normalizer_bound` needs."""
 
     manifold: Manifold
     radius: float
 
 
 def _gradient_estimate(ball, n, reach):
-    """Nearly `gradient_sensitivity`, in a millisecond: for the search only."""
+    """Return an estimate of `gradient_sensitivity` in a millisecond, for the search only."""
     highest = ball.manifold.curvature_bounds[1]
     if highest <= 0:
         return 2.0 * ball.radius / n

@@ -36,7 +36,7 @@ class PowerGrowth:
     units: jax.Array  # (n, dim): directions of the data from c, 0 for a datum at c
 
     def lines(self, lower, upper):
-        """Values at ``lower`` and slopes of lines below |grad F| on the intervals that follow each other from 0."""
+        """Return values at ``lower`` and slopes of lines below |grad F|, on consecutive intervals from 0."""
         width = upper - lower
         # The median's bound comes from Theorem I: its slopes only carry it from knot to knot.
         subcells = 1 if self.power == 1.0 else _SUBCELLS
@@ -57,7 +57,7 @@ class PowerGrowth:
         return jnp.where(known, values, 0.0), jnp.where(known, jnp.min(slopes, axis=1), 0.0)
 
     def _least_slope(self, lower, upper):
-        """m at its least on an interval."""
+        """Return the least value of m on an interval."""
         low, high = self.curvature
         if self.power == 1.0:
             convexity = h_max(self.farthest, high)
@@ -73,13 +73,13 @@ class PowerGrowth:
         return jnp.mean(nearest ** (self.power - 2.0) * jnp.minimum(1.0, convexity))
 
     def _largest(self, weights):
-        """lambda_max of (1/n) sum_i w_i u_i u_i', and a margin for rounding."""
+        """Return lambda_max of (1/n) sum_i w_i u_i u_i', and a margin for rounding."""
         second = (self.units * weights[:, None]).T @ self.units / self.units.shape[0]
         scale = jnp.max(jnp.abs(weights))
         return jnp.linalg.eigvalsh(second)[-1] + 1e3 * jnp.finfo(second.dtype).eps * scale
 
     def _by_cosines(self, t, aspect):
-        """Theorem I: mean_i of a - b z - c z^2 below the cosine law, z = <u_i, v>, at the worst direction v."""
+        """Return Theorem I's bound: mean_i of a - b z - c z^2 below the cosine law, z = <u_i, v>, at the worst v."""
         root = math.sqrt(max(self.curvature[1], 0.0))
         near = jnp.minimum(t, self.distances)
         at = -jnp.clip(aspect, 0.0, 1.0)
@@ -101,7 +101,7 @@ class PowerGrowth:
 
 
 def power_growth(manifold: Manifold, center, pull, points, farthest, power: float) -> PowerGrowth:
-    """The certified growth of |grad F|; 0 where nothing is certified.
+    """Return the certified growth of |grad F|; 0 where nothing is certified.
 
     Args:
         center: c, a point of the ball of the data.
@@ -125,7 +125,7 @@ def _sin(length, root):
 
 
 def _cosine_law(t, d, z, root):
-    """The rate at which the distance to a datum grows at t, in constant curvature, and its derivative in z.
+    """Return the rate at which the distance to a datum grows at t, in constant curvature, and its derivative in z.
 
     The datum is at distance d in a direction whose cosine with the geodesic is z <= 0.
     """

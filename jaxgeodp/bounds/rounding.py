@@ -1,4 +1,4 @@
-"""What is supposed of computed Frechet means: how far they may be from the exact ones, by public numbers alone."""
+"""Supposed error of computed Frechet means, from public numbers alone."""
 
 import math
 
@@ -15,7 +15,7 @@ _ROUNDING = 2.0**-52
 
 
 def supposed_mean_error(ball: GeodesicBall, n: int) -> float:
-    """eta = 1e-9 r + 64 sqrt(n) 2^-52 (|o| + r) exp(2 c r), in double precision (docs/mathematics.md, section 13).
+    """Return eta = 1e-9 r + 64 sqrt(n) 2^-52 (|o| + r) exp(2 c r), in double precision (docs/mathematics.md, 13).
 
     Iterations stop within 1e-12 r; sums of n rounded terms have about sqrt(n) times the rounding of one. All is
     computed at home, so that coordinates have the size |o| + r, o being the point to which the centre is carried, and
@@ -28,5 +28,5 @@ def supposed_mean_error(ball: GeodesicBall, n: int) -> float:
 
 
 def of_computed_mean(exact: Sensitivity, ball: GeodesicBall, n: int) -> Sensitivity:
-    """The sensitivity of the computed mean: that of the exact mean and twice the supposed error."""
+    """Return the sensitivity of the computed mean: that of the exact mean and twice the supposed error."""
     return Sensitivity(exact.value + 2.0 * supposed_mean_error(ball, n), f"{exact.formula} + 2 eta; {SUPPOSED}")

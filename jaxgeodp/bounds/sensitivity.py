@@ -29,7 +29,7 @@ class Sensitivity:
 
 
 def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, calibration: str) -> Sensitivity:
-    """Bound of ``|grad F(x; D) - grad F(x; D')|_x`` over x within ``support_radius`` of the centre.
+    """Return a bound of ``|grad F(x; D) - grad F(x; D')|_x`` over x within ``support_radius`` of the centre.
 
     F is half the mean squared distance. D and D' are data sets of n records in the ball that differ in one.
 
@@ -58,7 +58,7 @@ def gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, cali
 
 
 def paper_gradient_sensitivity(ball: GeodesicBall, n: int) -> tuple[Sensitivity, float]:
-    """The sensitivity and the factor of scale = factor sensitivity/epsilon in the simulation of Soto et al. 2022.
+    """Return the sensitivity, and the factor of sensitivity/epsilon in the scale, of Soto et al.'s simulation (2022).
 
     On spheres 2r(2-h)/n with h at r instead of 2r and the factor 1 (supplement 2.4.2); elsewhere their Theorem 2 and 2.
     """
@@ -71,7 +71,7 @@ def paper_gradient_sensitivity(ball: GeodesicBall, n: int) -> tuple[Sensitivity,
 
 
 def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivity:
-    """Bound of the distance between the Frechet means of two data sets of n records that differ in one.
+    """Return a bound of the distance between the Frechet means of two data sets of n records that differ in one.
 
     Args:
         ball: that of the records, which satisfies Assumption 1.
@@ -105,7 +105,7 @@ def mean_sensitivity(ball: GeodesicBall, n: int, calibration: str) -> Sensitivit
 
 
 def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float, power: float) -> Sensitivity:
-    """Bound of ``|grad F(x; D) - grad F(x; D')|_x`` for F the mean of dist^p/p, within ``support_radius``.
+    """Return a bound of ``|grad F(x; D) - grad F(x; D')|_x`` for F the mean of dist^p/p, within ``support_radius``.
 
     Every datum contributes a vector of length at most s^{p-1}, s = R + r: 2 s^{p-1}/n, and 2/n for p = 1. For p >= 2
     also (2r/n) s^{p-2} max(p - 1, c(s)), c of Theorem A (docs/mathematics.md, Theorem G).
@@ -133,7 +133,7 @@ def power_gradient_sensitivity(ball: GeodesicBall, n: int, support_radius: float
 
 
 def largest_support(ball: GeodesicBall) -> float:
-    """The supremum of support radii for which the gradient bounds hold: balls below it are convex.
+    """Return the supremum of support radii for which the gradient bounds hold: balls below it are convex.
 
     Half of the smaller of the injectivity radius and pi/sqrt(k_max); infinite on Hadamard manifolds. No larger than
     where the manifold's facts hold.
@@ -157,7 +157,8 @@ def _check_support(ball, support_radius):
     limit = largest_support(ball)
     if not (support_radius < limit or support_radius == limit == math.inf):
         raise InputError(
-            f"the gradient's sensitivity is known for supports of radius below {limit:.6g}, got {support_radius:g}."
+            f"support_radius must be below {limit:.6g}, where the gradient's sensitivity is known, got "
+            f"{support_radius:g}."
         )
 
 

@@ -28,7 +28,7 @@ _READING = ("ledger", "show")
 
 
 class Commands(LazyGroup):
-    """All of them."""
+    """Group of all commands."""
 
     entries = tuple(Entry(name, panel) for panel, names in _NAMES.items() for name in names)
 
@@ -44,7 +44,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Entry point of the ``jaxgeodp`` command."""
+    """Run the ``jaxgeodp`` command."""
     # Tracing makes many objects that stay: to look through them for cycles was a tenth of a command's time.
     gc.set_threshold(100_000, 50, 100)
     with robust_output():

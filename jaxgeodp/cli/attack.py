@@ -73,7 +73,7 @@ def attack(
         if statistic not in _STATISTICS:
             raise InputError(f"--statistic must be one of {', '.join(_STATISTICS)}, got '{statistic}'.")
         if statistic == "description" and mechanism != AUTO:
-            raise InputError("--statistic description takes its mechanisms itself: leave out --mechanism.")
+            raise InputError("--statistic description chooses its own mechanisms: leave out --mechanism.")
         compared = epsilon is not None or mu is not None
         own = "mean" if statistic == "description" else statistic
         choice = Choice(mechanism, epsilon, mu, own, "tight", 0.0, "idealized") if compared else None
@@ -81,12 +81,17 @@ def attack(
         if compared:
             public.check(source.manifold)
         elif mechanism != AUTO:
-            raise InputError("--mechanism is for a release: say --epsilon or --mu, too.")
+            raise InputError("--mechanism is for a private release: give --epsilon or --mu, too.")
         if population is not None and (str(population) == "-" or _same(population, source.path)):
-            raise InputError(f"--population {population}: must be a file of its own, with public records.")
+            raise InputError(
+                f"--population {population}: must be another file than the private one, not '-'; name a file of "
+                "public records."
+            )
         picture = out.with_suffix(".png")
         if picture == out:
-            raise InputError(f"--out {out}: must not end in .png, as the picture beside it does.")
+            raise InputError(
+                f"--out {out}: must not end in .png, which is for the picture beside it; name another file."
+            )
         inputs = [*source.inputs, *public.files, *([] if population is None else [population])]
         for path in (out, picture):
             check_writable(path, overwrite, inputs)
@@ -150,7 +155,7 @@ def _same(one, other) -> bool:
 
 
 def _records(path, source: Source, space):
-    """Of another file, laid out as the data."""
+    """Return the records of another file, laid out as the data."""
     layout = source.layout
     own = Source(path, space, dataclasses.replace(layout, expect_n=None), source.prepare, None)
     return np.asarray(own.array()[1])

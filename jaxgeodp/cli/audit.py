@@ -106,7 +106,7 @@ def audit(
 
 
 def _located(space, mechanism, parameter, strength, domain):
-    """The mechanism that finds its ball, and a ball at whose edges its neighbours lie: the domain, or nearly all."""
+    """Return the mechanism that finds its ball, and a ball with neighbours at its rim: the domain, or nearly all."""
     chosen = LocatedMechanism(space, mechanism, domain=domain, **{parameter: strength})
     limit = assumption_limit(space)
     return chosen, GeodesicBall(space, space.origin, min(chosen.reach, _NEARLY * limit))

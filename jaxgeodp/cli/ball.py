@@ -48,12 +48,17 @@ def ball(
     """Centre and radius from PUBLIC data: the radius whose expected error is least for n private records."""
     with one_sentence_errors():
         if (epsilon is None) == (mu is None):
-            raise InputError("jaxgeodp ball needs --epsilon or --mu, and not both.")
+            raise InputError("jaxgeodp ball: give either --epsilon or --mu, not both.")
         if source.layout.group is not None and not shape:
-            raise InputError("--group is for --shape, which public groups of records tell.")
+            raise InputError(
+                "--group is for --shape, which is estimated from public groups of records; add --shape or leave out "
+                "--group."
+            )
         picture = out.with_suffix(".png")
         if picture == out:
-            raise InputError(f"--out {out}: must not end in .png, as the picture beside it does; name a .json file.")
+            raise InputError(
+                f"--out {out}: must not end in .png, which is for the picture beside it; name a .json file."
+            )
         positive_integer("ball", "n", n, 2)
         for path in (out, picture):
             check_writable(path, overwrite, source.inputs)
@@ -123,7 +128,7 @@ def ball(
 
 
 def _edges(found: Suggestion, proven):
-    """What is to be said of radii that were not tried, or not allowed."""
+    """Yield remarks on radii that were not tried, or not allowed."""
     radii = found.radii[proven]
     if not proven.all():
         say_of = f"{len(proven) - len(radii)} of the radii tried, up to {found.radii.max():.3g}, are left out"
@@ -134,7 +139,7 @@ def _edges(found: Suggestion, proven):
 
 
 def _groups(source: Source, records: np.ndarray) -> list[np.ndarray] | None:
-    """The records of each group, without those that have no label; None where no column is named."""
+    """Return the records of each group, without those that have no label; None where no column is named."""
     if (column := source.layout.group) is None:
         return None
     words = [as_word(label) for label in read_labels(source.path, source.layout, "group", len(records))]
@@ -143,7 +148,7 @@ def _groups(source: Source, records: np.ndarray) -> list[np.ndarray] | None:
         raise InputError(f"--group {column}: no record has a label.")
     for name in names:
         if words.count(name) < 2:
-            raise InputError(f"--group {column}: '{name}' has one record alone, and a group needs at least two.")
+            raise InputError(f"--group {column}: '{name}' has only one record, and a group needs at least two.")
     return [records[[word == name for word in words]] for name in names]
 
 

@@ -49,17 +49,17 @@ BALL = Annotated[
 
 
 def radius_of(center: str | None, radius: str | None, ball: pathlib.Path | None, domain: float | None) -> float | None:
-    """The radius that ``--radius`` gives; None where none is given, or the ball is to be found.
+    """Return the radius that ``--radius`` gives; None where none is given, or the ball is to be found.
 
     Raises:
         ValueError: no number, or options that contradict a ball that is to be found.
     """
     if "auto" in (center, radius):
         if center != radius or ball is not None:
-            raise InputError("--center auto and --radius auto go together, without --ball.")
+            raise InputError("--center auto and --radius auto must be given together, without --ball.")
         return None
     if domain is not None:
-        raise InputError("--domain is for --center auto --radius auto.")
+        raise InputError("--domain is only for --center auto --radius auto.")
     try:
         return None if radius is None else float(radius)
     except ValueError:
@@ -68,7 +68,7 @@ def radius_of(center: str | None, radius: str | None, ball: pathlib.Path | None,
 
 @dataclasses.dataclass(frozen=True)
 class BallOptions:
-    """What the options above say.
+    """Values of the options above.
 
     Args:
         default: the centre if none is named; None for the origin, where that is natural.
@@ -85,29 +85,31 @@ class BallOptions:
             return
         if self.file is not None:
             if self.center is not None or self.radius is not None:
-                raise InputError("--ball has centre and radius; leave out --center and --radius.")
+                raise InputError("--ball gives the centre and the radius; leave out --center and --radius.")
             return
         if self.radius is None:
-            raise InputError("give the public ball: --radius (and --center), or --ball with a file of 'jaxgeodp ball'.")
+            raise InputError(
+                "a public ball is needed: give --radius (and --center), or --ball with a file of 'jaxgeodp ball'."
+            )
         if not self.has_center(manifold):
             raise InputError(
-                f"--center is needed on {manifold}, whose origin is rarely near anybody's data: name a file with "
-                "one public point ('jaxgeodp ball' makes one from public data), or say --center origin."
+                f"--center is needed on {manifold}, whose origin is rarely near the data: name a file with one public "
+                "point ('jaxgeodp ball' makes one from public data), or say --center origin."
             )
 
     def has_center(self, manifold: Manifold | str) -> bool:
-        """Whether one is named, or there is one to take where none is named."""
+        """Return whether a centre is named, or there is a default."""
         named = self.center is not None or self.default is not None or self.file is not None
         return named or (isinstance(manifold, str) and has_natural_origin(manifold))
 
     @property
     def files(self) -> list[pathlib.Path]:
-        """The files that are read for it."""
+        """Return the files that are read for the ball."""
         center = [] if self.center in (None, "origin", "auto") else [pathlib.Path(self.center)]
         return center if self.file is None else [self.file]
 
     def ball(self, manifold: Manifold, layout: Layout) -> GeodesicBall:
-        """The ball, on the manifold of the records.
+        """Return the ball, on the manifold of the records.
 
         Raises:
             ValueError: a file that holds no point or no ball of this manifold, or a radius that is none.
@@ -121,7 +123,7 @@ class BallOptions:
         return GeodesicBall(manifold, read_center(self.center or "origin", manifold, layout), self.radius)
 
     def shape(self, manifold: Manifold) -> Shape | None:
-        """The shape that the ball's file holds, if there is one.
+        """Return the shape that the ball's file holds, if there is one.
 
         Raises:
             ValueError: see `read_shape`.
@@ -129,7 +131,7 @@ class BallOptions:
         return None if self.file is None else read_shape(self.file, manifold)
 
     def if_any(self, source: Source, manifold: Manifold) -> tuple[GeodesicBall, float | None] | None:
-        """The ball, of radius 1 where none is given, and the radius that is; None without a centre; see `ball`."""
+        """Return the ball, of radius 1 if none is given, and the given radius; None without a centre; see `ball`."""
         if not self.has_center(source.manifold):
             return None
         ball = dataclasses.replace(self, radius=1.0 if self.radius is None else self.radius).ball(

@@ -37,7 +37,7 @@ def keep_compiled_programs() -> None:
     """
     switch = os.environ.get(_SWITCH, "")
     if switch not in ("", "off"):
-        raise InputError(f"{_SWITCH} must be off, or not be set; it is neither.")
+        raise InputError(f"{_SWITCH} must be unset or 'off', but has another value.")
     if switch == "off" or jax.config.values["jax_compilation_cache_dir"] is not None:
         return
     versions = f"jaxgeodp-{__version__}-jax-{jax.__version__}-jaxlib-{jaxlib.version.__version__}"
@@ -73,7 +73,7 @@ def _is_private(folder: pathlib.Path) -> bool:
 
 
 def _forget_the_oldest(folder: pathlib.Path) -> None:
-    """Every other number of records has programs of its own, and every version."""
+    """Delete the oldest programs if there are too many: each number of records and version has its own."""
     found = []
     for parent, _, names in os.walk(folder):
         for path in (os.path.join(parent, name) for name in names):
@@ -90,7 +90,7 @@ def _forget_the_oldest(folder: pathlib.Path) -> None:
 
 
 def _processor() -> str:
-    """A name for this processor, so that a shared home folder brings no code made for another."""
+    """Return a name for this processor, so that a shared home folder brings no code made for another."""
     try:  # Linux, where `platform.processor` would start a program to find out
         lines = pathlib.Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         words = {line for line in lines if line.startswith(("model name", "flags", "CPU part", "Features"))}

@@ -47,16 +47,18 @@ def check(
     with one_sentence_errors():
         public = BallOptions(center, radius, ball, source.center)
         if out is None and was_sent(source.path):
-            raise InputError("--out is needed: the standard input is no file that a report could stand beside.")
+            raise InputError("--out is needed, as data from the standard input have no folder for the report.")
         report = source.path.with_name(f"{source.path.stem}-private.txt") if out is None else out
         picture = report.with_suffix(".png")
         if picture == report:
-            raise InputError(f"--out {report}: must not end in .png, as the picture beside it does.")
+            raise InputError(
+                f"--out {report}: must not end in .png, which is for the picture beside it; name another file."
+            )
         untouched = _is_untouched(report, picture, source.path.name)
         replaced = overwrite or untouched
         if report.is_file() and not replaced:
             raise InputError(
-                f"--out {report}: exists, is of another file or somebody has written in it; name another file, or "
+                f"--out {report}: exists, and is the report of another data file or was edited; name another file, or "
                 "replace it with --overwrite."
             )
         for path in (report, picture):
@@ -86,12 +88,12 @@ def check(
 
 
 def _mark(text, drawn) -> str:
-    """The last line of a report, by which one is known in which nobody has written."""
+    """Return the last line of a report, by which one is known in which nobody has written."""
     return f"(report {hashlib.sha256(text.encode() + (drawn or b'')).hexdigest()[:16]} of jaxgeodp check)\n"
 
 
 def _is_untouched(report, picture, name) -> bool:
-    """Whether a file is a report of the same data as it was written, with its picture: the next may replace both."""
+    """Return whether a file is an unchanged report of the same data, with its picture: the next may replace both."""
     if not report.is_file() or (picture.exists() and not picture.is_file()):
         return False
     try:
@@ -105,7 +107,7 @@ def _is_untouched(report, picture, name) -> bool:
 
 
 def _report(path, told) -> tuple[str, bytes | None]:
-    """The text, and a picture of the distances from the centre if there is one."""
+    """Return the text, and a picture of the distances from the centre if there is one."""
     lines = [_HEAD, f"{path.name}: {told.n} records on {told.manifold}."]
     lines += [finding.text for finding in told.found] or ["Nothing looks wrong."]
     try:
@@ -117,7 +119,7 @@ def _report(path, told) -> tuple[str, bytes | None]:
 
 
 def picture_of(told) -> bytes | None:
-    """Distances from the centre; None where there are none."""
+    """Return a picture of the distances from the centre; None where there are none."""
     distances, radius = told.distances, told.radius
     if distances is None or not np.isfinite(distances).any():
         return None
@@ -145,6 +147,6 @@ def picture_of(told) -> bytes | None:
 
 
 def _bins(distances) -> list[float]:
-    """Edges from 0 on; a hair more than the largest, so that equal ones have a bar."""
+    """Return bin edges from 0 to a hair above the largest distance, so that equal ones have a bar."""
     count = min(60, max(8, len(distances) // 5))
     return np.linspace(0.0, max(1.001 * float(distances.max()), 1e-300), count + 1).tolist()

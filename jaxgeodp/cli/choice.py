@@ -25,13 +25,13 @@ _STATISTICS = {"mean": FrechetMean, "median": FrechetMedian}
 
 
 def released_mechanisms() -> dict[str, NamedMechanism]:
-    """The entries of the registry whose values are points of the manifold, but for projected baselines."""
+    """Return the entries of the registry whose values are points of the manifold, but for projected baselines."""
     return {name: entry for name, entry in MECHANISMS.items() if entry.on_manifold and "project" not in name}
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What the options of ``jaxgeodp release`` of these names say.
+    """Values of the options of ``jaxgeodp release`` of these names.
 
     Raises:
         ValueError: options that do not go together.
@@ -54,12 +54,12 @@ class Choice:
             raise InputError(f"--mechanism must be one of {known}, got '{self.mechanism}'.")
         if (self.epsilon is None) == (self.mu is None):
             if self.epsilon is None and self.mechanism in (AUTO, ADAPTIVE):
-                raise InputError("say how much privacy to spend: --epsilon, or --mu for a Gaussian mechanism.")
+                raise InputError("a privacy parameter is needed: give --epsilon, or --mu for a Gaussian mechanism.")
             if self.epsilon is not None:
-                raise InputError("--epsilon and --mu are two promises: give one of them.")
+                raise InputError("--epsilon and --mu are two different guarantees: give only one of them.")
             raise InputError(f"--mechanism {self.mechanism} needs {self._needed()} and no other privacy parameter.")
         if self.calibration == "paper":
-            raise InputError("--calibration must be tight or theorem: under 'paper' nothing is proven.")
+            raise InputError("--calibration must be tight or theorem: 'paper' has no proven guarantee.")
         if self.numerics not in ("idealized", "grid"):
             raise InputError(f"--numerics must be idealized or grid, got '{self.numerics}'.")
         if self.statistic not in _STATISTICS:
@@ -72,16 +72,16 @@ class Choice:
         elif self.mechanism != AUTO:
             self._check_named(MECHANISMS[self.mechanism])
         elif not self._candidates():
-            raise InputError("no mechanism does all that these options ask for; see 'jaxgeodp release --help'.")
+            raise InputError("no mechanism supports all of these options together; see 'jaxgeodp release --help'.")
 
     @property
     def parameter(self) -> str:
-        """Which privacy parameter is given: ``epsilon`` or ``mu``."""
+        """Return which privacy parameter is given: ``epsilon`` or ``mu``."""
         return "epsilon" if self.mu is None else "mu"
 
     @property
     def strength(self) -> float:
-        """The privacy parameter."""
+        """Return the privacy parameter."""
         given = self.epsilon if self.mu is None else self.mu
         assert given is not None  # as checked
         return given
@@ -89,7 +89,7 @@ class Choice:
     def made(
         self, ball: GeodesicBall, n: int, shape: Shape | None = None, in_steps: bool = True
     ) -> tuple[BallMechanism, dict]:
-        """The mechanism, and what the record says of its choice.
+        """Return the mechanism, and what the record says of its choice.
 
         Args:
             ball: public.
@@ -107,8 +107,9 @@ class Choice:
             shaped = [name for name in self._candidates() if MECHANISMS[name].shaped]
             if not shaped or self.mechanism not in (AUTO, *shaped):
                 raise InputError(
-                    f"--ball: its file has a shape, which --mechanism {self.mechanism} with these options does not "
-                    "take: choose tangent (--epsilon), tangent-gaussian (--mu) or adaptive, or a file without."
+                    f"--ball: its file has a shape, which --mechanism {self.mechanism} does not support with these "
+                    "options: choose tangent (--epsilon), tangent-gaussian (--mu) or adaptive, or name a file without "
+                    "a shape."
                 )
             by = {"chosen": {"by": "the shape in the file of the public ball, which only this one takes"}}
             made = mechanism_named(shaped[0], ball, self.strength, self.calibration, shape=shape)
@@ -124,8 +125,8 @@ class Choice:
         ]
         if not names:
             raise InputError(
-                f"--mechanism auto: none that releases the statistic itself on {ball.manifold} does all that these "
-                f"options ask for; choose one of {', '.join(self._candidates())}."
+                f"--mechanism auto: none that releases the statistic itself on {ball.manifold} supports all of these "
+                f"options together; choose one of {', '.join(self._candidates())}."
             )
         if len(names) == 1:
             return self._named(names[0], ball), {}
@@ -133,7 +134,7 @@ class Choice:
             best, *others = plan_mechanisms(ball, n, self.epsilon, self.mu, names=names, calibration=self.calibration)
         except InputError as refusal:
             raise InputError(
-                f"--mechanism auto: none of {', '.join(names)} can do it; of the first: {refusal}"
+                f"--mechanism auto: none of {', '.join(names)} is possible; the first is refused: {refusal}"
             ) from None
         among = {plan.mechanism: plan.error for plan in (best, *others) if not plan.refusal}
         return self._named(best.name, ball), {
@@ -141,7 +142,7 @@ class Choice:
         }
 
     def _steps(self, ball, n) -> tuple[BallMechanism, dict] | None:
-        """Where they are expected to be better than one release, and may be taken."""
+        """Return the mechanism in steps and its record entry, if allowed and expected to be better; else None."""
         if self.statistic != "mean" or self.calibration != "tight" or self.delta:
             return None
         taken = steps_that_gain(ball, n, self.epsilon, self.mu, grid=self.numerics == "grid")
@@ -152,7 +153,7 @@ class Choice:
         return taken.mechanism, {"chosen": {"by": by, "over_one_release": errors}}
 
     def located(self, space: Manifold, domain: float | None) -> Mechanism:
-        """The mechanism that finds its own ball.
+        """Return the mechanism that finds its own ball.
 
         Raises:
             ValueError: an option that is for a public ball; see `LocatedMechanism`.
@@ -173,7 +174,7 @@ class Choice:
         return "--epsilon or --mu" if either else f"--{MECHANISMS[self.mechanism].parameter}"
 
     def _candidates(self) -> list[str]:
-        """All that can do what the options ask for."""
+        """Return the names of all mechanisms that support the options."""
         return [
             name
             for name, entry in released_mechanisms().items()
@@ -200,7 +201,7 @@ class Choice:
 
 
 def stated_error(mechanism: Mechanism, n: int, way: Way) -> dict:
-    """What a record says of the expected error; nothing where it is not known."""
+    """Return the record's entry on the expected error; empty if that is not known."""
     if isinstance(mechanism, AdaptiveMechanism) and mechanism.shape is None:
         found = plan_in_steps(mechanism.ball, n, mechanism.epsilon, mechanism.mu, mechanism.symmetric)
         return {"expected_errors": {own.population.words: own.steps for own in found}} if found else {}

@@ -11,7 +11,7 @@ from jaxgeodp.releases.states import State
 
 
 def prepared_on(address: str, mechanism: Mechanism, source: Source) -> State:
-    """The state of the records of all files of a pattern, each read and prepared by a worker.
+    """Return the state of the records of all files of a pattern, each read and prepared by a worker.
 
     Args:
         address: of a scheduler, or "local" for processes on this machine.
@@ -36,11 +36,11 @@ def prepared_on(address: str, mechanism: Mechanism, source: Source) -> State:
         else:
             client = Client(address, timeout=10)
     except (OSError, ValueError):
-        raise InputError(f"--dask {address}: no scheduler answers there.") from None
+        raise InputError(f"--dask {address}: no scheduler answers at this address; check that it is running.") from None
     with client:
         return prepared_by_dask(mechanism, paths, read, client)
 
 
 def _records_of(path, source):
-    """On a worker: the records of a file, which may hold any number of them."""
+    """Return, on a worker, the records of a file, which may hold any number of them."""
     return dataclasses.replace(source, path=pathlib.Path(path)).blocks(least=0)[1]

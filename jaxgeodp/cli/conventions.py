@@ -141,7 +141,7 @@ def _flags(command) -> set[str]:
 
 
 def _said(command, arguments) -> tuple[set[str], list[str]]:
-    """The options that a call has, and "data" where it has an argument; and its arguments."""
+    """Return the options that a call has, and "data" where it has an argument; and its arguments."""
     flags, said, files, value, rest = _flags(command), set(), [], False, False
     for word in arguments:
         if rest or (not value and not word.startswith("--")):

@@ -106,7 +106,7 @@ class _Study:
         self.releases, self.draws = {}, {}
 
     def mechanism(self, name, epsilon):
-        """Of a setting; nothing but public numbers makes it."""
+        """Return the mechanism of a setting, made of public numbers alone."""
         if name == "laplace":
             return LaplaceMechanism(self.ball, epsilon)
         n = len(self.points)
@@ -124,18 +124,18 @@ class _Study:
             self.draws[name, epsilon] = np.asarray(private.simulate(key, self.points, DRAWS))
 
     def distance(self, point) -> float:
-        """Distance of a point from the mean: public only because these data are."""
+        """Return the distance of a point from the mean: public only because these data are."""
         with jax.enable_x64(True):
             return float(self.ball.manifold.dist(self.mean, point))
 
     def distances(self, name, epsilon) -> np.ndarray:
-        """Those of the draws, in their order."""
+        """Return the distances of the draws, in their order."""
         with jax.enable_x64(True):
             of_draws = jax.vmap(lambda point: self.ball.manifold.dist(self.mean, point))(self.draws[name, epsilon])
         return np.sort(np.asarray(of_draws))
 
     def heading(self, name, epsilon) -> dict:
-        """Title of the panel of one setting, bold if half of its draws are beyond the public ``lost``."""
+        """Return the title of the panel of one setting, bold if half of its draws are beyond the public ``lost``."""
         distances = self.distances(name, epsilon)
         lost = np.median(distances) > self.lost
         label = (
@@ -232,7 +232,7 @@ def _draw_covariances(study, path):
 
 
 def _log_ratio(matrix, mean):
-    """log(mean^-1/2 matrix mean^-1/2): zero at the mean, and its Frobenius norm is the distance from it."""
+    """Return log(mean^-1/2 matrix mean^-1/2): zero at the mean, and its Frobenius norm is the distance from it."""
     values, vectors = np.linalg.eigh(mean)
     whitening = (vectors / np.sqrt(values)) @ vectors.T
     ratios, axes = np.linalg.eigh(whitening @ np.asarray(matrix) @ whitening)

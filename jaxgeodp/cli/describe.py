@@ -40,7 +40,7 @@ def describe(
     """Release mean, variance and covariance with one budget, and say what the mean is worth."""
     with one_sentence_errors():
         if (epsilon is None) == (mu is None):
-            raise InputError("give one of --epsilon and --mu.")
+            raise InputError("give either --epsilon or --mu, not both.")
         found = "auto" if (center, radius, ball) == (None, None, None) else None
         center, radius = found or center, found or radius
         public = BallOptions(center, radius_of(center, radius, ball, domain), ball)

@@ -1,4 +1,4 @@
-"""What is said of a description, in words and as one page: by `describe`, and again by `show`, which spends nothing."""
+"""Report of a description, in words and as one page, for `describe` and `show`."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _DEVIATIONS = tuple(f"{word} standard deviations" for word in ("-2", "0", "+2"))
 
 
 def summary_and_page(description) -> tuple[dict[str, str], str]:
-    """What is said of a description, by name, and its page in HTML: all that is released, and nothing else.
+    """Return the summary of a description, by name, and its page in HTML: all that is released, and nothing else.
 
     Args:
         description: what `jaxgeodp.inference.describe` gives, or `Description.load`.
@@ -30,7 +30,7 @@ def summary_and_page(description) -> tuple[dict[str, str], str]:
 
 
 def _summary(description):
-    """What is said of a description, and its principal geodesics."""
+    """Return the summary of a description, and its principal geodesics."""
     from jaxgeodp.inference import principal_geodesics
 
     promise = description.guarantee
@@ -63,14 +63,14 @@ def _summary(description):
 
 
 def _of_steps(description) -> str:
-    """What a mean is that was released in steps."""
+    """Return a note on a mean that was released in steps; empty for others."""
     if "steps" not in description.mean.record:
         return ""
     return "of records shortened about a released point, in steps; biased where many far records lie on one side"
 
 
 def _against_center(description) -> str:
-    """What there is to say of a mean that may be worth less than the centre of its ball."""
+    """Return a note on a mean that may be worth less than the centre of its ball; empty for others."""
     outside, center_is_nearer = description.against_center
     center = "centre of the ball that was found" if description.public["located"] else "public centre"
     if not (outside or center_is_nearer):
@@ -82,7 +82,7 @@ def _against_center(description) -> str:
 
 
 def _most(population) -> str:
-    """What a root mean square distance hardly exceeds, and whether nothing but the ball says so."""
+    """Return in words what a root mean square distance hardly exceeds, and whether the ball alone says so."""
     words = f"{float(np.sqrt(population.most_variance)):.4g}"
     return f"{words}, the radius of the ball" if population.most_variance >= population.bound else words
 
@@ -92,7 +92,7 @@ def _hides_all(population, own) -> bool:
 
 
 def _told(own, place) -> str:
-    """A principal geodesic in words: of one that noise hides, what its standard deviation hardly exceeds."""
+    """Return a principal geodesic in words; if noise hides it, a bound of its standard deviation."""
     low, high = np.sqrt(own.intervals[place])
     if own.hidden[place]:
         return f"number {place + 1} is hidden by noise, standard deviation of at most {high:.4g}"
@@ -107,7 +107,7 @@ def _as_mu(promise) -> str:
 
 
 def _beyond(population) -> str:
-    """Where the ball cuts off more than a few."""
+    """Return a note if the ball cuts off more than a few; else an empty text."""
     if population.law is None or population.clipped < _FEW:
         return ""
     if population.wider:
@@ -145,7 +145,7 @@ def _page(description, rows, own):
 
 
 def _made(description):
-    """What each part was released by, and what its promise hangs on: of the report, which is what people send."""
+    """Return rows of the report: how each part was released, and what its guarantee depends on."""
     public, ball = description.public, description.mean.record["ball"]
     searched = "ball that was found" if public["located"] else "public ball"
     rows = {
@@ -172,7 +172,7 @@ def _made(description):
 
 
 def _beside(mean, points, captions):
-    """Records to be drawn beside each other: numbers have one scale of colours, and ellipsoids one size."""
+    """Return records for pictures side by side: numbers have one scale of colours, and ellipsoids one size."""
     grey = "; grey: centre of the ball" if mean["manifold"]["name"] == "PlanarShapes" else ""
     limit = float(np.max(np.linalg.norm(points, 2, axis=(1, 2)) if points.ndim == 3 else np.abs(points)))
     return [

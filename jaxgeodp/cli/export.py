@@ -109,7 +109,7 @@ def export(
 def _check_free(out):
     with contextlib.suppress(FileNotFoundError):
         os.lstat(out)
-        raise InputError(f"--out {out}: exists; name a new folder, as checkers see all that is in it.")
+        raise InputError(f"--out {out}: exists; name a new folder, as output checkers see everything in it.")
     if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
         raise InputError(f"--out {out}: the folder {out.parent} does not exist or is not writable.")
 
@@ -127,9 +127,13 @@ def _read(paths) -> list[_Output]:
                 found.append(_output_of(name, str(path) if described else "", release))
     for name, times in Counter(one.name.casefold() for one in found).items():
         if times > 1:
-            raise InputError(f"{name}: {times} records have this name; rename files, as outputs are told by them.")
+            raise InputError(
+                f"{name}: {times} records have this name; rename their files, as each output is identified by its name."
+            )
         if name in _RESERVED or len(name.encode()) > _LONGEST:
-            raise InputError(f"{name}.json: rename it, as the folder has a file of this name, or it is too long.")
+            raise InputError(
+                f"{name}.json: the name is taken by another file of the folder or is too long; rename the record."
+            )
     return found
 
 
@@ -141,7 +145,7 @@ def _whole(path):
     except InputError:
         raise
     except _ANOTHER:
-        raise InputError(f"{path}: is no whole release record.") from None
+        raise InputError(f"{path}: is not a complete release record.") from None
 
 
 def _output_of(name, folder, release) -> _Output:
@@ -202,7 +206,7 @@ def _orders(several):
 
 
 def _files(one) -> dict[str, bytes]:
-    """The record, what it says in words, and a picture of the value."""
+    """Return the files: the record, what it says in words, and a picture of the value."""
     from jaxgeodp.pictures import picture_of  # Matplotlib
 
     with _whole(f"{one.name}.json"):
@@ -215,7 +219,7 @@ def _files(one) -> dict[str, bytes]:
 
 
 def _entry(one, files, row) -> dict:
-    """As ACRO writes an output of a kind that it has no test of.
+    """Return the entry that ACRO writes for an output of a kind that it has no test of.
 
     Args:
         one: the release.
@@ -282,7 +286,7 @@ def _output(uid, status, files, **told) -> dict:
 
 
 def _write(out, files):
-    """All of it or nothing: a folder beside it gets its name at the end."""
+    """Write all of it or nothing: a folder beside it gets its name at the end."""
     made = out.parent / f".part-{secrets.token_hex(8)}"
     (made / "checksums").mkdir(parents=True)
     try:

@@ -132,9 +132,9 @@ def face(
 
 
 def _pick(template, out, fill_holes, scan):
-    """A page of the template that tells the number of a vertex that is clicked."""
+    """Write a page of the template that tells the number of a clicked vertex."""
     if template is None:
-        raise InputError("face pick needs --template, the public mesh whose vertices are to be told.")
+        raise InputError("face pick needs --template, the public mesh whose vertices are to be numbered.")
     page = template.with_name(f"{template.stem}-vertices.html") if out is None else out
     check_writable(page, False, [template])
     with quiet_libraries():

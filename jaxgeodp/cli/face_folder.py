@@ -127,7 +127,7 @@ def process_folder(call: FolderCall) -> None:
 
 @contextlib.contextmanager
 def _folder(call, out):
-    """The folder of the release; it and the record state when the work began at the end.
+    """Make the folder of the release; at the end it and the record state when the work began.
 
     The record is read again, and into the folder the other files are put; one of somebody else keeps its time.
     """
@@ -143,7 +143,7 @@ def _folder(call, out):
 
 
 def _place(call, out, public):
-    """Room on the disk for record and picture, before the work: what cannot be written would be lost when charged.
+    """Reserve disk space for record and picture before the work: what is charged and cannot be written is lost.
 
     None where nothing is released.
     """
@@ -175,7 +175,7 @@ def _picture(path, template=None) -> bytes:
     except FileNotFoundError:
         raise InputError(f"there is no file {path}; name the release.json of a face.") from None
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise InputError(f"{path} is no release of a face; name the release.json of one.") from None
+        raise InputError(f"{path} is not a release of a face; name the release.json of one.") from None
     try:
         return picture_of_faces([(title, value)], template)
     except Exception:
@@ -191,12 +191,12 @@ def _strength(guarantee):
 
 def _given(name: str, value: _Value | None) -> _Value:
     if value is None:
-        raise InputError(f"face needs {name}; it is public, and no default would be right.")
+        raise InputError(f"face needs {name}, a public choice that has no default.")
     return value
 
 
 def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
-    """Mu and the numbers of the landmarks' vertices."""
+    """Return mu and the numbers of the landmarks' vertices."""
     _given("--template", call.template)
     nose, up = _given("--nose", call.nose), _given("--up", call.up)
     if call.reference is not None and call.reference.resolve() == pathlib.Path(call.folder).resolve():
@@ -209,12 +209,12 @@ def _checked_numbers(call: FolderCall) -> tuple[float, int, int]:
 
 
 def _guarantee(design, numerics):
-    """What the release will take from a budget, nearly: on the grid a little less."""
+    """Return what the release will take from a budget, nearly: on the grid a little less."""
     return design.guarantee if numerics == "idealized" else design.guarantee.to_zcdp()
 
 
 def _files(call):
-    """Meshes of the folder, and the landmarks of those that have their own."""
+    """Return the meshes of the folder, and the landmarks of those that have their own."""
     files = mesh_files(call.folder)
     if len(files) < 2:
         raise InputError(f"{call.folder} holds one mesh; a mean needs at least 2.")
@@ -224,7 +224,7 @@ def _files(call):
     own = read_landmarks(call.landmarks)
     unknown = sorted(own.keys() - {path.name for path in files})
     if unknown:
-        raise InputError(f"--landmarks names {unknown[0]!r}, which is no mesh of {call.folder}; correct it.")
+        raise InputError(f"--landmarks names {unknown[0]!r}, which is not a mesh of {call.folder}; correct it.")
     return files, [own.get(path.name) for path in files]
 
 
@@ -233,7 +233,7 @@ def _check_public(call, files):
     folder = pathlib.Path(call.folder).resolve()
     private = {path.resolve() for path in files} | _identities(files)
     if _among(call.template.resolve(), folder, private):
-        raise InputError("--template lies in the folder of the faces; it must be public, and none of them.")
+        raise InputError("--template lies in the folder of the private faces; name a public mesh outside it.")
     if call.reference is None:
         return
     for path in mesh_files(call.reference):
@@ -246,7 +246,7 @@ def _among(path, folder, private):
 
 
 def _identities(paths):
-    """Of files that are there, by which hard links to one are told: device and number."""
+    """Return device and number of existing files, by which hard links to one are told."""
     found = set()
     for path in paths:
         with contextlib.suppress(OSError):
@@ -256,11 +256,13 @@ def _identities(paths):
 
 
 def _places(call):
-    """The folders of the release and of private things, as absolute paths."""
+    """Return the folders of the release and of private things, as absolute paths."""
     folder, out = pathlib.Path(call.folder).resolve(), call.out.resolve()
     private = folder.with_name(folder.name + "-private") if call.work is None else call.work.resolve()
     if private in (out, folder) or out in private.parents or private in out.parents:
-        raise InputError("--work must lie outside --out and be another folder than that of the faces: it is private.")
+        raise InputError(
+            "--work holds private files, so it must lie outside --out and differ from the folder of the faces."
+        )
     if not call.prepare:
         check_out(out, frozenset({"template.png", "expected.png"}))
     return out, private
@@ -283,7 +285,7 @@ def _template(call):
 
 
 def _design(call, public, triangles, n, mu):
-    """From public faces: a folder of them, or synthetic ones, who do not tell in which directions others differ."""
+    """Return the design from public faces: a folder, or synthetic ones, which do not tell how others differ."""
     ridge = _RIDGE if call.registration else None
     if call.reference is None:
         curves, counts = synthetic_reference(public, ridge), math.inf
@@ -295,7 +297,7 @@ def _design(call, public, triangles, n, mu):
 
 
 def _check_error(design, n, force):
-    """Says what error to expect, in parts of the distance of the centre's points from its middle.
+    """Print the expected error, in parts of the distance of the centre's points from its middle.
 
     Raises:
         ValueError: a release tells hardly anything, and is not forced.
@@ -311,14 +313,14 @@ def _check_error(design, n, force):
     )
     if error > _MOST_ERROR * known and not force:
         raise InputError(
-            f"{text[0].lower() + text[1:]}: it would tell hardly more than the public centre. Give more faces, "
-            "or a larger --mu; or insist by --force."
+            f"{text[0].lower() + text[1:]}: the release would hardly differ from the public centre. Give more faces "
+            "or a larger --mu, or release it all the same with --force."
         )
     say(f"{text}.")
 
 
 def _described(call, public):
-    """What was done to the meshes, all of it public."""
+    """Return record entries on what was done to the meshes, all of it public."""
     preprocessing = {
         "template": {"sha256": hashlib.sha256(call.template.read_bytes()).hexdigest()},
         "landmarks": {"nose": call.nose, "up": call.up, "own": call.landmarks is not None},

@@ -19,7 +19,7 @@ def draw_faces(path, faces, template=None):
 
 
 def picture_of_faces(faces, template=None) -> bytes:
-    """Faces from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`.
+    """Draw faces from three sides: pairs of a title and radial curves (J, m, 3); see `surface_from_curves`.
 
     One or two lie above each other, more stand side by side.
 
@@ -37,7 +37,7 @@ def picture_of_faces(faces, template=None) -> bytes:
 
 
 def draw_errors(path, design, n, template=None):
-    """The public centre from three sides, in colours that say what to expect of a release.
+    """Draw the public centre from three sides, coloured by the expected error of a release.
 
     Args:
         path: of the picture.
@@ -57,13 +57,13 @@ def draw_errors(path, design, n, template=None):
 
 
 def draw_points(path, surfaces, triangles, mu):
-    """Released surfaces side by side: vertices (V, 3) by name, and their triangles (F, 3)."""
+    """Draw released surfaces side by side: vertices (V, 3) by name, and their triangles (F, 3)."""
     titles = [f"{name.replace(', ', ',' + chr(10))}, μ = {mu:g}" for name in surfaces]
     _save(draw_surfaces(list(surfaces.values()), triangles, titles=titles, size=3), path)
 
 
 def draw_lines(path, faces):
-    """Radial curves side by side, as lines: pairs of a title and curves (J, m, 3)."""
+    """Draw radial curves side by side, as lines: pairs of a title and curves (J, m, 3)."""
     figure = matplotlib.figure.Figure(figsize=(3 * len(faces), 3.6), layout="constrained")
     for axis, (title, curves) in zip(figure.subplots(1, len(faces)), faces, strict=True):
         for curve in np.concatenate([curves, curves[:, :1]], axis=1):

@@ -48,7 +48,7 @@ def _fail(message: str, code: int) -> None:
 
 @contextlib.contextmanager
 def robust_output():
-    """Whatever the encoding of the console: no character stops a message; and a full output is an error in words."""
+    """Let no character stop a message, whatever the console's encoding; report a full output in words."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -71,14 +71,14 @@ def say(text) -> None:
 def check_writable(out: pathlib.Path, overwrite: bool, inputs: list[pathlib.Path], option: str = "--out") -> None:
     """Refuse a file that cannot be written, that exists, or that is one of the inputs; ``option`` names it."""
     if str(out) == "-":
-        raise InputError(f"{option} -: here a file is written; name one.")
+        raise InputError(f"{option} -: the standard output cannot be used here; name a file.")
     folder = out.parent
     if not folder.is_dir():
         raise InputError(f"{option} {out}: the folder {folder} does not exist; create it first.")
     if out.is_dir():
         raise InputError(f"{option} {out} is a folder; name a file.")
     if out.exists() and not out.is_file():
-        raise InputError(f"{option} {out} is no regular file; name another.")
+        raise InputError(f"{option} {out} is not a regular file; name another file.")
     names = {name for path in inputs for name in (path, os.path.realpath(path))}
     own = [pathlib.Path(f"{name}{suffix}") for name in names for suffix in ("", *_SUFFIXES_OF_LEDGERS)]
     if any(_same(out, path) for path in own):

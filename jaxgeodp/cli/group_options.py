@@ -40,7 +40,7 @@ _NAME = re.compile(r"\w[\w .+-]{0,60}")
 
 @dataclasses.dataclass(frozen=True)
 class GroupOptions:
-    """What the options above say.
+    """Values of the options above.
 
     Raises:
         ValueError: one without the other, names that cannot be names of files, or options that do not go together.
@@ -55,28 +55,32 @@ class GroupOptions:
         if self.said not in (None, ADJACENCY, ADD_REMOVE):
             raise InputError(f"--adjacency must be {ADJACENCY} or {ADD_REMOVE}, got '{self.said}'.")
         if (self.column is None) != (self.listed is None):
-            raise InputError("--group names a column and --groups the public names of groups in it; give both.")
+            raise InputError(
+                "--group (a column) and --groups (the public names of the groups in it) must be given together."
+            )
         if self.per_person is not None and (self.column is None or self.per_person < 1):
-            raise InputError("--groups-per-person must be at least 1, and is for --group with --person.")
+            raise InputError("--groups-per-person must be at least 1, and needs --group and --person.")
         for name in self.names:
             if not _NAME.fullmatch(name):
-                raise InputError(f"--groups: '{name}' must be letters, digits, spaces and .+-_, as files are named so.")
+                raise InputError(
+                    f"--groups: '{name}' must consist of letters, digits, spaces and .+-_, as it becomes a file name."
+                )
         if len({name.casefold() for name in self.names}) < len(self.names):
-            raise InputError("--groups names a group twice, or two that differ in capitals only.")
+            raise InputError("--groups names a group twice, or two groups that differ only in capitals.")
 
     @property
     def names(self) -> list[str]:
-        """The groups; none without ``--group``."""
+        """Return the groups; none without ``--group``."""
         return [] if self.listed is None else [word.strip() for word in self.listed.split(",")]
 
     @property
     def adjacency(self) -> str:
-        """Of the releases."""
+        """Return the adjacency of the releases."""
         return self.said or (ADJACENCY if self.column is None else ADD_REMOVE)
 
     @property
     def hides_number(self) -> bool:
-        """Whether the number of records is private."""
+        """Return whether the number of records is private."""
         return self.column is not None or self.adjacency == ADD_REMOVE
 
     def check(self, mechanism: str, layout: Layout) -> None:
@@ -86,29 +90,29 @@ class GroupOptions:
             ValueError: an option that needs that number, or one for persons where there are none.
         """
         if self.per_person is not None and layout.person is None:
-            raise InputError("--groups-per-person needs --person, the column that says whose each record is.")
+            raise InputError("--groups-per-person needs --person, the column with the person of each record.")
         if not self.hides_number:
             return
         what = f"--adjacency {ADD_REMOVE}" if self.column is None else "--group"
         if layout.expect_n is not None:
-            raise InputError(f"--expect-n tells a number of records that {what} keeps private; leave it out.")
+            raise InputError(f"--expect-n discloses the number of records, which {what} keeps private; leave it out.")
         if mechanism == "auto":
             raise InputError(
                 f"--mechanism auto needs the number of records, which {what} keeps private: name a mechanism, such as "
-                "the best that 'jaxgeodp plan' finds for a number that you suppose."
+                "the best that 'jaxgeodp plan' finds for an assumed number."
             )
 
     def files(self, out: pathlib.Path) -> dict[str, pathlib.Path]:
-        """The file of each group's record, whose name stands before the suffix; of all, without groups."""
+        """Return the file of each group's record, whose name stands before the suffix; of all, without groups."""
         return {name: out.with_name(f"{out.stem}-{name}{out.suffix}") for name in self.names} or {"": out}
 
     def labels(self, source: Source, n: int) -> list[str | None]:
-        """The group of each of the n records of a file; see `read_labels`."""
+        """Return the group of each of the n records of a file; see `read_labels`."""
         return [as_word(label) for label in read_labels(source.path, source.layout, "group", n)]
 
 
 def as_word(label) -> str | None:
-    """A label as it is written: whole numbers without a point; None where it is missing."""
+    """Return a label as it is written: whole numbers without a point; None where it is missing."""
     if isinstance(label, bytes):
         return label.decode("utf-8", errors="replace").strip()
     if label is None or isinstance(label, str | bool | np.bool_):

@@ -35,7 +35,7 @@ def init(
         try:
             answers = _answers()
         except typer.Abort:
-            raise InputError("init: there are no more answers; nothing was written.") from None
+            raise InputError("init: the input ended before all questions were answered; nothing was written.") from None
         text = "".join(f"{key} = {_in_toml(value)}\n" for key, value in answers.items())
         write_atomically(FILE, f"{_HEAD}{text}", replace=overwrite)
     say(f"Wrote {FILE}. Now, in this folder:")
@@ -47,11 +47,11 @@ _HEAD = "# Options of jaxgeodp for the data in this folder; a call's own win. Be
 
 
 def _answers() -> dict[str, str | bool]:
-    """What is asked, by names of options; what is not said is left out."""
+    """Ask all questions; return the answers by names of options, without empty ones."""
     answers: dict[str, str | bool] = {}
 
     def ask(option, question, check=None, default=""):
-        """Until the answer is one; an empty one is none."""
+        """Ask until the answer is valid; an empty one is left out."""
         while True:
             answer = typer.prompt(question, default=default, show_default=bool(default)).strip()
             try:

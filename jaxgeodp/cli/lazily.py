@@ -47,7 +47,7 @@ class LazyGroup(TyperGroup):
 
 @functools.cache
 def loaded(name: str):
-    """The command of a name, imported."""
+    """Return the command of a name, imported."""
     module = import_module(f"jaxgeodp.cli.{name}")
     group = getattr(module, f"{name}_app", None)
     if group is not None:
@@ -65,7 +65,7 @@ def loaded(name: str):
 
 
 def _help(name) -> str:
-    """The docstring of a command, or the help of a group, from the text of its file."""
+    """Return the docstring of a command, or the help of a group, from the text of its file."""
     file = pathlib.Path(__file__).with_name(f"{name}.py")
     if not file.exists():  # of an installation without sources
         command = loaded(name)

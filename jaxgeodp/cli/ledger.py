@@ -40,10 +40,10 @@ _COLUMNS = (
 
 
 def opened_ledger(path: pathlib.Path | None, dataset: str | None) -> Ledger | None:
-    """The ledger of the options --ledger and --dataset, or None."""
+    """Return the ledger of the options --ledger and --dataset, or None."""
     if path is None:
         if dataset is not None:
-            raise InputError("--dataset names a data set of a ledger; give --ledger, too.")
+            raise InputError("--dataset needs --ledger, the ledger that holds the data set.")
         return None
     return Ledger(path, dataset=_DEFAULT if dataset is None else dataset)
 
@@ -68,7 +68,7 @@ def init(
         elif one and rho is not None:
             budget = ZeroConcentratedDP(rho)
         else:
-            raise InputError("ledger init needs one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
+            raise InputError("ledger init needs exactly one budget: --epsilon, --epsilon with --delta, --mu or --rho.")
         ledger = add_budget(path, budget, dataset)
     say(f"{path}: data set '{ledger.dataset}' may spend {_words(ledger.budget)}.")
 
@@ -126,7 +126,7 @@ def what_is_left(ledger: Ledger) -> str:
 
 
 def table_of(rows: list[dict]) -> str:
-    """Entries of a ledger as a table of comma-separated values."""
+    """Return entries of a ledger as a table of comma-separated values."""
     text = io.StringIO()
     writer = csv.DictWriter(text, _COLUMNS, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
@@ -162,7 +162,7 @@ def _words(guarantee):
 
 
 def _rounded(parameters, direction):
-    """To six digits: what is spent up, what is left down."""
+    """Return parameters to six digits: what is spent rounded up, what is left down."""
     digits = decimal.Context(prec=6, rounding=direction)
     return ", ".join(
         f"{name} = {float(digits.create_decimal(repr(number))):.6g}" for name, number in parameters.items()

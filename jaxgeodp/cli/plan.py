@@ -62,14 +62,16 @@ def plan(
         given = radius_of("auto" if radius == "auto" and center is None else center, radius, ball, domain)
         if radius == "auto":
             if plot is not None:
-                raise InputError("--plot is for a public ball, not for --center auto --radius auto.")
+                raise InputError("--plot needs a public ball; leave it out with --center auto --radius auto.")
             with quiet_libraries():
                 plan_located(_space(manifold, size, None), n, epsilon, mu, domain)
             return
         if center not in (None, "auto"):
-            raise InputError("jaxgeodp plan needs no --center but auto: errors are the same wherever the centre lies.")
+            raise InputError(
+                "jaxgeodp plan: --center can only be auto, as the errors do not depend on the centre; leave it out."
+            )
         if (given is None) == (ball is None):
-            raise InputError("jaxgeodp plan needs --radius or --ball, and not both.")
+            raise InputError("jaxgeodp plan: give either --radius or --ball, not both.")
         if plot is not None:
             check_picture(plot, overwrite, [] if ball is None else [ball])
         with OUTPUT.status("Compiling and simulating every mechanism ..."), quiet_libraries():
@@ -136,7 +138,7 @@ def _named(parameter, strength) -> dict[str, Any]:
 
 
 def _say_taken(plans, space):
-    """Which mechanism a release takes by itself, where that is not the best of the table."""
+    """Print which mechanism a release takes by itself, where that is not the best of the table."""
     itself = [row for row in plans if row.name in unbiased_names(space)]
     if itself and plans[0] is not itself[0]:
         say(
@@ -146,7 +148,7 @@ def _say_taken(plans, space):
 
 
 def _say_steps(found, budget):
-    """How near steps come, for each reference population."""
+    """Print the expected errors of steps for each reference population."""
     heads = f"in steps (adaptive), {budget}: records", "in steps", "one release", "centre", "ratio"
     rows = [(own.population.words, *(f"{x:.3g}" for x in own[1:]), f"{own.ratio:.2f}") for own in found]
     _say_table([heads, *rows])
@@ -166,13 +168,13 @@ def _say_table(rows):
 
 
 def _space(name, size, ball):
-    """The manifold that is named, or that of the ball."""
+    """Return the manifold that is named, or that of the ball."""
     if ball is not None and size is None and (name is None or name == kind_of(manifold_in(ball))):
         return manifold_in(ball)
     if name is not None:
         return manifold_named(name, size)
     if size is not None:
-        raise InputError("--size is for --manifold; a --ball has its own.")
+        raise InputError("--size is for --manifold; the file of --ball states its own.")
     return manifold_in(ball)
 
 

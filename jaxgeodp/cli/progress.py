@@ -21,7 +21,7 @@ from jaxgeodp.cli.frame import OUTPUT
 
 @contextlib.contextmanager
 def progress_bar(what, total):
-    """A bar on the terminal; yields what tells it the number done, and of how many where ``total`` was None."""
+    """Show a bar on the terminal; yield a function that takes the number done, and the total if it was None."""
     columns = (_words(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(
         *columns, TimeRemainingColumn(), console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal
@@ -32,7 +32,7 @@ def progress_bar(what, total):
 
 @contextlib.contextmanager
 def replicates_bar():
-    """A bar with rate and remaining time; a function ``(label, done, total)`` moves it."""
+    """Show a bar with rate and remaining time; yield a function ``(label, done, total)`` that moves it."""
     columns = (_words(), BarColumn(), _Rate(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=OUTPUT, transient=True, disable=not OUTPUT.is_terminal) as bar:
         task = bar.add_task("compiling", total=None)
@@ -40,13 +40,13 @@ def replicates_bar():
 
 
 def peak_memory() -> str:
-    """Of this process, in words."""
+    """Return the peak memory of this process, in words."""
     unit = 2**30 if sys.platform == "darwin" else 2**20
     return f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit:.2f} GiB"
 
 
 def _words():
-    """What is done, without markup."""
+    """Return a column of what is done, without markup."""
     return TextColumn("{task.description}", markup=False)
 
 
@@ -54,5 +54,5 @@ class _Rate(ProgressColumn):
     """Replicates per second."""
 
     def render(self, task):
-        """One cell."""
+        """Return one cell."""
         return Text("" if task.speed is None else f"{task.speed:,.0f}/s")

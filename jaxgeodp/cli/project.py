@@ -43,7 +43,7 @@ _LONGEST = 2**20
 
 
 class Defaults(NamedTuple):
-    """What a project file says for a call."""
+    """Options that a project file sets for a call."""
 
     values: dict[str, str | float | bool]  #: by names of options, without hyphens in front
     words: str  #: the same, as they would be written
@@ -66,16 +66,18 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
         return Defaults({}, "")
     document = _read()
     if command == _PUBLIC and file is not None and DATA in document and _same(file, document[DATA]):
-        raise InputError(f"{file}: is the private file of {FILE}: 'jaxgeodp ball' is for PUBLIC records.")
+        raise InputError(
+            f"{file}: is the private data file of {FILE}, but 'jaxgeodp ball' needs public records; name another file."
+        )
     own = document.get(command, {}) if command in _TABLES else {}
     for key in own:
         if key not in options or key in _NOT_SAID:
-            raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option here.")
+            raise InputError(f"{FILE}: [{command}] {key}: jaxgeodp {command} has no such option; remove it.")
     for key in _PROTECTING:
         if key in document and key in COMMANDS[command] and key not in options and command != "plan":
             raise InputError(
-                f"{FILE}: {key}: jaxgeodp {command} has no --{key}, so that it would not do what the project says; put "
-                f"it under [release] and [check], if it is not for this command."
+                f"{FILE}: {key}: jaxgeodp {command} has no --{key}, so this setting would have no effect; if it is "
+                "not meant for this command, put it under [release] and [check]."
             )
     shared = {key: value for key, value in document.items() if key in COMMANDS[command] and key in options}
     shared = {key: value for key, value in shared.items() if key not in _instead_of(own, command)}
@@ -88,7 +90,7 @@ def defaults(command: str, options: Collection[str], said: Collection[str], file
 
 
 def _instead_of(said, command) -> set[str]:
-    """What these options stand in place of."""
+    """Return the options that these stand in place of."""
     pairs = [pair for pair in _INSTEAD if command != "plan" or pair != ("epsilon", "mu")]
     return {other for pair in pairs for one, other in (pair, pair[::-1]) if one in said}
 
@@ -102,7 +104,7 @@ def _read() -> dict:
         with open(FILE, "rb") as stream:
             document = tomllib.loads(stream.read(_LONGEST).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        raise InputError(f"{FILE}: is no TOML; 'jaxgeodp init' writes such a file.") from None
+        raise InputError(f"{FILE}: is not a valid TOML file; 'jaxgeodp init' writes one.") from None
     for key, value in document.items():
         table = isinstance(value, dict)
         if key not in (_TABLES if table else SHARED):

@@ -9,7 +9,7 @@ _SHOWN = 12
 
 
 def record_lines(record: dict) -> Iterator[str]:
-    """What a release record promises, why, and how far off its value may be.
+    """Yield lines on what a release record promises, why, and how far off its value may be.
 
     Raises:
         KeyError, TypeError, ValueError: it is no whole record.
@@ -27,27 +27,27 @@ def record_lines(record: dict) -> Iterator[str]:
 
 
 def promise(record: dict) -> str:
-    """The guarantee of a record with its parameters, such as "pure, epsilon = 0.3, replace-one"."""
+    """Return the guarantee of a record with its parameters, such as "pure, epsilon = 0.3, replace-one"."""
     promised = record["guarantee"]
     names = [name for name in ("epsilon", "delta", "mu", "rho") if name in promised]
     return ", ".join((promised["kind"], *(f"{name} = {promised[name]:g}" for name in names), promised["adjacency"]))
 
 
 def row_of(record: dict):
-    """The value of a record as a row of its file's layout."""
+    """Return the value of a record as a row of its file's layout."""
     from jaxgeodp.io.values import row_of_value  # JAX, and all manifolds
 
     return row_of_value(record)
 
 
 def _value(record):
-    """In the way of the file, where it has one of its own."""
+    """Yield the value in the file's layout, if the record names one."""
     if "as" in record and (row := row_of(record)).size <= _SHOWN:
         yield f"value:   {', '.join(f'{number:.6g}' for number in row)} ({record['as']})"
 
 
 def _under(record):
-    """What a promise hangs on, and what of the law is not in its name."""
+    """Yield what a guarantee depends on, and what of the law is not in its name."""
     if "supposed" in (formula := record["sensitivity"]["formula"] or ""):
         yield f"of:      {record['statistic']}; {formula}"
     if metric := record["guarantee"].get("metric"):

@@ -7,7 +7,7 @@ from jaxgeodp.mechanisms.names import MECHANISMS
 
 
 def listed(names: Iterable[str], last: str = "or") -> str:
-    """Names in words: "a, b or c".
+    """Return names in words: "a, b or c".
 
     Args:
         names: at least one.
@@ -18,12 +18,12 @@ def listed(names: Iterable[str], last: str = "or") -> str:
 
 
 def with_several(field: str) -> str:
-    """The names of the mechanisms that have several ``statistics`` or ``calibrations``."""
+    """Return the names of the mechanisms that have several ``statistics`` or ``calibrations``."""
     return listed([name for name, entry in MECHANISMS.items() if len(getattr(entry, field)) > 1], "and")
 
 
 def _sizes() -> str:
-    """What the one size of a manifold is, and of which it is that."""
+    """Return in words what the single size of a manifold is, for those that have one."""
     single = [(entry.sizes[0], name) for name, entry in MANIFOLDS.items() if len(entry.sizes) == 1]
     kinds = dict.fromkeys(kind for kind, _ in single)
     return ", ".join(f"{kind} ({', '.join(name for own, name in single if own == kind)})" for kind in kinds)

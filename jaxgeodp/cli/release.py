@@ -115,24 +115,32 @@ def release(
         public.check(source.manifold)
         if source.several and numerics != "grid":
             raise InputError(
-                f"{source.path}: several files are for --numerics grid, whose integers add up block by block."
+                f"{source.path}: several files need --numerics grid, whose integer sums are added file by file."
             )
         if source.several and (parted.names or parted.hides_number or weights is not None):
-            raise InputError(f"{source.path}: several files are not for --group, --adjacency add-remove or --weights.")
+            raise InputError(
+                f"{source.path}: several files cannot be combined with --group, --adjacency add-remove or --weights; "
+                "give one file."
+            )
         if dask is not None and (not source.several or center == "auto"):
-            raise InputError("--dask is for several files, 'part-*.parquet', in a public ball.")
+            raise InputError("--dask needs several files, such as 'part-*.parquet', and a public ball.")
         inputs = [*source.inputs, *public.files, *(path for path in (weights, ledger) if path is not None)]
         if out == STANDARD and parted.names:
-            raise InputError("--out -: groups have a record each; name a file.")
+            raise InputError("--out -: each group has a record of its own, which needs a file; name one.")
         for path in parted.files(out).values():
             if path != STANDARD:
                 check_writable(path, overwrite, inputs)
         if plot is not None and parted.names:
-            raise InputError("--plot is for one release, not for --group: draw each by 'jaxgeodp show --html'.")
+            raise InputError(
+                "--plot is for one release, not for --group; draw each record with 'jaxgeodp show --html'."
+            )
         if plot is not None:
             check_picture(plot, overwrite, [out, *inputs])
         if weights is not None and parted.names:
-            raise InputError("--weights and --group: weights tell how many records there are; leave one of them out.")
+            raise InputError(
+                "--weights and --group exclude each other, as weights disclose the number of records; leave one of "
+                "them out."
+            )
         book = opened_ledger(ledger, dataset)
         heavy = None if weights is None else read_weights(weights)
         # On the standard output: the error stream is closed while compiled code works.

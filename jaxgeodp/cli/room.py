@@ -17,7 +17,7 @@ _PICTURES, _WORDS = 10, 2**18
 
 
 def record_room(numbers: int, names: Iterable[str] = ()) -> int:
-    """Bytes that no release record exceeds whose value holds so many real numbers, of groups with these names.
+    """Return bytes that no release record of so many real numbers exceeds, of groups with these names.
 
     A number and its part of the brackets take at most 32; the value, the centre, four centres that stages find at most,
     and whatever else has a number for each of the value's, as much each; all the rest is a few kilobytes.
@@ -26,12 +26,12 @@ def record_room(numbers: int, names: Iterable[str] = ()) -> int:
 
 
 def numbers_of(space: Manifold) -> int:
-    """How many real numbers a point has."""
+    """Return how many real numbers a point has."""
     return math.prod(space.shape) * (2 if space.dtype_kind == "complex" else 1)
 
 
 def description_room(space: Manifold) -> dict[str, int]:
-    """Bytes that the files of `jaxgeodp describe` do not exceed, by name.
+    """Return bytes that the files of `jaxgeodp describe` do not exceed, by name.
 
     A covariance has a matrix, its frame, and the point that it is about.
     """

@@ -52,11 +52,11 @@ def show(
         except InputError:
             raise
         except _ANOTHER:
-            raise InputError(f"{record}: is no whole release record.") from None
+            raise InputError(f"{record}: is not a complete release record.") from None
         printed = csv == STANDARD
         written = {path for path in (html, None if printed else csv) if path is not None}
         if html is not None and html == csv:
-            raise InputError("--html and --csv must be two files.")
+            raise InputError("--html and --csv must name two different files.")
         for path in written:
             check_writable(path, overwrite, [record, *(written - {path})])
         if html is not None and page is not None:
@@ -95,7 +95,7 @@ def _show_description(folder, html, overwrite):
         except InputError:
             raise
         except _ANOTHER:
-            raise InputError(f"{folder}: is no whole description.") from None
+            raise InputError(f"{folder}: is not a complete description.") from None
     tell(summary=rows)
     for name, words in rows.items():
         say(f"{name}: {words}")
@@ -104,7 +104,7 @@ def _show_description(folder, html, overwrite):
 
 
 def _together(record):
-    """What a ledger has of releases of groups."""
+    """Yield what a ledger holds of releases of groups."""
     if "group" in record:
         groups = ", ".join(map(str, record["group"]["of"]))
         yield f"The ledger has the SHA-256 of the digests of {groups}, written one after the other."
@@ -117,7 +117,7 @@ def _page(record, digest):
 
 
 def _surface(record):
-    """The mesh through the radial curves of a face; None where the value is none."""
+    """Return the mesh through the radial curves of a face; None where the value is none."""
     import numpy as np
 
     value = np.asarray(record["value"], float)

@@ -50,7 +50,7 @@ def simulate(
         from jaxgeodp.mechanisms.ball_mechanism import BallMechanism
 
         if (epsilon is None) == (mu is None):
-            raise InputError("simulate needs one of --epsilon and --mu.")
+            raise InputError("simulate: give either --epsilon or --mu, not both.")
         description = Sweep(
             manifold, radius, (mechanism,), (n,), size, calibrations=(calibration,), data=data, replicates=replicates,
             seed=seed, epsilon=() if epsilon is None else (epsilon,), mu=() if mu is None else (mu,),

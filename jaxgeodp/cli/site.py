@@ -49,9 +49,11 @@ def key(
         own = SiteKey.new(name)
         paths = out / f"{name}.key", out / f"{name}.pub"
         if not out.is_dir():
-            raise InputError(f"--out {out}: is no folder; create it first.")
+            raise InputError(f"--out {out}: is not a folder; create it first.")
         if taken := next((path for path in paths if os.path.lexists(path)), None):
-            raise InputError(f"--out {out}: {taken.name} is there; a new key needs another folder, or its removal.")
+            raise InputError(
+                f"--out {out}: {taken.name} exists; name another folder for the new key, or remove that file."
+            )
         for path in paths:
             check_writable(path, False, [])
         own.save(paths[0])
@@ -91,8 +93,8 @@ def prepare(
             raise InputError(f"--mechanism must be {listed(names_with('prepare'))}, the same at all sites.")
         if "auto" in (center, radius):
             raise InputError(
-                "--center auto and --radius auto are for one place; sites that know no public ball find one in Python, "
-                "with jaxgeodp.locating.SearchInRounds (docs/scale.md#several-sites), or name one."
+                "--center auto and --radius auto are for a single site; several sites name a public ball, or find one "
+                "in Python with jaxgeodp.locating.SearchInRounds (docs/scale.md#several-sites)."
             )
         public = BallOptions(center, radius_of(center, radius, ball, None), ball)
         public.check(source.manifold)
@@ -102,7 +104,9 @@ def prepare(
         with OUTPUT.status("Compiling and adding up ..."), quiet_libraries(), jax.enable_x64(True):
             space, records = source.records(least=1)
             if public.shape(space) is not None:
-                raise InputError("--ball: its file has a shape, which sites do not take; make one without --shape.")
+                raise InputError(
+                    "--ball: its file has a shape, which sites do not support; make a ball without --shape."
+                )
             persons = source.persons(len(records))
             chosen, _ = choice.made(public.ball(space, source.layout), len(records))
             about = _described(choice, chosen)
@@ -152,12 +156,12 @@ def combine(
 
 
 def _spelled(session):
-    """All of it, in groups: of a part, two lists of keys could be made that look alike, by trying half as many bits."""
+    """Return all of it, in groups: two lists of keys that agree in a part could be found by half as many bits."""
     return "-".join(session[place : place + 4] for place in range(0, len(session), 4))
 
 
 def _described(choice, mechanism) -> dict:
-    """How the mechanism is made again, from words and numbers."""
+    """Return the words and numbers from which the mechanism is made again."""
     ball = {"center": to_lists(mechanism.ball.center), "radius": mechanism.ball.radius}
     return {
         "mechanism": choice.mechanism,
@@ -168,10 +172,10 @@ def _described(choice, mechanism) -> dict:
 
 
 def _mechanism(state):
-    """The mechanism that the sites have prepared for.
+    """Return the mechanism that the sites have prepared for.
 
     Raises:
-        ValueError: the words say none.
+        ValueError: the words describe no mechanism.
     """
     try:
         about = state.public
@@ -182,4 +186,4 @@ def _mechanism(state):
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise InputError("these states do not say for which mechanism they are; combine them in Python.") from None
+        raise InputError("these states do not name their mechanism; combine them in Python.") from None

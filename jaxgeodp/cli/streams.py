@@ -29,9 +29,9 @@ def given_file(path: pathlib.Path, suffix: str) -> pathlib.Path:
     if path != STANDARD:
         return path
     if not hasattr(os, "memfd_create"):
-        raise InputError("-: this system keeps no files in memory; name a file.")
+        raise InputError("-: this operating system does not support files in memory; name a file.")
     if sys.stdin is None or sys.stdin.isatty():
-        raise InputError("-: nothing is sent to the standard input; name a file.")
+        raise InputError("-: the standard input is a terminal or closed; send data to it, or name a file.")
     stream = os.fdopen(os.memfd_create("standard-input"), "wb")
     shutil.copyfileobj(sys.stdin.buffer, stream)
     stream.flush()
@@ -43,7 +43,7 @@ def given_file(path: pathlib.Path, suffix: str) -> pathlib.Path:
 
 
 def was_sent(path: pathlib.Path) -> bool:
-    """Whether a path is of a file in memory, beside which nothing can stand."""
+    """Return whether a path is of a file in memory, beside which nothing can stand."""
     return path in _OPEN
 
 
@@ -51,7 +51,7 @@ def was_sent(path: pathlib.Path) -> bool:
 def room_for(
     sizes: Mapping[pathlib.Path, int], *, replace: bool, changed: str
 ) -> Iterator[Mapping[pathlib.Path, Callable[[str | bytes], object]]]:
-    """`all_reserved`, in which ``-`` is the standard output."""
+    """Reserve room as `all_reserved` does; ``-`` is the standard output."""
     files = {path: size for path, size in sizes.items() if path != STANDARD}
     with all_reserved(files, replace=replace, changed=changed) as write:
         yield write | {path: _print for path in sizes if path == STANDARD}

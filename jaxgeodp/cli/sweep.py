@@ -25,7 +25,7 @@ def sweep(
     """Compare mechanisms over many replicates; may be killed and called again."""
     with one_sentence_errors():
         if config.is_dir() or not config.exists():
-            raise InputError(f"{config} is no file; name a TOML file.")
+            raise InputError(f"{config} is not a file; name a TOML file.")
         if out.exists() and not out.is_dir():
             raise InputError(f"--out {out} is a file; name a folder.")
         with quiet_libraries():
@@ -43,7 +43,7 @@ def sweep(
 
 
 def _print_summary(rows) -> None:
-    """The table of a sweep."""
+    """Print the table of a sweep."""
     cells = [("cell", "scale", "distance", "euclidean", "on manifold")]
     for row in rows:
         if "refusal" in row:
@@ -60,7 +60,7 @@ def _print_summary(rows) -> None:
 
 
 def _mean(mean, standard_error):
-    """A mean with two standard errors; a dash where no value is on the manifold."""
+    """Return a mean with two standard errors; a dash where no value is on the manifold."""
     return "-" if math.isnan(mean) else f"{mean:.4g} +- {2 * standard_error:.1g}"
 
 

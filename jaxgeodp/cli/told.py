@@ -6,13 +6,13 @@ from jaxgeodp.pictures.plain_words import in_plain_words, in_unit, no_nearer
 
 
 def worth(record: dict) -> Iterator[str]:
-    """What the promise of a release record is worth, in plain words."""
+    """Yield in plain words what the guarantee of a release record is worth."""
     if words := in_plain_words(record["guarantee"], "person" if record.get("unit") == "person" else "record"):
         yield f"worth:   {words}"
 
 
 def how_far(record: dict) -> Iterator[str]:
-    """The expected error that a release record states, beside the radius of its ball."""
+    """Yield the expected error that a release record states, beside the radius of its ball."""
     if "toward" in (drawn := record.get("post_processing", {})):
         yield f"drawn:   towards a public point, {drawn['share']:.3g} of the way is left"
         yield f"ledger:  knows {drawn['of']}"

@@ -39,16 +39,17 @@ class CurveBall(Domain):
             raise InputError(f"{owner}: is for J={self.curves} curves, got data of shape {many(data.shape)}.")
         if self.template is not None and data.shape[2] != self.template.shape[1]:
             raise InputError(
-                f"{owner}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one."
+                f"{owner}: data have m={data.shape[2]} samples, the template {self.template.shape[1]}; resample one "
+                "of them."
             )
         return real_numbers(data)
 
     def of_persons(self, owner, shape, count):
-        """The mean curves; see `averages`."""
+        """Return a function that gives each person's mean curves; see `averages`."""
         return averages_ahead(owner, shape, self.fallback(shape.shape[1:]), count)
 
     def described(self, shape):
-        """How many curves and samples, template and norm bound."""
+        """Return the numbers of curves and samples, template and norm bound, for a record."""
         curves, samples = shape
         return {
             "manifold": {"name": "L2", "curves": curves, "samples": samples},
@@ -60,5 +61,5 @@ class CurveBall(Domain):
         }
 
     def fallback(self, shape):
-        """The template."""
+        """Return the template."""
         return np.zeros(shape) if self.template is None else self.template

@@ -1,4 +1,4 @@
-"""What is public about where records lie; chosen without looking at them."""
+"""Public domains of records, chosen without looking at them."""
 
 import abc
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def records(self, owner: str, data) -> jax.Array:
-        """Raw data as an inexact array (n, \\*shape of a record); only shape and type are looked at.
+        """Return raw data as an inexact array (n, \\*shape of a record); only shape and type are checked.
 
         Args:
             owner: whom a refusal names.
@@ -31,7 +31,7 @@ class Domain(abc.ABC):
         """
 
     def of_persons(self, owner: str, shape: jax.ShapeDtypeStruct, count: int) -> Summaries:
-        """What makes one record a person, each of that person's records alone; it fails for no records.
+        """Return a function that makes one record per person, of that person's records alone; it never fails.
 
         All that can be refused is refused here, and all is compiled; no record is seen.
 
@@ -43,12 +43,14 @@ class Domain(abc.ABC):
         Raises:
             ValueError: no such summary is known for these records.
         """
-        raise InputError(f"{owner}: no summary of one person's records is known.")
+        raise InputError(
+            f"{owner}: cannot combine the records of one person into one, so persons= is not supported; leave it out."
+        )
 
     @abc.abstractmethod
     def described(self, shape: tuple[int, ...]) -> dict[str, dict]:
-        """The entries "manifold" and "ball" of a release record, for records of this shape."""
+        """Return the entries "manifold" and "ball" of a release record, for records of this shape."""
 
     @abc.abstractmethod
     def fallback(self, shape: tuple[int, ...]) -> np.ndarray:
-        """A public record of this shape, released where no value could be computed unless there is a `Law.fallback`."""
+        """Return a public record of this shape, released if there is no value, unless there is a `Law.fallback`."""

@@ -17,7 +17,7 @@ _KEPT = (0.6, 0.7, 0.8, 0.9, 0.97, 0.99, 0.997, 1.0)
 # More axes are taken as long as the expected error is within this of the least: what is left out is lost if the
 # populations were not as supposed; noise is as large as it is stated to be.
 _NEARLY = 1.03
-# Of a coordinate, however little is expected there.
+# Least gain of a coordinate, however little is expected there.
 _LEAST_GAIN = 1e-3
 
 
@@ -26,7 +26,7 @@ class Populations(NamedTuple):
 
     vectors: list[np.ndarray]  #: of each, (records, d)
     means: np.ndarray  #: (populations, d), of those that vectors are samples of
-    alike: bool  #: whether they are as many as one likes of one law; else each is judged by axes of the others
+    alike: bool  #: whether all are samples of one law; else each is judged by axes of the others
 
     @staticmethod
     def of(vectors: list[np.ndarray]) -> "Populations":
@@ -44,7 +44,7 @@ class Ellipsoid(NamedTuple):
 
 
 def supposed_populations(covariance: np.ndarray, offset: float, spread: float) -> Populations:
-    """Normal populations, always the same for the same numbers.
+    """Return normal populations, always the same for the same numbers.
 
     Args:
         covariance: (d, d), of trace 1, of means and of records about them alike.
@@ -61,7 +61,7 @@ def supposed_populations(covariance: np.ndarray, offset: float, spread: float) -
 
 
 def least_error(populations: Populations, n: int, strength: float, pure: bool, condition: float) -> Ellipsoid:
-    """The ellipsoid for n records of a population like these.
+    """Return the ellipsoid for n records of a population like these.
 
     Of groups each is judged by the axes of the others, as its own would fit it too well; of one group nothing is known
     of how far means lie off, and it has all its axes and no gains.
@@ -120,7 +120,7 @@ class _Axes(NamedTuple):
         return _Axes(values, axes, max(1, int(np.sum(values * condition > values[0]))))
 
     def columns(self, rank: int) -> np.ndarray:
-        """Directions, (d, rank)."""
+        """Return the directions, (d, rank)."""
         return self.axes[:, :rank]
 
     def lengths(self, rank: int) -> np.ndarray:
@@ -129,7 +129,7 @@ class _Axes(NamedTuple):
 
 
 def _missed(judge, rank, gains, shortened, mean) -> float:
-    """The squared distance from a population's mean to what a release without noise would be."""
+    """Return the squared distance from a population's mean to what a release without noise would be."""
     columns = judge.columns(rank)
     value = gains * judge.lengths(rank) * np.mean(shortened, axis=0)
     target = mean @ columns
@@ -137,7 +137,7 @@ def _missed(judge, rank, gains, shortened, mean) -> float:
 
 
 def _ranks(usable: int) -> list[int]:
-    """Numbers of axes to try: all up to eight, then about each fifth more."""
+    """Return the numbers of axes to try: all up to eight, then in steps of about a fifth."""
     ranks = [rank for rank in range(1, usable + 1) if rank <= 8]
     while ranks[-1] < usable:
         ranks.append(min(usable, ranks[-1] + max(1, ranks[-1] // 5)))

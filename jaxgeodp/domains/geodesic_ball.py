@@ -26,7 +26,7 @@ _ROUNDING = 1e-14
 
 
 class _SeenAnew:
-    """A field whose array is another object each time, so that JAX cannot take it for one of a user's program."""
+    """Field that gives a new array object each time, so that JAX cannot take it for one of a user's program."""
 
     def __get__(self, ball, kind=None):
         if ball is None:
@@ -91,8 +91,8 @@ class GeodesicBall:
                 point = np.array(projected)
         if not on_manifold:
             raise InputError(
-                f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or beyond what double "
-                "precision can hold; project it first."
+                f"GeodesicBall: center is not a point of {manifold} to {_CENTER_TOLERANCE:g}, or exceeds double "
+                "precision; project it first."
             )
         point.setflags(write=False)
         object.__setattr__(self, "manifold", manifold.within(point, float(radius)))
@@ -101,38 +101,38 @@ class GeodesicBall:
 
     @property
     def satisfies_assumption(self) -> bool:
-        """Whether Assumption 1 holds, that is, whether the radius is below `jaxgeodp.domains.assumption_limit`."""
+        """Return whether Assumption 1 holds: whether the radius is below `jaxgeodp.domains.assumption_limit`."""
         return self.radius < assumption_limit(self.manifold)
 
     @property
     def at_home(self) -> "GeodesicBall":
-        """The ball of the same radius to which `Manifold.to_home` carries this one."""
+        """Return the ball of the same radius to which `Manifold.to_home` carries this one."""
         return self._replaced(self.manifold.home(jnp.asarray(self.center)))
 
     def to_home(self, x) -> jax.Array:
-        """A point where `at_home` lies; see `Manifold.to_home`."""
+        """Return a point carried to where `at_home` lies; see `Manifold.to_home`."""
         return self.manifold.to_home(jnp.asarray(self.center, x.dtype), x)
 
     def from_home(self, x) -> jax.Array:
-        """A point back from where `at_home` lies; the centre in place of what double precision cannot hold."""
+        """Return a point carried back from where `at_home` lies; the centre if double precision cannot hold it."""
         center = jnp.asarray(self.center, x.dtype)
         point = self.manifold.from_home(center, x)
         return jnp.where(jnp.all(jnp.isfinite(point)), point, center)
 
     def nearby(self, x) -> jax.Array:
-        """A point in the form that lies nearest the centre; the same where points have one form only."""
+        """Return the representative of a point that lies nearest the centre; unchanged if there is one only."""
         manifold, center = self.manifold, jnp.asarray(self.center, x.dtype)
         if manifold.of_values == manifold:
             return x
         return manifold.from_home(center, manifold.of_values.to_home(center, x))
 
     def distance(self, x) -> jax.Array:
-        """How far a point is from the centre, whichever form it has; see `Manifold.of_values`."""
+        """Return the distance of a point from the centre, for any representative; see `Manifold.of_values`."""
         manifold, center = self.manifold.of_values, jnp.asarray(self.center, x.dtype)
         return manifold.dist(manifold.home(center), manifold.to_home(center, x))
 
     def contains(self, x) -> jax.Array:
-        """Whether a point lies in the ball; boolean array of shape ()."""
+        """Return whether a point lies in the ball; boolean array of shape ()."""
         home = self.manifold.home(jnp.asarray(self.center, x.dtype))
         return self.manifold.dist(home, self.to_home(x)) <= self.radius
 
@@ -155,11 +155,11 @@ class GeodesicBall:
         return self._map(_clipped, points)
 
     def clip_to_home(self, points: ArrayLike) -> jax.Array:
-        """`clip`, but carried into the ball `at_home`, where no digit is lost to where the centre lies."""
+        """Return `clip` carried into the ball `at_home`, where precision does not depend on the centre."""
         return self._map(_clipped_to_home, points)
 
     def pull_inside(self, point) -> jax.Array:
-        """A point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
+        """Return a point of the manifold, moved along its geodesic to the boundary if it is outside the ball."""
         center = jnp.asarray(self.center, point.dtype)
         return _pulled(self.manifold, center, point, self.radius)[0]
 
@@ -172,17 +172,17 @@ class GeodesicBall:
         return function(self, points)
 
     def clipped_one(self, record: jax.Array) -> jax.Array:
-        """`clip` of one record."""
+        """Return `clip` of one record."""
         point = self._point(record)
         kept, unchanged = self._kept(self.to_home(point))
         return jnp.where(unchanged, point, self.from_home(kept))
 
     def clipped_to_home(self, record: jax.Array) -> jax.Array:
-        """`clip_to_home` of one record."""
+        """Return `clip_to_home` of one record."""
         return self._kept(self.to_home(self._point(record)))[0]
 
     def _point(self, record: jax.Array) -> jax.Array:
-        """The point that a record is; the centre if it is none."""
+        """Return a record as a point; the centre if the record is invalid."""
         manifold = self.manifold
         center = jnp.asarray(self.center, record.dtype)
         valid = manifold.admissible(record)
@@ -190,7 +190,7 @@ class GeodesicBall:
         return jnp.where(valid, manifold.confined(center, point), center)
 
     def _kept(self, point: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """A point of the ball `at_home` for any point there, and whether it is the same.
+        """Return a point clipped into the ball `at_home`, and whether it is the same.
 
         The measured distance of a point may be wrong by half the margin: what is measured within the other half is
         inside, as the theorems suppose, and nothing else passes.
@@ -202,7 +202,7 @@ class GeodesicBall:
         return jnp.where(inside, moved, home), ~outside
 
     def _margin(self, dtype) -> jax.Array:
-        """How far inside the rim clipped records stay, relative to the radius: twice what a distance may be wrong by.
+        """Return the relative margin of clipped records inside the rim: twice the error that a distance may have.
 
         Distances have the rounding of coordinates, which are of the size of the origin's; at distance r of it they and
         eigenvalues grow like exp(r times the growth of coordinates), their conditions like the square.
@@ -242,14 +242,14 @@ def _clipped_to_home(ball, points):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _placed(manifold, point):
-    """How far a point is from the manifold, relative to its size, whether it is one of its points, and the nearest."""
+    """Return a point's deviation from the manifold, relative to its size, whether it belongs, and the projection."""
     return manifold.deviation(point), manifold.belongs(point, _CENTER_TOLERANCE), manifold.project(point)
 
 
 def _pulled(
     manifold: Manifold, center: jax.Array, point: jax.Array, radius: float | jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """A point moved towards the centre until it is within the radius, and whether it was outside."""
+    """Return a point moved towards the centre until it is within the radius, and whether it was outside."""
     length = manifold.dist(center, point)
     outside = ~(length <= radius)
     factor = radius / jnp.where(outside, length, 1.0)
@@ -257,7 +257,7 @@ def _pulled(
 
 
 def assumption_limit(manifold: Manifold, center: np.ndarray | jax.Array | None = None) -> float:
-    """The supremum of radii that satisfy Assumption 1 (see `GeodesicBall`); infinite on Hadamard manifolds.
+    """Return the supremum of radii that satisfy Assumption 1 (see `GeodesicBall`); infinite on Hadamard manifolds.
 
     That is min(injectivity radius, pi/(2 sqrt(k_max)))/2, with k_max the upper curvature bound.
 

@@ -1,4 +1,4 @@
-"""Labels of records, one each: whose a record is, or which group's."""
+"""Per-record person or group labels."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
@@ -13,9 +13,9 @@ Labels = Sequence[Any] | np.ndarray | jax.Array
 
 
 def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashable]:
-    """For each record what equal labels share; None for one that is missing.
+    """Return for each record a key that equal labels share; None for a missing label.
 
-    One by one: what a label is must decide neither how much memory is needed nor whether there is an answer.
+    One by one: a label's value must decide neither how much memory is needed nor whether there is an answer.
 
     Args:
         owner: whom a refusal names.
@@ -39,7 +39,7 @@ def label_keys(owner: str, what: str, labels: Labels, n: int) -> Iterator[Hashab
 
 
 def label_key(label) -> Hashable:
-    """What equal labels share; all that are missing share None. To hash and to compare it never fails."""
+    """Return a key that equal labels share, None for missing ones. Hashing and comparing it never fails."""
     try:
         if getattr(label, "shape", None) == () and not isinstance(label, np.generic):
             label = None if np.ma.is_masked(label) else label.item()  # an array of one number, which has no hash
@@ -54,7 +54,7 @@ def label_key(label) -> Hashable:
 
 
 class _Guarded:
-    """A label of another class, which may fail where it is compared with others: it then differs from them."""
+    """Label of another class, whose comparison with others may fail: it then differs from them."""
 
     __slots__ = ("label", "number")
 

@@ -24,7 +24,7 @@ _LEAST = 1e-9
 
 
 def landmarks_from_r(array: ArrayLike) -> np.ndarray:
-    """Configurations as packages of R hold them (shapes, geomorph, Morpho), (k, m, n), as (n, k, m).
+    """Return configurations (k, m, n), as packages of R hold them (shapes, geomorph, Morpho), as (n, k, m).
 
     ``rdata`` (`rdata.read_rda`) gives such arrays, as NumPy or xarray; a list of specimens is stacked as it is.
 
@@ -52,7 +52,7 @@ def landmarks_from_r(array: ArrayLike) -> np.ndarray:
 
 
 def align_landmarks(records: ArrayLike, template: ArrayLike, scale: bool = True) -> np.ndarray:
-    """Every record superimposed on the template by translation, rotation and, with ``scale``, scaling.
+    """Return every record superimposed on the template by translation, rotation and, with ``scale``, scaling.
 
     Centroids come to lie on each other, and the rotation (never a reflection) is that of the least sum of squared
     distances to the template. As coordinates of `Euclidean`, ``aligned.reshape(n, k * m)``, records can then be
@@ -85,7 +85,7 @@ def align_landmarks(records: ArrayLike, template: ArrayLike, scale: bool = True)
 
 
 def impute_landmarks(records: ArrayLike, template: ArrayLike) -> np.ndarray:
-    """Every record with its missing landmarks taken from the template.
+    """Return every record with its missing landmarks taken from the template.
 
     The template is laid over the record by the similarity that brings it nearest to the landmarks that are there (least
     squares), and its own landmarks stand for those that are missing. What is there is kept to the last bit.
@@ -109,7 +109,7 @@ def impute_landmarks(records: ArrayLike, template: ArrayLike) -> np.ndarray:
 
 
 def checked_template(owner: str, template: ArrayLike) -> np.ndarray:
-    """The template as an array (k, m) in double precision.
+    """Return the template as an array (k, m) in double precision.
 
     Raises:
         ValueError: another shape or type; a number that is not finite; or landmarks that coincide, or lie on a line in
@@ -132,7 +132,7 @@ def checked_template(owner: str, template: ArrayLike) -> np.ndarray:
 
 
 def _configurations(owner, template, records):
-    """Template and records as arrays in double precision; of records only shape and type are looked at."""
+    """Return template and records as arrays in double precision; of records only shape and type are checked."""
     template, records = checked_template(owner, template), host_array(owner, records)
     if not is_numeric(records.dtype, "fiu"):
         raise InputError(f"{owner}: records must be real numbers, got {kind_of_data(records)}.")
@@ -152,7 +152,7 @@ def _in_blocks(function, records) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnames="scale")
 def all_aligned(records, template, scale):
-    """Records on a template, by a program for blocks of one shape."""
+    """Return records superimposed on a template, by a program for blocks of one shape."""
     return map_in_blocks(lambda record: _aligned(record, template, scale), records)
 
 
@@ -190,7 +190,7 @@ class _Standard(NamedTuple):
 
 
 def _standard(landmarks: jax.Array, there: jax.Array) -> _Standard:
-    """The configuration in standard position by the landmarks that are there; finite for finite ones."""
+    """Return the configuration in standard position by the landmarks that are there; finite for finite ones."""
     quarters = 0.25 * landmarks  # whose differences are finite
     first = quarters[jnp.argmax(there)]
     moved = quarters - first  # before anything is rounded at the distance from the origin
@@ -207,7 +207,7 @@ def _or_one(size: jax.Array) -> jax.Array:
 
 
 def _nearest_rotation(source, target):
-    """The rotation R, on the right, for which ``source R`` is nearest to ``target``; their fit; whether it is the only.
+    """Return the rotation R for which ``source R`` is nearest to ``target``, their fit, and whether R is unique.
 
     Both are in standard position; the fit, tr(R' source' target), is the scale that brings them nearest.
     """

@@ -41,7 +41,7 @@ class NearTemplate(Domain):
         return real_numbers(data)
 
     def of_persons(self, owner, shape, count):
-        """The mean of a person's records as they are, before anything bounds them."""
+        """Return a function that gives the mean of each person's records, before anything bounds them."""
         return averages_ahead(owner, shape, self.template, count)
 
     @override
@@ -49,11 +49,11 @@ class NearTemplate(Domain):
         return {"manifold": self.manifold, "ball": {"center": to_lists(self.template), **self.bounds}}
 
     def fallback(self, shape):
-        """The template."""
+        """Return the template."""
         return self.template
 
 
 def real_numbers(data) -> jax.Array:
-    """Numbers in single precision or better."""
+    """Return numbers in single precision or better."""
     data = jnp.asarray(data)
     return data.astype(jnp.promote_types(jnp.result_type(data.dtype, float), jnp.float32))

@@ -1,4 +1,4 @@
-"""One record a person: what somebody's records become before anything is released, so that a person is protected.
+"""User-level privacy: one record per person, made of that person's records before anything is released.
 
 Whatever function of one person's records is taken, the mechanism that follows sees one record a person, and its
 theorem for neighbours in one record is one for neighbours in one person (docs/mathematics.md, section 14).
@@ -27,11 +27,11 @@ BLOCK = 2**20
 
 
 def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]:
-    """Which person each record is of, from 0, and how many persons there are.
+    """Return the index of each record's person, from 0, and the number of persons.
 
     Args:
         owner: whom a refusal names.
-        persons: (n,), a label for each record: numbers or words. All that are missing are one person.
+        persons: (n,), a label for each record: numbers or words. All missing labels are one person.
         n: number of records.
 
     Raises:
@@ -44,7 +44,7 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
 
 
 def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int = 2) -> tuple[int, Callable]:
-    """How many persons there are, of whom fewer than ``least`` are refused, and what gives a record of each."""
+    """Return the number of persons, at least ``least``, and a function that gives one record of each."""
     places, count = person_places(owner, persons, len(records))
     if count < least:
         raise InputError(f"{owner}: needs at least {least} persons, got {count}.")
@@ -55,7 +55,7 @@ def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int 
 
 
 def any_units(owner: str, domain: Domain, records: Any, persons: Labels | None) -> Callable[[], np.ndarray]:
-    """What gives the records, or one of each person, however many there are."""
+    """Return a function that gives the records, or one of each person, however many there are."""
     records = np.asarray(records)
     if persons is None:
         return lambda: records
@@ -69,7 +69,7 @@ def any_units(owner: str, domain: Domain, records: Any, persons: Labels | None) 
 
 @functools.partial(jax.jit, static_argnames="count")
 def averages(records: jax.Array, places: jax.Array, fallback: jax.Array, count: int) -> jax.Array:
-    """The arithmetic mean of each person's records, (count, \\*shape of a record).
+    """Return the arithmetic mean of each person's records, (count, \\*shape of a record).
 
     The public ``fallback`` stands for a record with a number that is not finite, and for a mean that is too large.
     """
@@ -81,20 +81,20 @@ def averages(records: jax.Array, places: jax.Array, fallback: jax.Array, count: 
 
 
 def averages_ahead(owner: str, shape: jax.ShapeDtypeStruct, fallback, count: int):
-    """`averages`, compiled for records of this shape; a function of records and places."""
+    """Return `averages` compiled for records of this shape, as a function of records and places."""
     public = jnp.asarray(fallback, shape.dtype)
     program = compiled_ahead(owner, averages, shape, places_like(shape), public, count=count)
     return lambda records, places: program(records, places, public)
 
 
 def places_like(shape: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
-    """The type of the places of records of this shape."""
+    """Return the type of the places of records of this shape."""
     return jax.ShapeDtypeStruct(shape.shape[:1], np.int64)
 
 
 @functools.partial(jax.jit, static_argnames="count")
 def frechet_means(ball: GeodesicBall, records: jax.Array, places: jax.Array, count: int) -> jax.Array:
-    """A point near the Frechet mean of each person's records, clipped: (count, \\*shape of a point).
+    """Return a point near the Frechet mean of each person's records, clipped: (count, \\*shape of a point).
 
     Steepest descent from the public centre, in a public number of steps. Privacy does not depend on how near it comes.
     """
@@ -107,7 +107,7 @@ def frechet_means(ball: GeodesicBall, records: jax.Array, places: jax.Array, cou
     steepest = 1.0 + 2.0 * home.radius * math.sqrt(max(0.0, -manifold.curvature_bounds[0]))
 
     def sums(means):
-        """Of the logarithms of each person's records, block by block; the last block overlaps the one before."""
+        """Return sums of the logarithms of each person's records, by blocks; the last block overlaps the one before."""
 
         def part(j, total):
             start = jnp.minimum(j * size, len(points) - size)

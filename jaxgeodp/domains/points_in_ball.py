@@ -39,17 +39,17 @@ class PointsInBall(Domain):
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
     def of_persons(self, owner, shape, count):
-        """The Frechet means."""
+        """Return a function that gives each person's Frechet mean."""
         program = compiled_ahead(owner, frechet_means, self.ball, shape, places_like(shape), count=count)
         return lambda records, places: program(self.ball, records, places)
 
     def described(self, shape):
-        """Manifold, centre and radius."""
+        """Return manifold, centre and radius, for a record."""
         return {
             "manifold": describe(self.ball.manifold.of_values),
             "ball": {"center": to_lists(self.ball.center), "radius": self.ball.radius},
         }
 
     def fallback(self, shape):
-        """The public centre."""
+        """Return the public centre."""
         return np.asarray(self.ball.center)

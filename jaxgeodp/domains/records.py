@@ -16,7 +16,7 @@ _MOST = 10**15
 
 
 def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where: str) -> jax.Array:
-    """Data as an inexact array (n, \\*shape).
+    """Return data as an inexact array (n, \\*shape).
 
     Args:
         owner: whom a refusal names.
@@ -38,20 +38,22 @@ def records_of_shape(owner: str, data, shape: tuple[int, ...], kind: str, where:
 
 
 def host_array(name: str, data) -> np.ndarray:
-    """Data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
+    """Return data as a NumPy array that JAX can hold: in the byte order of this machine, at most double precision."""
     try:
         with warnings.catch_warnings():  # one about a masked element would speak of the data
             warnings.simplefilter("ignore")
             array = np.asarray(_without_missing(data))
     except ValueError:
-        raise InputError(f"{name}: data must be one array of numbers; nested lists need equal lengths.") from None
+        raise InputError(f"{name}: data must be one array of numbers; nested lists must have equal lengths.") from None
     if isinstance(data, np.ma.MaskedArray) and array.dtype.kind in "iufc":
         array = np.where(np.ma.getmaskarray(data), np.nan, array)
     elif array.dtype == object and array.ndim == 1 and all(np.ndim(value) > 0 for value in array):
         try:
             array = np.stack([np.asarray(value, np.float64) for value in array])  # as a column of a table holds arrays
         except (TypeError, ValueError):
-            raise InputError(f"{name}: data must be one array of numbers; arrays in it need equal shapes.") from None
+            raise InputError(
+                f"{name}: data must be one array of numbers; arrays in it must have equal shapes."
+            ) from None
     elif array.dtype == object and not hasattr(data, "dtype"):
         array = _numbers_of_lists(array)
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -61,19 +63,19 @@ def host_array(name: str, data) -> np.ndarray:
 
 
 def is_numeric(dtype, kinds: str) -> bool:
-    """Whether a type of data is one of NumPy's of these ``kinds``, or bfloat16; those of eight bits or less are not."""
+    """Return whether a type is NumPy's and of these ``kinds``, or bfloat16; those of eight bits or less are not."""
     return dtype == jnp.bfloat16 or (isinstance(dtype, np.dtype) and dtype.isbuiltin != 2 and dtype.kind in kinds)
 
 
 def kind_of_data(array) -> str:
-    """For messages: how long a text is, and how wide a number, could tell of a record."""
+    """Return the kind of data for messages: how long a text is, and how wide a number, could tell of a record."""
     kinds = {"U": "text", "S": "bytes", "b": "truth values", "O": "objects", "c": "complex numbers"}
     kinds |= {"f": "real numbers", "i": "integers", "u": "integers"}
     return kinds.get(np.dtype(array.dtype).kind, "another type")
 
 
 def _without_missing(data):
-    """A table of pandas whose columns are numbers that may be missing, with NaN for those; other data as they are."""
+    """Return a pandas table of numbers, some of them missing, with NaN for these; other data as they are."""
     kinds = getattr(data, "dtypes", None)  # of a series its type, of a frame those of its columns
     kinds = [kinds] if hasattr(kinds, "kind") else getattr(kinds, "values", [])
     nullable = any(not isinstance(kind, np.dtype) for kind in kinds) and hasattr(data, "to_numpy")
@@ -83,7 +85,7 @@ def _without_missing(data):
 
 
 def _numbers_of_lists(array):
-    """Lists with None, or with integers too long for NumPy: what they hold must not decide whether they are refused."""
+    """Return lists with None or huge integers as numbers: what they hold must not decide whether they are refused."""
 
     kinds = {getattr(getattr(value, "dtype", None), "kind", type(value).__name__) for value in array.flat}
     missing, real = {"NoneType", "NAType", "NaTType"}, {"bool", "int", "float", "b", "i", "u", "f"}
@@ -102,13 +104,13 @@ def _numbers_of_lists(array):
 
 
 def record_count(n: int) -> int:
-    """n, if it is enough for a mechanism."""
+    """Return n as an integer; refuse a number that no mechanism takes."""
     try:
         count = operator.index(n)
     except TypeError:
-        raise InputError(f"a mechanism needs an integer n >= 2 of records, got {n!r}.") from None
+        raise InputError(f"a mechanism needs a number n of records that is an integer >= 2, got {n!r}.") from None
     if count < 2:
         raise InputError(f"a mechanism needs n >= 2 records, got {n}.")
     if count > _MOST:
-        raise InputError(f"a mechanism needs n of at most {_MOST:.0e} records, got {short(count)}.")
+        raise InputError(f"a mechanism takes at most {_MOST:.0e} records, got {short(count)}.")
     return count

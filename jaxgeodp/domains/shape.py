@@ -97,7 +97,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         positive_number("Shape", "clip", self.clip)
         object.__setattr__(self, "clip", float(self.clip))
         if not isinstance(self.source, str) or len(self.source) > _LONGEST:
-            raise InputError(f"Shape: source must be words, at most {_LONGEST} characters.")
+            raise InputError(f"Shape: source must be a text of at most {_LONGEST} characters.")
         if self.expected is not None:
             positive_number("Shape", "expected", self.expected)
             object.__setattr__(self, "expected", float(self.expected))
@@ -115,7 +115,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         epsilon: float | None = None,
         mu: float | None = None,
     ) -> "Shape":
-        """The shape of deformations that are smooth, for which nobody's data are needed.
+        """Return the shape of smooth deformations, for which nobody's data are needed.
 
         On planar shapes whose landmarks follow each other at about equal distances, outlines, these are Fourier modes
         along the outline, with standard deviations (1 + frequency)^-power; on other landmarks the principal warps of
@@ -162,7 +162,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         epsilon: float | None = None,
         mu: float | None = None,
     ) -> "Shape":
-        """The shape in which public groups of records differ from what is known of each, such as earlier studies.
+        """Return the shape in which public groups of records, such as earlier studies, differ from their known centres.
 
         The ellipsoid has the fourth root of the second moment of their logarithms at their centres, carried to the
         point. Number of vectors, clip and gains have the least error for n records of groups like these, on average
@@ -187,7 +187,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
         if not isinstance(groups, Sequence) or not groups:
             raise InputError(f"{name}: groups must be a list of arrays of public records, at least one.")
         if centers is not None and len(centers) != len(groups):
-            raise InputError(f"{name}: needs a centre for each of {len(groups)} groups, or none.")
+            raise InputError(f"{name}: needs a centre for each of {len(groups)} groups, or None.")
         manifold = manifold.whole
         ball = GeodesicBall(manifold, point, 1.0)
         abouts = [ball] * len(groups) if centers is None else [GeodesicBall(manifold, own, 1.0) for own in centers]
@@ -209,7 +209,7 @@ class Shape(Pytree, leaves=("point", "vectors", "clip", "gains")):
 
 
 def carried_vectors(ball: GeodesicBall, vectors) -> jax.Array:
-    """Tangent vectors at the ball's centre, carried with it to the origin."""
+    """Return tangent vectors at the ball's centre, carried with it to the origin."""
     center = jnp.asarray(ball.center)
 
     def one(vector):
@@ -239,7 +239,7 @@ def _in_range(owner, name, number, most):
 
 
 def _about(owner, manifold, records, center, point) -> np.ndarray:
-    """Coordinates (m, d) of public records about their centre, in the frame at the point."""
+    """Return coordinates (m, d) of public records about their centre, in the frame at the point."""
     try:
         records = np.asarray(manifold.as_points(np.asarray(records)))
     except (TypeError, ValueError):
@@ -252,7 +252,9 @@ def _about(owner, manifold, records, center, point) -> np.ndarray:
     found = np.asarray(_coordinates(manifold, center, point, records))
     found = found[np.isfinite(found).all(axis=1)]
     if len(found) < 2 or not np.max(np.abs(found)) > 1.0 / _LARGEST:
-        raise InputError(f"{owner}: a group whose records do not differ from its centre, or lie opposite to it.")
+        raise InputError(
+            f"{owner}: the records of a group all equal its centre, or lie opposite to it; leave this group out."
+        )
     return found
 
 

@@ -1,4 +1,4 @@
-"""What the papers ran, to be repeated and compared: synthetic data, replicates, sweeps, the papers' chains."""
+"""Experiments of the papers: synthetic data, replicates, sweeps, and the papers' chains."""
 
 from jaxgeodp.experiments.generators import Generator, OutlineData, PolarData, ResampledData, WishartData
 from jaxgeodp.experiments.paper_chains import PAPER_CHAINS, PaperChain, paper_chain

@@ -1,4 +1,4 @@
-"""Replicates in blocks, spread over all devices of all processes (`jax.distributed`); each device works for itself."""
+"""Replicates in blocks, spread over all devices of all processes (`jax.distributed`), without communication."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -17,12 +17,12 @@ _LARGEST_BLOCK = 1024
 
 
 def all_devices() -> Mesh:
-    """All devices of all processes, in a row that is named "replicates"."""
+    """Return a mesh of all devices of all processes, with the axis "replicates"."""
     return Mesh(np.array(jax.devices()), ("replicates",))
 
 
 def block_size(manifold, size: int, replicates: int) -> int:
-    """Replicates per block: a power of 2, so that few programs serve all counts, within the bounds of memory."""
+    """Return the replicates per block: a power of 2, so that few programs are compiled, within memory."""
     width = math.prod(manifold.shape) * (16 if manifold.dtype_kind == "complex" else 8)
     most = max(1, min(_LARGEST_BLOCK, _BLOCK_BYTES // (width * size)))
     return 2 ** min(math.ceil(math.log2(replicates)), math.floor(math.log2(most)))
@@ -35,7 +35,7 @@ def in_blocks(
     block: int,
     progress: Callable[[int], None] | None,
 ) -> tuple[np.ndarray, ...]:
-    """The columns that ``work`` finds of replicates, all of them one after the other, in double precision.
+    """Return the columns of ``work`` over all replicates, block after block, in double precision.
 
     Args:
         work: of the numbers of replicates, which lie on the devices: arrays with a row for each.
@@ -59,7 +59,7 @@ def in_blocks(
 
 
 def on_each_device(mesh: Mesh, work: Callable, replicates, common):
-    """``work(*one replicate, *common)`` for all replicates: rows of the arrays in ``replicates``."""
+    """Map ``work(*one replicate, *common)`` over all replicates, the rows of ``replicates``."""
     # Not partitioned by the compiler, which would let all devices wait for each other in every loop.
     replicated, spread = PartitionSpec(), PartitionSpec("replicates")
 
@@ -72,7 +72,7 @@ def on_each_device(mesh: Mesh, work: Callable, replicates, common):
 
 
 def _in_order(work: Callable[[int], Any], items: Iterable[int]) -> Iterator[Any]:
-    """``work`` of each item, in order, some at a time; the first alone, which compiles for all."""
+    """Yield ``work`` of each item in order, several at a time; the first alone, as it compiles."""
     first, *rest = items
     yield work(first)
     if jax.process_count() > 1:  # all processes gather the same block
@@ -86,14 +86,14 @@ def _in_order(work: Callable[[int], Any], items: Iterable[int]) -> Iterator[Any]
 
 
 def _numbers(mesh, start, count):
-    """The numbers of the replicates, each on its device."""
+    """Return the numbers of the replicates, sharded over the devices."""
     sharding = NamedSharding(mesh, PartitionSpec("replicates"))
     numbers = np.arange(start, start + count, dtype=np.uint32)
     return jax.make_array_from_callback(numbers.shape, sharding, lambda index: numbers[index])
 
 
 def _gathered(results):
-    """All results, on the host of every process."""
+    """Return all results on the host of every process."""
     if jax.process_count() > 1:
         from jax.experimental import multihost_utils
 

@@ -1,4 +1,4 @@
-"""Synthetic people for the demo and the reproduction of the faces paper: public ones, and private ones who differ.
+"""Public and private synthetic people for the demo and the reproduction of the faces paper.
 
 Everything public has a seed of its own. The private people are of another population than the public ones: all of them
 are moved by half of what tells one more person from the average. So neither the template, which is one public person,
@@ -23,14 +23,14 @@ _STREAMS = {"template": 0, "population": 1, "reference": 2, "private": 3}
 
 
 class People(NamedTuple):
-    """Faces that correspond point by point."""
+    """Faces in point-by-point correspondence."""
 
     curves: np.ndarray  #: radial curves, (n, J, m, 3)
     points: np.ndarray  #: vertices of the meshes, of area 1 and turned onto the template, (n, V, 3)
 
 
 class FaceStudy(NamedTuple):
-    """Who takes part; only ``private`` is private."""
+    """Public and private participants; only ``private`` is private."""
 
     generator: SyntheticFaces
     template: FaceTemplate
@@ -40,7 +40,7 @@ class FaceStudy(NamedTuple):
 
 
 def synthetic_meshes(count: int, reference: int, seed: int, generator: SyntheticFaces) -> list[Mesh]:
-    """The template, ``reference`` public people and ``count`` private ones, in this order.
+    """Return the template, ``reference`` public people and ``count`` private ones, in this order.
 
     Args:
         count: number of private people.
@@ -68,7 +68,7 @@ def face_study(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FaceStudy:
-    """Public and private people, processed relative to the template; see `synthetic_meshes` and `process_faces`."""
+    """Return public and private people, processed relative to the template; see `process_faces`."""
     generator = SyntheticFaces() if generator is None else generator
     meshes = synthetic_meshes(count, reference, seed, generator)
     nose, up = generator.nose_tip, generator.nasion
@@ -81,18 +81,18 @@ def face_study(
 
 
 def points_alone(study: FaceStudy, mu: float) -> PointwiseGaussian:
-    """The baseline of Soto (2024) with public ranges, one per coordinate for all points."""
+    """Return the baseline of Soto (2024) with public ranges, one per coordinate for all points."""
     deviations = study.reference.points - study.template_points
     return PointwiseGaussian(study.template_points, MARGIN * np.abs(deviations).max(axis=(0, 1)), mu)
 
 
 def points_together(study: FaceStudy, mu: float) -> JointGaussian:
-    """The fair baseline: one public bound on a whole face."""
+    """Return the fair baseline: one public bound on a whole face."""
     deviations = study.reference.points - study.template_points
     bound = np.sqrt(np.mean(np.sum(deviations**2, axis=-1), axis=-1)).max()
     return JointGaussian(study.template_points, MARGIN * float(bound), mu)
 
 
 def squared_error(value, truth) -> float:
-    """Mean squared distance of points (..., 3)."""
+    """Return the mean squared distance of points (..., 3)."""
     return float(np.mean(np.sum((np.asarray(value) - truth) ** 2, axis=-1)))

@@ -1,4 +1,4 @@
-"""Synthetic data of any size in a public ball: the papers' and an outline with a hook.
+"""Generators of synthetic data in a public ball: the papers', and hooked outlines.
 
 Record i of a replicate depends on the replicate's key and i alone, not on how many there are: JAX's random bits at an
 index of an array depend on the key and the index, and redrawn records come from a stream that does not know the count.
@@ -26,7 +26,7 @@ _ATTEMPTS = 256
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Generator(Pytree, abc.ABC):
-    """Independent records, all of them in a public ball.
+    """A law of independent records in a public ball.
 
     Args:
         ball: the public ball.
@@ -36,7 +36,7 @@ class Generator(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def records(self, key, count: int) -> jax.Array:
-        """The first ``count`` records of the data set with this key, shape (count, \\*shape).
+        """Return the first ``count`` records of the data set with this key, (count, \\*shape).
 
         Args:
             key: JAX random key; record i depends on the key and i alone.
@@ -44,14 +44,14 @@ class Generator(Pytree, abc.ABC):
         """
 
     def _point(self):
-        """The centre, in the precision that is set."""
+        """Return the centre in the current precision."""
         kind = complex if self.ball.manifold.dtype_kind == "complex" else float
         return jnp.asarray(self.ball.center, jnp.result_type(kind))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PolarData(Generator):
-    """A uniform direction and a uniform distance in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1).
+    """Uniform directions and uniform distances in [0, r] from the centre (Soto et al. 2022, supplement 2.4.1).
 
     Args:
         ball: the public ball, on any manifold.
@@ -75,7 +75,7 @@ class PolarData(Generator):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WishartData(Generator):
-    """Wishart matrices W(I/k, k), redrawn until they lie in the ball around I (Soto et al. 2022, supplement 2.3.1).
+    """Wishart matrices W(I/k, k), conditioned on the ball around I (Soto et al. 2022, supplement 2.3.1).
 
     Args:
         ball: a ball of symmetric positive definite matrices.
@@ -86,7 +86,7 @@ class WishartData(Generator):
 
     def __post_init__(self):
         if self.ball.manifold != SPD(self.ball.manifold.shape[0]):
-            raise InputError(f"wishart data are matrices: they need an SPD manifold, got {self.ball.manifold}.")
+            raise InputError(f"data 'wishart' need an SPD manifold, got {self.ball.manifold}.")
 
     @override
     def records(self, key, count):
@@ -108,7 +108,7 @@ class WishartData(Generator):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OutlineData(Generator):
-    """Bent outlines with a thick, hooked front and a thick back, in the spirit of the corpus callosum.
+    """Bent outlines with a thick, hooked front and a thick back, resembling the corpus callosum.
 
     Landmarks are equispaced along the outline. Bend, hook, lengths and widths vary from record to record, and every
     outline is turned by an angle of its own, as pictures of different people are.
@@ -122,11 +122,11 @@ class OutlineData(Generator):
 
     def __post_init__(self):
         if self.ball.manifold.landmark_dimension != 2:
-            raise InputError(f"outlines need planar shapes, got {self.ball.manifold}.")
+            raise InputError(f"data 'outlines' need planar shapes, got {self.ball.manifold}.")
 
     @staticmethod
     def template(manifold: Manifold) -> jax.Array:
-        """The shape without variation, a public centre."""
+        """Return the outline without variation, a public centre."""
         return manifold.project(_outline(jnp.zeros(_OUTLINE_PARAMETERS), manifold.shape[0]))
 
     @override
@@ -149,7 +149,7 @@ _OUTLINE_PARAMETERS = 8
 
 
 def _outline(z, landmarks):
-    """Landmarks (k,), complex, of the outline with standardised parameters z."""
+    """Return landmarks (k,), complex, of the outline with standardised parameters z."""
     bend, hook, back, front_width, waist, back_width, front_place, wave = z
     s = jnp.linspace(0.0, 1.0, _CURVE_NODES, dtype=z.dtype)
 
@@ -185,7 +185,7 @@ def _outline(z, landmarks):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResampledData(Generator):
-    """Records drawn with replacement from given ones, as those of the digits that scikit-learn ships.
+    """Records drawn with replacement from given ones, such as scikit-learn's digits.
 
     Args:
         ball: the public ball.

@@ -1,4 +1,4 @@
-"""The Markov chains of Soto et al. 2022 (supplement 2.3.2, 2.4.2, 2.5.1), to reproduce their figures; wrong laws.
+"""Markov chains of Soto et al. 2022 (supplement 2.3.2, 2.4.2, 2.5.1), to reproduce figures; their laws are wrong.
 
 As printed a rejected move is not counted but drawn again: the chain keeps accepted moves only, and its law is not the
 target. On covariance matrices and shapes the proposal is not symmetric either. Repeating the state on rejection
@@ -23,7 +23,7 @@ _TRIES = 1000
 
 @dataclasses.dataclass(frozen=True)
 class PaperChain:
-    """The settings of one simulation of the paper.
+    """Settings of one simulation of the paper.
 
     Attributes:
         source: where they are printed.
@@ -44,7 +44,7 @@ class PaperChain:
 
 
 def _on_matrices(manifold, key, point, scale):
-    """vech^-1 of uniform numbers in [-1/2, 1/2], times sigma, whatever the point."""
+    """Return vech^-1 of uniform numbers in [-1/2, 1/2], times sigma, whatever the point."""
     rows, columns = jnp.tril_indices(manifold.size)
     entries = jax.random.uniform(key, rows.shape, point.dtype, -0.5, 0.5)
     lower = jnp.zeros_like(point).at[rows, columns].set(entries)
@@ -52,13 +52,13 @@ def _on_matrices(manifold, key, point, scale):
 
 
 def _on_spheres(manifold, key, point, scale):
-    """A normal vector of the ambient space, scaled to length sigma, then projected."""
+    """Return a normal vector of the ambient space, scaled to length sigma, then projected."""
     normal = jax.random.normal(key, point.shape, point.dtype)
     return manifold.to_tangent(point, scale * normal / jnp.linalg.norm(normal))
 
 
 def _on_shapes(manifold, key, point, scale):
-    """Uniform numbers in [0, 1], centred, then projected."""
+    """Return uniform numbers in [0, 1], centred, then projected."""
     parts = jax.random.uniform(key, (2, *point.shape), real_dtype(point))
     vector = jax.lax.complex(parts[0], parts[1])
     return manifold.to_tangent(point, vector - jnp.mean(vector))
@@ -84,7 +84,7 @@ def paper_chain(
     thin: int | None = None,
     step: float | None = None,
 ) -> Chains:
-    """Run a chain of the paper for the law of ``mechanism`` given ``data``; started at the statistic.
+    """Run a chain of the paper for the law of ``mechanism`` given ``data``, started at the statistic.
 
     Args:
         key: JAX random key.
@@ -134,7 +134,7 @@ def _run(name, law, keys, data, step, as_printed, counts):
         return key, jnp.where(accept, y, x), jnp.where(accept, candidate, value), made + 1, accepted + accept
 
     def advance(state, count):
-        """``count`` moves: accepted ones, or all."""
+        """Return ``count`` moves: accepted ones, or all."""
         if not as_printed:
             return jax.lax.fori_loop(0, count, lambda _, s: proposal(s), state)
         made, goal = state[3] + count * _TRIES, state[4] + count

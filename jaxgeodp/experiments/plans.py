@@ -1,4 +1,4 @@
-"""What `run_sweep` runs: cells with their public numbers, those of a `Sweep` or one's own."""
+"""Cells for `run_sweep` with their public numbers, from a `Sweep` or user-defined."""
 
 import dataclasses
 import functools
@@ -24,12 +24,14 @@ from jaxgeodp.statistics import FrechetMean, frechet_mean
 
 _LONGEST_LABEL = 60
 _MARKERS_OF_LABELS = 8
-_ENTRIES = "(label, mechanism or draw(key, points), generator(key, n), n), and the manifold if nothing tells it"
+_ENTRIES = (
+    "(label, mechanism or draw(key, points), generator(key, n), n), and the manifold if it is not known otherwise"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class PlannedCell:
-    """A cell that is ready to run.
+    """A cell ready to run.
 
     Attributes:
         name: for messages and progress.
@@ -65,7 +67,7 @@ class Plan:
 
 
 def planned_sweep(sweep: Sweep) -> Plan:
-    """All combinations of a `Sweep`.
+    """Return the cells of all combinations of a `Sweep`.
 
     Raises:
         ValueError: the data do not fit the manifold.
@@ -100,7 +102,7 @@ def _cell_of(sweep, cell: Cell, generator, line):
 
 
 def _law_facts(mechanism: Callable[[], Any], n) -> dict[str, Any]:
-    """Public numbers of a mechanism's law, or why there is none."""
+    """Return public numbers of a mechanism's law, or the reason for its refusal."""
     try:
         with jax.enable_x64(True):
             own = mechanism()
@@ -123,7 +125,7 @@ def _law_facts(mechanism: Callable[[], Any], n) -> dict[str, Any]:
 
 
 def planned_cells(cells: Iterable[tuple], replicates: int, seed: int) -> Plan:
-    """Cells of one's own; see `run_sweep`.
+    """Return user-defined cells; see `run_sweep`.
 
     Raises:
         ValueError: a cell is none, two have one label and n, or what it makes has another shape than points.
@@ -134,12 +136,12 @@ def planned_cells(cells: Iterable[tuple], replicates: int, seed: int) -> Plan:
         raise InputError(f"run_sweep: seed must be an integer from 0 to {2**63 - 1}, got {short(seed)}.")
     owns = [_checked(cell, place) for place, cell in enumerate(cells, 1)]
     if not owns:
-        raise InputError("run_sweep: there is no cell.")
+        raise InputError("run_sweep: there are no cells; give at least one.")
     owns = _traced_anew(owns)
     labels = [own.name for own in owns]
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"run_sweep: two cells are {label!r}; give each label and n once.")
+            raise InputError(f"run_sweep: two cells are {label!r}; give each pair of label and n once.")
     programs: dict[tuple, str] = {}
     with jax.enable_x64(True):
         known = list(dict.fromkeys(own.label for own in owns))
@@ -192,7 +194,7 @@ def _checked(cell, place):
     known = {name: _manifold_of(place) for name, place in places.items()} | {"fifth entry": told[0] if told else None}
     manifolds = [manifold for manifold in known.values() if manifold is not None]
     if not manifolds:
-        raise InputError(f"run_sweep: nothing tells the manifold of {label!r}; give it as a fifth entry.")
+        raise InputError(f"run_sweep: the manifold of {label!r} is not known; give it as a fifth entry.")
     if not isinstance(manifolds[-1], Manifold):
         raise InputError(f"run_sweep: the fifth entry of {label!r} must be a manifold, got {short(manifolds[-1])}.")
     if any(other != manifolds[0] for other in manifolds):
@@ -238,13 +240,13 @@ def _hashes(thing) -> bool:
 
 
 def _line_of(own, place) -> Line:
-    """Of all labels the one in this place: no two of the first 24 have the same marker and style."""
+    """Return the style of the label at this place; the first 24 differ in marker or style."""
     name = own.label if own.mechanism is None else type(own.mechanism).__name__
     return Line(name, own.label, place // _MARKERS_OF_LABELS, place % _MARKERS_OF_LABELS)
 
 
 def _planned(own: _OwnCell, line, replicates, seed, programs) -> tuple[PlannedCell, str | None]:
-    """The cell, and a hash of what it computes."""
+    """Return the cell, and a hash of what it computes."""
     facts: dict[str, Any] = {"label": own.label, "n": own.n, "mechanism": line.mechanism, **own.strengths}
     if own.mechanism is not None:
         facts |= _law_facts(lambda: own.mechanism, own.n)
@@ -279,11 +281,11 @@ def _planned(own: _OwnCell, line, replicates, seed, programs) -> tuple[PlannedCe
 
 
 def _cannot_run(own):
-    raise InputError(f"run_sweep: {own.name!r} cannot run.")
+    raise InputError(f"run_sweep: {own.name!r} cannot run; the manifest of the sweep states the reason.")
 
 
 def _stream(key, own):
-    """The key of a cell's noise: 64 bits of a hash of its name."""
+    """Return the key of a cell's noise: 64 bits of a hash of its name."""
     digest = hashlib.sha256(own.name.encode()).digest()
     for place in (0, 4):
         key = jax.random.fold_in(key, int.from_bytes(digest[place : place + 4], "big"))
@@ -295,7 +297,7 @@ def _drawn_from(key, points, law: Law):
 
 
 def _replicate(manifold, draw, generator, n, number, key, noise_key, law):
-    """What is measured of one replicate, and whether value and mean are finite."""
+    """Return the measurements of one replicate, and whether value and mean are finite."""
     points = _points(manifold, generator(jax.random.fold_in(key, number), n))
     mean = frechet_mean(manifold, points)
     own_key = jax.random.fold_in(noise_key, number)
@@ -307,7 +309,7 @@ def _replicate(manifold, draw, generator, n, number, key, noise_key, law):
 
 
 def _points(manifold, given):
-    """Landmarks as shapes, and what else a manifold knows as its points."""
+    """Convert landmarks and other usual forms to points of the manifold."""
     given = jnp.asarray(given)
     points = manifold.as_points(given)
     return points if points is given else jax.vmap(manifold.project)(points)
@@ -315,7 +317,7 @@ def _points(manifold, given):
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
 def _measured(manifold, draw, generator, n, mesh, numbers, common):
-    """Columns of `Errors`, and whether values are finite."""
+    """Return columns of `Errors`, and whether values are finite."""
     return on_each_device(mesh, functools.partial(_replicate, manifold, draw, generator, n), (numbers,), common)
 
 
@@ -343,7 +345,7 @@ def _check_shapes(own, draw, law):
 
 
 def _fingerprint(statics, common, programs):
-    """A hash of what is computed, on whatever devices: the program, and the numbers in it and of the law."""
+    """Return a device-independent hash of a computation: program, constants and numbers of the law."""
     leaves, structure = jax.tree.flatten(common)
     name = (statics, structure, tuple((np.shape(leaf), jnp.result_type(leaf)) for leaf in leaves[2:]))
     if name not in programs:

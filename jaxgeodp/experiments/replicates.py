@@ -1,4 +1,4 @@
-"""Many replicates of data, mean and private draw in one compiled program, for all numbers of records up to a size."""
+"""Replicates of data, mean and private draw in one compiled program for all n up to a size."""
 
 import functools
 import math
@@ -25,7 +25,7 @@ _PROPOSALS = 2
 
 
 class Errors(NamedTuple):
-    """What replicates measure, distances between a released value and the Frechet mean; arrays (replicates,)."""
+    """Distances between released values and the Fréchet mean, arrays (replicates,)."""
 
     distance: np.ndarray  #: geodesic distance of the released value from the Frechet mean, NaN off the manifold
     euclidean: np.ndarray  #: distance in the ambient space, of vech for matrices, after rotation for shapes
@@ -46,7 +46,7 @@ def run_replicates(
     block: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Errors:
-    """Errors of a mechanism over independent data sets of n records each: reproducible from ``seed``.
+    """Return a mechanism's errors over independent data sets of n records, reproducible from ``seed``.
 
     Replicate j depends on the seed, ``label`` and j alone, whatever the block size or the number of devices. Its data
     depend on the seed and j only, so that mechanisms are compared on the same data, and data sets of different n share
@@ -90,20 +90,20 @@ def run_replicates(
         *columns, complete = in_blocks(one_block, mesh, replicates, block, progress)
         if not complete.all():
             raise InputError(
-                f"run_replicates: {np.sum(~complete)} of {replicates} draws of {type(mechanism).__name__} were given "
-                "up after millions of proposals: raise n or the privacy parameter, or lower the radius."
+                f"run_replicates: {np.sum(~complete)} of {replicates} draws of {type(mechanism).__name__} found no "
+                "accepted proposal among millions: raise n or the privacy parameter, or lower the radius."
             )
         return Errors(*columns)
 
 
 def padded_size(n: int) -> int:
-    """Sizes of compiled programs: powers of 4 times 128."""
+    """Round n up to the size of a compiled program: 128 times a power of 4."""
     return 128 * 4 ** max(0, math.ceil(math.log(n / 128, 4) - 1e-9))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def records_of(mesh, size, numbers, common):
-    """Padded records and their mean, of each replicate."""
+    """Return padded records and their mean for each replicate."""
 
     def replicate(number, generator: Generator, key, n: jax.Array):
         points = generator.records(jax.random.fold_in(key, number), size)  # in the ball: nothing to clip
@@ -115,7 +115,7 @@ def records_of(mesh, size, numbers, common):
 
 @functools.partial(jax.jit, static_argnums=0)
 def released(mesh, replicates, common):
-    """What replicates measure of one draw each."""
+    """Return the measurements of one draw for each replicate."""
 
     def replicate(number, records, mean, noise_key, law):
         key = jax.random.fold_in(noise_key, number)
@@ -126,7 +126,7 @@ def released(mesh, replicates, common):
 
 
 def _release_of(law: Law, manifold, n):
-    """What releases from records of replicates, and measures; refused where double precision cannot hold draws."""
+    """Return a function that releases and measures; refuse draws beyond double precision."""
     if not isinstance(law, PointLaw):
         return functools.partial(_searches, law, manifold, n)
     law.check()
@@ -146,7 +146,7 @@ def _searches(law, manifold, n, mesh, replicates, noise_key):
 
 
 def _errors(law, mean, value):
-    """Distance, Euclidean distance, and whether the value is on the manifold."""
+    """Return distance, Euclidean distance, and whether the value is on the manifold."""
     manifold = law.ball.manifold
     point, found = law.as_point(value)
     distance = jnp.where(found, manifold.dist(mean, point), jnp.nan)
@@ -154,6 +154,6 @@ def _errors(law, mean, value):
 
 
 def euclidean_distance(manifold, mean, value) -> jax.Array:
-    """In coordinates without copies: of matrices the lower triangle, of shapes as near as a rotation brings them."""
+    """Return the distance in free coordinates: lower triangles of matrices, aligned shapes."""
     difference = manifold.aligned(value, mean) - value
     return jnp.linalg.norm(manifold.free_coordinates(difference)).astype(real_dtype(mean))

@@ -1,4 +1,4 @@
-"""Running a sweep into a folder: every cell once, whatever is killed when, with the same bytes at the end.
+"""Resumable sweeps in a folder: every cell runs once, with the same bytes after any interruption.
 
 manifest.json      the sweep, its cells with sensitivity, scale and support, versions
 cells/0003.parquet one row per replicate with the cell's names, written when a cell is done
@@ -51,7 +51,7 @@ _SCHEMA = pa.schema(
 
 
 class SweepResults(NamedTuple):
-    """What `run_sweep` leaves."""
+    """Result of `run_sweep`."""
 
     folder: pathlib.Path  #: with the files that docs/sweeps.md lists
     #: one row per cell, with its public numbers, mean errors and their standard errors (``distance``, ``distance_se``,
@@ -67,7 +67,7 @@ def run_sweep(
     *,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> SweepResults:
-    """Run all cells that the folder does not hold yet, and write the results.
+    """Run all cells that the folder lacks, and write the results.
 
     May be killed at any moment and called again: finished cells are kept, none is run twice, and the files are the same
     as without the interruption. Under `jax.distributed` every process calls it; the first one writes.
@@ -92,10 +92,10 @@ def run_sweep(
     """
     if isinstance(cells, Sweep):
         if replicates is not None or seed is not None:
-            raise InputError("run_sweep: a Sweep has replicates and seed of its own; leave them out.")
+            raise InputError("run_sweep: a Sweep states its own replicates and seed; leave them out.")
         plan = planned_sweep(cells)
     elif replicates is None:
-        raise InputError("run_sweep: say how many replicates each cell has.")
+        raise InputError("run_sweep: replicates is needed, the number for each cell.")
     else:
         plan = planned_cells(cells, replicates, 0 if seed is None else seed)
     folder = pathlib.Path(folder)
@@ -132,7 +132,7 @@ def run_sweep(
 
 
 class _Report:
-    """Tells how many replicates are done, of a cell after others."""
+    """Progress report of replicates done in a cell."""
 
     def __init__(self, progress, label, before, total):
         self.progress, self.label, self.done, self.total = progress, label, before, total
@@ -147,7 +147,7 @@ class _Report:
 
 
 def _agreed(exists: bool) -> bool:
-    """What the first process sees."""
+    """Return the first process's value in all processes."""
     if jax.process_count() == 1:
         return exists
     from jax.experimental import multihost_utils
@@ -156,7 +156,7 @@ def _agreed(exists: bool) -> bool:
 
 
 def _open_together(folder, manifest, held):
-    """`_open` in the first process; all of them refuse if it does, or if their manifests differ."""
+    """Run `_open` in the first process; refuse in all if it refuses, or if manifests differ."""
     if jax.process_count() == 1:
         _open(folder, manifest, held)
         return
@@ -165,7 +165,7 @@ def _open_together(folder, manifest, held):
     digest = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).digest()
     digests = multihost_utils.process_allgather(np.frombuffer(digest, np.uint8))
     if np.any(digests != digests[0]):
-        raise InputError("sweep: the processes have different sweeps or versions; start them alike.")
+        raise InputError("sweep: the processes have different sweeps or versions; start all with the same.")
     refusal = None
     if jax.process_index() == 0:
         try:
@@ -177,20 +177,20 @@ def _open_together(folder, manifest, held):
 
 
 def _open(folder, manifest, held):
-    """Make the folder ready, and keep others out of it until ``held`` is closed."""
+    """Prepare and lock the folder until ``held`` is closed."""
     folder.mkdir(parents=True, exist_ok=True)
     held.enter_context(only_writer(folder))
     path = folder / "manifest.json"
     for entry in (path, folder / "cells", *folder.glob("cells/*.parquet")):
         if entry.is_symlink():
-            raise InputError(f"{entry} is a link, but a sweep writes into its own folder alone; name another folder.")
+            raise InputError(f"{entry} is a link, but a sweep writes only into its own folder; name another folder.")
     if path.exists():
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             known = None
         if known != json.loads(json.dumps(manifest)):
-            raise InputError(f"{folder} holds another sweep, or one of other versions; name another folder.")
+            raise InputError(f"{folder} holds another sweep, or one made with other versions; name another folder.")
     elif any(not entry.name.startswith(".part-") for entry in folder.iterdir()):
         raise InputError(f"{folder} is not empty and holds no sweep; name another folder.")
     for leftover in (*folder.glob(".part-*"), *folder.glob("cells/.part-*")):
@@ -210,13 +210,15 @@ def _write_cell(path, facts, errors: Errors):
 
 
 def _read_cell(path, facts, replicates):
-    """The rows of a cell that is done, if they are what `_write_cell` wrote."""
+    """Return the rows of a finished cell; refuse a file that `_write_cell` did not write for it."""
     table = None
     with contextlib.suppress(Exception), pq.ParquetFile(path) as file:  # Arrow raises whatever it meets
         if file.metadata.num_rows == replicates and file.schema_arrow.equals(_SCHEMA):
             table = file.read()
     if table is None or not _is_cell(table, facts, replicates):
-        raise InputError(f"{path} is damaged, or of another sweep; remove it, and the sweep runs that cell again.")
+        raise InputError(
+            f"{path} is damaged or belongs to another sweep; remove it, and the sweep runs that cell again."
+        )
     return table
 
 
@@ -230,7 +232,7 @@ def _is_cell(table, facts, replicates):
 
 
 def _finish(folder, plan: Plan):
-    """results.parquet, summary.csv and the figure, from the cells' files."""
+    """Write results.parquet, summary.csv and the figure, from the cells' files."""
     rows = []
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, _SCHEMA, compression="zstd") as writer:

@@ -1,4 +1,4 @@
-"""How well an outline keeps its form: self-crossings, and smoothing as Soto et al. 2022 (Fig. 3) smooth."""
+"""Quality of outlines: self-crossings, and the smoothing of Soto et al. 2022 (Fig. 3)."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from jaxgeodp.checks import InputError
 
 
 def crossings(outline) -> int:
-    """How often the closed polygon through landmarks crosses itself.
+    """Return how often the closed polygon through landmarks crosses itself.
 
     Args:
         outline: (k,), complex.
@@ -16,7 +16,7 @@ def crossings(outline) -> int:
     count = len(points)
 
     def side(a, b, c):
-        """On which side of the line from a to b the point c lies."""
+        """Return on which side of the line from a to b the point c lies."""
         return np.sign(((b - a).conj() * (c - a)).imag)
 
     a, b = start[:, None], end[:, None]
@@ -28,7 +28,7 @@ def crossings(outline) -> int:
 
 
 def smooth_outline(outline, bandwidth: float):
-    """Local linear regression of the landmarks on their position along the closed outline, Gaussian weights.
+    """Smooth landmarks by local linear regression along the closed outline, with Gaussian weights.
 
     Args:
         outline: (k,), complex, landmarks in order.

@@ -31,7 +31,7 @@ _LONGEST = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """One mechanism with its privacy parameter and number of records: a combination of a `Sweep`.
+    """One mechanism with its privacy parameter and number of records, from a `Sweep`.
 
     Attributes:
         mechanism: its name.
@@ -47,18 +47,18 @@ class Cell:
 
     @property
     def parameter(self) -> str:
-        """What ``strength`` is, "epsilon" or "mu"."""
+        """Name of the privacy parameter ``strength``, "epsilon" or "mu"."""
         return _parameter_of(self.mechanism)
 
     @property
     def label(self) -> str:
-        """Names the cell, and its stream of noise."""
+        """Name of the cell and of its noise stream."""
         return f"{self.mechanism}, {self.calibration}, n={self.n}, {self.parameter}={self.strength!r}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What is compared; every field may stand in the file that `read_sweep` reads.
+    """A comparison of mechanisms; every field may stand in the file that `read_sweep` reads.
 
     Attributes:
         manifold, size: as for ``jaxgeodp plan``: sphere, spd, shapes, ...
@@ -124,14 +124,14 @@ class Sweep:
             _check_number("sweep", "domain", self.domain, float, 0.0)
         gaussian = [name for name in self.mechanisms if _parameter_of(name) == "mu"]
         if not (self.mechanisms and self.n and self.calibrations):
-            raise InputError("sweep: mechanisms, n and calibrations must each have an entry.")
+            raise InputError("sweep: mechanisms, n and calibrations must each have at least one entry.")
         if gaussian and not self.mu:
             raise InputError(f"sweep: {gaussian[0]} needs mu, a list of privacy parameters.")
         if len(gaussian) < len(self.mechanisms) and not self.epsilon:
             raise InputError("sweep: epsilon is missing, a list of privacy parameters.")
 
     def cells(self) -> list[Cell]:
-        """All combinations, in a fixed order."""
+        """Return all combinations, in a fixed order."""
         cells = []
         for name, calibration, n in itertools.product(self.mechanisms, self.calibrations, self.n):
             several = name in MECHANISMS and len(MECHANISMS[name].calibrations) > 1
@@ -142,7 +142,7 @@ class Sweep:
         return list(dict.fromkeys(cells))
 
     def generator(self) -> Generator:
-        """The data, in the public ball.
+        """Return the generator of data in the public ball.
 
         Raises:
             ValueError: the data do not fit the manifold.
@@ -163,11 +163,11 @@ class Sweep:
         elif manifold == SPD(5):
             points, center = digit_covariances(self.digit), manifold.origin
         else:
-            raise InputError(f"sweep: digits are shapes, or spd of size 5; got {manifold}.")
+            raise InputError(f"sweep: data 'digits' need the manifold shapes, or spd of size 5; got {manifold}.")
         return ResampledData(GeodesicBall(manifold, center, self.radius), points)
 
     def mechanism(self, cell: Cell, ball: GeodesicBall) -> BallMechanism | LocatedMechanism:
-        """The mechanism of a cell; the ball is told to those that do not find one.
+        """Return the mechanism of a cell, given the ball unless it finds one itself.
 
         Args:
             cell: of the sweep.
@@ -182,21 +182,21 @@ class Sweep:
         return mechanism_named(cell.mechanism, ball, cell.strength, cell.calibration)
 
     def as_dict(self) -> dict[str, Any]:
-        """All fields, as JSON has them."""
+        """Return all fields as JSON values."""
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     def fingerprint(self) -> str:
-        """A hash of all fields: 16 hexadecimal digits, by which a folder knows its sweep."""
+        """Return a hash of all fields, 16 hexadecimal digits, that identifies the sweep's folder."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def compared_names() -> tuple[str, ...]:
-    """The names of the mechanisms that a sweep knows."""
+    """Return the names of the mechanisms that a sweep can compare."""
     return (*MECHANISMS, *_LOCATED)
 
 
 def read_sweep(path) -> Sweep:
-    """A sweep from a TOML file.
+    """Read a sweep from a TOML file.
 
     Args:
         path: of the file, whose fields are those of `Sweep`; a list of one may be given as its value.
@@ -209,7 +209,7 @@ def read_sweep(path) -> Sweep:
     with open(path, "rb") as stream:
         content = stream.read(_LONGEST + 1)
     if len(content) > _LONGEST:
-        raise InputError(f"{path}: is larger than 1 MiB, so no description of a sweep; name another file.")
+        raise InputError(f"{path}: is larger than 1 MiB, so it is not a description of a sweep; name another file.")
     try:
         table = tomllib.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:  # numbers of thousands of digits, thousands of brackets
@@ -236,7 +236,7 @@ def _parameter_of(name):
 
 
 def _away(manifold, distance):
-    """The point at this distance from the origin, in the first direction of its frame."""
+    """Return the point at this distance from the origin, in the first direction of its frame."""
     if distance == 0.0:
         return manifold.origin
     with jax.enable_x64(True):

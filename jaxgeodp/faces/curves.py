@@ -1,4 +1,4 @@
-"""From the mesh of one face to its radial curves, relative to a public template only.
+"""Radial curves of one face mesh, relative to a public template only.
 
 conformal map -> nose to the centre, second landmark up -> polar grid -> unit area, centred, turned onto the template
 -> radial curves (Soto 2024, sections 2 and 3). Every face is processed by itself: no step looks at another face, which
@@ -34,7 +34,7 @@ _AREA = 0.25
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FaceTemplate:
-    """A public face that others are turned onto; its mesh has area 1 and its centroid at 0.
+    """A public reference face for alignment; its mesh has area 1 and centroid 0.
 
     Args:
         grid: on the polar grid, (R, T, 3).
@@ -60,7 +60,7 @@ class FaceTemplate:
             if not fits or (name == "grid" and (array.shape[0] < 4 or array.shape[1] % 2)):
                 raise InputError(f"FaceTemplate: {name} must have shape {shape}, got {array.shape}.")
             if not np.all(np.isfinite(array)):
-                raise InputError(f"FaceTemplate: {name} must be finite; make it by FaceTemplate.from_mesh.")
+                raise InputError(f"FaceTemplate: {name} must be finite; create it with FaceTemplate.from_mesh.")
             array = array.astype(float)
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -68,7 +68,7 @@ class FaceTemplate:
             found = float(area(self.grid))
         if not abs(found - 1.0) <= _AREA:
             raise InputError(
-                f"FaceTemplate: the surface on the grid must have area 1, got {found:.3g}; make it by "
+                f"FaceTemplate: the surface on the grid must have area 1, got {found:.3g}; create it with "
                 "FaceTemplate.from_mesh."
             )
 
@@ -83,7 +83,7 @@ class FaceTemplate:
         curves: int = 23,
         samples: int = 80,
     ) -> "FaceTemplate":
-        """The template of a public mesh.
+        """Return the template of a public mesh.
 
         Args:
             mesh: of one face.
@@ -107,7 +107,7 @@ class FaceTemplate:
     def from_file(
         cls, path, nose: int, up: int, fill_holes: bool = False, scan: bool = False, **sizes: int
     ) -> "FaceTemplate":
-        """The template of a public mesh file, with the vertex numbers of that file.
+        """Return the template of a public mesh file, with that file's vertex numbers.
 
         Args:
             path: see `read_mesh`.
@@ -141,7 +141,7 @@ class FaceCurves(NamedTuple):
 def face_curves(
     mesh: Mesh, nose: int, up: int, template: FaceTemplate, ridge: float | None = None, method: str | None = None
 ) -> FaceCurves:
-    """Radial curves of one face whose mesh has area 1 and its centroid at 0, turned onto a template.
+    """Return radial curves of one face, scaled to area 1 and centroid 0, and rotated onto a template.
 
     Args:
         mesh: of the face.
@@ -183,7 +183,7 @@ def face_curves(
 
 
 def _plane(mesh, method=None):
-    """The map before folds are removed, and its method."""
+    """Return the map before unfolding, and its method: "linear" if "newton" fails."""
     if method is not None:
         return folded_conformal_map(mesh, method), method
     try:
@@ -193,7 +193,7 @@ def _plane(mesh, method=None):
 
 
 def _nearer_orientation(mesh, locator, template):
-    """Grid on the template, how it got there, and whether it is that of the mesh turned inside out."""
+    """Return grid on the template, similarity, and whether the mesh was inverted, for the nearer orientation."""
     found = []
     for inverted in (False, True):
         points = _seen(polar_points(*template.grid.shape[:2]), inverted)
@@ -206,7 +206,7 @@ def _nearer_orientation(mesh, locator, template):
 
 
 def _seen(points, inverted):
-    """Where points lie in the map of a mesh, which is mirrored at the landmarks' axis if the mesh is inside out."""
+    """Return points in the map of a mesh, mirrored at the landmarks' axis if the mesh is inverted."""
     return -np.conj(points) if inverted else points
 
 
@@ -215,5 +215,5 @@ def _distance(grid, template):
 
 
 def _unit_area(mesh, rotation):
-    """Area and centroid are those of the triangles, which a coarse grid would not have."""
+    """Return the similarity by area and centroid of the triangles, exact unlike those of a coarse grid."""
     return Similarity(jnp.asarray(mesh.centroid), jnp.asarray(mesh.area**-0.5), rotation)

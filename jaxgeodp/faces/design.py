@@ -1,4 +1,4 @@
-"""What public faces tell before private ones are touched: norm bounds, budget, and smoothing across the curves.
+"""Design of a mean-face release from public faces: norm bounds, budget, and smoothing across curves.
 
 Nothing here may see private data. Smoothing across the curves is post-processing: the guarantee does not change.
 """
@@ -35,7 +35,7 @@ _PEOPLE, _RINGS = 24, 20
 
 
 class FaceDesign(NamedTuple):
-    """A mechanism for the mean face, and how its releases are smoothed from curve to curve."""
+    """A mechanism for the mean face, and the smoothing of its releases across curves."""
 
     mechanism: FaceMeanMechanism  #: before its releases are smoothed
     radial_penalty: np.ndarray  #: (3,), of `smooth_across`, for each coordinate
@@ -46,16 +46,16 @@ class FaceDesign(NamedTuple):
         return self.mechanism.guarantee
 
     def smoothed(self, curves):
-        """Released curves (..., J, m, 3), their deviations from the template smoothed across the curves."""
+        """Smooth released curves (..., J, m, 3) across the curves, as deviations from the template."""
         template = self.mechanism.template
         return template + smooth_across(np.asarray(curves, float) - template, self.radial_penalty)
 
     def simulate(self, key, data, num: int):
-        """``num`` smoothed draws for research; see `FaceMeanMechanism.simulate`."""
+        """Return ``num`` smoothed draws for research; see `FaceMeanMechanism.simulate`."""
         return self.smoothed(self.mechanism.simulate(key, data, num))
 
     def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized", more=None) -> Release:
-        """One private mean face, smoothed; see `FaceMeanMechanism.release`.
+        """Release one private mean face, smoothed; see `FaceMeanMechanism.release`.
 
         Args:
             data, ledger, numerics: see there.
@@ -68,7 +68,7 @@ class FaceDesign(NamedTuple):
 
 
 def norm_bounds(template, reference, margin: float = MARGIN) -> np.ndarray:
-    """Norm bounds (J, 3) for `FaceMeanMechanism`: ``margin`` times the largest deviation of public reference faces.
+    """Return norm bounds (J, 3): ``margin`` times the largest deviation of public reference faces.
 
     Args:
         template: radial curves of a public face, (J, m, 3).
@@ -82,12 +82,14 @@ def norm_bounds(template, reference, margin: float = MARGIN) -> np.ndarray:
     template, reference = _public(template, reference, least=1)
     bound = margin * np.sqrt(np.mean((reference - template) ** 2, axis=2)).max(axis=0)
     if not np.all(bound > 0):
-        raise InputError("norm_bounds: a curve of all reference faces is the template's; give faces of other people.")
+        raise InputError(
+            "norm_bounds: all reference faces share a curve with the template; give faces of other people."
+        )
     return bound
 
 
 def design_faces(template, reference, n: int, mu: float, norm_bound=None, steps: int = 150) -> FaceDesign:
-    """The mean-face mechanism with the least expected error on public faces, and how to smooth its releases.
+    """Return the mean-face mechanism of least expected error on public faces, and its smoothing.
 
     Length scale and penalty of each coordinate and the split of the budget over curves and coordinates come from
     `optimize_budget` (docs/mathematics.md, section 12). The smoothing S across the curves minimises, by coordinate,
@@ -137,7 +139,7 @@ def design_faces(template, reference, n: int, mu: float, norm_bound=None, steps:
 
 
 def reference_folder(template: FaceTemplate, folder, nose: int, up: int, **options) -> np.ndarray:
-    """Curves (n_reference, J, m, 3) of a folder of public meshes.
+    """Return curves (n_reference, J, m, 3) of a folder of public meshes.
 
     Args:
         template: that they are turned onto.
@@ -156,13 +158,14 @@ def reference_folder(template: FaceTemplate, folder, nose: int, up: int, **optio
         if not np.all(np.isfinite(curves)):
             reason = str(report).partition("; ")[0].rstrip(".")
             raise InputError(
-                f"the reference face {path} is {reason}; mend it, number it like the template, or leave it out."
+                f"the reference face {path} is {reason}; repair it, number its vertices like the template, or leave "
+                "it out."
             )
     return faces.curves
 
 
 def synthetic_reference(template: FaceTemplate, ridge: float | None = None, count: int = _PEOPLE) -> np.ndarray:
-    """Reference curves (count, J, m, 3) for a template, where no public faces are at hand.
+    """Return synthetic reference curves (count, J, m, 3), in place of public faces.
 
     They are the template plus what tells each of these people of `SyntheticFaces` from the next one, the last from the
     first, in faces of area 1 turned onto the template, and registered to it if there is a ridge (`face_curves`). Their
@@ -191,7 +194,7 @@ def synthetic_reference(template: FaceTemplate, ridge: float | None = None, coun
 
 
 def smooth_across(deviations, penalty) -> np.ndarray:
-    """Deviations of radial curves from a template, smoothed along the diameters of the disk.
+    """Smooth deviations of radial curves from a template along the diameters of the disk.
 
     Each diameter runs through all curves twice, f(-r, t) = f(r, t + pi); the least |f - g|^2 + penalty |f''|^2 is
     taken, with differences of the second order in units of the curves' spacing. Straight lines are kept.
@@ -217,7 +220,7 @@ def smooth_across(deviations, penalty) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def _smoothers(count, penalty):
-    """Matrices (J, J) for even and odd functions of the diameter."""
+    """Return smoothing matrices (J, J) for even and odd functions of the diameter."""
     nodes = np.concatenate([-np.arange(count, 0, -1), np.arange(1, count + 1)]).astype(float)
     differences = np.zeros((2 * count - 2, 2 * count))
     for row, (a, b, c) in enumerate(zip(nodes, nodes[1:], nodes[2:], strict=False)):
@@ -232,7 +235,7 @@ def _smoothers(count, penalty):
 
 
 def _radial_penalty(mechanism, reference, n):
-    """For each coordinate, the penalty with the least expected error on the reference faces, (3,)."""
+    """Return for each coordinate the penalty of least expected error on the reference faces, (3,)."""
     template = mechanism.template
     with jax.enable_x64(True):
         center = np.asarray(mechanism.mean(reference)) - template
@@ -248,7 +251,7 @@ def _radial_penalty(mechanism, reference, n):
 
 
 def _public(template, reference, least):
-    """Checked curves; they are public, so one may say what is wrong with them."""
+    """Return checked public curves; errors may describe them."""
     template, reference = (host_array("face design", x).astype(float) for x in (template, reference))
     if template.ndim != 3 or template.shape[2] != 3 or reference.shape[1:] != template.shape or len(reference) < least:
         raise InputError(

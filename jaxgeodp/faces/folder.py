@@ -1,4 +1,4 @@
-"""Radial curves of many faces: parallel over the cores, face by face, so that a run may be killed and resumed."""
+"""Radial curves of many faces, in parallel and resumable face by face."""
 
 import contextlib
 import dataclasses
@@ -41,7 +41,7 @@ class Faces(NamedTuple):
 
 
 class _Settings(NamedTuple):
-    """What is the same for all faces; all of it public."""
+    """Public settings shared by all faces."""
 
     nose: int
     up: int
@@ -60,17 +60,17 @@ class _Result(NamedTuple):
 
 
 def mesh_files(folder) -> list[pathlib.Path]:
-    """Paths of the meshes of a folder (.obj, .ply, .stl, .off, .xyz), by name.
+    """Return the mesh files of a folder (.obj, .ply, .stl, .off, .xyz), by name.
 
     Raises:
         ValueError: there is no such folder, or no mesh in it.
     """
     folder = pathlib.Path(folder)
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; name a folder of meshes.")
+        raise InputError(f"{folder} is not a folder; name a folder of meshes.")
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in FORMATS and path.is_file())
     if not files:
-        raise InputError(f"{folder} holds no mesh; put files {', '.join(FORMATS)} there.")
+        raise InputError(f"{folder} holds no mesh; put files of type {', '.join(FORMATS)} there.")
     return files
 
 
@@ -89,7 +89,7 @@ def process_faces(
     scan: bool = False,
     triangles: np.ndarray | None = None,
 ) -> Faces:
-    """`face_curves` of many faces; one that cannot be processed is NaN and counts as the centre of a release.
+    """Apply `face_curves` to many faces; an unusable one is NaN and counts as the centre of a release.
 
     Faces are processed in other processes, which import the calling script: call this under
     ``if __name__ == "__main__":``, or with ``workers=1``. What a mesh does to its process, such as taking all memory,
@@ -125,7 +125,10 @@ def process_faces(
         raise InputError("process_faces: sources is empty; give at least one mesh.")
     own = [None] * len(sources) if landmarks is None else list(landmarks)
     if len(own) != len(sources):
-        raise InputError(f"process_faces: landmarks must be {len(sources)}, one or None per mesh, got {len(own)}.")
+        raise InputError(
+            f"process_faces: landmarks must have {len(sources)} entries, landmarks or None for each mesh, got "
+            f"{len(own)}."
+        )
     if workers != 1:
         leave_inside_import()
     settings = _Settings(nose, up, template, ridge, fill_holes, scan, triangles)
@@ -148,7 +151,7 @@ def process_faces(
 
 
 def make_private(folder):
-    """Make a folder for processed faces that nobody else may read, if it is not there.
+    """Create a folder for processed faces, readable only by its owner, if it does not exist.
 
     Raises:
         ValueError: it is there and holds other files; it is left alone.
@@ -156,7 +159,8 @@ def make_private(folder):
     marker = folder / _MARKER
     if folder.exists() and not (folder.is_dir() and (marker.exists() or not any(folder.iterdir()))):
         raise InputError(
-            f"{folder} is not a folder of processed faces and not empty; name a new folder, which will be private."
+            f"{folder} is neither empty nor a folder of processed faces; name a new folder, which will hold private "
+            "files."
         )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -175,7 +179,7 @@ def _fingerprint_of_settings(settings):
 
 
 def _place(keep, common, source, own):
-    """Where the result of a face is kept, by everything it depends on; None for a file that cannot be read.
+    """Return the cache file of a face's result, by all its inputs; None for an unreadable file.
 
     This is done in the calling process: whatever a file is, it takes little memory and raises nothing.
     """
@@ -195,7 +199,7 @@ def _place(keep, common, source, own):
 
 
 def processed(sources, own, settings, places, workers, progress):
-    """A result for each source: what was kept of it, or new work."""
+    """Return a result for each source, from the cache or computed."""
     done = [kept_face(place, settings.template) for place in places]
     waiting = [j for j, result in enumerate(done) if result is None]
     say = (lambda count: None) if progress is None else progress
@@ -214,7 +218,7 @@ def processed(sources, own, settings, places, workers, progress):
 
 
 def _told(result, before, template):
-    """The result, with what became of its processes."""
+    """Return the result, with a note if its process was ended."""
     if isinstance(result, Ended):
         return _unused(
             template,
@@ -229,7 +233,7 @@ def _told(result, before, template):
 
 
 def processed_face(settings, source, own, place):
-    """One face, kept if another attempt would end alike."""
+    """Process one face; cache the result if another attempt would give the same."""
     template = settings.template
     try:
         result = _face(settings, source, own)
@@ -257,13 +261,13 @@ def _face(settings, source, own):
         numbers, repairs = report.numbering, report.counts()
     if own is None and template.numbering is not None and not Numbering.of(mesh, numbers).agrees(template.numbering):
         raise InputError(
-            "its vertices are not numbered like the template's, so the landmarks' numbers mean other places; give this "
-            "mesh landmarks of its own"
+            "its vertices are not numbered like the template's, so the landmarks' numbers refer to other places; give "
+            "this mesh landmarks of its own."
         )
     nose, up = (place_landmark(name, mark, mesh, numbers) for name, mark in zip(("nose", "up"), marks, strict=True))
     found = face_curves(mesh, nose, up, template, settings.ridge)
     if not np.all(np.isfinite(found.curves)):
-        raise InputError("the curves are not finite; look at the mesh")
+        raise InputError("the curves are not finite; check the mesh for errors.")
     measures = {name: getattr(found, name) for name in ("distance", "inverted", "flips", "distortion", "map")}
     return _Result(found.curves, found.vertices, FaceReport(repairs=repairs, **measures))
 
@@ -274,7 +278,7 @@ def _unused(template, note, final=False):
 
 
 def kept_face(place, template):
-    """What was kept; None if nothing was, or it cannot be read."""
+    """Return the cached result; None if there is none or it is unreadable."""
     if place is None or not place.is_file():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Where the two landmarks of a face are: by vertex numbers, or by places in space.
+"""The two landmarks of a face, given as vertex numbers or as places in space.
 
 A vertex number means the same place of two faces only if their meshes are numbered alike. So numbers that are given for
 all meshes count where a mesh has the template's triangles, and nowhere else; a file with landmarks of its own may be
@@ -26,7 +26,7 @@ Landmark = int | tuple[float, float, float] | None
 
 
 class Landmarks(NamedTuple):
-    """Hold the two landmarks of a mesh."""
+    """The two landmarks of a mesh."""
 
     nose: Landmark  #: its tip
     up: Landmark  #: above it, such as the root of the nose
@@ -34,14 +34,14 @@ class Landmarks(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Numbering:
-    """How the vertices of a mesh are numbered."""
+    """Vertex count and triangles, by which two meshes' numberings are compared."""
 
     count: int  #: of vertices
     triangles: np.ndarray  #: corners in increasing order, (F, 3)
 
     @classmethod
     def of(cls, mesh: Mesh, numbers=None) -> "Numbering":
-        """Of a mesh; of the file it was read from, if the mesh's number of each vertex of the file is given."""
+        """Return the numbering of a mesh, or of its file if each file vertex's number in the mesh is given."""
         if numbers is None:
             return cls(len(mesh.vertices), np.sort(mesh.faces, axis=1))
         first = np.full(len(mesh.vertices), -1)
@@ -52,7 +52,7 @@ class Numbering:
         return cls(len(numbers), np.sort(triangles[np.all(triangles >= 0, axis=1)], axis=1))
 
     def agrees(self, other: "Numbering") -> bool:
-        """Whether both have as many vertices and nearly all triangles in common."""
+        """Return whether both have equally many vertices and nearly all triangles in common."""
         if self.count != other.count:
             return False
         shared = len(np.intersect1d(_keys(self.triangles), _keys(other.triangles)))
@@ -65,7 +65,7 @@ def _keys(triangles):
 
 
 def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> int:
-    """The vertex of a mesh at a landmark.
+    """Return the vertex of a mesh at a landmark.
 
     Args:
         name: of the landmark, for errors.
@@ -78,8 +78,8 @@ def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> i
     """
     if landmark is None:
         raise InputError(
-            f"{name} is neither a vertex number nor three finite numbers with blanks between; correct its line of "
-            "the table."
+            f"{name} is neither a vertex number nor three finite numbers separated by blanks; correct its line of the "
+            "table."
         )
     if isinstance(landmark, tuple):
         distances = np.linalg.norm(mesh.vertices - np.asarray(landmark), axis=1)
@@ -93,23 +93,23 @@ def place_landmark(name: str, landmark: Landmark, mesh: Mesh, numbers=None) -> i
     except TypeError:
         number = -1
     if not 0 <= number < count:
-        raise InputError(f"{name} {landmark!r} is no vertex of the mesh; it has {count}, numbered from 0.")
+        raise InputError(f"{name} {landmark!r} is not a vertex of the mesh, which has {count}, numbered from 0.")
     number = number if numbers is None else int(numbers[number])
     if number < 0:
-        raise InputError(f"{name} {landmark} was dropped when the mesh was mended; choose a vertex near it.")
+        raise InputError(f"{name} {landmark} was dropped when the mesh was repaired; choose a vertex near it.")
     return number
 
 
 def check_numbers(landmarks: Landmarks, file_format: str) -> None:
-    """Raise ValueError for vertex numbers of a file without them."""
+    """Raise ValueError for vertex numbers where the file has none."""
     if file_format.lower() == ".stl" and not all(isinstance(landmark, tuple | None) for landmark in landmarks):
         raise InputError(
-            "an STL file has no vertex numbers; give the places of its landmarks as x y z, or convert it to .ply."
+            "an STL file has no vertex numbers; give its landmarks as coordinates x y z, or convert it to .ply."
         )
 
 
 def read_landmarks(path) -> dict[str, Landmarks]:
-    """Landmarks by file name, from a table.
+    """Read landmarks by file name from a table.
 
     Args:
         path: of a .csv file with the columns ``file``, ``nose`` and ``up``. A landmark is a vertex number of that file,

@@ -25,7 +25,7 @@ PerCoordinate = float | Sequence[float] | np.ndarray
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class FaceMeanMechanism(Mechanism):
-    """The mean of faces given by their radial curves (n, J, m, 3): every coordinate of every curve with its own budget.
+    """Mean of faces given by radial curves (n, J, m, 3), with a budget for each coordinate of each curve.
 
     `FunctionalGaussianMechanism` on 3 J closed curves, centred at a public template: the noise is proportional to how
     far faces may be from it, not to how large they are.
@@ -64,7 +64,7 @@ class FaceMeanMechanism(Mechanism):
         object.__setattr__(self, "_curves", mechanism)
 
     def _per_curve(self, field):
-        """(3 J,): all coordinates of the first curve, then those of the second."""
+        """Return a parameter as (3 J,): the coordinates of the first curve, then of the second, ..."""
         value, count = getattr(self, field), len(self.template)
         try:
             array = np.asarray(value, float)
@@ -82,15 +82,15 @@ class FaceMeanMechanism(Mechanism):
         return self._curves.guarantee
 
     def sensitivity(self, n: int):
-        """How far one face moves each coordinate of each curve in the norm of the kernel, (J, 3)."""
+        """Return the sensitivity of each coordinate of each curve in the kernel norm, (J, 3)."""
         return np.reshape(self._curves.sensitivity(n), (-1, 3))
 
     def scale(self, n: int):
-        """Standard deviation of the noise at each sample, (J, 3)."""
+        """Return the standard deviation of the noise at each sample, (J, 3)."""
         return np.reshape(self._curves.scale(n), (-1, 3))
 
     def mean(self, data):
-        """The curves around which releases are drawn, (J, m, 3): private."""
+        """Return the private curves around which releases are drawn, (J, m, 3)."""
         return _face(self._curves.mean(flat_curves(self.domain.records(type(self).__name__, data))))
 
     @property
@@ -108,7 +108,7 @@ class FaceMeanMechanism(Mechanism):
 
     @property
     def encoding(self) -> "OfFaces":
-        """How faces are vectors."""
+        """Encoding of faces as vectors."""
         return OfFaces(self._curves.encoding)
 
     @property
@@ -134,7 +134,7 @@ class FaceMeanMechanism(Mechanism):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OfFaces(Encoding):
-    """The curves of a face, (J, m, 3), as 3 J curves.
+    """Encoding of a face's curves (J, m, 3) as 3 J curves.
 
     Attributes:
         curves: their encoding.
@@ -174,11 +174,11 @@ class OfFaces(Encoding):
 
 
 def flat_curves(curves):
-    """Curves as `FunctionalGaussianMechanism` takes them: (..., J, m, 3) to (..., 3 J, m)."""
+    """Reshape curves (..., J, m, 3) to (..., 3 J, m), as `FunctionalGaussianMechanism` takes them."""
     moved = curves.swapaxes(-1, -2)
     return moved.reshape(*moved.shape[:-3], moved.shape[-3] * moved.shape[-2], moved.shape[-1])
 
 
 def _face(curves):
-    """(..., 3 J, m) to (..., J, m, 3)."""
+    """Reshape curves (..., 3 J, m) to (..., J, m, 3)."""
     return curves.reshape(*curves.shape[:-2], curves.shape[-2] // 3, 3, curves.shape[-1]).swapaxes(-1, -2)

@@ -1,4 +1,4 @@
-"""Surfaces through the radial curves of faces, and pictures of them: what a release looks like."""
+"""Surfaces through the radial curves of faces, and pictures of them."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from jaxgeodp.meshes.rendering import draw_surface
 
 
 def surface_from_curves(curves, refine: int = 2, template: FaceTemplate | None = None):
-    """A mesh, vertices (V, 3) and faces (F, 3), through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
+    """Return vertices (V, 3) and faces (F, 3) through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
 
     Args:
         curves: as `radial_curves` gives them.
@@ -26,7 +26,8 @@ def surface_from_curves(curves, refine: int = 2, template: FaceTemplate | None =
     vertices, faces = mesh_of_curves(curves, refine, INNER_ROWS)
     if template.inner is None:
         raise InputError(
-            "surface_from_curves: template needs what is inside its first curve; see FaceTemplate.from_mesh."
+            "surface_from_curves: template lacks the surface inside its first curve; create it with "
+            "FaceTemplate.from_mesh."
         )
     if template.curves.shape != curves.shape:
         raise InputError(f"surface_from_curves: curves must be {template.curves.shape} as the template's.")

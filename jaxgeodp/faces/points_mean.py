@@ -1,4 +1,4 @@
-"""The mean of registered points with noise on every coordinate: the baselines of radial curves."""
+"""Baselines of radial curves: the mean of registered points with noise on every coordinate."""
 
 import dataclasses
 import math
@@ -43,7 +43,7 @@ class PointwiseGaussian(Mechanism):
         object.__setattr__(self, "half_range", self._ranges(host_array("PointwiseGaussian", self.half_range)))
 
     def _ranges(self, half_range):
-        """Read-only, of the shape given."""
+        """Return the ranges as a read-only array of the given shape."""
         shape = self.template.shape
         fits = half_range.dtype.kind in "fiu" and half_range.shape in ((), (3,), shape)
         if not (fits and np.all(np.isfinite(half_range) & (half_range > 0))):
@@ -61,21 +61,21 @@ class PointwiseGaussian(Mechanism):
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int):
-        """Of one coordinate of one point: the range over n."""
+        """Return the sensitivity of one coordinate of one point: its range over n."""
         return 2.0 * np.asarray(self.half_range) / record_count(n)
 
     def scale(self, n: int):
-        """Standard deviation of the noise of each coordinate."""
+        """Return the standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) * math.sqrt(self.template.size) / self.mu
 
     @property
     def domain(self) -> NearTemplate:
-        """Records (n, N, 3); deviations are clipped, a point that is not finite counts as the template's."""
+        """Records (n, N, 3); deviations are clipped, and a non-finite point counts as the template's."""
         return _domain(self.template, {"half_range": np.asarray(self.half_range).tolist()})
 
     @property
     def encoding(self) -> "EachCoordinate":
-        """How points are vectors."""
+        """Encoding of points as vectors."""
         return EachCoordinate(self.template, self.half_range)
 
     @property
@@ -136,21 +136,21 @@ class JointGaussian(Mechanism):
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int) -> float:
-        """How far one face moves the mean, in the Euclidean norm of all coordinates."""
+        """Return the sensitivity of the mean in the Euclidean norm of all coordinates."""
         return 2.0 * self.norm_bound * math.sqrt(len(self.template)) / record_count(n)
 
     def scale(self, n: int) -> float:
-        """Standard deviation of the noise of each coordinate."""
+        """Return the standard deviation of the noise of each coordinate."""
         return self.sensitivity(n) / self.mu
 
     @property
     def domain(self) -> NearTemplate:
-        """Records (n, N, 3); a face with a point that is not finite counts as the template."""
+        """Records (n, N, 3); a face with a non-finite point counts as the template."""
         return _domain(self.template, {"radius": self.norm_bound, "note": "root mean squared distance of a point"})
 
     @property
     def encoding(self) -> "AllCoordinates":
-        """How points are vectors."""
+        """Encoding of points as vectors."""
         return AllCoordinates(self.template, self.norm_bound)
 
     @property
@@ -168,7 +168,7 @@ def _domain(template, bounds):
 
 
 def _check_template_and_mu(mechanism):
-    """Public points (N, 3) and a mu in range, as they are kept."""
+    """Store a copy of the public points (N, 3) and a mu in range."""
     name = type(mechanism).__name__
     template = host_array(name, mechanism.template)
     if template.ndim != 2 or template.shape[1] != 3 or not np.all(np.isfinite(template)):
@@ -181,7 +181,7 @@ def _check_template_and_mu(mechanism):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EachCoordinate(Encoding):
-    """3 N numbers, each within a range of its own.
+    """Encoding of points as 3 N numbers, each bounded by a range of its own.
 
     Attributes:
         template, half_range: see `PointwiseGaussian`.
@@ -226,7 +226,7 @@ class EachCoordinate(Encoding):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AllCoordinates(Encoding):
-    """One vector of 3 N numbers.
+    """Encoding of points as one vector of 3 N numbers.
 
     Attributes:
         template, norm_bound: see `JointGaussian`.

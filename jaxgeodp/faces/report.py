@@ -1,4 +1,4 @@
-"""What each mesh needed before it was a face, for its custodian only: nothing of it may enter a release."""
+"""What each mesh needed during processing, for its custodian only: nothing of it may enter a release."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _REPAIRS = tuple(name for name in RepairReport._fields if name != "numbering")
 
 
 class FaceReport(NamedTuple):
-    """Report how one face was processed; private."""
+    """How one face was processed; private."""
 
     note: str = ""  #: why it is not used, or what else happened
     used: bool = True  #: else it counts as the centre of the release
@@ -39,7 +39,7 @@ class FaceReport(NamedTuple):
 
 
 def report_table(names: Sequence[str], reports: Sequence[FaceReport], clipped=None) -> str:
-    """The table of a folder as text: a line for each face, a column for each thing to look at.
+    """Return the report of a folder as CSV text, a line for each face.
 
     Args:
         names: of the faces.

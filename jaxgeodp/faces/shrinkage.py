@@ -1,4 +1,4 @@
-"""How far a release is moved towards what was known before, and what error is then to be expected.
+"""Shrinkage of a release towards a public centre, and its expected error.
 
 A mean m is supposed to be normal around 0 with t times public variances. Of t, the *shift*, only a prior is public:
 log-normal. What is released, m and noise, tells more of it, much where there are many coordinates and little where
@@ -24,7 +24,7 @@ _PEOPLE = 256
 
 
 def shrinkage_weights(coordinates, roots) -> np.ndarray:
-    """E[t s^2/(t s^2 + 1)] given released coordinates x (..., r), which are normal with variances t s^2 + 1.
+    """Return E[t s^2/(t s^2 + 1)] given released coordinates x (..., r), normal with variances t s^2 + 1.
 
     Args:
         coordinates: in standard deviations of the noise.
@@ -41,7 +41,7 @@ def shrinkage_weights(coordinates, roots) -> np.ndarray:
 
 
 def simulated_errors(variances, lengths, bound, kept, scale, shift) -> np.ndarray:
-    """Mean squared errors of the coordinates of shrunk releases, (r,), by fixed random numbers.
+    """Return mean squared errors of shrunk coordinates, (r,), simulated with fixed random numbers.
 
     Means are drawn with ``shift`` times the variances; people around them have the given lengths, in directions that
     are as likely as the variances say; they are clipped, and their mean gets noise and is shrunk.
@@ -66,14 +66,14 @@ def simulated_errors(variances, lengths, bound, kept, scale, shift) -> np.ndarra
 
 
 def _people(random, variances, lengths):
-    """Deviations of people from their mean, which is 0, (people, r)."""
+    """Return simulated deviations of people from their mean 0, (people, r)."""
     ways = random.normal(size=(_PEOPLE // 2, len(variances))) * np.sqrt(variances)
     ways *= (np.resize(lengths, len(ways)) / np.linalg.norm(ways, axis=1))[:, None]
     return np.concatenate([ways, -ways])
 
 
 def _clipped(means, people, bound):
-    """Means (draws, r) of people around them, each pulled to the bound."""
+    """Return means (draws, r) of people shifted by these means and clipped to the bound."""
     squares = np.sum(means**2, axis=1)[:, None] + 2.0 * means @ people.T + np.sum(people**2, axis=1)
     lengths = np.sqrt(np.maximum(squares, 0.0))
     factors = bound / np.maximum(lengths, bound)

@@ -1,4 +1,4 @@
-"""What public surfaces tell before private ones are touched: where, how wide and how far a mean surface is released.
+"""Design of a mean-surface release from public surfaces: centre, directions, bound and shrinkage.
 
 Nothing here may see private data but a release. Shrinking a release is post-processing: the guarantee does not change.
 (docs/mathematics.md, section 19)
@@ -37,7 +37,7 @@ MOST_DESIGNS = 40
 
 
 class SurfaceDesign(NamedTuple):
-    """A mechanism for the mean surface, and what is needed to shrink its releases."""
+    """A mechanism for the mean surface, and what shrinking its releases needs."""
 
     mechanism: SurfaceMeanMechanism  #: before its releases are shrunk
     variances: np.ndarray  #: between public surfaces, of the mechanism's coordinates, (r,)
@@ -50,7 +50,7 @@ class SurfaceDesign(NamedTuple):
         return self.mechanism.guarantee
 
     def shrunk(self, surfaces, n: int) -> np.ndarray:
-        """Released surfaces (..., \\*points, 3), moved towards the centre as far as their noise makes likely.
+        """Shrink released surfaces (..., \\*points, 3) towards the centre, as their noise warrants.
 
         The mean of the coordinates is supposed to be normal around the centre with ``variances`` times a shift, of
         which only a prior is public, and to be seen as `kept` of it; the value is its expectation given the release
@@ -66,7 +66,7 @@ class SurfaceDesign(NamedTuple):
             return self.mechanism.surface(weights * coordinates)
 
     def expected_error(self, n: int) -> np.ndarray:
-        """Root of the expected squared distance of each point of a shrunk release from the mean of n records, (N,).
+        """Return each point's root mean squared error of a shrunk release against the mean of n records, (N,).
 
         Public: for records that differ as the public ones do, whose mean is `EXPECTED_SHIFT` of their variance away
         from the centre. Clipping, noise, and that the shift is not known are simulated, always with the same numbers.
@@ -77,7 +77,7 @@ class SurfaceDesign(NamedTuple):
 
     @property
     def kept(self) -> float:
-        """Which part of a small shift of records like the public ones is left in the mean of clipped ones, 0 to 1.
+        """Share of a small shift of all records, 0 to 1, that remains in the mean of clipped records.
 
         To the first order in the shift: a record of length l above the bound B moves by B/l of its own move, and not at
         all along itself; its direction and that of the shift are as likely as ``variances`` say. Shrinkage needs it;
@@ -88,7 +88,7 @@ class SurfaceDesign(NamedTuple):
         return float(np.mean(factors * np.where(factors < 1.0, 1.0 - np.sum(parts**2), 1.0)))
 
     def error_without_data(self, n: int) -> np.ndarray:
-        """The same of the centre, which is known without a release, (N,).
+        """Return the same error of the public centre, which needs no release, (N,).
 
         It is made up as `expected_error` is, of variances of the coordinates, in which unseen ways to differ are
         counted, and of what was measured where there is none. A design with another mu or bound draws the line between
@@ -97,19 +97,19 @@ class SurfaceDesign(NamedTuple):
         return self._at_points(_shift(n) * self.variances, n)
 
     def _at_points(self, squares, n):
-        """Root mean squares (N,) of deviations whose coordinates have these mean squares, and of what has none."""
+        """Return root mean squares (N,) from mean squares of the coordinates and the left-out part."""
         mechanism = self.mechanism
         spread = mechanism.directions * np.sqrt(squares)
         parts = mechanism.basis.functions @ spread.reshape(-1, 3 * len(squares))
         return np.sqrt(np.sum(parts**2, axis=1) + _shift(n) * self.left_out)
 
     def simulate(self, key, data, num: int) -> np.ndarray:
-        """``num`` shrunk draws for research; see `Mechanism.simulate`."""
+        """Return ``num`` shrunk draws for research; see `Mechanism.simulate`."""
         n = _count(data)
         return self.shrunk(self.mechanism.simulate(key, data, num), n)
 
     def release(self, data, ledger: Ledger | None = None, *, numerics: str = "idealized", more=None) -> Release:
-        """One private mean surface, shrunk; see `Mechanism.release`.
+        """Release one private mean surface, shrunk; see `Mechanism.release`.
 
         Args:
             data, ledger, numerics: see there.
@@ -141,7 +141,7 @@ def design_surfaces(
     norm_bound: float | None = None,
     spectrum_counts: float = SPECTRUM_COUNTS,
 ) -> SurfaceDesign:
-    """The mechanism for the mean of n surfaces with the least expected error on surfaces like public ones.
+    """Return the mechanism for the mean of n surfaces of least expected error on surfaces like public ones.
 
     The centre is the mean of the public surfaces. Their covariance in the functions of the basis is mixed with a smooth
     spectrum; its eigenvectors are the directions, and each gets the part of the budget with which the expected squared
@@ -182,7 +182,7 @@ def design_surfaces(
     functions = basis.functions * basis.weights[:, None]
     vectors = np.einsum("ik,nic->nkc", functions, flat, optimize=True).reshape(len(reference), -1)
     if _alike(vectors, reference):
-        raise InputError("design_surfaces: all reference surfaces are alike; give surfaces that differ.")
+        raise InputError("design_surfaces: all reference surfaces are equal; give surfaces that differ.")
     covariance, bound = _covariance(vectors, spectrum_counts), 1.0
     if norm_bound is not None:
         positive_number("design_surfaces", "norm_bound", norm_bound)
@@ -227,7 +227,7 @@ def _public(basis, reference):
 
 
 def _alike(vectors, surfaces):
-    """Whether the vectors (m, 3 K) of surfaces differ by no more than rounding beside the size of these."""
+    """Return whether the vectors (m, 3 K) of surfaces differ only by rounding, relative to the surfaces."""
     apart = np.max(np.abs(vectors - vectors.mean(axis=0)))
     return not apart > _LEAST * np.max(np.abs(surfaces), initial=np.finfo(float).tiny)
 
@@ -247,7 +247,7 @@ def _covariance(vectors, spectrum_counts):
 
 
 def _spent(covariance, strength):
-    """Variances (r,) and directions (3 K, r): eigenvectors over the roots of the parts of the budget.
+    """Return variances (r,) and directions (3 K, r): eigenvectors over the roots of their budget shares.
 
     With eigenvalues s, a mean of variance t s (t = `EXPECTED_SHIFT`) and noise of variance strength/q where
     sum s q = 1, the expected error sum of t s noise/(t s + noise) is least at
@@ -274,7 +274,7 @@ def _spent(covariance, strength):
 
 
 def _left_out(basis, flat, vectors, spectrum_counts, strength):
-    """Lengths (m,) of public surfaces in the coordinates of designs without them, and what has none, (N,).
+    """Return leave-out lengths (m,) of public surfaces, and their residual mean squares (N,).
 
     Args:
         basis: see `design_surfaces`.
@@ -289,8 +289,8 @@ def _left_out(basis, flat, vectors, spectrum_counts, strength):
         left = np.arange(count) % groups == group
         if _alike(vectors[~left], flat):
             raise InputError(
-                "design_surfaces: all reference surfaces but one are alike, and how far others may be cannot be told; "
-                "leave out copies, and give at least 3 that differ."
+                "design_surfaces: all reference surfaces but one are equal, so the spread cannot be estimated; leave "
+                "out copies, and give at least 3 that differ."
             )
         center = vectors[~left].mean(axis=0)
         _, directions = _spent(_covariance(vectors[~left] - center, spectrum_counts), strength)

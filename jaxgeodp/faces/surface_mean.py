@@ -1,4 +1,4 @@
-"""The private mean of surfaces as one vector: what deviates from a public centre, in public directions."""
+"""The private mean of surfaces as one vector of deviations from a public centre, in public directions."""
 
 import dataclasses
 import hashlib
@@ -24,7 +24,7 @@ _ORTHOGONAL = 1e-6
 @final
 @dataclasses.dataclass(frozen=True, eq=False)
 class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "directions", "norm_bound", "mu")):
-    """The mean of surfaces whose points correspond, such as faces, with one Gaussian mechanism for a whole surface.
+    """Mean of corresponding surfaces, such as faces, by one Gaussian mechanism for a whole surface.
 
     A record's deviation from the public centre is written in smooth functions on a public surface, y of length 3 K, and
     these in public directions: z = pinv(D) y. One number bounds its length; the mean of the z gets normal noise of
@@ -82,21 +82,21 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
         return GaussianDP(self.mu)
 
     def sensitivity(self, n: int) -> float:
-        """How far one record moves the mean of the z."""
+        """Return the sensitivity of the mean of z."""
         return 2.0 * self.norm_bound / record_count(n)
 
     def scale(self, n: int) -> float:
-        """Standard deviation of the noise of each coordinate of z."""
+        """Return the standard deviation of the noise of each coordinate of z."""
         return self.sensitivity(n) / self.mu
 
     def noise(self, n: int) -> np.ndarray:
-        """Standard deviation of the noise at each point, of x, y and z together: (N,)."""
+        """Return the standard deviation of the noise at each point, over x, y and z together: (N,)."""
         spread = self.basis.functions @ self.directions.reshape(-1, 3 * self.directions.shape[1])
         squares = np.sum(spread.reshape(len(spread), -1) ** 2, axis=1)
         return self.scale(n) * np.sqrt(squares)
 
     def coordinates(self, surfaces) -> np.ndarray:
-        """z of surfaces (..., \\*points, 3), not bounded: of a release, what was released; of a record, private."""
+        """Return the unclipped coordinates z of surfaces (..., \\*points, 3); private for records."""
         deviations = np.asarray(surfaces, float) - self.center
         deviations = deviations.reshape(*deviations.shape[: deviations.ndim - self.center.ndim], -1, 3)
         # By NumPy: a release needs it after its charge, when nothing is compiled.
@@ -104,27 +104,27 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
         return vectors.reshape(*vectors.shape[:-2], -1) @ (self.directions / np.sum(self.directions**2, axis=0))
 
     def surface(self, coordinates) -> np.ndarray:
-        """The surfaces (..., \\*points, 3) of coordinates z (..., r)."""
+        """Return the surfaces (..., \\*points, 3) of coordinates z (..., r)."""
         vectors = np.asarray(coordinates, float) @ self.directions.T
         moved = self.basis.functions @ vectors.reshape(*vectors.shape[:-1], -1, 3)
         return self.center + moved.reshape(*vectors.shape[:-1], *self.center.shape)
 
     def shortened(self, surfaces) -> np.ndarray:
-        """Which part of each record's deviation the bound takes away, (n,): private; NaN where one is not finite."""
+        """Return the share of each record's deviation that clipping removes, (n,): private; NaN if not finite."""
         with np.errstate(all="ignore"):
             lengths = np.linalg.norm(self.coordinates(surfaces), axis=-1)
             return np.where(np.isfinite(lengths), np.maximum(0.0, 1.0 - self.norm_bound / lengths), np.nan)
 
     @property
     def domain(self) -> NearTemplate:
-        """Surfaces (n, \\*points, 3); one with a number that is not finite counts as the centre."""
+        """Records (n, \\*points, 3); one with a non-finite number counts as the centre."""
         manifold = {"name": "surfaces", "points": list(self.center.shape[:-1])}
         bounds = {"radius": self.norm_bound, "note": "of the coordinates in the public directions"}
         return NearTemplate(self.center, manifold, bounds)
 
     @property
     def encoding(self) -> "InDirections":
-        """How surfaces are vectors."""
+        """Encoding of surfaces as vectors."""
         return InDirections(self.center, self.basis, self.directions, self.norm_bound)
 
     @property
@@ -149,7 +149,7 @@ class SurfaceMeanMechanism(Mechanism, Pytree, leaves=("center", "basis", "direct
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InDirections(Encoding):
-    """What deviates from a public surface, in public directions.
+    """Encoding of deviations from a public surface in public directions.
 
     Attributes:
         center, basis, directions, norm_bound: see `SurfaceMeanMechanism`.
@@ -189,7 +189,7 @@ class InDirections(Encoding):
         return self.norm_bound
 
     def described(self) -> dict:
-        """What a record says of the directions."""
+        """Return the record entry on the directions."""
         public = hashlib.sha256()
         for array in (self.basis.functions, self.basis.weights, self.directions):
             public.update(np.ascontiguousarray(array).tobytes())

@@ -1,4 +1,4 @@
-"""Synthetic faces: registered surfaces of any number, without anybody's data.
+"""Synthetic faces: registered surfaces without personal data, in any number.
 
 A disk of hexagonal rings is stretched onto the outline of a face and carries a height field, in millimetres: an
 ellipsoid plus named smooth features (nose, sockets, lips ...). A face is linear in independent standard normal
@@ -30,7 +30,7 @@ _FIELD_DEGREE = 4
 
 
 class _Bump(NamedTuple):
-    """A Gaussian bump; with its mirror image if it is off the middle."""
+    """A Gaussian bump, mirrored if it is off the midline."""
 
     name: str
     x: float
@@ -75,7 +75,7 @@ _BUMPS = (
 @functools.partial(jax.tree_util.register_dataclass, data_fields=[], meta_fields=["rings", "variation"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class SyntheticFaces:
-    """Faces of people who do not exist, in correspondence vertex by vertex, in millimetres.
+    """Generator of synthetic faces with corresponding vertices, in millimetres.
 
     Args:
         rings: of the disk mesh around the nose tip, at least 8; there are 1 + 3 rings (rings + 1) vertices.
@@ -102,41 +102,41 @@ class SyntheticFaces:
 
     @property
     def triangles(self) -> np.ndarray:
-        """Connectivity of every face, (F, 3), anticlockwise as seen from the front."""
+        """Triangles (F, 3) shared by all faces, anticlockwise as seen from the front."""
         return _disk(self.rings)[1].copy()
 
     @property
     def template(self) -> np.ndarray:
-        """The face without variation, (V, 3), which is public."""
+        """The public face of zero coefficients, (V, 3)."""
         return _model(self.rings).template.copy()
 
     @property
     def nose_tip(self) -> int:
-        """Index of the first landmark."""
+        """Vertex number of the nose tip, the first landmark."""
         return 0
 
     @property
     def nasion(self) -> int:
-        """Index of the second landmark, the root of the nose, which fixes the direction "up"."""
+        """Vertex number of the nasion, the root of the nose: the second landmark, which fixes "up"."""
         return _nasion(self.rings)
 
     @property
     def size(self) -> int:
-        """How many coefficients a face has."""
+        """Number of coefficients of a face."""
         return len(_model(self.rings).modes)
 
     def face(self, coefficients):
-        """The face with these coefficients (size,), standard normal for a typical one; (V, 3)."""
+        """Return the face (V, 3) of coefficients (size,), which are standard normal for typical faces."""
         coefficients = jnp.asarray(coefficients)
         if coefficients.shape != (self.size,):
             raise InputError(
-                f"SyntheticFaces: a face needs {self.size} coefficients, got the shape {coefficients.shape}."
+                f"SyntheticFaces: a face needs {self.size} coefficients, got an array of shape {coefficients.shape}."
             )
         model = _model(self.rings)
         return jnp.asarray(model.template) + self.variation * jnp.tensordot(coefficients, jnp.asarray(model.modes), 1)
 
     def records(self, key, count: int):
-        """The first ``count`` faces of the data set with this key, (count, V, 3).
+        """Return the first ``count`` faces of the data set with this key, (count, V, 3).
 
         Args:
             key: JAX random key.
@@ -148,7 +148,7 @@ class SyntheticFaces:
 
 
 def synthetic_face(key, rings: int = 48, variation: float = 1.0):
-    """One face drawn from the generator, (V, 3); see `SyntheticFaces`.
+    """Draw one face (V, 3); see `SyntheticFaces`.
 
     Args:
         key: JAX random key.
@@ -185,7 +185,7 @@ def _model(rings) -> _Model:
 
 
 def _plane(rings):
-    """Places of the vertices in front of which the surface stands, (V,) each."""
+    """Return the x and y coordinates of the vertices, (V,) each."""
     disk, _ = _disk(rings)
     radius, angle = np.abs(disk), np.angle(disk)
     reach = radius * _outline(angle)
@@ -193,7 +193,7 @@ def _plane(rings):
 
 
 def _outline(angle):
-    """Distance of the outline from the nose tip: a superellipse, narrower towards the chin."""
+    """Return the distance from nose tip to outline by angle: a superellipse, narrower towards the chin."""
     cosine, sine = np.cos(angle), np.sin(angle)
 
     def excess(reach):
@@ -215,7 +215,7 @@ def _ellipsoid(x, y):
 
 
 def _features(x, y):
-    """Name, height (V,) and place (2,) of each feature; sides are told apart."""
+    """Yield name, height (V,) and place (2,) of each facial feature, with left and right separate."""
     for bump in _BUMPS:
         yield bump.name, _bump(bump, x, y), (bump.x, bump.y)
         if bump.x != 0:
@@ -259,7 +259,7 @@ def _bump(bump, x, y):
 
 
 def _moves(x, y):
-    """Displacements in the plane, (dx, dy), for a coefficient of 1; none moves the nose tip."""
+    """Yield in-plane displacements (dx, dy) per unit coefficient; none moves the nose tip."""
     none = np.zeros_like(x)
     half = np.abs(x)
 
@@ -281,7 +281,7 @@ def _moves(x, y):
 
 
 def _field(x, y):
-    """Smooth heights of a random field, (terms, V): products of cosines, fading with the frequency."""
+    """Return smooth random-field modes (terms, V): products of cosines, damped with frequency."""
     across, up = (x + _HALF_WIDTH) / (2.0 * _HALF_WIDTH), (y - _BOTTOM) / (_TOP - _BOTTOM)
     terms = [
         np.exp(-0.5 * ((i**2 + j**2) / 2.0**2)) * np.cos(np.pi * i * across) * np.cos(np.pi * j * up)
@@ -306,7 +306,7 @@ def _smoothstep(t):
 
 @functools.lru_cache(maxsize=8)
 def _disk(rings):
-    """Hexagonal rings: places (V,), complex, in the unit disk and triangles (F, 3), anticlockwise."""
+    """Return vertices (V,), complex, of hexagonal rings in the unit disk, and triangles (F, 3), anticlockwise."""
     places = [np.zeros(1, complex)]
     for k in range(1, rings + 1):
         places.append(k / rings * np.exp(2j * np.pi * np.arange(6 * k) / (6 * k)))
@@ -327,6 +327,6 @@ def _disk(rings):
 
 
 def _nasion(rings):
-    """The vertex straight above the nose tip on the ring nearest to the root of the nose."""
+    """Return the vertex straight above the nose tip on the ring nearest to the root of the nose."""
     k = 2 * max(1, round(_NASION / _TOP * rings / 2.0))
     return 1 + 3 * k * (k - 1) + 3 * k // 2

@@ -1,4 +1,4 @@
-"""Choosing length scale, penalty and the split of a budget on public curves, before any private data are touched."""
+"""Choice of length scale, penalty and budget split from public curves, before any private data are touched."""
 
 import dataclasses
 import functools
@@ -18,26 +18,26 @@ from jaxgeodp.functional.rkhs_mean import clipped
 
 
 class ExpectedError(NamedTuple):
-    """Expected squared L2 error of each curve, (J,): of a release against the mean of the raw curves."""
+    """Expected squared L2 error of each curve, (J,), of a release against the mean of the raw curves."""
 
     bias: np.ndarray  #: of smoothing and clipping, (J,)
     noise: np.ndarray  #: of privacy, (J,)
 
     @property
     def total(self) -> float:
-        """Bias and noise, summed over all curves."""
+        """Return bias and noise summed over all curves."""
         return float(np.sum(self.bias) + np.sum(self.noise))
 
 
 class Design(NamedTuple):
-    """What `optimize_budget` found."""
+    """Result of `optimize_budget`."""
 
     mechanism: FunctionalGaussianMechanism  #: of the budget that was asked for, all curves together
     error: ExpectedError  #: expected on curves like the reference ones
 
 
 def expected_error(mechanism: FunctionalGaussianMechanism, reference, n: int) -> ExpectedError:
-    """Bias and noise of a release for n records like public reference curves; closed form, no simulation.
+    """Return bias and noise of a release for n records like public reference curves, in closed form.
 
     The bias is |f - K (K + penalty)^-1 g|^2 with f the mean of n curves and g that of the clipped ones, the noise
     scale^2 sum lambda = scale^2 (docs/mathematics.md, section 12).
@@ -72,7 +72,7 @@ def optimize_budget(
     steps: int = 500,
     optimizer: Any = None,
 ) -> Design:
-    """The mechanism with the smallest expected error on curves like the reference ones, for a total budget mu.
+    """Return the mechanism of least expected error on curves like the reference ones, for a total budget mu.
 
     Length scale and penalty are found by an optimizer of optax, shared within groups of curves; the best split of the
     budget has a closed form, mu_j^2 proportional to the sensitivity of curve j (docs/mathematics.md, section 12).
@@ -148,7 +148,7 @@ class _Problem(NamedTuple):
 
 
 def _public(mechanism, owner, reference):
-    """Reference curves, all of them finite: they are public, so one may say so."""
+    """Return the reference curves; refuse non-finite ones, as they are public."""
     curves = mechanism.domain.records(owner, reference).astype(float)
     record_count(len(curves))
     if not bool(jnp.all(jnp.isfinite(curves))):
@@ -164,7 +164,7 @@ def _labels(groups, count):
 
 
 def _moments(mechanism, curves):
-    """Means of raw and clipped deviations, and each of them around it over sqrt(n - 1)."""
+    """Return means of raw and clipped deviations, and deviations from these over sqrt(n - 1)."""
     template = 0.0 if mechanism.template is None else mechanism.template
     return _moments_about(template, mechanism.norm_bound, mechanism.kernel.weights(curves.shape[2]), curves)
 
@@ -178,7 +178,7 @@ def _moments_about(template, norm_bound, weights, curves):
 
 @jax.jit
 def _bias(kernel, penalty, mean, spread, reference, n):
-    """E |f - K (K + penalty)^-1 g|^2 of the mean f of n curves and that of the clipped ones g, each of J."""
+    """Return E |f - K (K + penalty)^-1 g|^2 for the mean f of n curves and that of the clipped ones g, (J,)."""
     weights = jnp.asarray(kernel.weights(mean.shape[-1]))
 
     def energy(both):
@@ -191,7 +191,7 @@ def _bias(kernel, penalty, mean, spread, reference, n):
 
 
 def _first_guess(kernel, problem, labels):
-    """Logarithms for each group: the kernel's own length, and a penalty of the size of the smoothest eigenvalues."""
+    """Return log starting values per group: the kernel's own length scale, and the penalty 0.01."""
     groups = labels.max() + 1
     length = np.broadcast_to(kernel.length_scale, len(labels))
     length = np.array([length[labels == g].mean() for g in range(groups)])
@@ -206,7 +206,7 @@ def _parameters(logs, problem, labels):
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _search(optimizer, steps, problem, kernel, labels, first):
-    """The best parameters on the optimizer's way."""
+    """Return the best parameters that the optimizer visited."""
 
     def objective(logs):
         length, penalty = _parameters(logs, problem, labels)

@@ -112,13 +112,13 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         """
         if self._known_curves is None:
             raise InputError(
-                "FunctionalGaussianMechanism: how much all curves spend depends on how many there are; give mu as an "
-                "array (J,), or call guarantee_for(J)."
+                "FunctionalGaussianMechanism: the total budget depends on the number J of curves; give mu as an array "
+                "(J,), or call guarantee_for(J)."
             )
         return self.guarantee_for(self._known_curves)
 
     def guarantee_for(self, curves: int) -> GaussianDP:
-        """sqrt(sum mu_j^2)-GDP for this number of curves.
+        """Return the sqrt(sum mu_j^2)-GDP guarantee for this number of curves.
 
         Raises:
             ValueError: the parameters are for another number.
@@ -129,7 +129,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return compose([GaussianDP(mu) for mu in np.broadcast_to(self.mu, curves).tolist()])
 
     def sensitivity(self, n: int, samples: int | None = None):
-        """How far one record moves a curve in the norm of the kernel; a number, or (J,) if a parameter is.
+        """Return the sensitivity of a curve in the kernel norm; a number, or (J,) if a parameter is.
 
         Args:
             n: number of records.
@@ -149,7 +149,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return _number(2.0 * self.norm_bound / n * factor)
 
     def scale(self, n: int, samples: int | None = None):
-        """Standard deviation of the noise at each sample, for k(t, t) = 1: sensitivity/mu, a number or (J,).
+        """Return the noise standard deviation at each sample for k(t, t) = 1: sensitivity/mu, a number or (J,).
 
         Args:
             n, samples: see `sensitivity`.
@@ -157,7 +157,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return _number(self.sensitivity(n, samples) / self.mu)
 
     def support(self, n: int) -> None:
-        """None: a release may be any curve of the process."""
+        """Return None: a release may be any curve of the process."""
         record_count(n)
 
     def _samples(self, samples):
@@ -170,7 +170,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return samples
 
     def gain(self, samples: int):
-        """How much longer smoothing makes a curve at most, from the L2 norm to that of the kernel; a number, or (J,).
+        """Return the operator norm of the smoothing from L2 to the kernel norm; a number, or (J,).
 
         The largest sqrt(lambda)/(lambda + penalty) of the spectrum on m samples.
 
@@ -183,7 +183,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     @property
     def encoding(self) -> "CurveEncoding":
-        """How curves are vectors."""
+        """Encoding of curves as vectors."""
         return CurveEncoding(self.kernel, self.penalty, self.norm_bound, self.template)
 
     @property
@@ -193,7 +193,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
     @property
     def sums(self) -> EncodedSums | None:
-        """Return how curves become integers that add up; None unless the sensitivity is that of Theorem M ("tight")."""
+        """Encoding of curves as integers that add up; None unless the sensitivity is that of Theorem M ("tight")."""
         return EncodedSums(type(self).__name__, self.encoding) if self.calibration == "tight" else None
 
     @property
@@ -218,7 +218,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
         return EncodedLaw(self.encoding, shape, n, self.mu, _number(sensitivity / self.mu), told)
 
     def mean(self, data):
-        """The curves around which releases are drawn, (J, m): private.
+        """Return the private curves around which releases are drawn, (J, m).
 
         Args:
             data: curves (n, J, m).
@@ -233,7 +233,7 @@ class FunctionalGaussianMechanism(Mechanism, Pytree, leaves=("kernel", "penalty"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CurveEncoding(Encoding):
-    """Smooth curves in coordinates whose Euclidean norm is that of the kernel, so that the noise is white.
+    """Encoding of smooth curves by coordinates whose Euclidean norm is the kernel norm, so noise is white.
 
     Each curve's vector is as long as the largest that smoothing makes of a curve within the norm bound.
 
@@ -297,8 +297,8 @@ class CurveEncoding(Encoding):
         total = np.sum(values * spectrum.multiplicity, axis=-1)
         if not (np.all(np.abs(total - 1.0) < 1e-8) and np.all(np.abs(start - 1.0) < 1e-12)):
             raise InputError(
-                f"{type(self.kernel).__name__} is not positive definite with k(t, t) = 1 on m={samples} samples: "
-                "nothing can be promised; use another kernel."
+                f"{type(self.kernel).__name__} is not positive definite with k(t, t) = 1 on m={samples} samples, so "
+                "no guarantee holds; use another kernel."
             )
         largest = np.max(np.sqrt(values) / (values + np.asarray(self.penalty)[..., None]), axis=-1)
         return np.minimum(largest * (1.0 + 1e-12), largest_gain(self.penalty))
@@ -312,7 +312,7 @@ class CurveEncoding(Encoding):
 
 
 def largest_gain(penalty) -> Any:
-    """`gain` for any spectrum: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
+    """Bound `gain` over all spectra: sqrt(x)/(x + penalty) is largest at x = penalty, and x is at most 1."""
     largest = np.minimum(1.0, penalty)
     return np.sqrt(largest) / (largest + penalty) * (1.0 + 1e-9)  # the floor of the spectrum adds to 1
 
@@ -340,7 +340,7 @@ def _terms(mechanism, n, curves, sensitivity):
 
 
 def _number(value):
-    """A float for a scalar; arrays and tracers as they are."""
+    """Convert a scalar to float; return arrays and tracers unchanged."""
     return float(value) if np.ndim(value) == 0 and not isinstance(value, Tracer) else value
 
 

@@ -1,4 +1,4 @@
-"""Kernels of functions on the circle and on an interval, and the operators that they define on samples.
+"""Kernels of functions on the circle and on an interval, and their integral operators on samples.
 
 A curve is a vector of m samples. The discrete L2 norm is ``|f|^2 = sum_i w_i f_i^2`` with quadrature weights w that sum
 to 1 (1/m on the circle). The integral operator of a kernel k, ``(K f)_i = sum_l k(t_i, t_l) w_l f_l``, is self-adjoint
@@ -33,7 +33,7 @@ PerCurve = float | np.ndarray | jax.Array
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
-    """A positive definite kernel with k(t, t) = 1: what all kernels offer.
+    """A positive definite kernel with k(t, t) = 1: the interface of all kernels.
 
     The L2 norm of a curve is that of its m samples with the `weights`, and K is the integral operator of the kernel on
     these samples.
@@ -55,23 +55,23 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
 
     @abc.abstractmethod
     def nodes(self, m: int) -> np.ndarray:
-        """Where the m samples of a curve lie, shape (m,)."""
+        """Return the positions of the m samples of a curve, (m,)."""
 
     @abc.abstractmethod
     def weights(self, m: int) -> np.ndarray:
-        """Quadrature weights of the samples, shape (m,), with sum 1."""
+        """Return quadrature weights of the samples, (m,), which sum to 1."""
 
     @abc.abstractmethod
     def profile(self, distance: jax.Array) -> jax.Array:
-        """The kernel as a function of the distance of two places (an array), for one length scale."""
+        """Return the kernel as a function of distance (an array), for one length scale."""
 
     @abc.abstractmethod
     def covariance(self, m: int) -> jax.Array:
-        """The kernel at all pairs of samples, shape (m, m), or (J, m, m) for J length scales."""
+        """Return the kernel at all pairs of samples, (m, m), or (J, m, m) for J length scales."""
 
     @abc.abstractmethod
     def spectrum(self, m: int) -> Spectrum:
-        """Eigenvalues, 1e-12 where they would be smaller, and eigenfunctions of the operator on m samples.
+        """Return the operator's eigenvalues, at least 1e-12, and eigenfunctions on m samples.
 
         Returns:
             An object with ``eigenvalues`` (modes,), or (J, modes) for J length scales, ``multiplicity`` (modes,), how
@@ -80,7 +80,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
 
     @abc.abstractmethod
     def smooth(self, curves, penalty) -> jax.Array:
-        """K (K + penalty)^-1 applied to curves (..., m); differentiable in length scale and penalty.
+        """Apply K (K + penalty)^-1 to curves (..., m); differentiable in length scale and penalty.
 
         Args:
             curves: (..., m).
@@ -93,7 +93,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
     @property
     @abc.abstractmethod
     def extent(self) -> float:
-        """Length of the domain in units of the length scale, which is 2 pi for closed curves and 1 for open ones."""
+        """Length of the domain: 2 pi for closed curves, 1 for open ones."""
 
     # What follows ------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
             )
 
     def sample(self, key: jax.Array, shape: Sequence[int], m: int) -> jax.Array:
-        """Exact draws of the Gaussian process with this covariance.
+        """Return exact draws of the Gaussian process with this covariance.
 
         Args:
             key: JAX random key.
@@ -130,7 +130,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         return spectrum.apply(jnp.sqrt(spectrum.eigenvalues), white)
 
     def _profiles(self, distance) -> jax.Array:
-        """`profile` of an array of distances; the axis of J length scales comes first."""
+        """Apply `profile` to an array of distances; an axis of J length scales comes first."""
         leaves, structure = jax.tree.flatten(self)
 
         def one(*leaves):
@@ -141,7 +141,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
         return jax.vmap(one, in_axes=(0, *(None for _ in leaves[1:])))(*map(jnp.asarray, leaves))
 
     def with_length(self, length_scale) -> "Kernel":
-        """The same kernel with other length scales, which may be tracers."""
+        """Return the same kernel with other length scales, which may be tracers."""
         leaves, structure = jax.tree.flatten(self)
         return jax.tree.unflatten(structure, (length_scale, *leaves[1:]))
 
@@ -259,7 +259,7 @@ class PeriodicMatern(_Periodic):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _wound(order, rate, distance):
-    """The Matern kernel on the line, summed over all windings: a polynomial times exp(-rate |x|), by derivatives."""
+    """Sum the Matern kernel on the line over all windings of the circle, by derivatives in the rate."""
 
     def value(a):
         return (jnp.exp(-a * distance) + jnp.exp(-a * (2.0 * math.pi - distance))) / -jnp.expm1(-2.0 * math.pi * a)
@@ -348,7 +348,7 @@ class IntervalKernel(Kernel):
         return self._profiles(jnp.abs(_steps_between(m)) / (m - 1.0))
 
     def _operator(self, m):
-        """Similar to the operator, and symmetric."""
+        """Return a symmetric matrix similar to the operator."""
         roots = np.sqrt(self.weights(m))
         return self.covariance(m) * (roots[:, None] * roots[None, :])
 
@@ -373,13 +373,13 @@ class IntervalKernel(Kernel):
 
 
 def _steps_between(m):
-    """How many samples one is after another, (m, m); computed by the program, of which it would else be a constant."""
+    """Return index differences of m samples, (m, m), traced so that they are no constant of the program."""
     place = jnp.arange(m)
     return place[:, None] - place[None, :]
 
 
 def positive_numbers(owner: str, name: str, value) -> PerCurve:
-    """A float, or a read-only array of shape (J,), all finite and above 0; tracers pass."""
+    """Return a float or read-only array (J,), all finite and positive; tracers pass unchecked."""
     if isinstance(value, Tracer):
         return value
     if np.ndim(value) == 0:

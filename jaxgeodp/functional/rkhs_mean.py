@@ -45,7 +45,7 @@ class RKHSMean(Pytree):
         curve_count(self.kernel.length_scale, self.penalty)
 
     def __call__(self, curves: ArrayLike) -> jax.Array:
-        """The smooth mean of curves (n, J, m), shape (J, m).
+        """Return the smooth mean (J, m) of curves (n, J, m).
 
         Raises:
             ValueError: the shape is wrong, or m is too small for the kernel.
@@ -61,7 +61,7 @@ class RKHSMean(Pytree):
 
 
 def positive_penalty(owner: str, penalty) -> PerCurve:
-    """The penalty, large enough for double precision."""
+    """Return the penalty; refuse one too small for double precision."""
     penalty = positive_numbers(owner, "penalty", penalty)
     if not isinstance(penalty, Tracer) and np.min(penalty) < _LEAST_PENALTY:
         raise InputError(f"{owner}: penalty must be at least {_LEAST_PENALTY:g}, got {np.min(penalty):g}.")
@@ -69,7 +69,7 @@ def positive_penalty(owner: str, penalty) -> PerCurve:
 
 
 def clipped(curves: jax.Array, template, norm_bound: jax.Array, weights: jax.Array | np.ndarray) -> jax.Array:
-    """Deviations of records from a template, each curve pulled to the norm bound.
+    """Return deviations from a template, each curve clipped to the norm bound.
 
     A record with a value that is not finite, or too large to be squared, counts as the template.
 
@@ -88,7 +88,7 @@ def clipped(curves: jax.Array, template, norm_bound: jax.Array, weights: jax.Arr
 
 
 def curve_count(*parameters) -> int | None:
-    """J, as parameters of shape () or (J, ...) tell it; None if none does.
+    """Return J from parameters of shape () or (J, ...); None if none has such an axis.
 
     Raises:
         ValueError: they disagree.
@@ -96,7 +96,7 @@ def curve_count(*parameters) -> int | None:
     counts = {np.shape(parameter)[0] for parameter in parameters if np.ndim(parameter) > 0}
     if len(counts) > 1:
         raise InputError(
-            "the numbers of curves of length_scale, penalty, norm_bound, mu and template differ: "
+            "length_scale, penalty, norm_bound, mu and template are for different numbers of curves: "
             f"{', '.join(map(str, sorted(counts)))}; give each as one number or one per curve."
         )
     return counts.pop() if counts else None

@@ -1,4 +1,4 @@
-"""Spectra of kernel operators on samples, and functions of the operators."""
+"""Spectra of kernel operators on samples, and functions of these operators."""
 
 import dataclasses
 import functools
@@ -15,34 +15,34 @@ _Method = TypeVar("_Method", bound=Callable)
 
 
 def one_program(method: _Method) -> _Method:
-    """The method as one program, where each of its steps would be one otherwise; ``m``, if it has it, is static."""
+    """Compile a method as one program; an argument ``m`` is static."""
     counts = [name for name in inspect.signature(method).parameters if name == "m"]
     return cast(_Method, jax.jit(method, static_argnames=counts))
 
 
 class Spectrum(Protocol):
-    """What a spectrum offers; ``modes`` is the number of eigenvalues that are told apart."""
+    """Interface of a spectrum; ``modes`` is the number of distinct stored eigenvalues."""
 
     eigenvalues: jax.Array  #: not negative, shape (modes,), or (J, modes) for J length scales
 
     @property
     def multiplicity(self) -> np.ndarray:
-        """How often each eigenvalue counts, shape (modes,)."""
+        """Multiplicity of each eigenvalue, (modes,)."""
         ...
 
     def apply(self, factors, curves) -> jax.Array:
-        """Curves (..., m) with each eigencomponent times its factor, shape (..., modes)."""
+        """Return curves (..., m) with each eigencomponent times its factor, (..., modes)."""
         ...
 
     def energies(self, curves) -> jax.Array:
-        """Squared norms of the eigencomponents of curves (..., m): (..., modes), with sum |f|^2."""
+        """Return squared norms of the eigencomponents of curves (..., m): (..., modes), with sum |f|^2."""
         ...
 
 
 @functools.partial(jax.tree_util.register_dataclass, data_fields=["eigenvalues"], meta_fields=["samples"])
 @dataclasses.dataclass(frozen=True, eq=False)
 class FourierSpectrum(Spectrum):
-    """On m equispaced samples of the circle: constants, cosines and sines, and by even m the alternating vector."""
+    """Fourier modes on m equispaced samples of the circle, with the alternating vector for even m."""
 
     eigenvalues: jax.Array
     samples: int
@@ -71,7 +71,7 @@ class FourierSpectrum(Spectrum):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False)
 class DenseSpectrum(Spectrum):
-    """Orthonormal eigenvectors, as columns, of the operator made symmetric by the roots of the weights."""
+    """Orthonormal eigenvectors (columns) of the operator, symmetrised by the roots of the weights."""
 
     eigenvalues: jax.Array
     vectors: jax.Array

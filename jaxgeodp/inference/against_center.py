@@ -51,7 +51,7 @@ def against_center(manifold: Manifold, mean: Release, parameter: str) -> Against
 
 
 def expected_square(mean: Release, dim: int, parameter: str) -> float:
-    """Expected squared distance of a released mean from that of the clipped records, in flat space; 0 without noise.
+    """Return a released mean's expected squared distance from that of clipped records in flat space; 0 without noise.
 
     Args:
         mean, parameter: see `against_center`.
@@ -65,7 +65,7 @@ def expected_square(mean: Release, dim: int, parameter: str) -> float:
 
 
 def _square_of_steps(steps) -> float:
-    """The squared scale of one release with the noise of a release in steps.
+    """Return the squared scale of one release with the noise of a release in steps.
 
     A last step of gain g and scale s leaves about g s^2 (docs/mathematics.md, section 21: a little more); a mean of all
     records is averaged with a first one, if there was one in the same ball, by their precisions.
@@ -78,7 +78,7 @@ def _square_of_steps(steps) -> float:
 
 
 def ball_of_record(manifold: Manifold, entry: dict) -> GeodesicBall:
-    """The ball that a release record states."""
+    """Return the ball that a release record states."""
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     return GeodesicBall(manifold, from_lists(entry["center"], kind), entry["radius"])
 

@@ -1,4 +1,4 @@
-"""The mechanisms of a description, to be asked what they tell together."""
+"""Mechanisms of a description, for attacks on its releases together."""
 
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.inference.chain import split

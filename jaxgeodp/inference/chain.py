@@ -29,7 +29,7 @@ _ROUNDING = Fraction(1, 10**12)
 
 
 def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str, float]:
-    """The name of the privacy parameter that is given, and itself.
+    """Return the name of the privacy parameter that is given, and itself.
 
     Raises:
         ValueError: none is given, or both, or it is out of range.
@@ -42,7 +42,7 @@ def budget_of(owner: str, epsilon: float | None, mu: float | None) -> tuple[str,
 
 
 def split(parameter: str, whole: float, shares) -> list[float]:
-    """What each part has of the privacy parameter: together at most the whole, with room for rounding a rho up.
+    """Return the privacy parameter of each part: together at most the whole, with room for rounding a rho up.
 
     Args:
         parameter: "epsilon", or "mu", of which mu^2 is split.
@@ -63,12 +63,12 @@ def following(
     known: Callable[[], dict],
     way: Way = _GRID,
 ) -> Draft:
-    """The draft of a mechanism that is made again when its turn has come.
+    """Return the draft of a mechanism that is made again when its turn has come.
 
     Args:
         mechanism: like the one that will be made, about anything.
         records: (n, \\*shape), as `raw_records` gives them.
-        made_again: the mechanism, of what has been drawn before.
+        made_again: makes the mechanism, from what has been drawn before.
         known: entries of the record that follow from that, should it fail.
         way: of `releases.ways`.
     """
@@ -98,7 +98,7 @@ def _of_one(records):
 
 
 def _none(draft, known) -> Draft:
-    """The draft of what could not be computed, as where double precision ends."""
+    """Return the draft of a value that could not be computed, as where double precision ends."""
     nothing = "none: it could not be computed, and the public value 0 is released"
     entries = draft.entries | known | entries_without_noise(nothing, "tight")
     return dataclasses.replace(draft, entries=entries, expected=None)

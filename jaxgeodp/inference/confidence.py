@@ -10,11 +10,11 @@ from jaxgeodp.privacy.release import Release
 
 
 def confidence_ball(released: Description | Release, level: float = 0.95) -> ConfidenceBall:
-    """A ball about a released mean that holds the true mean with probability ``level``, nearly; post-processing.
+    """Return an approximate confidence ball about a released mean; post-processing.
 
-    Of a description, the mean of the population, clipped to the ball: the noise of the release and that of the sample
-    count (a parametric bootstrap; its coverage is measured, not proven: docs/inference.md). Of a single release of a
-    mean, that of the clipped records: only its noise counts.
+    For a description it covers the mean of the population, clipped to the ball: the noise of the release and that of
+    the sample count (a parametric bootstrap; its coverage is measured, not proven: docs/inference.md). For a single
+    release it covers the mean of the clipped records: only the noise of the release counts.
 
     Args:
         released: what `describe` gave, or a release of a mean.
@@ -35,22 +35,25 @@ def confidence_ball(released: Description | Release, level: float = 0.95) -> Con
         stated = released.expected_error
     except InputError:
         raise InputError(
-            f"confidence_ball: how far this release of {released.record['mechanism']} may be off is not in its record "
-            "and cannot be simulated (a ball that was found, a private number of records, a shape, steps, a value that "
-            "was drawn towards a point, or no mean); of a description, give all of it, confidence_ball(found)."
+            f"confidence_ball: the error of this release of {released.record['mechanism']} is not in its record and "
+            "cannot be simulated (a ball found privately, a private number of records, a shape, steps, a shrunk "
+            "value, or not a mean); for a description, give all of it, confidence_ball(found)."
         ) from None
     if level != stated.level:
-        raise InputError(f"confidence_ball: of a single release only level {stated.level:g} is known, got {level:g}.")
+        raise InputError(
+            f"confidence_ball: a single release states its error at level {stated.level:g} only, got {level:g}; "
+            "give that level."
+        )
     manifold = manifold_of(released.record["manifold"])
     target = "the Frechet mean of the clipped records"
     return ConfidenceBall(manifold, np.asarray(released.value), stated.radius, level, target)
 
 
 def two_sample_test(first: Description, second: Description, draws: int = DRAWS) -> TwoSampleTest:
-    """Whether two populations have one mean; post-processing.
+    """Test whether two populations have the same mean; post-processing.
 
-    Both fitted laws are carried to a common mean, and what is released of data drawn from them says how far apart two
-    releases are if the means are one.
+    Both fitted laws are carried to a common mean. Releases of data drawn from them show how far apart two releases
+    are if the means are equal.
 
     Args:
         first, second: what `describe` gave for the two.
@@ -63,9 +66,11 @@ def two_sample_test(first: Description, second: Description, draws: int = DRAWS)
     positive_integer("two_sample_test", "draws", draws, minimum=1)
     for own in (first, second):
         if not isinstance(own, Description):
-            raise InputError(f"two_sample_test: needs two of what describe gives, got {type(own).__name__}.")
+            raise InputError(f"two_sample_test: needs two descriptions made by describe, got {type(own).__name__}.")
     if first.public["records"] == second.public["records"]:
-        raise InputError("two_sample_test: both are one description; it is for two, of different people.")
+        raise InputError("two_sample_test: both arguments are the same description; give two, of different people.")
     if first.manifold.whole != second.manifold.whole:
-        raise InputError(f"two_sample_test: one is on {first.manifold}, the other on {second.manifold}.")
+        raise InputError(
+            f"two_sample_test: both descriptions must be on one manifold, got {first.manifold} and {second.manifold}."
+        )
     return compare(*((own.population, own.procedure) for own in (first, second)), draws=int(draws))

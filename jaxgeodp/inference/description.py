@@ -68,17 +68,17 @@ class Description:
 
     @property
     def releases(self) -> dict[str, Release]:
-        """All of them, by name."""
+        """Return the three releases, by name."""
         return {name: getattr(self, name) for name in _PARTS}
 
     @property
     def guarantee(self) -> dict:
-        """What all of them promise together, as in a record."""
+        """Return their joint guarantee, as in a record."""
         return self.public["guarantee"]
 
     @property
     def has_spread(self) -> bool:
-        """Whether variance and covariance could be computed when they were released."""
+        """Return whether variance and covariance could be computed when they were released."""
         return None not in (self.variance.record["scale"], self.covariance.record["scale"])
 
     @functools.cached_property
@@ -89,23 +89,25 @@ class Description:
             ValueError: variance or covariance could not be computed when they were released.
         """
         if not self.has_spread:
-            raise InputError("describe: the spread of these records could not be computed; nothing follows from it.")
+            raise InputError(
+                "describe: the spread could not be computed when it was released; only the mean is available."
+            )
         fitted = population_of(self.manifold, self.mean, self.variance, self.covariance, self._mean_noise())
         return unclipped(fitted, ball_of_record(self.manifold, self.mean.record["ball"]))
 
     @functools.cached_property
     def against_center(self) -> AgainstCenter:
-        """Whether the released mean lies outside the ball, and whether the ball's centre is expected to be nearer."""
+        """Return whether the mean lies outside the ball, and whether the ball's centre is expected to be nearer."""
         return against_center(self.manifold, self.mean, self.public["parameter"])
 
     @functools.cached_property
     def region(self) -> ConfidenceBall:
-        """`confidence_ball` at level .95."""
+        """Return `confidence_ball` at level .95."""
         return ball_of(self.population, self.procedure, 0.95)
 
     @functools.cached_property
     def procedure(self) -> Procedure:
-        """How the mean was released, for a parametric bootstrap."""
+        """Return how the mean was released, for a parametric bootstrap."""
         parameter, strength = self.public["parameter"], self.public["strengths"]["mean"]
         record = self.mean.record
         ball = None if self.public["located"] else ball_of_record(self.manifold, record["ball"])
@@ -114,7 +116,7 @@ class Description:
 
     @property
     def files(self) -> dict[str, str]:
-        """The text of each file that `save` writes, by name."""
+        """Return the text of each file that `save` writes, by name."""
         parts = {f"{name}.json": release.to_json() for name, release in self.releases.items()}
         return parts | {_FILE: json.dumps(self.public, indent=2) + "\n"}
 
@@ -140,7 +142,7 @@ class Description:
 
     @classmethod
     def load(cls, folder) -> "Description":
-        """What `save` wrote.
+        """Return the description that `save` wrote.
 
         Args:
             folder: of the four files.
@@ -157,13 +159,15 @@ class Description:
             public = json.loads((folder / _FILE).read_text())
             manifold = check_stored(dict(zip(_PARTS, (mean, variance, covariance), strict=True)), public)
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
-            raise InputError(f"{folder}: holds no description, or files of several.") from None
+            raise InputError(
+                f"{folder}: does not hold exactly one description; name the folder that 'jaxgeodp describe' wrote."
+            ) from None
         found = cls(manifold, mean, variance, covariance, public)
         expected = None if public["located"] else functools.partial(_error_of, found)
         return dataclasses.replace(found, mean=Release(mean.value, mean.record, expected))
 
     def _mean_noise(self) -> float:
-        """What the noise of the mean adds to the variance."""
+        """Return what the noise of the mean adds to the variance."""
         if self.variance.record["about"] != self.mean.record["value"]:
             return 0.0  # not about the mean: the region is rather too wide than too narrow
         return expected_square(self.mean, self.manifold.dim, self.public["parameter"])
@@ -179,7 +183,7 @@ def describe(
     domain: float | None = None,
     ledger: Ledger | None = None,
 ) -> Description:
-    """The Frechet mean, the variance and the covariance of records, with one budget.
+    """Release the Frechet mean, the variance and the covariance of records with one budget.
 
     The budget is split by public numbers (`inference.shares`). The mean comes first; where no ball is given, it finds
     one; where one is, and public numbers say that steps gain, it is released by `AdaptiveMechanism`. Variance and
@@ -221,7 +225,7 @@ def describe(
     if not isinstance(manifold, Manifold) or not isinstance(ball, GeodesicBall | None):
         raise InputError("describe: needs a Manifold, and a GeodesicBall or None for ball.")
     if ball is not None and (ball.manifold.whole != manifold.whole or domain is not None):
-        raise InputError("describe: ball must be one of the manifold, and then domain is not needed.")
+        raise InputError("describe: ball must be on the manifold, and excludes domain; leave out domain.")
     manifold = manifold if ball is None else ball.manifold  # with the facts that hold in the ball
     with releasing():
         first = mechanism_of_mean(manifold, ball, domain, parameter, whole)
@@ -229,7 +233,7 @@ def describe(
         n = len(records)
         if n < LEAST:
             raise InputError(
-                f"describe: needs at least {LEAST} records, as regions of fewer hold less than they say; got {n}."
+                f"describe: needs at least {LEAST} records, as confidence regions of fewer are too small; got {n}."
             )
         shares = shares_of(parameter, whole, n, manifold.dim)
         strengths = dict(zip(_PARTS, split(parameter, whole, shares), strict=True))
@@ -287,7 +291,7 @@ def _largest_ball(manifold, ball) -> GeodesicBall:
 
 
 def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
-    """The drafts of all three, the later ones of what the first has drawn."""
+    """Return the drafts of all three, the later ones from what the first has drawn."""
     drawn: dict[str, Any] = {}
 
     def draw_mean():
@@ -310,7 +314,7 @@ def _chain(mean: Draft, later, manifold, ball, records) -> list[Draft]:
 
 @jax.jit
 def nearest_in_ball(ball, point):
-    """The point, or the nearest one of the ball; far from the origin, where the ball is at home."""
+    """Return the point, moved into the ball if it lies outside; computed where the ball is at home."""
     home = ball.at_home
     point = ball.manifold.confined(jnp.asarray(ball.center, point.dtype), point)
     own = ball.to_home(point)
@@ -321,7 +325,7 @@ def nearest_in_ball(ball, point):
 
 
 def principal_geodesics(description: Description, level: float = 0.95) -> PrincipalGeodesics:
-    """Geodesics through the released mean in the directions of largest spread; post-processing.
+    """Return geodesics through the released mean in the directions of largest spread; post-processing.
 
     Args:
         description: see `describe`.
@@ -339,7 +343,7 @@ def principal_geodesics(description: Description, level: float = 0.95) -> Princi
 
 
 def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
-    """Synthetic records: draws of the wrapped normal law that fits the releases, whose guarantee they share.
+    """Return synthetic records: draws of the wrapped normal law that fits the releases, whose guarantee they share.
 
     Where the ball clips records, it is the law whose clipped draws fit, so that some may lie beyond the ball.
 
@@ -371,7 +375,7 @@ def synthesize(description: Description, n: int, key: jax.Array) -> np.ndarray:
 
 
 def level_between(owner: str, level) -> float:
-    """A level of regions or intervals, in (0, 1).
+    """Return a level of regions or intervals, in (0, 1).
 
     Raises:
         ValueError: it is none.
@@ -384,4 +388,4 @@ def level_between(owner: str, level) -> float:
 
 def _check_description(owner, description):
     if not isinstance(description, Description):
-        raise InputError(f"{owner}: needs what describe gives, got {type(description).__name__}.")
+        raise InputError(f"{owner}: needs a description made by describe, got {type(description).__name__}.")

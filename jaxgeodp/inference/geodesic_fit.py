@@ -70,7 +70,7 @@ class GeodesicFit:
     releases: tuple[Release, ...]
 
     def predict(self, times: ArrayLike) -> np.ndarray:
-        """gamma at times (m,), (m, \\*shape).
+        """Return gamma at times (m,), (m, \\*shape).
 
         Args:
             times: one number, or (m,); any, though data are from times 0 to 1.
@@ -88,12 +88,12 @@ class GeodesicFit:
 
     @property
     def intercept(self) -> np.ndarray:
-        """gamma(0)."""
+        """Return gamma(0)."""
         return self.predict(0.0)[0]
 
     @property
     def slope(self) -> np.ndarray:
-        """The velocity of gamma at time 0, per unit of time, a tangent vector at the intercept."""
+        """Return the velocity of gamma at time 0, per unit of time, a tangent vector at the intercept."""
         with jax.enable_x64(True):
             ends = jnp.asarray(seen_anew(self.middle)), jnp.asarray(seen_anew(self.intercept))
             own = carried(self.manifold, *ends, jnp.asarray(seen_anew(self.velocity))[None])
@@ -101,7 +101,7 @@ class GeodesicFit:
 
     @property
     def residual_sd(self) -> float:
-        """Standard deviation of residuals, in each coordinate; see ``residuals``.
+        """Return the standard deviation of residuals, in each coordinate; see ``residuals``.
 
         No smaller than what the noise of its square hides: of few records, or a small budget, it is that.
         """
@@ -109,7 +109,7 @@ class GeodesicFit:
 
     @property
     def speed(self) -> float:
-        """Distance per unit of time, without what noise and sampling alone add to the length of a vector.
+        """Return the distance per unit of time, without what noise and sampling alone add to a vector's length.
 
         Where that is all of it, 0. `no_motion` says whether there is a speed at all.
         """
@@ -120,7 +120,7 @@ class GeodesicFit:
 
     @property
     def speed_error(self) -> float:
-        """Standard error of the speed, of one that is several times as large; infinite where times do not tell it.
+        """Return the standard error of a speed several times as large as it; infinite if times do not tell it.
 
         For a pure budget residuals are taken to be alike in all directions: it may be sqrt(dim) times as large.
         """
@@ -133,7 +133,7 @@ class GeodesicFit:
 
     @property
     def no_motion(self) -> float:
-        """The p-value of a geodesic that stays where it is, by Hotelling's test with what noise may hide in directions.
+        """Return the p-value of a constant geodesic, by Hotelling's test with what noise may hide in directions.
 
         For normal residuals of one covariance at all times. 1 where times tell no velocity, or records are too few.
         """
@@ -147,14 +147,14 @@ class GeodesicFit:
         return float(f.sf(square * (n - 1 - dim) / (dim * (n - 2)), dim, n - 1 - dim))
 
     def _of_velocity(self):
-        """Covariance of the error of the velocity, and the velocity, in the frame."""
+        """Return the covariance of the error of the velocity, and the velocity, in the frame."""
         with jax.enable_x64(True):
             arrays = (jnp.asarray(seen_anew(x)) for x in (self.middle, self.velocity, self.frame))
             along = np.asarray(_coordinates(self.manifold, *arrays))
         return self.covariance[self.manifold.dim :, self.manifold.dim :], along
 
     def standard_error(self, times: ArrayLike) -> np.ndarray:
-        """Root of the mean squared distance of gamma from where it would be without error, at times (m,).
+        """Return the root mean square error of gamma at times (m,).
 
         What clipping into the ball has moved, and, of a fit in one round, what curvature has, is not in it; nor is what
         residuals add that are wider at some times than at others or, for a pure budget, in some directions.
@@ -187,7 +187,7 @@ class GeodesicFit:
 
     @classmethod
     def load(cls, path) -> "GeodesicFit":
-        """What `save` wrote.
+        """Return the fit that `save` wrote.
 
         Args:
             path: of the file.
@@ -207,17 +207,17 @@ class GeodesicFit:
             releases = [Release(from_lists(own["value"], "float64"), own) for own in records]
             return fit_of(releases, ball)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError):
-            raise InputError(f"{path}: holds no geodesic regression.") from None
+            raise InputError(f"{path}: is not a geodesic regression; name its file.") from None
 
 
 def standing(ball) -> AlongGeodesic:
-    """The geodesic that stays at the centre."""
+    """Return the geodesic that stays at the centre."""
     center = np.asarray(ball.center)
     return AlongGeodesic(center, np.zeros_like(center), frame_at(ball.manifold, center), ball.radius)
 
 
 def fit_of(releases, ball) -> GeodesicFit:
-    """The fit; whatever was released, there is one."""
+    """Return the fit; there is one whatever was released."""
     for last in range(len(releases), 0, -1):
         with contextlib.suppress(Exception):  # it would tell of the records
             fit = _fit(releases[:last], ball, releases)
@@ -230,7 +230,7 @@ def fit_of(releases, ball) -> GeodesicFit:
 
 
 def _fit(releases, ball, everything) -> GeodesicFit:
-    """What the last round says that could be computed, of those that are given."""
+    """Return the fit by the last of the given rounds that could be computed."""
     last = next(own for own in reversed(releases) if own.record["scale"] is not None)
     record, manifold = last.record, ball.manifold
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
@@ -249,7 +249,7 @@ def _fit(releases, ball, everything) -> GeodesicFit:
 
 
 def _places(times) -> np.ndarray:
-    """s of times (m,), or of one."""
+    """Return s = 2 t - 1 of times (m,), or of one."""
     try:
         own = np.asarray(times, float)
     except (TypeError, ValueError):
@@ -260,13 +260,13 @@ def _places(times) -> np.ndarray:
 
 
 def _arrays(record, kind):
-    """Middle and velocity of the geodesic of a round, and the frame there."""
+    """Return middle and velocity of the geodesic of a round, and the frame there."""
     stored = record["geodesic"]
     return from_lists(stored["middle"], kind), from_lists(stored["velocity"], kind), from_lists(record["frame"], kind)
 
 
 def _check_stored(record, first, ball, kind):
-    """Refuse what no fit has written."""
+    """Refuse a record that no fit has written."""
     n, scale, dim = record["n"], record["scale"], ball.manifold.dim
     known = scale is None or (isinstance(scale, float) and 0.0 < scale < math.inf)
     same = all(record[name] == first[name] for name in ("manifold", "ball", "n"))

@@ -25,7 +25,7 @@ class KnownNoise(abc.ABC):
 
     @abc.abstractmethod
     def matrices(self, num: int, dim: int) -> np.ndarray:
-        """Draws of that of a matrix, (num, dim, dim); the same ones each time."""
+        """Return draws of the noise of a matrix, (num, dim, dim); the same ones each time."""
 
 
 @final
@@ -75,7 +75,7 @@ class MatrixNoise(KnownNoise):
 
 
 def noise_of(record: dict) -> KnownNoise:
-    """What the record of a variance or a covariance says about its noise."""
+    """Return the noise that the record of a variance or a covariance states."""
     scale = float(record["scale"])
     if has_hull_noise(record):
         return MatrixNoise(scale)

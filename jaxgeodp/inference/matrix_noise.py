@@ -57,7 +57,7 @@ def has_hull_noise(record: dict) -> bool:
 
 
 def is_smaller(dim: int) -> bool:
-    """Whether `HullNoise` is known for (dim, dim), and smaller than the noise of integers, its equal for one number."""
+    """Return whether `HullNoise` is known for (dim, dim), and smaller than integer noise, its equal for one number."""
     return 2 <= dim <= LARGEST
 
 

@@ -1,4 +1,4 @@
-"""By which mechanism a description releases its mean: by public numbers alone."""
+"""Choice of the mechanism that releases a description's mean, from public numbers alone."""
 
 from typing import Any
 

@@ -39,7 +39,7 @@ class Moment(abc.ABC):
     largest: int
 
     def vector_length(self, dim: int) -> int:
-        """How many numbers a record's vector has."""
+        """Return how many numbers a record's vector has."""
         return dim
 
     @abc.abstractmethod
@@ -48,7 +48,7 @@ class Moment(abc.ABC):
 
     @abc.abstractmethod
     def of_vectors(self, vectors: jax.Array) -> jax.Array:
-        """The numbers of vectors (n, d), as means over them."""
+        """Return the numbers of vectors (n, d), as means over them."""
 
     @abc.abstractmethod
     def steps(self, parts, nearest: float, farthest: float) -> np.ndarray:
@@ -99,7 +99,7 @@ class FrechetVariance(Moment):
     largest = _SQUARES
 
     def numbers(self, dim):
-        """One."""
+        """Return 1."""
         return 1
 
     @override
@@ -117,7 +117,7 @@ class FrechetVariance(Moment):
         return np.array([total], object)
 
     def sensitivity(self, dim, nearest, farthest):
-        """b^2 - a^2, in steps."""
+        """Return b^2 - a^2, in steps."""
         return _SQUARES - self._least(nearest, farthest)
 
     @override
@@ -125,7 +125,7 @@ class FrechetVariance(Moment):
         return np.array([farthest**2 / _SQUARES])
 
     def to_value(self, numbers, dim):
-        """The number."""
+        """Return the number."""
         return numbers[0]
 
     def to_numbers(self, value):
@@ -176,12 +176,12 @@ class TangentCovariance(Moment):
         return np.where(rows == columns, _DIAGONAL, _OFF) * total[rows, columns]
 
     def sensitivity(self, dim, nearest, farthest):
-        """5 sqrt(2) b^2, in steps; in one dimension 5 b^2."""
+        """Return 5 sqrt(2) b^2, in steps; in one dimension 5 b^2."""
         square = (_DIAGONAL * _LENGTHS**2) ** 2
         return math.isqrt(square if dim == 1 else 2 * square) + 1
 
     def hull_sensitivity(self, dim, farthest):
-        """b^2, as vv' has no larger trace; None in more dimensions than noise is known for."""
+        """Return b^2, as vv' has no larger trace; None in more dimensions than noise is known for."""
         return farthest**2 if dim <= LARGEST else None
 
     @override
@@ -196,7 +196,7 @@ class TangentCovariance(Moment):
         return numbers[np.maximum(places, places.T)]
 
     def to_numbers(self, value):
-        """What is on and above the diagonal."""
+        """Return the entries on and above the diagonal."""
         return value[np.triu_indices(value.shape[0])]
 
     @override

@@ -31,7 +31,7 @@ class Place(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def vector_length(self, dim: int) -> int:
-        """How many numbers a record's vector has."""
+        """Return how many numbers a record's vector has."""
 
     @abc.abstractmethod
     def domain(self, ball: GeodesicBall) -> PointsInBall:
@@ -39,19 +39,19 @@ class Place(Pytree, abc.ABC):
 
     @abc.abstractmethod
     def vectors(self, ball: GeodesicBall, records) -> jax.Array:
-        """One vector for each record, (n, m); traced."""
+        """Return one vector for each record, (n, m); it is traced."""
 
     @abc.abstractmethod
     def reaches(self, ball: GeodesicBall) -> tuple[float, float]:
-        """Least and largest length of a vector."""
+        """Return the least and the largest length of a vector."""
 
     @abc.abstractmethod
     def within(self, vectors: jax.Array, farthest: Any) -> jax.Array:
-        """The vectors, finite and no longer than `reaches` says, whatever a record or rounding has made of them."""
+        """Return the vectors, made finite and no longer than `reaches`, whatever records and rounding are."""
 
     @abc.abstractmethod
     def described(self, ball: GeodesicBall) -> dict:
-        """Entries of a release record."""
+        """Return the entries of a release record."""
 
 
 @final
@@ -76,7 +76,7 @@ class AtPoint(Place):
         return place
 
     def vector_length(self, dim):
-        """One for each dimension."""
+        """Return one number for each dimension."""
         return dim
 
     def domain(self, ball):
@@ -84,7 +84,7 @@ class AtPoint(Place):
         return PointsInBall(ball, ball.manifold.shape)
 
     def vectors(self, ball, records):
-        """Coordinates of the logarithms of records, clipped into the ball: (n, d)."""
+        """Return the coordinates of the logarithms of records, clipped into the ball: (n, d)."""
         manifold = ball.manifold
         points = ball.clip(records)
         about, frame = (jnp.asarray(own, points.dtype) for own in (self.point, self.frame))
@@ -102,7 +102,7 @@ class AtPoint(Place):
         return jnp.asarray(jnp.where(jnp.isfinite(lengths), factors * vectors, 0.0))
 
     def described(self, ball):
-        """The point and its frame."""
+        """Return the point and its frame."""
         return {"about": to_lists(self.point), "frame": to_lists(self.frame)}
 
     def _away(self, ball):
@@ -139,7 +139,7 @@ class AlongGeodesic(Place):
         if velocity.shape != middle.shape or not np.all(np.isfinite(velocity)):
             raise InputError(f"AlongGeodesic: velocity must be a tangent vector of shape {middle.shape}.")
         if not 0.0 < self.reach < np.inf:
-            raise InputError(f"AlongGeodesic: reach must be above 0 and finite, got {self.reach!r}.")
+            raise InputError(f"AlongGeodesic: reach must be finite and above 0, got {self.reach!r}.")
         return AlongGeodesic(middle, velocity, _frame_of(ball.manifold, middle, self.frame), float(self.reach))
 
     def vector_length(self, dim):
@@ -151,7 +151,7 @@ class AlongGeodesic(Place):
         return PointsInBall(ball, (1 + int(np.prod(ball.manifold.shape)),), has_summaries=False)
 
     def vectors(self, ball, records):
-        """s and the coordinates of the residual, (n, 1 + d)."""
+        """Return s and the coordinates of the residual, (n, 1 + d)."""
         manifold = ball.manifold
         times = jnp.nan_to_num(jnp.real(records[:, 0]), nan=0.5)
         s = 2.0 * jnp.clip(times, 0.0, 1.0) - 1.0
@@ -177,19 +177,19 @@ class AlongGeodesic(Place):
         return vectors
 
     def described(self, ball):
-        """The geodesic, the frame at its middle, and the reach."""
+        """Return the geodesic, the frame at its middle, and the reach."""
         geodesic = {"middle": to_lists(self.middle), "velocity": to_lists(self.velocity), "reach": self.reach}
         return {"geodesic": geodesic, "frame": to_lists(self.frame)}
 
 
 def frame_at(manifold, point) -> np.ndarray:
-    """An orthonormal frame of the tangent space at a point, in double precision."""
+    """Return an orthonormal frame of the tangent space at a point, in double precision."""
     with jax.enable_x64(True):
         return np.asarray(_framed(manifold, jnp.asarray(point)))
 
 
 def _frame_of(manifold, point, frame) -> np.ndarray:
-    """A frame as an array of the point's kind; its shape alone is checked."""
+    """Return a frame as an array of the point's kind; its shape alone is checked."""
     own = np.asarray(frame, np.asarray(point).dtype)
     if own.shape != (manifold.dim, *manifold.shape):
         raise InputError(f"SpreadMechanism: frame must have shape {(manifold.dim, *manifold.shape)}, got {own.shape}.")
@@ -197,7 +197,7 @@ def _frame_of(manifold, point, frame) -> np.ndarray:
 
 
 def _near(ball, point) -> np.ndarray:
-    """A point in the form that lies nearest the ball's centre."""
+    """Return the representative of a point that lies nearest the ball's centre."""
     if ball.manifold.of_values == ball.manifold:
         return point
     with jax.enable_x64(True):
@@ -206,7 +206,7 @@ def _near(ball, point) -> np.ndarray:
 
 @jax.jit
 def _away(ball, point):
-    """Distance of a point from the centre."""
+    """Return the distance of a point from the centre."""
     return ball.distance(point)
 
 

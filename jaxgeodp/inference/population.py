@@ -1,4 +1,4 @@
-"""What a reader makes of released moments: a wrapped normal law of the population (docs/mathematics.md, section 18).
+"""Wrapped normal law of a population, fitted to released moments (docs/mathematics.md, section 18).
 
 All of it is post-processing of released numbers: whoever has the records can do it, and nothing is spent.
 """
@@ -68,7 +68,7 @@ class Population:
 
     @property
     def most_variance(self) -> float:
-        """What the variance hardly exceeds: two standard deviations of its noise and sample more, at most ``bound``.
+        """Return a bound that the variance hardly exceeds: two standard deviations more, at most ``bound``.
 
         The true variance is no more than ``bound``, so that it is held as often as without that: in .953 to 1 of 300
         sets of 150 records in a small ball (docs/inference.md).
@@ -77,7 +77,7 @@ class Population:
 
     @property
     def unknown(self) -> float:
-        """Standard deviation of the variance, of its noise and of n records as these, in units of the variance."""
+        """Return the standard deviation of the variance, by noise and sampling, in units of the variance."""
         if not self.variance > 0.0:
             return 0.0
         of_sample = 2.0 * float(np.sum(self.covariance**2)) / self.n
@@ -85,7 +85,7 @@ class Population:
 
 
 def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: float) -> Population:
-    """The law that fits three releases.
+    """Return the law that fits three releases.
 
     The variance, whose noise is the smallest, sets the trace, less what the noise of the mean adds to it, times
     n/(n - 1), as the mean has been fitted to the records, and at most r^2, which records in a ball of radius r cannot
@@ -122,7 +122,7 @@ def population_of(manifold: Manifold, mean, variance, covariance, mean_noise: fl
 
 
 def shape_of(matrix, noise: float, level: float) -> tuple[np.ndarray, float]:
-    """A positive semidefinite matrix of trace 1, and how much of the anisotropy of a released one is not noise.
+    """Return a positive semidefinite matrix of trace 1, and how much of the anisotropy of a released one is not noise.
 
     Args:
         matrix: released, (dim, dim).
@@ -141,7 +141,7 @@ def shape_of(matrix, noise: float, level: float) -> tuple[np.ndarray, float]:
 
 
 def nearest_of_sum(values, total: float) -> np.ndarray:
-    """The nearest numbers of a given positive sum of which none is negative: all less the same, or 0.
+    """Return the nearest nonnegative numbers with a given positive sum: all less the same, or 0.
 
     Of eigenvalues, those of the nearest positive semidefinite matrix of a given trace in the Frobenius norm.
 
@@ -157,20 +157,20 @@ def nearest_of_sum(values, total: float) -> np.ndarray:
 
 @functools.partial(jax.jit, static_argnums=0)
 def carried(manifold: Manifold, start, end, frame) -> jax.Array:
-    """A frame by parallel transport; itself if the points are one."""
+    """Return a frame after parallel transport; unchanged if the points are equal."""
     moved: jax.Array = jax.vmap(lambda own: manifold.transport(start, end, own))(frame)
     return jnp.asarray(jnp.where(manifold.dist(start, end) > 0.0, moved, frame))
 
 
 def root_of(covariance) -> np.ndarray:
-    """A matrix B with B B' = covariance, which may be singular."""
+    """Return a matrix B with B B' = covariance, which may be singular."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 5))
 def draw_points(manifold: Manifold, mean, frame, root, key, n: int) -> jax.Array:
-    """n points of a wrapped normal law, (n, \\*shape)."""
+    """Return n points of a wrapped normal law, (n, \\*shape)."""
     normal = jax.random.normal(key, (n, manifold.dim), root.dtype)
     return jax.vmap(lambda z: wrapped_point(manifold, mean, frame, root, z))(normal)
 
@@ -199,17 +199,17 @@ class PrincipalGeodesics:
 
     @property
     def hidden(self) -> np.ndarray:
-        """Which of them noise hides, as their intervals reach 0 and their directions may be noise alone, (dim,)."""
+        """Return which geodesics noise hides, (dim,): their intervals reach 0, their directions may be noise alone."""
         return self.intervals[:, 0] <= 0.0
 
     @property
     def shares(self) -> np.ndarray:
-        """Of the total variance."""
+        """Return shares of the total variance."""
         total = float(np.sum(self.variances))
         return self.variances / total if total > 0.0 else np.zeros_like(self.variances)
 
     def along(self, place: int, deviations) -> np.ndarray:
-        """Points on one of the geodesics, (len(deviations), \\*shape).
+        """Return points on one of the geodesics, (len(deviations), \\*shape).
 
         Args:
             place: of the geodesic, from 0.
@@ -236,12 +236,12 @@ class PrincipalGeodesics:
 
 @functools.partial(jax.jit, static_argnums=0)
 def points_along(manifold: Manifold, start, vector, factors) -> jax.Array:
-    """The points exp_start(factor vector), (len(factors), \\*shape)."""
+    """Return the points exp_start(factor vector), (len(factors), \\*shape)."""
     return jax.vmap(lambda t: manifold.project(manifold.exp(start, t.astype(vector.dtype) * vector)))(factors)
 
 
 def geodesics_of(population: Population, level: float, draws: int = 2000) -> PrincipalGeodesics:
-    """The principal geodesics of a population.
+    """Return the principal geodesics of a population.
 
     No eigenvalue of a symmetric matrix is moved by more than the operator norm of what is added (Weyl), and those of
     the second moment of n normal vectors are those of their covariance times factors between the least and the largest
@@ -275,7 +275,7 @@ def geodesics_of(population: Population, level: float, draws: int = 2000) -> Pri
 
 
 def _wishart_root(rng, n, dim):
-    """A with A A' of the law of the sum of z z' over n standard normal z; Bartlett's decomposition for n >= dim."""
+    """Return A, with A A' the sum of z z' over n standard normal z in law; Bartlett's decomposition for n >= dim."""
     if n < dim:
         return rng.normal(size=(dim, n))
     lower = np.tril(rng.normal(size=(dim, dim)), -1)
@@ -284,7 +284,7 @@ def _wishart_root(rng, n, dim):
 
 
 def reference(population: Population) -> Any:
-    """Mean, frame and root of what is drawn from, as arrays of JAX."""
+    """Return mean, frame and covariance root of the law to draw from, as JAX arrays."""
     drawn = population.covariance if population.law is None else population.law
     own = population.mean, population.frame, root_of(drawn)
     return tuple(jnp.asarray(seen_anew(np.asarray(array))) for array in own)

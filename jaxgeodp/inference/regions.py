@@ -33,7 +33,7 @@ DRAWS = 2000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Procedure:
-    """How a mean is released of n records.
+    """Release procedure for a mean of n records.
 
     Attributes:
         mechanism: for the Frechet mean.
@@ -63,7 +63,7 @@ class ConfidenceBall:
     target: str
 
     def contains(self, point) -> bool:
-        """Whether a point of the manifold lies within.
+        """Return whether a point of the manifold lies within.
 
         Raises:
             ValueError: it is no point of the manifold.
@@ -108,13 +108,13 @@ def ball_of(
 
 
 def _quantile(values, level: float) -> float:
-    """The order statistic below which one more draw of the same law is with probability ``level``, for any number."""
+    """Return the order statistic that exceeds a further draw with probability ``level``, for any number of draws."""
     return float(np.quantile(values, level, method="weibull"))
 
 
 @functools.lru_cache(maxsize=16)
 def _replicated_distances(population: Population, procedure: Procedure, draws: int, seed: int) -> np.ndarray:
-    """Distances of replicates from their middle: the same for all levels.
+    """Return the distances of replicates from their middle: the same for all levels.
 
     The middle is made of the replicates, which are nearer to it than to that of their law: so Bessel's factor.
     """
@@ -125,13 +125,13 @@ def _replicated_distances(population: Population, procedure: Procedure, draws: i
 
 
 def _middle(population: Population, means) -> jax.Array:
-    """The Frechet mean of replicates: clipping moves it away from that of the law they are drawn from."""
+    """Return the Frechet mean of replicates: clipping moves it away from that of the law they are drawn from."""
     found = frechet_mean(population.manifold, means)
     return jnp.where(jnp.all(jnp.isfinite(found)), found, jnp.asarray(seen_anew(population.mean)))
 
 
 def compare(first, second, draws: int = DRAWS, seed: int = 0) -> TwoSampleTest:
-    """Two pairs of a population and its procedure; ``draws`` and ``seed`` as in `ball_of`.
+    """Return the test of two populations, each with its procedure; ``draws`` and ``seed`` as in `ball_of`.
 
     Both laws are carried to a common mean, which divides the geodesic between the released ones by the sampling
     variances.
@@ -154,7 +154,7 @@ def compare(first, second, draws: int = DRAWS, seed: int = 0) -> TwoSampleTest:
 
 
 def _moved(population: Population, point) -> Population:
-    """The law about another mean, by parallel transport."""
+    """Return the law about another mean, by parallel transport."""
     frame = carried(
         population.manifold, *(jnp.asarray(seen_anew(x)) for x in (population.mean, point, population.frame))
     )
@@ -162,7 +162,7 @@ def _moved(population: Population, point) -> Population:
 
 
 def replicated_means(population: Population, procedure: Procedure, key, draws: int) -> jax.Array:
-    """What the procedure releases of data sets drawn from a population, (draws, \\*shape).
+    """Return the procedure's releases of data sets drawn from a population, (draws, \\*shape).
 
     Args:
         population: see there.
@@ -187,7 +187,7 @@ def replicated_means(population: Population, procedure: Procedure, key, draws: i
 
 @functools.partial(jax.jit, static_argnames=("manifold", "n", "batch"))
 def _replicates(law, wrapped, relative, keys, manifold, n, batch):
-    """One release for each key; the law is an argument, so that another one of its kind compiles nothing."""
+    """Return one release per key; the law is an argument, so that another of its kind compiles nothing."""
     mean, frame, root = wrapped
 
     def released(key, records):

@@ -83,7 +83,7 @@ def geodesic_regression(
     if not isinstance(ball, GeodesicBall):
         raise InputError(f"{name}: ball must be a GeodesicBall, got {type(ball).__name__}.")
     if not ball.satisfies_assumption:
-        raise InputError(f"{name}: radius {ball.radius:g} violates Assumption 1; choose a smaller ball.")
+        raise InputError(f"{name}: radius {ball.radius:g} violates Assumption 1; choose a smaller radius.")
     if not isinstance(ledger, Ledger | None):
         raise InputError(f"{name}: ledger must be a Ledger or None, got {type(ledger).__name__}.")
     with releasing():
@@ -119,16 +119,16 @@ def geodesic_regression(
 
 
 def _pairs(name, times, data, manifold) -> np.ndarray:
-    """Times and points in one array, (n, 1 + numbers of a point); only shapes and types are looked at."""
+    """Return times and points in one array, (n, 1 + numbers of a point); only shapes and types are checked."""
     points = manifold.as_points(host_array(name, data))
     points = np.asarray(records_of_shape(name, points, manifold.shape, manifold.dtype_kind, f"on {manifold}"))
     own = np.asarray(host_array(name, times))
     if own.shape != (len(points),) or own.dtype.kind not in "fiu":
         raise InputError(
-            f"{name}: times must be {len(points)} numbers, one a point, got {kind_of_data(own)} of shape {own.shape}."
+            f"{name}: times must be {len(points)} numbers, one per point, got {kind_of_data(own)} of shape {own.shape}."
         )
     if len(points) < LEAST:
-        raise InputError(f"{name}: needs {LEAST} records or more, got {len(points)}.")
+        raise InputError(f"{name}: needs at least {LEAST} records, got {len(points)}.")
     double = np.complex128 if manifold.dtype_kind == "complex" else np.float64
     with np.errstate(all="ignore"):  # a warning would tell of a record
         return np.concatenate([own[:, None].astype(double), points.reshape(len(points), -1).astype(double)], axis=1)
@@ -150,5 +150,5 @@ def _correction(value, mechanism, n) -> Correction:
 
 
 def reach_of(correction, ball) -> float:
-    """A length that nearly all residuals from the corrected geodesic keep below."""
+    """Return a length that nearly all residuals from the corrected geodesic keep below."""
     return min(correction.usual_length(_BEYOND), 2.0 * ball.radius)

@@ -44,10 +44,10 @@ class Residuals(Moment):
 
     @abc.abstractmethod
     def second_moment(self, numbers: np.ndarray, dim: int) -> np.ndarray:
-        """The second moment (d, d) of which these are the means of `squares`, (k,)."""
+        """Return the second moment (d, d) of which these are the means of `squares`, (k,)."""
 
     def vector_length(self, dim):
-        """s and the residual."""
+        """Return how many numbers s and the residual have."""
         return dim + 1
 
     @override
@@ -55,7 +55,7 @@ class Residuals(Moment):
         return jnp.mean(self._features(vectors, jnp), axis=0)
 
     def _features(self, vectors, xp) -> Any:
-        """The numbers of each record, (n, numbers)."""
+        """Return the numbers of each record, (n, numbers)."""
         s, w = vectors[:, :1], vectors[:, 1:]
         powers = [weight * s**power for power, weight in enumerate(_POWERS, start=1)]
         return xp.concatenate([w, s * w, *powers, self.squares(w, xp)], axis=1)
@@ -71,7 +71,7 @@ class Residuals(Moment):
         return total
 
     def sensitivity(self, dim, nearest, farthest):
-        """sqrt(8) in steps, and half a step for each number that is rounded, of either record."""
+        """Return sqrt(8) in steps, and half a step for each number that is rounded, of either record."""
         return math.isqrt(8 * grid.STEPS**2) + 1 + math.isqrt(self.numbers(dim)) + 2
 
     @override
@@ -94,12 +94,12 @@ class Residuals(Moment):
 @final
 @dataclasses.dataclass(frozen=True)
 class ResidualMoments(Residuals):
-    """With the mean of |w|^2/2: 2 d + 5 numbers, for noise that grows with how many there are."""
+    """Residual moments with the mean of |w|^2/2: 2 d + 5 numbers, for noise that grows with their number."""
 
     description = "moments of residuals along a geodesic"
 
     def numbers(self, dim):
-        """2 d + 5."""
+        """Return 2 d + 5."""
         return 2 * dim + 5
 
     def l1_sensitivity(self, dim, nearest, farthest):
@@ -118,16 +118,16 @@ class ResidualMoments(Residuals):
 @final
 @dataclasses.dataclass(frozen=True)
 class ResidualMatrix(Residuals):
-    """With the mean of w w'/2, on and above the diagonal."""
+    """Residual moments with the mean of w w'/2, on and above the diagonal."""
 
     description = "moments of residuals along a geodesic, with their covariance"
 
     def numbers(self, dim):
-        """2 d + 4 and d (d + 1)/2."""
+        """Return 2 d + 4 plus d (d + 1)/2."""
         return 2 * dim + 4 + dim * (dim + 1) // 2
 
     def squares(self, w, xp):
-        """Entries off the diagonal 1.4 times, so that the vector is no longer than the matrix in Frobenius norm."""
+        """Return entries, off the diagonal 1.4 times: the vector is no longer than the matrix in Frobenius norm."""
         rows, columns = np.triu_indices(w.shape[1])
         return _SQUARES * np.where(rows == columns, 1.0, _TWICE) * w[:, rows] * w[:, columns]
 
@@ -140,7 +140,7 @@ class ResidualMatrix(Residuals):
 
 
 def _largest_change(dim: int) -> float:
-    """By how much two records' numbers differ at most in all, for `ResidualMoments` (section 18).
+    """Return the largest L1 distance between two records' numbers, for `ResidualMoments` (section 18).
 
     Of w and s w by sqrt(2 d (4 + p^2)), p = s + s', which with |p| + |s - s'| = 2 is worst; the maximum over p of that
     and of what powers of s add, from a grid, and what may lie between its points.
@@ -154,7 +154,7 @@ def _largest_change(dim: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Correction:
-    """What moments say of a geodesic: by how much its middle and its velocity are off, in coordinates of the frame.
+    """Estimated correction of a geodesic's middle and velocity, in coordinates of the frame.
 
     Attributes:
         change: of the middle and the velocity, (2 d,).
@@ -177,9 +177,9 @@ class Correction:
         return cls(np.zeros(2 * dim), nothing, nothing, np.zeros((dim, dim)), 0.0)
 
     def usual_length(self, beyond: float) -> float:
-        """Of residuals from the corrected geodesic: that of an average one, and so many standard deviations.
+        """Return the usual length of corrected residuals: that of an average one, and so many standard deviations.
 
-        Those of the direction in which they spread most; its share of the trace is that of ``residuals``.
+        They are those of the direction in which residuals spread most; its share of the trace is that of ``residuals``.
         """
         dim, known = len(self.residuals), float(np.trace(self.residuals))
         of_fit = float(np.trace(self.covariance))
@@ -191,7 +191,7 @@ class Correction:
 def correction_of(
     statistic: Residuals, dim: int, numbers, scale: float, reach: float, n: int, fields=None
 ) -> Correction:
-    """The Jacobi field that fits residuals, of their released moments.
+    """Return the Jacobi field that fits residuals, from their released moments.
 
     Args:
         statistic: what was released.
@@ -243,7 +243,7 @@ def correction_of(
 
 
 def _design(powers, fields, dim):
-    """The means of J and s J, (2 d, 2 d), J(s) being what a change of middle and velocity moves the geodesic by."""
+    """Return the means of J and s J, (2 d, 2 d): J(s) is how middle and velocity move the geodesic."""
     if fields is None:
         return np.kron(np.array([[1.0, powers[1]], [powers[1], powers[2]]]), np.eye(dim))
     table = np.linalg.pinv(np.vander(_NODES, _DEGREE + 1, increasing=True))
@@ -253,7 +253,7 @@ def _design(powers, fields, dim):
 
 
 def jacobi_fields(manifold, middle, velocity, frame, s=_NODES) -> np.ndarray:
-    """Jacobi fields of a geodesic at s, carried to the middle, for changes of middle and velocity: (m, d, 2 d).
+    """Return Jacobi fields of a geodesic at s, carried to the middle, for changes of middle and velocity: (m, d, 2 d).
 
     Where they are not finite those of flat space take their place.
     """
@@ -288,7 +288,7 @@ def _jacobi_fields(manifold, middle, velocity, frame, s):
 
 
 def moved(middle, velocity, frame, correction: Correction, ball) -> tuple[np.ndarray, np.ndarray]:
-    """The corrected geodesic: its middle, within the ball, and its velocity there, no longer than its diameter."""
+    """Return the corrected geodesic: middle, within the ball, and velocity there, no longer than its diameter."""
     with jax.enable_x64(True):
         there, carried = _moved(ball, *(jnp.asarray(own) for own in (middle, velocity, frame, correction.change)))
     return np.asarray(there), np.asarray(carried)

@@ -16,7 +16,7 @@ _TRIED = (2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80)
 
 
 def shares_of(parameter: str, strength: float, n: int, dim: int) -> tuple[int, int, int]:
-    """Shares of epsilon, or of mu^2, of mean, variance and covariance, in hundredths.
+    """Return the shares of epsilon, or of mu^2, for mean, variance and covariance, in hundredths.
 
     Those with the smallest product of relative widths: of the region of the mean, compared with no noise at all, and of
     the errors of variance and covariance compared with themselves, plus 1.
@@ -38,7 +38,7 @@ def shares_of(parameter: str, strength: float, n: int, dim: int) -> tuple[int, i
 
 
 def noises(parameter, strength, n, dim, shares) -> tuple[float, float, float]:
-    """Squared noise of the mean in units of its sampling variance, and noise of variance and covariance in their own.
+    """Return squared noise of the mean over its sampling variance, and relative noise of variance and covariance.
 
     Args:
         parameter, strength, n, dim: see `shares_of`.

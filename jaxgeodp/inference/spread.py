@@ -80,7 +80,7 @@ class SpreadMechanism(Mechanism):
         object.__setattr__(self, name, strength)
         if not self.ball.satisfies_assumption:
             raise InputError(
-                f"SpreadMechanism: radius {self.ball.radius:g} violates Assumption 1; choose a smaller one."
+                f"SpreadMechanism: radius {self.ball.radius:g} violates Assumption 1; choose a smaller radius."
             )
         place = self.about
         if not isinstance(place, Place):
@@ -96,7 +96,7 @@ class SpreadMechanism(Mechanism):
 
     @property
     def guarantee(self) -> PureDP | ZeroConcentratedDP:
-        """epsilon-DP, or mu^2/2-zCDP."""
+        """Return epsilon-DP, or mu^2/2-zCDP."""
         if self.epsilon is not None:
             return PureDP(self.epsilon)
         assert self.mu is not None
@@ -104,7 +104,7 @@ class SpreadMechanism(Mechanism):
 
     @property
     def domain(self) -> PointsInBall:
-        """Points of the ball, with times for a geodesic."""
+        """Return the points of the ball, with times for a geodesic."""
         return self.about.domain(self.ball)
 
     @property
@@ -147,7 +147,7 @@ class SpreadMechanism(Mechanism):
         return dataclasses.replace(law, noise=HullNoise(), scale=hull / n / strength, terms=own)
 
     def sensitivity(self, n: int) -> float:
-        """The global sensitivity for n records (replace-one), in the norm of the noise; in units of squared distance.
+        """Return the global sensitivity for n records (replace-one) in the norm of the noise, a squared distance.
 
         Args:
             n: at least 2.
@@ -164,7 +164,7 @@ class SpreadMechanism(Mechanism):
 
     @property
     def reaches(self) -> tuple[float, float]:
-        """Least and largest length of a record's vector."""
+        """Return the least and the largest length of a record's vector."""
         return self.about.reaches(self.ball)
 
     @property
@@ -191,7 +191,7 @@ def _of_hull(terms: Terms, sensitivity: float) -> Terms:
 
 
 class OnIntegers(NamedTuple):
-    """How a moment is released in integers."""
+    """Release of a moment in integers."""
 
     noise: grid.GridNoise  #: that is drawn
     terms: Terms  #: what its record says
@@ -240,8 +240,8 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         """Return a compiled draw with `HullNoise`; refuse moments that are released in integers only."""
         if not isinstance(self.noise, HullNoise):
             raise InputError(
-                "SpreadMechanism: is released in integers; say numerics='grid' (real numbers are for TangentCovariance "
-                f"with epsilon in at most {LARGEST} dimensions)."
+                "SpreadMechanism: is released in integers; use numerics='grid' (real numbers are for "
+                f"TangentCovariance with epsilon in at most {LARGEST} dimensions)."
             )
         about = jax.tree.map(jnp.asarray, self.about)
         vectors = compiled_in_blocks("SpreadMechanism", _vectors_within, self.ball, about, self.reaches[1], shape)
@@ -271,7 +271,7 @@ class SpreadLaw(Law, Pytree, leaves=("ball", "about", "scale", "reaches"), outsi
         return self.statistic.of_vectors(self.about.within(vectors, self.reaches[1]))
 
     def value(self, numbers) -> Any:
-        """A number or a matrix."""
+        """Return the value: a number or a matrix."""
         return self.statistic.to_value(numbers, self.ball.manifold.dim)
 
 
@@ -302,7 +302,7 @@ class MomentSums(Sums):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MomentGrid(Integers):
-    """How a `SpreadLaw` is released."""
+    """Release of a `SpreadLaw` in integers."""
 
     law: SpreadLaw
 

@@ -1,4 +1,4 @@
-"""Whether files are those of one description: what a reader makes of them is made of nothing else."""
+"""Check that stored files are those of one description: readers rely on nothing else."""
 
 import dataclasses
 import math
@@ -30,7 +30,7 @@ _HARDLY_ANY = 1e5
 
 
 def check_stored(parts: dict[str, Release], public: dict) -> Manifold:
-    """The manifold of a description, if these are its releases and its summary.
+    """Return the manifold of a description; refuse what are not its releases and its summary.
 
     Args:
         parts: mean, variance and covariance.
@@ -56,7 +56,7 @@ def check_stored(parts: dict[str, Release], public: dict) -> Manifold:
 
 
 def _check_promises(parts, public):
-    """That parameter and strengths are what the records promise."""
+    """Check that parameter and strengths are what the records promise."""
     parameter, strengths = public["parameter"], public["strengths"]
     promises = {name: _promise(own.record["guarantee"]) for name, own in parts.items()}
     stated = public["guarantee"]
@@ -71,7 +71,7 @@ def _check_promises(parts, public):
 
 
 def _check_steps(record, located):
-    """That a mean of steps has some, with noise of their own."""
+    """Check that a mean in steps has some, with noise of their own, and no other mean has."""
     steps = record.get("steps")
     _require((steps is not None) == (record["mechanism"] == "AdaptiveMechanism"))
     if steps is None:
@@ -85,7 +85,7 @@ def _check_steps(record, located):
 
 
 def _check_values(manifold, mean, variance, covariance):
-    """That values are what was released about a mean on the manifold."""
+    """Check that values are what was released about a mean on the manifold."""
     dim, shape = manifold.dim, manifold.shape
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     about, frame = (from_lists(covariance.record[name], kind) for name in ("about", "frame"))
@@ -115,7 +115,7 @@ def _check_values(manifold, mean, variance, covariance):
 
 
 def _promise(entry: dict) -> Guarantee:
-    """The guarantee that a record states."""
+    """Return the guarantee that a record states."""
     kind = KINDS[entry["kind"]]
     return kind(**{field.name: entry[field.name] for field in dataclasses.fields(kind)})
 

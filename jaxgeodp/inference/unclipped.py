@@ -34,7 +34,7 @@ class _Fit(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """For such variances, between two rounds."""
+    """State of the search for such variances, between two rounds."""
 
     turn: Any
     fitted: jax.Array
@@ -44,7 +44,7 @@ class _Search(NamedTuple):
 
 
 def unclipped(population: Population, ball: GeodesicBall) -> Population:
-    """The same with ``law``, ``clipped`` and ``wider``; itself if the mean lies outside, where spread is too large.
+    """Return the population with ``law``, ``clipped`` and ``wider``; unchanged if the mean lies outside the ball.
 
     Args:
         population: fitted to moments of clipped records.
@@ -66,7 +66,7 @@ def unclipped(population: Population, ball: GeodesicBall) -> Population:
 
 @functools.cache
 def _normal(dim: int) -> np.ndarray:
-    """Standard normal vectors, with their opposites, whose second moment is the identity."""
+    """Return quasi-random standard normal vectors, with their opposites, whose second moment is the identity."""
     from scipy.stats import norm, qmc  # only readers wait for them
 
     engine = qmc.Sobol(dim, scramble=False)

@@ -1,4 +1,4 @@
-"""What directions, axes and angles may be in truth; see `doubts`."""
+"""Checks for misread directions, axes and angles; see `doubts`."""
 
 import itertools
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _NEAR_AN_AXIS = 0.5
 
 
 def of_axes(seen: Seen) -> Iterator[str]:
-    """Lengths, units and orders."""
+    """Yield doubts about vector lengths, angle units and the order of angles."""
     if seen.layout.angles is not None:
         largest = np.max(np.abs(seen.table), initial=0.0, where=np.isfinite(seen.table))
         if 0.0 < largest <= 1.01 * PERIODS["radians"] and len(seen.table) > 9:
@@ -31,7 +31,7 @@ def of_axes(seen: Seen) -> Iterator[str]:
 
 
 def _of_the_other_order(seen: Seen) -> Iterator[str]:
-    """Angles that are out of range in their order, but not in the other."""
+    """Yield a doubt if more records have angles in range in the other order."""
     other = ",".join(reversed(seen.layout.angles or ()))
     fits = int(np.isfinite(chart_named(other).points(seen.table)).all(axis=1).sum())
     if fits > seen.usable.sum():
@@ -42,7 +42,7 @@ def _of_the_other_order(seen: Seen) -> Iterator[str]:
 
 
 def _of_places(table) -> Iterator[str]:
-    """Latitudes and longitudes among coordinates."""
+    """Yield a doubt if coordinates look like latitude and longitude."""
     if table.ndim != 2 or table.shape[1] not in (2, 3):
         return
     low, high = np.nanmin(table, axis=0), np.nanmax(table, axis=0)
@@ -100,7 +100,7 @@ def of_angles(seen: Seen) -> Iterator[str]:
 
 
 def _of_missing_angles(table, turn) -> Iterator[str]:
-    """Whole turns among other angles, as some programs write where there is no angle."""
+    """Yield a doubt if angles of 360 degrees seem to mark missing ones."""
     marks = int(np.sum(np.abs(table) == turn))
     if turn == PERIODS["degrees"] and marks > 1 and np.nanmin(table) < 0.0 and not np.any(table == 0.0):
         yield (
@@ -125,7 +125,7 @@ def _of_orientations(table, turn) -> Iterator[str]:
 
 
 def _of_hours(seen) -> Iterator[str]:
-    """Right ascensions that are hours."""
+    """Yield a doubt if right ascensions seem to be in hours."""
     if "ra" not in (seen.layout.angles or ()) or len(seen.table) < 10:
         return
     column = seen.table[:, seen.layout.angles.index("ra")]

@@ -24,13 +24,13 @@ _LONGEST = 2**26
 
 
 def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
-    """The public centre: the manifold's origin, or one point from a file in the same formats."""
+    """Return the public centre: the manifold's origin, or one point from a file in the same formats."""
     if center == "origin":
         return manifold.origin
     if re.fullmatch(r"[-+\d.eE,;\s()\[\]]+", center) and not pathlib.Path(center).exists():
         raise InputError(
-            f"--center {center}: takes origin or a file with one point; write these numbers as the one row of a .csv "
-            "file, and name it."
+            f"--center {center}: must be origin or a file with one point; write these numbers as the only row of a "
+            ".csv file, and name that."
         )
     try:
         numbers, layout = _public_numbers(pathlib.Path(center), layout)
@@ -50,7 +50,7 @@ def read_center(center: str, manifold: Manifold, layout: Layout) -> np.ndarray:
 
 
 def _public_numbers(path: pathlib.Path, layout: Layout) -> tuple[Numbers, Layout]:
-    """The numbers of a public file, in which names may be left out though ``--header`` says that records have them."""
+    """Read the numbers of a public file, in which names may be omitted even with ``--header``."""
     if layout.header and path.is_file() and suffix_of(path) in TABLES:
         bare = dataclasses.replace(layout, header=False)
         numbers = read_numbers(path, bare)
@@ -60,22 +60,22 @@ def _public_numbers(path: pathlib.Path, layout: Layout) -> tuple[Numbers, Layout
 
 
 def manifold_in(path: pathlib.Path | None) -> Manifold:
-    """The manifold of the ball in a file, for calls that do not name one.
+    """Return the manifold of the ball in a file, for calls that do not name one.
 
     Raises:
         ValueError: there is no such file, or it holds no ball of a manifold of this library.
     """
     if path is None:
-        raise InputError("--manifold is needed, or --ball with a file of 'jaxgeodp ball', which has one.")
+        raise InputError("--manifold is needed, or --ball with a file of 'jaxgeodp ball', which states the manifold.")
     found = _document(path)
     try:
         return manifold_of(found["manifold"])
     except Exception:
-        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
+        raise InputError(f"--ball {path}: is not a file of 'jaxgeodp ball'.") from None
 
 
 def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
-    """The ball in a file of ``jaxgeodp ball``.
+    """Read the ball in a file of ``jaxgeodp ball``.
 
     Raises:
         ValueError: there is no such file, it holds no ball, or one of another manifold.
@@ -85,16 +85,16 @@ def read_ball(path: pathlib.Path, manifold: Manifold) -> GeodesicBall:
         name, radius = found["manifold"], float(found["radius"])
         center = from_lists(found["center"], manifold.dtype_kind)  # "real" or "complex"
     except Exception:
-        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.") from None
+        raise InputError(f"--ball {path}: is not a file of 'jaxgeodp ball'.") from None
     if name != json.loads(json.dumps(describe(manifold.whole))):
-        raise InputError(f"--ball {path}: is a ball of another manifold than {manifold}.")
+        raise InputError(f"--ball {path}: is a ball on another manifold than {manifold}.")
     if np.shape(center) != manifold.shape:
         raise InputError(f"--ball {path}: its centre has shape {np.shape(center)}, not that of points of {manifold}.")
     return GeodesicBall(manifold, center, radius)
 
 
 def read_shape(path: pathlib.Path, manifold: Manifold) -> Shape | None:
-    """The shape in a file of ``jaxgeodp ball --shape``; None where the file has none.
+    """Read the shape in a file of ``jaxgeodp ball --shape``; None if the file has none.
 
     Raises:
         ValueError: see `read_ball`; or what stands for a shape is none.
@@ -110,11 +110,13 @@ def read_shape(path: pathlib.Path, manifold: Manifold) -> Shape | None:
     except InputError as refused:
         raise InputError(f"--ball {path}: {refused}") from None
     except Exception:
-        raise InputError(f"--ball {path}: its shape is none of 'jaxgeodp ball --shape'.") from None
+        raise InputError(
+            f"--ball {path}: its shape is not one made by 'jaxgeodp ball --shape'; create the file anew."
+        ) from None
 
 
 def shape_document(shape: Shape) -> dict:
-    """What `read_shape` reads."""
+    """Return a shape as the document that `read_shape` reads."""
     return {
         "vectors": to_lists(shape.vectors),
         "clip": shape.clip,
@@ -126,19 +128,19 @@ def shape_document(shape: Shape) -> dict:
 
 def _document(path) -> dict:
     if not path.is_file():
-        raise InputError(f"--ball {path}: there is no such file; 'jaxgeodp ball' makes one of public records.")
+        raise InputError(f"--ball {path}: there is no such file; 'jaxgeodp ball' makes one from public records.")
     try:
         with open(path, encoding="utf-8") as stream:
             found = json.loads(stream.read(_LONGEST))
     except Exception:
         found = None
     if not isinstance(found, dict):
-        raise InputError(f"--ball {path}: is no file of 'jaxgeodp ball'.")
+        raise InputError(f"--ball {path}: is not a file of 'jaxgeodp ball'.")
     return found
 
 
 def _one_point(manifold, numbers, layout):
-    """The point of a file: arranged as a record, with the same columns or only those of a record; or as it is."""
+    """Return a file's single point: laid out as a record, as a record's columns alone, or unarranged."""
     bare = dataclasses.replace(layout, columns=None, person=None, group=None)
     names = numbers.names
     for own, known in ((layout, names), (bare, None), (bare.having(chart=None), None)):

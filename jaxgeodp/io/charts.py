@@ -1,4 +1,4 @@
-"""How points are written other than in a manifold's own coordinates, as ``--as`` says; never guessed.
+"""Coordinates other than a manifold's own, as stated by ``--as``; never guessed.
 
 All conversions are of single records: what is none becomes NaN, and the record later counts as the public centre.
 """
@@ -30,7 +30,7 @@ TURNED = (*_TURNED, "dec")
 
 
 class Chart(NamedTuple):
-    """A way to write points."""
+    """A way to write points as coordinates."""
 
     kinds: tuple[str, ...]  #: names of the manifolds that it is for; see `manifolds.names`
     points: Callable[[np.ndarray], np.ndarray]  #: from a table of numbers to one that `manifolds.tables` takes
@@ -38,7 +38,7 @@ class Chart(NamedTuple):
 
 
 def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
-    """The points that are written in another way than the manifold's own, as the option ``--as`` reads them.
+    """Convert coordinates stated by ``--as`` to points of the manifold.
 
     Args:
         manifold: of the points.
@@ -70,7 +70,7 @@ def from_chart(manifold: Manifold, rows, name: str) -> np.ndarray:
 
 
 def to_chart(manifold: Manifold, points, name: str) -> np.ndarray:
-    """Points written in another way than the manifold's own: the inverse of `from_chart`.
+    """Convert points to coordinates stated by ``--as``: the inverse of `from_chart`.
 
     Angles of `Circle` and `Torus` are above minus half a turn and at most half, hours at least 0 and below 24;
     longitudes and declinations between -180 and 180 degrees, right ascensions, trends and strikes at least 0 and below
@@ -104,12 +104,12 @@ def to_chart(manifold: Manifold, points, name: str) -> np.ndarray:
 
 
 def in_its_size(manifold: Manifold, points: np.ndarray, name: str | None) -> np.ndarray:
-    """The points of curvature -1 that a chart gives on the hyperboloid of a manifold's own curvature."""
+    """Scale a chart's points of curvature -1 to the hyperboloid of the manifold's curvature."""
     return points * float(np.asarray(manifold.origin)[0]) if name in _SCALED else points
 
 
 def chart_named(name: str) -> Chart:
-    """The way to write points of this name.
+    """Return the chart of this name.
 
     Raises:
         ValueError: there is none.
@@ -143,14 +143,14 @@ def _checked(owner, what, manifold, numbers, name) -> tuple[Chart, np.ndarray]:
 
 
 def angles_in(name: str | None) -> tuple[str, str] | None:
-    """Which angle each of two columns is, where a name says two; in small letters, with spaces or without."""
+    """Return the angle in each of two columns; None unless the name states two. Ignores case and spaces."""
     words = [word.strip().lower() for word in name.split(",")] if isinstance(name, str) else []
     known = any(sorted(words) == sorted(pair) for pair in (*OF_DIRECTIONS, *OF_AXES))
     return (words[0], words[1]) if known else None
 
 
 def _directions(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """Unit vectors (n, 3) of angles (n, 2) in degrees; a record that is no pair of angles becomes NaN.
+    """Return unit vectors (n, 3) of angles (n, 2) in degrees; NaN for angles out of range.
 
     Latitude and longitude: x to the meridian of Greenwich on the equator, z to the pole; so declination and right
     ascension of the sky. Declination and inclination, as in palaeomagnetism, and trend and plunge of a line: x north,
@@ -169,7 +169,7 @@ def _directions(table: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _angles_of(vectors: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    """The inverse of `_directions`; of axes the end that points down."""
+    """Invert `_directions`; of an axis, return the downward end."""
     of_axes = any(sorted(names) == sorted(pair) for pair in OF_AXES)
     vectors = np.where(of_axes & (vectors[:, 2:] < 0.0), -vectors, vectors)
     level = np.hypot(vectors[:, 0], vectors[:, 1])
@@ -183,30 +183,30 @@ def _angles_of(vectors: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _turned(names: tuple[str, ...]) -> str:
-    """Which of two angles goes round."""
+    """Return the name of the azimuthal one of two angles."""
     return next((name for name in names if name in _TURNED), "dec")
 
 
 def _in_unit(points: np.ndarray, unit: str) -> np.ndarray:
-    """Angles in a unit, less whole turns."""
+    """Return angles in a unit, modulo whole turns."""
     period = PERIODS[unit]
     angles = points * (period / (2.0 * math.pi))
     return _round(angles, period) if unit == "hours" else 0.5 * period - _round(0.5 * period - angles, period)
 
 
 def _round(angles: np.ndarray, period: float) -> np.ndarray:
-    """Angles at least 0 and below a period; numbers just below 0 are 0, where a remainder is the period itself."""
+    """Reduce angles to [0, period); 0 where rounding makes the remainder the period."""
     left = np.remainder(angles, period)
     return np.where(left == period, 0.0, left)
 
 
 def _radians(table: np.ndarray, unit: str) -> np.ndarray:
-    """Angles in radians; whole turns are taken off before, where that is exact."""
+    """Return angles in radians, modulo whole turns taken off in the original unit."""
     return table if unit == "radians" else np.fmod(table, PERIODS[unit]) * (2.0 * math.pi / PERIODS[unit])
 
 
 def _rotations(table: np.ndarray, name: str, width: int, quaternions_of: Callable) -> np.ndarray:
-    """Rotations (n, 3, 3); with a translation before, (n, 3, 4)."""
+    """Return rotations (n, 3, 3); with a leading translation, (n, 3, 4)."""
     if table.ndim != 2 or table.shape[1] not in (width, width + 3):
         raise InputError(
             f"--as {name} needs {width} columns, or {width + 3} with a translation before, got shape "
@@ -220,7 +220,7 @@ def _rotations(table: np.ndarray, name: str, width: int, quaternions_of: Callabl
 
 
 def _written(points: np.ndarray, numbers_of: Callable) -> np.ndarray:
-    """Numbers (n, m) of rotations, or of motions behind their translations; NaN of what is none."""
+    """Return coordinates (n, m) of rotations, or of motions after their translations; NaN for invalid ones."""
     from scipy.spatial.transform import Rotation  # only here
 
     points = points.reshape(-1, 3, points.shape[-1])
@@ -248,7 +248,7 @@ def _of_rotation_vectors(vectors):
 
 
 def _euler(axes: str, unit: str) -> Callable[[np.ndarray], np.ndarray]:
-    """Quaternions of three angles: about the axes as they turn if these are capitals, else about fixed ones."""
+    """Return quaternions of three Euler angles: intrinsic for capital axes, else extrinsic."""
 
     def quaternions(table):
         half = 0.5 * _radians(table, unit)
@@ -269,7 +269,7 @@ def _multiplied(one, other):
 
 
 def _hyperboloid(table: np.ndarray, name: str) -> np.ndarray:
-    """Rows x0, x1, ..., of curvature -1; outside of the ball, or not above the edge of the half-space, NaN."""
+    """Return rows x0, x1, ..., of curvature -1; NaN outside the ball or half-space."""
     _check_width(table, name, None)
     if name in ("half-space", "half-plane"):
         beside, height = table[:, :-1], table[:, -1:]
@@ -289,7 +289,7 @@ def _hyperboloid(table: np.ndarray, name: str) -> np.ndarray:
 
 
 def _off_hyperboloid(points: np.ndarray, name: str) -> np.ndarray:
-    """The inverse of `_hyperboloid`."""
+    """Invert `_hyperboloid`."""
     time, space = points[:, :1], points[:, 1:]
     if name == "poincare":
         return space / (1.0 + time)
@@ -302,7 +302,7 @@ def _off_hyperboloid(points: np.ndarray, name: str) -> np.ndarray:
 
 
 def _scaled_to_correlations(table: np.ndarray) -> np.ndarray:
-    """Covariances (n, k, k), or rows of a triangle with its diagonal, over the roots of their diagonals."""
+    """Scale covariances (n, k, k), or rows of triangles with diagonals, to unit diagonal."""
     matrices = symmetric_matrices(table)[1]
     roots = np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
     scaled = matrices / roots[:, :, None] / roots[:, None, :]

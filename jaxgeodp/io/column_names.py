@@ -1,4 +1,4 @@
-"""What the names of columns say of a record, which is public: names that contradict the manifold are refused."""
+"""Checks of public column names: names that contradict the manifold are refused."""
 
 import re
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from jaxgeodp.checks import InputError
 # x1, y_2, "z 3", lm4.x, landmark_5_z: which coordinate of which landmark.
 _COORDINATE = re.compile(r"((?:.*[^a-z])?)([xyz])([ _.\[(-]*\d*[\])]?)", re.IGNORECASE)
 _TIME = ("t", "time", "x0", "x_0")
-# Of names in a sentence.
+# Most names listed in a message.
 _MOST = 150
 _NUMBER = re.compile(r"\d+")
 _POLAR, _SIZES = ("theta", "phi", "colatitude", "colat"), ("r", "rho", "radius")
@@ -20,7 +20,7 @@ class _Name(NamedTuple):
 
 
 def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: str | None = None) -> None:
-    """Refuse names of the columns of a record that a manifold's records do not have.
+    """Refuse column names that do not fit the manifold's records.
 
     Args:
         kind: the manifold's short name; see `manifolds.names`.
@@ -47,8 +47,8 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
     if kind == "shapes" and third >= 0:
         name = next(name for name, own in zip(names, found, strict=True) if own is not None and own.axis == "z")
         raise InputError(
-            f"its column '{name}' is the third coordinate of a landmark by its name: say --manifold shapes3d "
-            "for landmarks in space, or choose those of the plane with --columns."
+            f"its column '{name}' is by its name the third coordinate of a landmark: say --manifold shapes3d for "
+            "landmarks in space, or choose those of the plane with --columns."
         )
     if kind == "shapes3d" and third < 0:
         raise InputError(
@@ -60,21 +60,21 @@ def check_names(kind: str, names: tuple[str, ...], chosen: bool = False, chart: 
         good = [name for name, own in zip(names, found, strict=True) if own is not None]
         shown = f"say --columns {','.join(good)}" if len(good) <= _MOST else "choose the others with --columns"
         raise InputError(
-            f"its columns {', '.join(others[:4])}{', ...' if len(others) > 4 else ''} are no coordinates of landmarks "
-            f"by their names, as the others are: {shown}."
+            f"its columns {', '.join(others[:4])}{', ...' if len(others) > 4 else ''} are by their names not "
+            f"coordinates of landmarks, as the others are: {shown}."
         )
     if not chosen:
         _check_order(names, read, "xy" if third < 0 else "xyz")
 
 
 def are_coordinates(names: tuple[str, ...]) -> bool:
-    """Whether all names say which coordinate of which landmark they are."""
+    """Return whether every name denotes a landmark coordinate."""
     found = _read_all(names)
     return bool(found) and all(own is not None for own in found)
 
 
 def order_of_axes(names: tuple[str, ...]) -> list[int] | slice:
-    """The places of the columns of a table of landmarks, x before y before z; all where names say no more than that."""
+    """Return the places of a landmark table's columns in the order x, y, z; all columns if names do not tell."""
     found = [_read(name) for name in names]
     known = [own for own in found if own is not None]
     alike = len({own.landmark for own in known}) == 1 and len({own.axis for own in known}) == len(names)
@@ -84,7 +84,7 @@ def order_of_axes(names: tuple[str, ...]) -> list[int] | slice:
 
 
 def _check_first(names):
-    """That time, or x0, stands first."""
+    """Refuse time, or x0, in any place but the first."""
     first = [place for place, name in enumerate(names) if name.strip().lower() in _TIME]
     if len(first) == 1 and first[0] != 0:
         right = [names[first[0]], *(name for place, name in enumerate(names) if place != first[0])]
@@ -95,7 +95,7 @@ def _check_first(names):
 
 
 def _check_vector(kind, names):
-    """That x, y, z, or x0, x1, ..., stand in their order, and nothing else does."""
+    """Refuse x, y, z, or x0, x1, ..., in another order, or polar angles."""
     words = [name.strip().lower() for name in names]
     if kind != "hyperbolic" and set(words) & set(_POLAR) and set(words) <= {*_POLAR, *_SIZES}:
         raise InputError(
@@ -124,13 +124,13 @@ def _check_vector(kind, names):
 
 
 def _is_beside(word, other) -> bool:
-    """Whether a name is that of w beside that of x, y or z: q_w, orientation.w."""
+    """Return whether a name is the w beside an x, y or z: q_w, orientation.w."""
     differing = [one for one, two in zip(word, other, strict=False) if one != two]
     return len(word) == len(other) and differing == ["w"]
 
 
 def _check_order(names, read, order):
-    """That all coordinates of one landmark stand side by side, in the order of the axes."""
+    """Refuse landmarks whose coordinates are not adjacent, in the order of the axes."""
     landmarks: dict[tuple[str, str], dict[str, str]] = {}
     for name, own in zip(names, read, strict=True):
         landmarks.setdefault(own.landmark, {})[own.axis] = name
@@ -154,7 +154,7 @@ def _check_order(names, read, order):
 
 
 def _read_all(names: tuple[str, ...]) -> list[_Name | None]:
-    """The coordinate that each name says; by itself, or beside names that differ from it in x, y or z alone."""
+    """Parse each name as a coordinate, alone or from names that differ from it in x, y or z only."""
     found = [_read(name) for name in names]
     if len([own for own in found if own is not None]) > len(names) / 2:
         return found
@@ -163,7 +163,7 @@ def _read_all(names: tuple[str, ...]) -> list[_Name | None]:
 
 
 def _beside(name, names):
-    """A coordinate whose y, and whose x, is among the names."""
+    """Parse a name as a coordinate if its x and y counterparts are also present; else None."""
     word = name.lower()
     for place, letter in enumerate(word):
         others = [word[:place] + axis + word[place + 1 :] for axis in "xy"]
@@ -173,6 +173,6 @@ def _beside(name, names):
 
 
 def _read(name: str) -> _Name | None:
-    """The coordinate that a name says; None where it says none."""
+    """Parse a name as a coordinate; None if it is not one."""
     found = _COORDINATE.fullmatch(name.strip())
     return None if found is None else _Name(found[2].lower(), (found[1], found[3]))

@@ -1,4 +1,4 @@
-"""Tables in .csv, .tsv and .txt files, read without trust: a record per physical line, whatever a line says.
+"""Untrusted tables in .csv, .tsv and .txt files: one record per physical line.
 
 The number of records is that of the lines; their width is that of the header, else of most lines. A cell that is no
 number is NaN, a line of another width is a record of NaN. Cells may stand in double quotes, as R and spreadsheets
@@ -30,7 +30,7 @@ _OF_MAGIC = re.compile(r"tab(\s+delimited)?\s*\t.*")
 
 @dataclasses.dataclass(frozen=True)
 class TextTable:
-    """A table as the call and its first lines say it; public.
+    """Layout of a text table, from the call and its first lines; public.
 
     Args:
         content: of the file, in UTF-8.
@@ -46,7 +46,7 @@ class TextTable:
     decimal: str
 
     def rows(self) -> Iterator[list[str]]:
-        """The cells of each record."""
+        """Yield the cells of each record."""
         for line in itertools.islice(physical_lines(self.content), self.first - 1, None):
             yield _cells(line, self.delimiter)
 
@@ -56,7 +56,7 @@ class TextTable:
 
 
 def opened(path: pathlib.Path, header: bool, delimiter: str | None, decimal: str = ".") -> TextTable:
-    """The table in a file.
+    """Return the table in a file.
 
     Args:
         path: of the file.
@@ -95,7 +95,7 @@ def opened(path: pathlib.Path, header: bool, delimiter: str | None, decimal: str
 def read_csv(
     path: pathlib.Path, header: bool, delimiter: str | None, decimal: str = "."
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """The numbers (n, columns), and the names of the columns if a line holds them; see `opened`.
+    """Return the numbers (n, columns), and the columns' names if a line holds them; see `opened`.
 
     Raises:
         ValueError: a file that is too large.
@@ -108,8 +108,8 @@ def read_csv(
     if not count:
         if text.names is not None:
             raise InputError(
-                f"{path}: has one line only, and --header says that the first line of a table names its columns: "
-                "write the names above it."
+                f"{path}: has only one line, but with --header the first line of a table names its columns: write the "
+                "names above it."
             )
         return np.empty((0, 0)), None
     width = usual_width(widths) if text.names is None else len(text.names)
@@ -132,7 +132,7 @@ def usual_width(widths: collections.Counter[int]) -> int:
 
 
 def words_in(path: pathlib.Path, place: int, header: bool, delimiter: str | None, decimal: str = ".") -> list[str]:
-    """The cells of a column as words, one a record; nothing where a line has no such cell."""
+    """Return the cells of a column as one word per record; an empty word for a missing cell."""
     rows = opened(path, header, delimiter, decimal).rows()
     return [cells[place].strip() if place < len(cells) else "" for cells in rows]
 

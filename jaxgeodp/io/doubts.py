@@ -1,4 +1,4 @@
-"""What the records of a kind of manifold may be in truth, for their custodian alone: see `findings`."""
+"""Checks for misread records of each kind of manifold, for their custodian alone; see `findings`."""
 
 from collections.abc import Callable, Iterator
 

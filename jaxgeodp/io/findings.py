@@ -1,4 +1,4 @@
-"""What a custodian is told of private records: mistakes of the file, records that are no points, where records lie.
+"""Private findings for the custodian of records: file errors, invalid records, distances from the centre.
 
 All of it is private. Nothing here may fail for any content of a file: what cannot be computed is left out.
 """
@@ -35,7 +35,7 @@ _BEYOND = 1e-6
 
 
 class Finding(NamedTuple):
-    """One thing that the custodian of records should know; private."""
+    """One private finding for the custodian of records."""
 
     about: str  #: "lines", "files", "persons", "columns", "landmarks", "points", "records", "copies" or "distances"
     text: str  #: what it is and what to do, in lines
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Findings:
-    """What the custodian of records should know before a release. All of it is private, for nobody else's eyes.
+    """Findings for the custodian before a release. All are private, for the custodian alone.
 
     Args:
         manifold: on which the records are.
@@ -71,7 +71,7 @@ def check(
     missing: str = "center",
     **options,
 ) -> Findings:
-    """Look at private records for mistakes, as ``jaxgeodp check`` does, for their custodian alone.
+    """Check private records for errors, as ``jaxgeodp check`` does, for their custodian alone.
 
     Neither centre nor radius of the ball may be chosen by what it finds: they would tell of the records.
 
@@ -97,7 +97,7 @@ def check(
 
 
 def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, float | None] | None]) -> Findings:
-    """Return what is found, with options in the command's words.
+    """Return all findings, with options in the command's words.
 
     Args:
         source: of one file.
@@ -144,7 +144,7 @@ def findings(source: Source, ball_on: Callable[[Manifold], tuple[GeodesicBall, f
 
 
 def _told(about, finder, *arguments) -> list[Finding]:
-    """Return what a finder reports as findings; no content of a file may stop the report."""
+    """Return a finder's reports as findings; no content of a file may stop the report."""
     said = []
     try:
         said.extend(Finding(about, text) for text in finder(*arguments))
@@ -154,7 +154,7 @@ def _told(about, finder, *arguments) -> list[Finding]:
 
 
 def _of_the_file(path, layout) -> Iterator[str]:
-    """Mistakes in the lines of a table of text."""
+    """Yield errors in the lines of a text table."""
     text = opened(path, layout.header, layout.delimiter, layout.decimal)
     body, first, names = list(text.rows()), text.first, text.names
     wanted = usual_width(collections.Counter(map(len, body))) if names is None else len(names)
@@ -213,7 +213,7 @@ def _of_persons(places, count) -> Iterator[str]:
 
 
 def _of_columns(table) -> Iterator[str]:
-    """Columns that look like something else than coordinates."""
+    """Yield doubts about columns that look like ids, or are constant."""
     if table.ndim != 2 or table.dtype.kind == "c":
         return
     whole, constant = [], []
@@ -238,7 +238,7 @@ def _of_landmarks(landmarks) -> Iterator[str]:
 
 
 def _of_no_points(records, usable, as_written, layout) -> Iterator[str]:
-    """Records that become the centre, by cause."""
+    """Yield counts of records that become the centre, by cause."""
     numbers = np.flatnonzero(~usable) + 1
     if not len(numbers):
         return
@@ -259,7 +259,7 @@ def _of_no_points(records, usable, as_written, layout) -> Iterator[str]:
 
 
 def of_copies(records) -> Iterator[str]:
-    """How many records are there twice."""
+    """Yield the number of duplicate records."""
     flat = np.ascontiguousarray(records).reshape(len(records), -1)
     flat = flat[~np.isnan(flat).any(axis=1)]
     copies = len(flat) - len(np.unique(flat, axis=0)) if len(flat) else 0

@@ -1,4 +1,4 @@
-"""Folders with a file for each record, read without trust.
+"""Untrusted folders with one file per record.
 
 The files are the records, in the order of their names: their number and type are public. What a file holds is private:
 one that cannot be read, or holds an array of another shape than most that can, is a record of NaN.
@@ -18,14 +18,16 @@ _MOST_FILES = 10**6
 
 
 def files_in(folder: pathlib.Path, known: tuple[str, ...]) -> list[pathlib.Path]:
-    """The files of a folder, hidden ones left out, in the order of their names.
+    """Return the files of a folder by name, without hidden ones.
 
     Raises:
         ValueError: none, too many, folders in it, or files of several types or of a type that is not known.
     """
     files = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     if not files or len(files) > _MOST_FILES:
-        raise InputError(f"{folder}: is a folder with {len(files):,} files; a file a record is read from one.")
+        raise InputError(
+            f"{folder}: holds {len(files):,} files; a folder must hold 1 to {_MOST_FILES:,} files, one per record."
+        )
     types = sorted({suffix_of(path) if path.is_file() else "folder" for path in files})
     if len(types) > 1 or types[0] not in known:
         raise InputError(
@@ -36,7 +38,7 @@ def files_in(folder: pathlib.Path, known: tuple[str, ...]) -> list[pathlib.Path]
 
 
 def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.ndarray]) -> np.ndarray:
-    """The records (n, \\*shape) of files.
+    """Return the records (n, \\*shape) of files.
 
     Args:
         files: see `files_in`.
@@ -61,10 +63,13 @@ def read_folder(files: list[pathlib.Path], read: Callable[[pathlib.Path], np.nda
     shapes = collections.Counter(array.shape for array in arrays if array is not None)
     if not shapes:
         raise refused or InputError(
-            f"{files[0].parent}: no file of this folder can be read; say how they are laid out."
+            f"{files[0].parent}: no file of this folder can be read; check their type, and state their layout by the "
+            "options for files."
         )
     if len(shapes) > 1 and max(shapes.values()) == 1:
-        raise InputError(f"{files[0].parent}: no array shape is that of two files of this folder.")
+        raise InputError(
+            f"{files[0].parent}: no two files of this folder hold arrays of one shape; all records must have one shape."
+        )
     shape = max(shapes, key=lambda own: (shapes[own], own))
     check_size(files[0].parent, (len(files), *shape))
     records = np.full((len(files), *shape), np.nan)

@@ -1,4 +1,4 @@
-"""Spreadsheets, and files of MATLAB and HDF5, by libraries of others, which ``pip install "jaxgeodp[files]"`` brings.
+"""Spreadsheets, MATLAB and HDF5 files, by libraries of ``pip install "jaxgeodp[files]"``.
 
 What is refused is said of the file's kind alone: see `array_files`.
 """
@@ -25,7 +25,7 @@ _MOST_ROWS = 2**20  # of a sheet
 def read_xlsx(
     path: pathlib.Path, choose: Choose, header: bool, decimal: str = "."
 ) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """The numbers (n, columns) of a sheet, and the names in its first row with ``header``; other cells are NaN.
+    """Return a sheet's numbers (n, columns), NaN for other cells, and names in its first row with ``header``.
 
     Args:
         path: of a .xlsx file.
@@ -66,7 +66,7 @@ def read_xlsx(
 
 
 def _without_end(row):
-    """A row as a list, without the empty cells at its end."""
+    """Return a row as a list, without trailing empty cells."""
     cells = list(row)
     while cells and cells[-1] is None:
         cells.pop()
@@ -80,7 +80,7 @@ def _number(cell, decimal):
 
 
 def read_mat(path: pathlib.Path, choose: Choose) -> np.ndarray:
-    """An array of a .mat file of version 5 or later.
+    """Return an array of a .mat file of version 5 or later.
 
     Raises:
         ValueError: see `read_mat5` and, for version 7.3, `read_hdf5`.
@@ -95,7 +95,7 @@ def read_mat(path: pathlib.Path, choose: Choose) -> np.ndarray:
 
 
 def read_hdf5(path: pathlib.Path, choose: Choose) -> np.ndarray:
-    """A data set of an HDF5 file.
+    """Return a data set of an HDF5 file.
 
     Raises:
         ValueError: no numbers, more than `MOST_BYTES`, or h5py is not there.

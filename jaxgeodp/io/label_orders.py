@@ -1,4 +1,4 @@
-"""Files of landmarks in a folder that name them in different orders."""
+"""Checks of landmark order across files in a folder that name their landmarks."""
 
 import collections
 import itertools
@@ -12,7 +12,7 @@ _SHOWN = 6
 
 
 def of_orders_in_files(folder: pathlib.Path) -> Iterator[str]:
-    """Which files name the same landmarks as most others in another order, or other ones; private."""
+    """Yield files whose landmark names differ in order or kind from most files; private."""
     orders = {}
     for path in sorted(path for path in folder.iterdir() if not path.name.startswith(".")):
         suffix = suffix_of(path)
@@ -40,7 +40,7 @@ def of_orders_in_files(folder: pathlib.Path) -> Iterator[str]:
 
 
 def _numbered(labels) -> bool:
-    """Whether labels are a counter's, as programs give them: F-1, F-2, ..."""
+    """Return whether labels are consecutive numbers, as programs assign: F-1, F-2, ..."""
     numbers = ["".join(c for c in label if c.isdecimal()) for label in labels]
     return all(numbers) and all(int(b) == int(a) + 1 for a, b in itertools.pairwise(numbers))
 

@@ -1,4 +1,4 @@
-"""What landmarks may be in truth; see `doubts`."""
+"""Checks for misread landmarks; see `doubts`."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _MOST, _MOST_LANDMARKS = 200, 40
 
 
 def of_shapes(seen: Seen) -> Iterator[str]:
-    """Specimens that are nearer to the others when they are reflected, and landmarks at -1, -1."""
+    """Yield doubts about missing-value marks, reflected specimens and the order of coordinates."""
     landmarks = seen.records
     if landmarks.dtype.kind == "c":
         landmarks = np.stack([np.real(landmarks), np.imag(landmarks)], axis=-1)
@@ -50,7 +50,7 @@ def of_shapes(seen: Seen) -> Iterator[str]:
 
 
 def _of_orders(seen, shapes) -> Iterator[str]:
-    """Orders of the numbers of a row by which the specimens are much more alike."""
+    """Yield orders of the numbers of a row that make specimens much more alike."""
     table = seen.table[seen.usable]
     width, now = table.shape[1], _unlike(shapes)
     ways = []
@@ -70,7 +70,7 @@ def _of_orders(seen, shapes) -> Iterator[str]:
 
 
 def _unlike(landmarks) -> float:
-    """How different the distances between landmarks (n, k, m) are from one specimen to the other.
+    """Return how much inter-landmark distances of (n, k, m) vary between specimens.
 
     They do not depend on how specimens are turned and where they lie, if the order is right.
     """

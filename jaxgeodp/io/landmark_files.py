@@ -1,4 +1,4 @@
-"""Landmarks in the text files of morphometrics, .tps, .nts and .dta, read without trust.
+"""Untrusted landmark files of morphometrics: .tps, .nts and .dta.
 
 What is no number, a missing landmark, and a specimen with another number of landmarks than most become NaN: the record
 then counts as the public centre.
@@ -29,7 +29,7 @@ _NTS = re.compile(
 
 
 def read_tps(path: pathlib.Path) -> np.ndarray:
-    """The landmarks (n, k, m) of a .tps file, times the SCALE of each specimen.
+    """Return the landmarks (n, k, m) of a .tps file, times the SCALE of each specimen.
 
     A specimen begins with ``LM=k`` and k lines ``x y``, or ``LM3=k`` and lines ``x y z``. Points on curves and
     outlines follow: ``CURVES=2`` or ``OUTLINES=1``, and for each ``POINTS=p`` with p lines; they count as landmarks,
@@ -56,13 +56,16 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
             if key == "SCALE":
                 specimens[-1].scale = _numbers(found[3], 1)[0]
     if not specimens:
-        raise InputError(f"{path}: has no line 'LM=...' or 'LM3=...', with which every specimen of a .tps file begins.")
+        raise InputError(f"{path}: has no line 'LM=...' or 'LM3=...', which begins every specimen of a .tps file.")
     kinds = collections.Counter(own.kind for own in specimens)
     kind = max(kinds, key=lambda one: (kinds[one], *one))
     if not sum(kind[1]):
         raise InputError(f"{path}: its specimens have no points: LM=0, and neither curves nor outlines.")
     if len(kinds) == len(specimens) > 1:
-        raise InputError(f"{path}: no two specimens have as many points: take as many on each outline or curve.")
+        raise InputError(
+            f"{path}: no two specimens have the same number of points: digitise the same number on each outline or "
+            "curve."
+        )
     shape = (len(specimens), sum(kind[1]), 3 if kind[0] else 2)
     check_size(path, shape)
     points = np.full(shape, np.nan)
@@ -73,14 +76,14 @@ def read_tps(path: pathlib.Path) -> np.ndarray:
 
 
 class _Specimen:
-    """What a .tps file holds of one: blocks of points, each with the number that it should have."""
+    """One specimen of a .tps file: blocks of points, each with its stated number of points."""
 
     def __init__(self):
         self.in_space, self.counts, self.blocks, self.scale = False, [], [], 1.0
         self.rows: list[str] = []
 
     def begin(self, in_space: bool, count: int):
-        """A block of points."""
+        """Begin a block of points."""
         self.in_space = self.in_space or in_space
         self.rows = []
         if len(self.counts) <= _MOST_CURVES:
@@ -97,7 +100,7 @@ class _Specimen:
         return self.in_space, tuple(self.counts)
 
     def write(self, points: np.ndarray):
-        """Its points into an array (k, m); those that are missing stay NaN."""
+        """Write its points into an array (k, m); missing ones stay NaN."""
         start = 0
         for count, rows in zip(self.counts, self.blocks, strict=True):
             own = _as_many(rows, count)
@@ -115,7 +118,7 @@ class _Specimen:
 
 
 def _as_many(rows: list[str], count: int) -> list[str] | None:
-    """The lines of a block without empty ones, or with them for what is missing; None if neither is right."""
+    """Return a block's lines, ``count`` of them with or without empty ones; None if neither fits."""
     rows = _without_blank_end(rows, count)
     if len(rows) != count:
         rows = [row for row in rows if row.strip()]
@@ -123,7 +126,7 @@ def _as_many(rows: list[str], count: int) -> list[str] | None:
 
 
 def _without_blank_end(rows: list[str], least: int) -> list[str]:
-    """Lines without the empty ones at their end, but no fewer than so many."""
+    """Drop trailing empty lines, keeping at least ``least`` lines."""
     end = len(rows)
     while end > least and not rows[end - 1].strip():
         end -= 1
@@ -131,7 +134,7 @@ def _without_blank_end(rows: list[str], least: int) -> list[str]:
 
 
 def _is_point(row, width) -> bool:
-    """Whether a line holds as many numbers, or as many marks of missing ones."""
+    """Return whether a line holds ``width`` numbers or missing-value marks."""
     words = [word.rstrip(",;").lower() for word in row.replace(";", " ").split()]
     words = row.split(",") if len(words) == 1 < width else words
     return len(words) == width and all(
@@ -141,7 +144,7 @@ def _is_point(row, width) -> bool:
 
 
 def read_nts(path: pathlib.Path) -> np.ndarray:
-    """The landmarks (n, k, m) of an .nts file of NTSYS, or a .dta file of Landmark; m is 2 or ``DIM``.
+    """Return the landmarks (n, k, m) of an .nts file of NTSYS, or a .dta file of Landmark; m is 2 or ``DIM``.
 
     The first line says how many specimens there are, and of how many numbers; labels follow, if it says so. A line is a
     specimen or a landmark. Where the first line says that values are missing, these are what it names, or negative
@@ -169,8 +172,7 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
     own = None if width % dimension else _behind_labels(body, labels, needed, dimension if in_parts else wide)
     if own is None:
         raise InputError(
-            f"{path}: does not hold {rows} lines of {width} numbers, a specimen each, as it says first, nor a landmark "
-            "a line."
+            f"{path}: must hold {rows} lines of {width} numbers, as its first line states, or one landmark per line."
         )
     table = np.full((rows, width), np.nan)
     for place, specimen in enumerate(table):
@@ -189,7 +191,7 @@ def read_nts(path: pathlib.Path) -> np.ndarray:
 
 
 def _behind_labels(body: list[str], labels: int, needed: int, width: int) -> list[str] | None:
-    """The lines of numbers behind labels, so many words or the lines that are left; None if it has others."""
+    """Return the lines of numbers after the labels; None if their number does not fit."""
     if labels == 0:
         return _as_many(body, needed)
     words = list(itertools.accumulate(len(line.split()) for line in body))
@@ -203,7 +205,7 @@ def _behind_labels(body: list[str], labels: int, needed: int, width: int) -> lis
 
 
 def _numbers(line: str | Iterable[str], count: int) -> list[float]:
-    """The numbers of a line, NaN where there are not so many; commas are decimal, or between them."""
+    """Return the numbers of a line, with decimal or separating commas; NaN if their count differs."""
     words = line.split() if isinstance(line, str) else list(line)
     if len(words) == 1 and count > 1 and isinstance(line, str):
         words = line.replace(";", ",").split(",")

@@ -1,4 +1,4 @@
-"""How the numbers of a file are records, as the call says it: public, never guessed from the numbers."""
+"""Layout of records in files, as the call states it: public, never inferred from the numbers."""
 
 import dataclasses
 import itertools
@@ -8,7 +8,7 @@ import re
 from jaxgeodp.checks import InputError, short
 from jaxgeodp.io.charts import OF_AXES, OF_DIRECTIONS, PERIODS, TURNED, angles_in, chart_named
 
-# Of tables with names: what is no coordinate, unless the call says so with --columns.
+# Column names that denote no coordinate, unless --columns lists them.
 _NO_COORDINATE = re.compile(
     r"|(row|rec|record|row[ _.]?)?(id|ids|no|nr|num|index|names?)|unnamed.*|.+[ _.-](id|name|index|label|date|time)"
     r"|__index.*"
@@ -24,14 +24,14 @@ _ANGLE = re.compile(
     r"(?:[ _.-]?(?:deg(?:rees)?|j2000|°))?(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
-# Of columns of a torus: where some have such a name, the others are no angles.
+# Names of torus angles: if some columns match, the others are no angles.
 _OF_A_TORUS = re.compile(
     r"(?:.*[ _.-])?(phi|psi|chi|omega|torsion|dihedral)[ _.-]?\d*(?:[ _.-]?(?:deg(?:rees)?|rad(?:ians)?|°))?"
     r"(?:\s*[\[(].*)?",
     re.IGNORECASE,
 )
 _DIP_DIRECTION = re.compile(r"dip[ _.-]?azimuth", re.IGNORECASE)
-# Any angle that goes round, by what stands beside it.
+# An azimuth takes its meaning from the other column.
 _AZIMUTH, _BESIDE = "azimuth", {"plunge": "trend", "inc": "dec", "dip": "dipdir"}
 _IN_HOURS = re.compile(r"ra[ _.-]?h(?:rs?|ours?|ms)?", re.IGNORECASE)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
@@ -42,13 +42,13 @@ _WORDS_FOR_DELIMITERS = {"tab": "\t", "\\t": "\t", "space": " "}
 
 
 def option_of(field: str) -> str:
-    """The option of the command line for a keyword: "as" is a word of Python."""
+    """Return the command-line option of a keyword; ``chart`` is ``--as``, a reserved word in Python."""
     return "as" if field == "chart" else field.replace("_", "-")
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """What options of the command line, and keywords of `read`, say.
+    """Options of the command line, and keywords of `read`, that describe a file.
 
     Raises:
         ValueError: an option that no file could have.
@@ -76,7 +76,7 @@ class Layout:
             mark = _WORDS_FOR_DELIMITERS.get(self.delimiter, self.delimiter)
             if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '+-."\r\n\0':
                 raise InputError(
-                    "--delimiter must be a character that stands in no number: ',', ';', 'tab', 'space', '|'."
+                    "--delimiter must be a character that does not occur in numbers: ',', ';', 'tab', 'space', '|'."
                 )
             object.__setattr__(self, "delimiter", mark)
         if self.decimal not in (".", ","):  # commas may be both where cells stand in quotes
@@ -87,29 +87,29 @@ class Layout:
             if angles_in(self.degrees) is None:
                 raise InputError(f"--degrees must be {_WORDS}; in the order of the two columns.")
             if self.chart not in (None, ",".join(self.angles or ())):
-                raise InputError("--degrees is another word for --as: say one of them.")
+                raise InputError("--degrees and --as mean the same: give only one of them.")
         if self.angles is not None:
             object.__setattr__(self, "chart", ",".join(self.angles))
         if self.chart is not None:
             chart_named(self.chart)
 
     def having(self, **fields) -> "Layout":
-        """The layout with other fields; ``degrees`` goes with ``chart``."""
+        """Return the layout with other fields; a new ``chart`` clears ``degrees``."""
         return dataclasses.replace(self, **({"degrees": None} if "chart" in fields else {}), **fields)
 
     @property
     def angles(self) -> tuple[str, str] | None:
-        """Which angle each of the two columns is."""
+        """Name of the angle in each of the two columns."""
         return angles_in(self.chart if self.degrees is None else self.degrees)
 
     @property
     def of_axes(self) -> bool:
-        """Whether the angles have no sense, so that they are no directions."""
+        """True if the angles describe axes rather than directions."""
         return any(sorted(self.angles or ()) == sorted(pair) for pair in OF_AXES)
 
 
 def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> list[int] | None:
-    """The places of the columns that make a record; None for all.
+    """Return the places of the columns that make a record; None for all.
 
     Args:
         layout: of the call.
@@ -128,7 +128,10 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
             raise InputError(f"--columns {layout.columns} names a column twice.")
         for option, place in labels.items():
             if place in chosen:
-                raise InputError(f"--columns {layout.columns} holds the column of --{option}, which is no coordinate.")
+                raise InputError(
+                    f"--columns {layout.columns} holds the column of --{option}, which is not a coordinate; leave it "
+                    "out."
+                )
         return chosen
     taken = set(labels.values())
     left = [place for place in range(width) if place not in taken] if taken else None
@@ -172,7 +175,7 @@ def chosen_columns(layout: Layout, names: tuple[str, ...] | None, width: int) ->
 
 
 def label_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> dict[str, int]:
-    """The places of the columns that ``--person`` and ``--group`` name, by these words.
+    """Return the places of the ``--person`` and ``--group`` columns, keyed by option.
 
     Raises:
         ValueError: there is no such column.
@@ -193,14 +196,14 @@ def label_columns(layout: Layout, names: tuple[str, ...] | None, width: int) -> 
 
 
 def check_angles(layout: Layout, names: tuple[str, ...]) -> None:
-    """Refuse ``--degrees`` that the names of the two columns contradict."""
+    """Refuse ``--degrees`` that contradicts the names of the two columns."""
     if layout.angles is None or len(names) != 2:
         return
     known = [_angle(name) for name in names]
     if not all(own is None or _is(own, said) for own, said in zip(known, layout.angles, strict=True)):
         raise InputError(
-            f"--{_word(layout)} {','.join(layout.angles)} does not agree with the names of the columns, "
-            f"{_listed(names)}: say --degrees {_order(names)}."
+            f"--{_word(layout)} {','.join(layout.angles)} contradicts the names of the columns, {_listed(names)}: say "
+            f"--degrees {_order(names)}."
         )
 
 
@@ -209,12 +212,12 @@ def _word(layout):
 
 
 def _is(own, said) -> bool:
-    """Whether a name is that of an angle."""
+    """Return whether a parsed name denotes the stated angle."""
     return own == said or (own == _AZIMUTH and said in TURNED)
 
 
 def _angles(names) -> list[str | None]:
-    """Which angle each name is; an azimuth by the other."""
+    """Return the angle each name denotes; an azimuth is resolved by the other column."""
     words = [_angle(name) for name in names]
     beside = next((_BESIDE[word] for word in words if word in _BESIDE), "lon")
     return [beside if word == _AZIMUTH else word for word in words]
@@ -225,7 +228,7 @@ def _listed(names):
 
 
 def _order(names):
-    """What the columns are, one of which at least has the name of an angle; by the first, where two do not fit."""
+    """Return the pair of angles that the names denote; if they do not fit, a pair with the first."""
     words = _angles(names)
     known = [word for word in words if word is not None]
     pairs = (*OF_DIRECTIONS, *OF_AXES)
@@ -241,7 +244,7 @@ def _kind_of_angles(names):
 
 
 def _angle(name) -> str | None:
-    """Which angle a name is."""
+    """Return the angle that a name denotes; None for no angle."""
     found = _ANGLE.fullmatch(name.strip())
     if found is None:
         return None
@@ -261,7 +264,7 @@ def _angle(name) -> str | None:
 
 
 def _ranges(places):
-    """The first numbers that follow each other, as --columns takes them."""
+    """Return the first run of consecutive numbers in the form of --columns."""
     numbers = [int(place) for place in places] or [1, 2]
     last = next((n for n, m in itertools.pairwise(numbers) if m != n + 1), numbers[-1])
     return f"{numbers[0]}-{last}" if last > numbers[0] else ",".join(map(str, numbers[:4]))

@@ -1,7 +1,7 @@
-"""Arrays of numbers in MATLAB's files of version 5 to 7, read without trust.
+"""Untrusted numeric arrays in MATLAB files of version 5 to 7.
 
 SciPy's reader ends the process on some damaged files: it trusts the types of elements, and reads beyond them
-(benchmarks/fuzz.py found it). Here lengths and types are compared before bytes are looked at.
+(benchmarks/audit/fuzz.py found it). Here lengths and types are compared before bytes are looked at.
 """
 
 import math
@@ -34,7 +34,7 @@ class _Matrix(NamedTuple):
 
 
 def read_mat5(path: pathlib.Path, content: bytes, choose: Callable[[list[str]], str]) -> np.ndarray:
-    """One array of a file.
+    """Return one array of a file.
 
     Args:
         path: of the file, for messages.
@@ -68,7 +68,7 @@ def read_mat5(path: pathlib.Path, content: bytes, choose: Callable[[list[str]], 
 
 
 def _elements(content, order) -> Iterator[Callable[[int], bytes]]:
-    """For each matrix a function that gives its first bytes, as many as are asked for, behind its tag."""
+    """Yield for each matrix a function ``most -> bytes`` that returns its first bytes, without the tag."""
     place = _HEADER
     for _ in range(_MOST_ELEMENTS):
         if place + _TAG > len(content):
@@ -105,7 +105,7 @@ def _numbers(content, place, order) -> tuple[np.ndarray, int]:
 
 
 def _element(content, place, order) -> tuple[np.ndarray, int]:
-    """The numbers of an element, and where the next one begins."""
+    """Return the numbers of an element, and the position of the next one."""
     if place + _TAG > len(content):
         raise ValueError("cut short")
     kind, length = np.frombuffer(content, order + "u4", 2, place).tolist()

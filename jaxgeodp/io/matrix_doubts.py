@@ -1,4 +1,4 @@
-"""What rows and arrays of symmetric matrices may be in truth; see `doubts`."""
+"""Checks for misread symmetric matrices; see `doubts`."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _OF_DIAGONAL = 1e-6
 
 
 def of_matrices(seen: Seen) -> Iterator[str]:
-    """Symmetry, eigenvalues, conditions, ranks, units, and orders of rows."""
+    """Yield doubts about symmetry, eigenvalues, conditions, ranks, units and the order of entries."""
     finite = seen.records[np.isfinite(seen.records).all(axis=(1, 2))]
     if not len(finite):
         return
@@ -68,7 +68,7 @@ def _of_ranks(finite, values, sizes, largest, negative) -> Iterator[str]:
 
 
 def _of_orders(seen, own) -> Iterator[str]:
-    """Orders of rows by which more matrices are positive definite, where no names say one."""
+    """Yield entry orders under which more matrices are positive definite, unless column names state one."""
     table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
     width, size = table.shape[1], seen.records.shape[1]
     if stated_entries(seen.names) is not None or width != size * (size + 1) // 2:
@@ -117,12 +117,12 @@ def _of_orders(seen, own) -> Iterator[str]:
 
 
 def _is_said(seen) -> bool:
-    """Whether the call says an order of the numbers."""
+    """Return whether the call states an order of the entries."""
     return seen.layout.triangle is not None or (seen.places is not None and seen.places != sorted(seen.places))
 
 
 def _of_scaled_diagonals(table, diagonal, own) -> Iterator[str]:
-    """Lower triangles whose diagonals are divided by sqrt(2), so that the norm of vectors is that of matrices."""
+    """Yield a doubt if diagonals seem divided by sqrt(2), as in some norm-preserving vectorisations."""
     scaled = table.copy()
     scaled[:, diagonal] *= np.sqrt(2.0)
     ones = np.abs(np.median(scaled[:, diagonal], axis=0) - 1.0).max() < _OF_DIAGONAL
@@ -140,7 +140,7 @@ def _definite(matrices) -> int:
 
 
 def of_correlations(seen: Seen) -> Iterator[str]:
-    """Covariances, ranks and signs of the eigenvalues."""
+    """Yield doubts about unit diagonals, entry order, eigenvalues and rank."""
     finite = seen.records[np.isfinite(seen.records).all(axis=(1, 2))]
     if not len(finite):
         return
@@ -163,7 +163,7 @@ def of_correlations(seen: Seen) -> Iterator[str]:
 
 
 def _of_other_triangle(seen, values) -> Iterator[str]:
-    """Rows of what is off the diagonal in the other order, or with the diagonal."""
+    """Yield a doubt if rows seem to hold the other triangle, or also the diagonal."""
     table = np.nan_to_num(seen.table, posinf=0.0, neginf=0.0)
     size = seen.records.shape[1]
     if table.ndim != 2 or table.shape[1] != size * (size - 1) // 2 or stated_entries(seen.names) is not None:
@@ -188,7 +188,7 @@ def _of_other_triangle(seen, values) -> Iterator[str]:
 
 
 def _eigenvalues(matrices) -> np.ndarray:
-    """Those of the symmetric parts (n, k), ascending; of numbers of any size."""
+    """Return the eigenvalues (n, k), ascending, of the symmetric parts, scaled against overflow."""
     sizes = np.maximum(np.abs(matrices).max(axis=(1, 2), keepdims=True, initial=0.0), np.finfo(float).tiny)
     scaled = matrices / sizes
     return np.linalg.eigvalsh(0.5 * (scaled + scaled.swapaxes(1, 2))) * sizes[:, 0]

@@ -1,4 +1,4 @@
-"""Orders that names of columns state, which are public: entries of matrices, parts of quaternions."""
+"""Orders that public column names state: matrix entries, quaternion parts."""
 
 import re
 
@@ -22,13 +22,13 @@ _TURN = {"roll": "x", "pitch": "y", "yaw": "z", "heading": "z"}
 
 
 def in_stated_order(table: np.ndarray, names: tuple[str, ...], kind: str, layout: Layout) -> tuple[np.ndarray, Layout]:
-    """The columns of records (n, m) in the order that `manifolds.tables` takes, where their names say another.
+    """Reorder the columns of records (n, m) as `manifolds.tables` expects, where their names state an order.
 
-    Full matrices become (n, k, k). What the layout says and the names say, too, is taken off it.
+    Full matrices become (n, k, k). Options that the names already state are cleared from the layout.
 
     Args:
         table: the columns that make a record.
-        names: theirs; others than those of entries say nothing.
+        names: of these columns; names that state no entries are ignored.
         kind: the manifold's short name.
         layout: of the call.
 
@@ -51,16 +51,16 @@ def in_stated_order(table: np.ndarray, names: tuple[str, ...], kind: str, layout
 
 
 def entries_in(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
-    """Row and column, from 0, of each name: x12, r_1_2, cov[1,2], D.1.2., s10.11, xx, Dxy.
+    """Parse names such as x12, r_1_2, cov[1,2], D.1.2., s10.11, xx, Dxy as (row, column), from 0.
 
-    None where one says none, or two say the same.
+    None if a name states no entry, or two state the same.
     """
     entries = _by_numbers(names) or _by_letters(names)
     return entries if entries and len(set(entries)) == len(names) else None
 
 
 def stated_entries(names: tuple[str, ...]) -> list[tuple[int, int]] | None:
-    """Those of a symmetric matrix: as `entries_in`, or var_a, cov_ab, var_b."""
+    """Parse the entries of a symmetric matrix, as `entries_in` or from var_a, cov_ab, var_b."""
     return entries_in(names) or _by_pairs(names)
 
 
@@ -70,7 +70,7 @@ def _by_numbers(names):
     if not alike or not found[0]:
         return None
     while len(found[0]) > 1 and len({own[0] for own in found}) == 1 < len(names):
-        found = [own[1:] for own in found]  # what is the same for all is no index
+        found = [own[1:] for own in found]  # a number equal in all names is no index
     if len(found[0]) == 1:
         if any(len(own[0]) % 2 for own in found):
             return None
@@ -92,7 +92,7 @@ def _by_letters(names):
 
 
 def _by_pairs(names):
-    """Of names such as var_a, cov_ab, var_b: all pairs of some letters."""
+    """Parse names such as var_a, cov_ab, var_b that cover all pairs of some letters."""
     words = [_MOMENT.sub("", name.strip().lower()) for name in names]
     if not all(word.isalpha() and len(word) in (1, 2) for word in words) or len(set("".join(words))) < 2:
         return None
@@ -110,7 +110,7 @@ def _by_pairs(names):
 
 
 def _are_by_rows(words, letters) -> bool:
-    """Whether pairs of letters stand in the order of a triangle, lower or upper, by rows."""
+    """Return whether pairs of letters are ordered as a lower or upper triangle by rows."""
     entries = [(letters.index(word[0]), letters.index(word[-1])) for word in words]
     lower, upper = all(i >= j for i, j in entries), all(i <= j for i, j in entries)
     return (lower or upper) and entries == sorted(entries)
@@ -123,8 +123,8 @@ def _check_others(names):
     entries = _by_letters(known) if len(known) > 2 else None
     if entries is not None and len({(max(entry), min(entry)) for entry in entries}) == len(known) in (3, 6):
         raise InputError(
-            f"its columns {', '.join(name for name in names if name not in known)} are no entries of matrices by their "
-            f"names, as {known[0]}, ... are: say --columns {','.join(known)}."
+            f"its columns {', '.join(name for name in names if name not in known)} are by their names not entries of "
+            f"matrices, as {known[0]}, ... are: say --columns {','.join(known)}."
         )
 
 
@@ -156,21 +156,21 @@ def _symmetric(table, names, kind, layout):
 
 
 def _triangle_of(entries):
-    """The order in which rows hold a triangle; None where it is another one."""
+    """Return "lower" or "upper" for a triangle in that order by rows, else None."""
     pairs = [(max(entry), min(entry)) for entry in entries]
     orders = {"lower": sorted(pairs), "upper": sorted(pairs, key=lambda pair: pair[::-1])}
     return next((name for name, order in orders.items() if pairs == order), None)
 
 
 def _without_triangle(layout, names, stated):
-    """The layout when the triangle is done; the two of 2 x 2 matrices are one."""
+    """Return the layout without its triangle; refuse one that the names contradict, except for 2 x 2 matrices."""
     if layout.triangle not in (None, stated) and len(names) > 3:
         raise _contradiction(f"--triangle {layout.triangle}", names)
     return layout.having(triangle=None)
 
 
 def _turned(table, names, layout):
-    """Of rotations and poses: entries of matrices, quaternions, vectors and angles, with or without a translation."""
+    """Reorder rotations or poses by named matrix entries, quaternion parts, rotation vectors or angles."""
     names = tuple(_UNIT.sub("", name) for name in names)
     moved = _translation(names)
     rest = [place for place in range(len(names)) if place not in moved]
@@ -190,7 +190,7 @@ def _turned(table, names, layout):
 
 
 def _translation(names) -> list[int]:
-    """The places of the three columns of a translation, x, y, z; none where they are not told from others."""
+    """Return the places of the translation's x, y and z; an empty list if they are ambiguous."""
     if len(names) < 6:
         return []
     found = {place: match for place, name in enumerate(names) if (match := _PLACE.fullmatch(name.strip())) is not None}
@@ -214,7 +214,7 @@ def _quaternions(table, names, moved, rest, layout):
     parts = _parts([names[place] for place in rest], rest)
     if "angle" in [names[place].strip().lower() for place in rest]:
         raise InputError(
-            f"its columns {', '.join(names[place] for place in rest)} are an axis and an angle by their names, no "
+            f"its columns {', '.join(names[place] for place in rest)} are an axis and an angle by their names, not a "
             "quaternion: multiply the axis by the angle in radians, and say --as rotvec."
         )
     if sorted(parts) != ["w", "x", "y", "z"]:
@@ -228,7 +228,7 @@ def _quaternions(table, names, moved, rest, layout):
 
 
 def _parts(names, places) -> dict[str, int]:
-    """The places of w, x, y, z in names that are the same but for one letter; none where they say no such parts."""
+    """Return the places of w, x, y, z in names that differ in one letter; empty if there are none."""
     words = [_UNIT.sub("", name.strip().lower()) for name in names]
     for found in _PART.finditer(words[0]):
         before, after = words[0][: found.start()], words[0][found.end() :]
@@ -241,7 +241,7 @@ def _parts(names, places) -> dict[str, int]:
 
 
 def _three_numbers(table, names, moved, rest, layout):
-    """Rotation vectors and Euler angles: axes that names say, and a translation that stands behind."""
+    """Reorder rotation vectors by named axes, check Euler angles against them; put the translation first."""
     words = [names[place].strip().lower() for place in rest]
     axes = [_TURN.get(word) or (word[-1] if word[-1:] in ("x", "y", "z") else None) for word in words]
     if sorted(axes, key=str) == ["x", "y", "z"]:
@@ -254,6 +254,6 @@ def _three_numbers(table, names, moved, rest, layout):
 
 def _contradiction(option, names):
     return InputError(
-        f"{option} does not agree with the names of the columns, {', '.join(names[:7])}; what names say is read "
-        "without it, or say another."
+        f"{option} contradicts the names of the columns, {', '.join(names[:7])}; leave it out to follow the names, or "
+        "give another."
     )

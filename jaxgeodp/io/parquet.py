@@ -1,4 +1,4 @@
-"""Tables in .parquet files: one row a record, one numeric column a number; read without trust."""
+"""Untrusted tables in .parquet files: one row a record, one numeric column a number."""
 
 import pathlib
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ _ROWS_AT_ONCE = 65536
 def read_parquet(
     path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The numbers (rows, columns) as float64, and the names of their columns.
+    """Return the numbers (rows, columns) as float64, and the names of their columns.
 
     What is missing is NaN, so that its record counts as the centre.
 
@@ -39,7 +39,7 @@ def read_parquet(
 
 
 def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | None]) -> tuple[int, list[str]]:
-    """How many rows a file claims to have, and the names of the columns that are wanted; see `read_parquet`."""
+    """Return the claimed number of rows and the names of the wanted columns; see `read_parquet`."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path, memory_map=False, pre_buffer=False) as file:
@@ -48,7 +48,7 @@ def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | 
         _check_columns(path, schema, places)
         names = schema.names if places is None else [schema.names[place] for place in places]
         if len(set(names)) < len(names):
-            raise InputError(f"{path}: several of its columns have one name; give each its own.")
+            raise InputError(f"{path}: several of its columns have the same name; rename them.")
         # No honest encoding is longer than that, whatever the numbers are.
         if metadata.num_rows < 0 or _claimed_bytes(metadata) > 4 * MOST_BYTES:
             raise ValueError("sizes that disagree")
@@ -56,7 +56,7 @@ def claimed(path: pathlib.Path, choose: Callable[[tuple[str, ...]], list[int] | 
 
 
 def parquet_blocks(path: pathlib.Path, names: list[str], rows: int) -> Iterator[np.ndarray]:
-    """The numbers (m, columns) of a file, some rows at a time: those that `claimed` told of.
+    """Yield the numbers (m, columns) of a file in blocks of rows, for the columns from `claimed`.
 
     Raises:
         ValueError: it holds another number of rows.
@@ -75,7 +75,7 @@ def parquet_blocks(path: pathlib.Path, names: list[str], rows: int) -> Iterator[
 
 
 def labels_in(path: pathlib.Path, place: int) -> list:
-    """A column of whole numbers, numbers, truth values or words, as one label a row; None where it has none.
+    """Return a column of integers, numbers, booleans or words as one label per row; None for missing values.
 
     Raises:
         ValueError: a column of another type, or several columns of its name.
@@ -92,7 +92,7 @@ def labels_in(path: pathlib.Path, place: int) -> list:
         if not (words or numeric):
             raise InputError(f"{path}: a column of labels must hold whole numbers or words.")
         if file.schema_arrow.names.count(field.name) > 1:
-            raise InputError(f"{path}: several of its columns have the name of one of labels; give each its own.")
+            raise InputError(f"{path}: several of its columns have the name of the column of labels; rename them.")
         column = file.read(columns=[field.name], use_threads=False).column(0)
     if pa.types.is_dictionary(field.type):
         column = column.cast(kind)
@@ -102,7 +102,7 @@ def labels_in(path: pathlib.Path, place: int) -> list:
 
 
 def names_in(path: pathlib.Path) -> tuple[str, ...]:
-    """The names of the columns."""
+    """Return the names of the columns."""
     import pyarrow.parquet as pq
 
     return tuple(pq.read_schema(path).names)

@@ -1,4 +1,4 @@
-"""What rotations, poses and bases may be in truth; see `doubts`."""
+"""Checks for misread rotations, poses and bases; see `doubts`."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from jaxgeodp.io.seen import Seen, quantiles
 
 
 def of_rotations(seen: Seen) -> Iterator[str]:
-    """What matrices are that are no rotations, and radians that are said to be degrees."""
+    """Yield doubts about angle units, quaternions, transposed 4 x 4 matrices and invalid rotations."""
     chart = seen.layout.chart or ""
     if seen.table.ndim == 2 and (chart.startswith("euler") or chart == "rotvec"):
         yield from _of_units(seen.table[:, -3:], chart)
@@ -43,7 +43,7 @@ def _of_units(angles, chart) -> Iterator[str]:
 
 
 def _of_quaternions(table) -> Iterator[str]:
-    """Quaternions that are not of length 1, and those that stand before the translation."""
+    """Yield a doubt if quaternions are not of length 1, or seem to precede the translation."""
     lengths, before = (np.linalg.norm(own, axis=1) for own in (table[:, -4:], table[:, :4]))
     off, off_before = (np.mean(np.abs(own - 1.0) > 0.05) for own in (lengths, before))
     if off < 0.5:
@@ -55,13 +55,13 @@ def _of_quaternions(table) -> Iterator[str]:
 
 
 def _is_last(table) -> bool:
-    """Whether rows are 4 x 4 matrices whose translation is their last row."""
+    """Return whether rows are 4 x 4 matrices with the translation in the last row."""
     known = table[np.isfinite(table).all(axis=1)]
     return len(known) > 0 and bool(np.all(known[:, [3, 7, 11]] == 0.0)) and bool(np.all(known[:, 15] == 1.0))
 
 
 def of_subspaces(seen: Seen) -> Iterator[str]:
-    """Bases that are orthonormal if a row holds one column after the other."""
+    """Yield a doubt if bases are orthonormal only when rows are read column by column."""
     table, shape = seen.table, seen.records.shape[1:]
     if table.ndim != 2 or table.dtype.kind == "c":
         return

@@ -1,4 +1,4 @@
-"""How records are made ready by public landmarks, as ``--template`` and ``--missing`` say, each record on its own."""
+"""Preparation of records by public landmarks (``--template``, ``--missing``), each record on its own."""
 
 import dataclasses
 import pathlib
@@ -14,7 +14,7 @@ from jaxgeodp.manifolds import Manifold
 
 @dataclasses.dataclass(frozen=True)
 class Preparation:
-    """What these options say; public.
+    """Public preparation options.
 
     Args:
         kind: "euclidean", "shapes" or "shapes3d".
@@ -28,11 +28,11 @@ class Preparation:
 
     @property
     def center(self) -> np.ndarray:
-        """The template as a record."""
+        """Return the template as a record."""
         return self._as_records(self.template[None])[0]
 
     def __call__(self, table: np.ndarray) -> np.ndarray:
-        """The records of a table as they are released from; only its shape is refused.
+        """Return the prepared records of a table; only its shape can be refused.
 
         Raises:
             ValueError: records have other landmarks than the template.
@@ -45,20 +45,20 @@ class Preparation:
         return self._as_records(landmarks)
 
     def landmarks(self, table: np.ndarray) -> np.ndarray:
-        """A table as landmarks (n, k, m), as they are in the file; see `__call__`."""
+        """Return a table as landmarks (n, k, m), as in the file; see `__call__`."""
         k, m = self.template.shape
         if table.dtype.kind == "c" and table.shape[1:] == (k,) and m == 2:
             table = np.ascontiguousarray(table).view(np.float64)
         if table.dtype.kind == "c" or table.shape[1:] not in ((k, m), (k * m,)):
             raise InputError(
-                f"landmarks must be those of --template, of shape (n, {k}, {m}) or rows of {k * m} numbers, got "
+                f"landmarks must match those of --template, of shape (n, {k}, {m}) or rows of {k * m} numbers, got "
                 f"{table.shape}."
             )
         return table.reshape(-1, k, m)
 
     @property
     def described(self) -> dict:
-        """The entry "prepared" of a release record; nothing if records are taken as they are."""
+        """Return the entry "prepared" of a release record; empty if records are not prepared."""
         by = [
             *(["missing landmarks from a public template, laid over those that are there"] if self.impute else []),
             *(["Procrustes superimposition to a public template"] if self.kind == "euclidean" else []),
@@ -73,7 +73,7 @@ class Preparation:
 def preparation(
     template: pathlib.Path | None, missing: str, manifold: Manifold | str, layout: Layout
 ) -> Preparation | None:
-    """What the options say; None without a template.
+    """Return the preparation that the options state; None without a template.
 
     Raises:
         ValueError: options that do not go together, or a file that holds no landmarks of use.

@@ -112,7 +112,7 @@ def read(
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Where records come from, and how they become points; all of it is public.
+    """Public description of where records come from and how they become points.
 
     Args:
         path: a file, or a pattern of Parquet files, which are taken in the order of their names.
@@ -150,13 +150,13 @@ class Source:
 
     @property
     def described(self) -> dict:
-        """What a release record says of it."""
+        """Return what a release record states about the source."""
         chart = {} if self.layout.chart is None else {"as": self.layout.chart}
         return chart if self.prepare is None else chart | self.prepare.described
 
     @property
     def several(self) -> bool:
-        """Whether the path is a pattern, by ``*``, ``?`` or ``[``, where there is no file of that very name."""
+        """True if the path is a pattern with ``*``, ``?`` or ``[``, and no file has that very name."""
         path = self.path
         return path.suffix.lower() == ".parquet" and any(sign in str(path) for sign in "*?[") and not path.exists()
 
@@ -185,7 +185,7 @@ class Source:
         return table[:, None] if kind == "circle" and table.ndim == 1 else table
 
     def _check_width(self, numbers):
-        """Refuse tables of one column, whose cells have another delimiter, but where records are single numbers."""
+        """Refuse tables of one column (probably another delimiter), unless records are single numbers."""
         kind, layout, table = kind_of(self.manifold), self.layout, numbers.table
         said = layout.size is not None or layout.columns is not None or "(" in str(self.manifold) or kind == "circle"
         single = table.shape[1:] == (1,) and suffix_of(self.path) in TABLES and not self.path.is_dir()
@@ -200,13 +200,12 @@ class Source:
             )
 
     def _check_chart(self, kind):
-        """Refuse an ``--as`` that is not of the manifold, and angles without their unit."""
+        """Refuse an ``--as`` that does not fit the manifold, and angles without their unit."""
         given = self.layout.chart
         word = "as" if self.layout.degrees is None else "degrees"
         if self.layout.of_axes and kind == "sphere":
             raise InputError(
-                f"--{word} {given} are lines or planes without a sense: say --manifold axes; directions with one are "
-                "dec,inc."
+                f"--{word} {given} are undirected lines or planes: say --manifold axes; for directions use dec,inc."
             )
         if given is not None and kind not in chart_named(given).kinds:
             known = [name for name in NAMES if kind in chart_named(name).kinds]
@@ -215,14 +214,14 @@ class Source:
         parts = set() if kind else set(re.findall(r"[a-z]+", str(self.manifold).lower()))
         if parts & {"circle", "torus"}:
             raise InputError(
-                f"--manifold {self.manifold}: the unit of angles in a product is not known; give records in radians to "
-                "jaxgeodp from Python."
+                f"--manifold {self.manifold}: the unit of angles in a product is not known; convert them to radians "
+                "and use jaxgeodp from Python."
             )
         if given is None and kind in ("circle", "torus"):
             raise InputError(f"--as is needed for --manifold {kind}: the unit of its angles, {', '.join(PERIODS)}.")
 
     def _check_names(self, names, known, places=None):
-        """Refuse an order that names contradict, but where the call states it by names."""
+        """Refuse an order that names contradict, unless the call states it by names."""
         kind, columns = kind_of(self.manifold), self.layout.columns
         if kind == "euclidean" and self.prepare is not None:
             kind = {2: "shapes", 3: "shapes3d"}[self.prepare.template.shape[1]]
@@ -235,7 +234,7 @@ class Source:
         return None if self.layout.person is None else read_labels(self.path, self.layout, "person", n)
 
     def array(self, least: int = 2) -> tuple[Manifold, np.ndarray]:
-        """Return the manifold and the records (n, \\*shape) of one file, of which there must be so many."""
+        """Return the manifold and the records (n, \\*shape) of one file; refuse an unexpected n."""
         path, layout, table = self.path, self.layout, self.table()
         if table.ndim < 2 or table.shape[0] < least or 0 in table.shape:
             raise InputError(
@@ -256,7 +255,7 @@ class Source:
             return self._points(table)
 
     def _check_orientation(self, table):
-        """Refuse tables whose rows are rather those of one matrix, or whose columns are rather the records."""
+        """Refuse tables that look transposed or like one matrix, or leave the size ambiguous."""
         kind = kind_of(self.manifold)
         if self.layout.size is not None or "(" in str(self.manifold) or table.ndim != 2:
             return
@@ -294,19 +293,21 @@ class Source:
         """
         layout, paths = self.layout, self.files
         if not paths:
-            raise InputError(f"{self.path}: there are no such files.")
+            raise InputError(f"{self.path}: no file matches this pattern; check it.")
         if layout.person is not None or layout.group is not None:
             raise InputError("--person and --group are for one file, not for several.")
         parts = []
         for path in paths:
             if not path.is_file():
-                raise InputError(f"{path}: is no file.")
+                raise InputError(f"{path}: is not a file; the pattern must match files only.")
             with readable(path):
                 parts.append((path, *claimed(path, functools.partial(wanted_columns, path, layout))))
         names = parts[0][2]
         for path, _, own in parts:
             if own != names:
-                raise InputError(f"{path}: has other columns than {paths[0]}; choose some that all have by --columns.")
+                raise InputError(
+                    f"{path}: has other columns than {paths[0]}; choose with --columns some that all files have."
+                )
         n = sum(rows for _, rows, _ in parts)
         if n < least:
             raise InputError(f"{self.path}: needs at least {least} records, one per row, but holds {n}.")
@@ -338,7 +339,7 @@ class Source:
         if isinstance(self.manifold, str):
             return records_in(self.manifold, table, self.layout.size)
         if self.layout.size is not None:
-            raise InputError(f"--size is for names of manifolds; {self.manifold} has its own.")
+            raise InputError(f"--size is for names of manifolds; {self.manifold} has a size already, so leave it out.")
         return self.manifold, in_its_size(self.manifold, points_on(self.manifold, table), self.layout.chart)
 
 

@@ -1,4 +1,4 @@
-"""What finders of doubts are given; see `doubts`."""
+"""Input of the checks in `doubts`."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from jaxgeodp.io.layout import Layout
 
 
 class Seen(NamedTuple):
-    """Records, and what the file holds of them."""
+    """Records, and the file contents they come from."""
 
     records: np.ndarray  #: (n, \*shape)
     usable: np.ndarray  #: (n,), which are points

@@ -1,4 +1,4 @@
-"""Files that hold the landmarks of one specimen: of 3D Slicer, MeshLab and others; read without trust.
+"""Untrusted files with the landmarks of one specimen: 3D Slicer, MeshLab and others.
 
 What is no number, and a landmark that is not placed, is NaN. Coordinates are taken as they are: of those that count to
 the left and to the back (LPS) and those that count to the right and to the front (RAS), one is turned into the other.
@@ -18,7 +18,7 @@ _OF_FCSV = ("x", "y", "z")
 
 
 def read_specimen(path: pathlib.Path, suffix: str) -> np.ndarray:
-    """The landmarks (k, 3), or (k, 2), of a file of a type in `SPECIMENS`.
+    """Return the landmarks (k, 3), or (k, 2), of a file of a type in `SPECIMENS`.
 
     Raises:
         ValueError: it cannot be read as such.
@@ -31,7 +31,7 @@ def read_specimen(path: pathlib.Path, suffix: str) -> np.ndarray:
 
 
 def labels_of_specimen(path: pathlib.Path, suffix: str) -> list[str]:
-    """What a file of a type in `SPECIMENS` calls its landmarks, in their order; nothing where it does not name them.
+    """Return the landmark names of a file of a type in `SPECIMENS`, in order; empty if it has none.
 
     Raises:
         ValueError: it cannot be read as such.
@@ -63,7 +63,7 @@ def _labels_of_fiducials(content):
 
 
 def _of_slicer(content: bytes) -> list[list[float]]:
-    """A .mrk.json file: the control points of its markups, in their order."""
+    """Read a .mrk.json file: the control points of its markups, in order."""
     found = json.loads(content)
     points = []
     for markup in found["markups"]:
@@ -75,7 +75,7 @@ def _of_slicer(content: bytes) -> list[list[float]]:
 
 
 def _of_fiducials(content: bytes) -> list[list[float]]:
-    """A .fcsv file: id,x,y,z,..., or in the order that the line ``# columns = `` says."""
+    """Read a .fcsv file: id,x,y,z,..., or in the order of the line ``# columns = ``."""
     points, places = [], [1, 2, 3]
     for line in physical_lines(content):
         key, _, words = line.lstrip("# ").partition("=")
@@ -90,7 +90,7 @@ def _of_fiducials(content: bytes) -> list[list[float]]:
 
 
 def _of_meshlab(content: bytes) -> list[list[float]]:
-    """A .pp file: the picked points that are active."""
+    """Read a .pp file: the active picked points."""
     points = []
     for found in _PICKED.finditer(content.decode("utf-8", errors="replace")):
         own = dict(_ATTRIBUTE.findall(found[1]))
@@ -100,7 +100,7 @@ def _of_meshlab(content: bytes) -> list[list[float]]:
 
 
 def _of_words(content: bytes) -> list[list[float]]:
-    """A .lmk file: a landmark a line, whose last three words are its coordinates, or two where most have no more."""
+    """Read a .lmk file: a landmark per line, from its last three words, or two if most have no more."""
     lines = [line.replace(",", " ").split() for line in physical_lines(content)]
     lines = [words for words in lines if words and not words[0].startswith("#")]
     three = sum(len(words) >= 3 and not np.isnan(number_in(words[-3])) for words in lines)

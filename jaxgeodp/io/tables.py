@@ -1,4 +1,4 @@
-"""What files hold, as numbers, labels and weights, arranged as a `Layout` says.
+"""Contents of files as numbers, labels and weights, arranged as a `Layout` states.
 
 The *format* of a file is public and may be refused: its type, the number of records, the shape of a record (in a
 .csv file: the number of columns), the names of its columns if it has them. The *content* of a record is private, so
@@ -49,7 +49,7 @@ _COMPRESSED = (*TABLES, *_OF_LANDMARKS)
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """What a file holds: numbers and, in some formats, names of columns; and whether columns have been chosen."""
+    """Contents of a file: numbers, column names in some formats, and whether columns have been chosen."""
 
     path: pathlib.Path
     table: np.ndarray
@@ -58,7 +58,7 @@ class Numbers:
 
 
 def check_manifold(manifold: Manifold | str) -> None:
-    """Raise ValueError, with the option's name, unless it is a manifold or the name of one."""
+    """Raise ValueError, with the option's name, unless the value is a manifold or a manifold's name."""
     if isinstance(manifold, Manifold):
         return
     if not isinstance(manifold, str):
@@ -70,20 +70,20 @@ def check_manifold(manifold: Manifold | str) -> None:
 
 
 def kind_of(manifold: Manifold | str) -> str:
-    """Return its short name without sizes; nothing for a product, or a manifold that has no such name."""
+    """Return a manifold's short name without sizes; empty for a product or unnamed manifold."""
     if isinstance(manifold, str):
         return "" if "*" in manifold else manifold.partition("(")[0].strip()
     return name_of(manifold)
 
 
 def read_template(path: pathlib.Path, layout: Layout) -> np.ndarray:
-    """The numbers of a file with one configuration of landmarks, (k, m) or (1, k, m)."""
+    """Return the numbers of a file with one landmark configuration, (k, m) or (1, k, m)."""
     table = read_numbers(path, dataclasses.replace(layout, columns=None, person=None)).table
     return table[0] if table.ndim == 3 and len(table) == 1 else table
 
 
 def read_labels(path: pathlib.Path, layout: Layout, option: str, n: int) -> np.ndarray | list:
-    """The labels of the n records in the column that the layout names for ``option``.
+    """Return the labels of the n records, from the column that the layout names for ``option``.
 
     Args:
         path, layout: of the file.
@@ -101,7 +101,7 @@ def read_labels(path: pathlib.Path, layout: Layout, option: str, n: int) -> np.n
 
 
 def read_weights(path: pathlib.Path) -> np.ndarray:
-    """The numbers of a file with one column, or one array of one axis; all of them public.
+    """Return the numbers of a public file with one column, or one array of one axis.
 
     Raises:
         ValueError: unreadable file, or another shape.
@@ -175,7 +175,7 @@ def columns_of(numbers: Numbers, layout: Layout) -> tuple[np.ndarray, list[int] 
                 return table[:, places], places, tuple(names[place] for place in places) if names else ()
         elif layout.columns is not None and not numbers.chosen:
             raise InputError(
-                f"--columns is for tables with a row a record, not for arrays of shape {many(table.shape)}."
+                f"--columns is for tables with one row per record, not for arrays of shape {many(table.shape)}."
             )
     return table, None, names
 
@@ -188,7 +188,7 @@ def wanted_columns(path: pathlib.Path, layout: Layout, names: tuple[str, ...]) -
 
 @contextlib.contextmanager
 def about(path):
-    """Name the file in what is said of its table."""
+    """Prefix errors about a table with the name of its file."""
     try:
         yield
     except InputError as error:
@@ -197,7 +197,7 @@ def about(path):
 
 @contextlib.contextmanager
 def readable(path):
-    """Whatever a reader raises becomes our sentence: its own words could quote the content."""
+    """Replace a reader's own errors by our message, as their text could quote the content."""
     try:
         with warnings.catch_warnings():  # one of another library could quote a cell
             warnings.simplefilter("ignore")
@@ -227,7 +227,7 @@ def _read(path, suffix, layout) -> Numbers:
 
 
 def _folder(path, layout) -> Numbers:
-    """A record of each file; of tables the columns that the call chooses."""
+    """Return one record per file; of tables, the columns that the call chooses."""
     if layout.person is not None or layout.group is not None:
         raise InputError("--person and --group are for one file, not for a folder.")
     files = files_in(path, _IN_FOLDERS)
@@ -251,7 +251,7 @@ def _folder(path, layout) -> Numbers:
 
 
 def _chosen(path, option, wanted) -> Callable[[list[str]], str]:
-    """Which of the arrays of a file an option names; the only one if none is named."""
+    """Return a function that picks the array an option names; the only one if it names none."""
 
     def choose(names: list[str]) -> str:
         chosen = names[0] if wanted is None and len(names) == 1 else wanted
@@ -274,13 +274,15 @@ def _labels(path, suffix, layout, option):
     if suffix == ".npz":
         labels = read_npz(path, _chosen(path, option, getattr(layout, option)))
         if labels.shape not in ((len(labels),), (len(labels), 1)):
-            raise InputError(f"{path}: labels of --{option} must have shape (n,), got another.")
+            raise InputError(f"{path}: labels of --{option} must be an array of shape (n,).")
         return labels.reshape(len(labels))
     if suffix != ".npy":
-        raise InputError(f"--{option} needs a table with a row a record (.csv, .parquet, .npy) or .npz, got {suffix}.")
+        raise InputError(
+            f"--{option} needs a table with one row per record (.csv, .parquet, .npy) or .npz, got {suffix}."
+        )
     table = read_npy(path)
     if table.ndim != 2:
         raise InputError(
-            f"{path}: --{option} needs a row a record; write its records and labels as arrays of an .npz file."
+            f"{path}: --{option} needs one row per record; write the records and the labels as arrays of an .npz file."
         )
     return table[:, label_columns(layout, None, table.shape[1])[option]]

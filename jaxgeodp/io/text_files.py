@@ -1,4 +1,4 @@
-"""The lines of text files, read without trust: UTF-8 or UTF-16 with its mark, compressed by gzip or not."""
+"""Lines of untrusted text files: UTF-8, or UTF-16 with a byte-order mark, gzipped or not."""
 
 import gzip
 import math
@@ -16,13 +16,13 @@ _MARKS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe"
 
 
 def suffix_of(path: pathlib.Path) -> str:
-    """The type of a file by its name, in small letters; of ``x.csv.gz`` it is ``.csv``."""
+    """Return the lower-case file type of a name; ``.csv`` for ``x.csv.gz``."""
     suffix = path.suffix.lower()
     return path.with_suffix("").suffix.lower() if suffix == ".gz" else suffix
 
 
 def content_of(path: pathlib.Path) -> bytes:
-    """The bytes of a text file as UTF-8, without the mark that some programs put first, decompressed.
+    """Return the decompressed bytes of a text file as UTF-8, without a byte-order mark.
 
     Raises:
         ValueError: it is too large.
@@ -41,7 +41,7 @@ def content_of(path: pathlib.Path) -> bytes:
 
 
 def physical_lines(content: bytes) -> Iterator[str]:
-    """The lines of a text, without their ends.
+    """Yield the lines of a text, without their ends.
 
     Bytes are split, not text: text has more line ends than \\n, \\r\\n and \\r, and may not decode.
     """
@@ -50,7 +50,7 @@ def physical_lines(content: bytes) -> Iterator[str]:
 
 
 def number_in(cell: str, decimal: str = ".") -> float:
-    """The number that a cell holds, NaN if none, as digits of other scripts and in groups are; U+2212 is a minus."""
+    """Return the number in a cell; NaN for none, for other scripts' digits and for digit groups. U+2212 is a minus."""
     cell = cell.replace("\u2212", "-")
     if "_" in cell or not cell.isascii():
         return math.nan

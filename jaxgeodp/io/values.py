@@ -8,7 +8,7 @@ from jaxgeodp.nested_lists import from_lists
 
 
 def row_of_value(record: dict) -> np.ndarray:
-    """The numbers (m,) of a value, in the way of the file of its records, which the record's "as" names.
+    """Return the numbers (m,) of a value in the coordinates of its records' file, the record's "as".
 
     Without that they are the value's own, row after row; of landmarks in the plane x1, y1, x2, ...
 

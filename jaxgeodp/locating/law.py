@@ -92,7 +92,10 @@ class LocatedLaw(Law):
 
     @override
     def log_density(self, x, records):
-        raise InputError(f"{self.terms.mechanism}: the density of a value is not known where the ball is found, too.")
+        raise InputError(
+            f"{self.terms.mechanism}: the density of a value is not known if the ball is found privately; give a "
+            "public ball."
+        )
 
     def simulate(self, key, records, num):
         """Return ``num`` independent draws, with floating-point noise in every stage."""

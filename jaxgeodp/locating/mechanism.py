@@ -92,7 +92,7 @@ class LocatedMechanism(Mechanism):
     ):
         """Store the public configuration; refuse invalid parameters."""
         if domain is not None and search_radius is not None:
-            raise InputError(f"{_NAME}: domain and search_radius are one number; give one of them.")
+            raise InputError(f"{_NAME}: domain and search_radius mean the same; give only one of them.")
         reach = domain if search_radius is None else search_radius
         given = manifold, mechanism, epsilon, mu, reach, shares
         for field, value in zip(dataclasses.fields(self), given, strict=True):
@@ -115,15 +115,17 @@ class LocatedMechanism(Mechanism):
             if not 1.0 / _LARGEST <= self.search_radius <= most:
                 raise InputError(
                     f"{name}: domain must be between 1e-30 and {most:.3g} on {self.manifold}, beyond which "
-                    f"coordinates are not right, got {self.search_radius:g}."
+                    f"coordinates lose their precision, got {self.search_radius:g}."
                 )
             object.__setattr__(self, "search_radius", float(self.search_radius))
             if not opened:
-                raise InputError(f"{name}: {self.manifold} is compact, and all of it is the domain; leave out domain.")
+                raise InputError(
+                    f"{name}: {self.manifold} is compact, so the domain is the whole of it; leave out domain."
+                )
         elif any(part.manifold.usual_reach is None for part in opened):
             raise InputError(
-                f"{name}: give domain, a radius about the origin within which records surely lie: on {self.manifold} "
-                "it depends on units."
+                f"{name}: give domain, a radius about the origin that is sure to hold all records: on {self.manifold} "
+                "it depends on the units."
             )
         if self.mechanism != "auto" and self.mechanism not in MECHANISMS:
             known = ", ".join(("auto", *MECHANISMS))

@@ -21,7 +21,7 @@ from jaxgeodp.privacy.guarantee import GaussianDP, Guarantee, PureDP, ZeroConcen
 
 #: Shares of epsilon, or of mu^2, at most, and at least where a part has no end: of all radii before the last, of all
 #: centres, of the last radius. Between them as much as `_FINE_COUNTS` and `_FINE_CENTERS` ask for (all measured:
-#: benchmarks/locate.py).
+#: benchmarks/measure/locate.py).
 OPEN_SHARES, COMPACT_SHARES, LEAST_SHARES = (0.08, 0.16, 0.06), (0.0, 0.12, 0.06), (0.02, 0.04, 0.02)
 _NONE = (0.0, 0.0, 0.0)
 # Noise of counts in units of n, and of centres in units of the radius, that need not be smaller.
@@ -39,7 +39,7 @@ _LEFT_OUT = 0.25
 # times their median in place of 2.3, on SPD(2)).
 _FEW = 0.15
 # Noise of a centre in units of the radius: more, and the next radius is hardly smaller (measured:
-# benchmarks/locate.py).
+# benchmarks/measure/locate.py).
 _MOST_NOISE = 0.25
 # Beyond which no number of records is asked for.
 _MOST_RECORDS = 10**18
@@ -131,8 +131,8 @@ def schedule(
         return schedule(manifold, parts, domains, n, promise, shares, False)
     if needed is None:
         raise InputError(
-            f"LocatedMechanism: double precision cannot hold the noise of a search in all of the domain on {manifold} "
-            f"with n = {n} and {promise}: give a smaller domain, or a public ball."
+            f"LocatedMechanism: the noise of a search in the whole domain on {manifold} with n = {n} and {promise} "
+            "exceeds double precision: give a smaller domain, or a public ball."
         )
     wide = "" if not opened else ", a smaller domain"
     enough = f"{needed}" if needed < 10**9 else f"{float(needed):.3g}"

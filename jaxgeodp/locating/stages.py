@@ -300,7 +300,7 @@ class LastStage(Mechanism):
 
 def _check_number(given, n):
     if given != n:
-        raise InputError(f"{_NAME}: the search is for {n} records, got {given}; begin it with their number.")
+        raise InputError(f"{_NAME}: the search was started for {n} records, got {given}; start it with this number.")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -325,15 +325,17 @@ class StageLaw(Law):
 
     @override
     def ready(self, shape):
-        raise InputError(f"{_NAME}: a stage is released in integers; use prepare and finish.")
+        raise InputError(f"{_NAME}: a stage is released in integers by prepare and finish; use them.")
 
     @override
     def simulate(self, key, records, num):
-        raise InputError(f"{_NAME}: a stage is not simulated on its own; LocatedMechanism.simulate has all of them.")
+        raise InputError(
+            f"{_NAME}: a stage cannot be simulated alone; LocatedMechanism.simulate simulates all of them."
+        )
 
     @override
     def log_density(self, x, records):
-        raise InputError(f"{_NAME}: a stage has no density.")
+        raise InputError(f"{_NAME}: a single stage has no density.")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -140,7 +140,9 @@ def stages_in_steps(
         ValueError: for epsilon; or a release has no value of its stage.
     """
     if not isinstance(mechanism.guarantee, GaussianDP):
-        raise InputError(f"{owner}: with epsilon steps count pairs of records, which are no sums; give mu.")
+        raise InputError(
+            f"{owner}: steps with epsilon count pairs of records, which are not sums over records; give mu."
+        )
     law, number, spent = mechanism.law(n), 0, Fraction(0)
     left = Fraction(written(mechanism.guarantee.to_zcdp().rho))
     steps = refine(law.rule, law.ball.center, law.reach, Spending(n, law.length, law.strength, pure=False))

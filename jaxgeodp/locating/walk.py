@@ -1,4 +1,4 @@
-"""The way of a search: which question follows from the answers to those before, whoever answers them.
+"""Control flow of a search: which question follows from the earlier answers, whoever answers them.
 
 A question is public: it follows from the schedule and from what was released. What is asked of the records are
 integers that add up, or a draw; the answer is what is released of them.
@@ -22,12 +22,12 @@ _NOISE = "discrete_laplace, on counts"
 
 
 class Radius(NamedTuple):
-    """How far the records reach about a centre. The answer is a radius.
+    """Question how far the records reach about a centre; the answer is a radius.
 
     Attributes:
         part, center: where.
         radii: ascending, one of which is the answer.
-        threshold: how many records it shall hold, about.
+        threshold: approximate number of records that the radius should hold.
         scale: of the noise of counts and threshold.
         last: radius of the ball that the centre was found in.
     """
@@ -50,10 +50,10 @@ class Radius(NamedTuple):
 
 
 class Middle(NamedTuple):
-    """Where the middle of the records in a ball is. The answer is a point of the part.
+    """Question where the middle of the records in a ball is; the answer is a point of the part.
 
     Attributes:
-        place, round: which part it is of, and how often it was asked for.
+        place, round: index of the part and of the round, from 0.
         center, radius: the ball.
     """
 
@@ -64,7 +64,7 @@ class Middle(NamedTuple):
 
 
 class Ball(NamedTuple):
-    """What a search has found."""
+    """Ball that a search has found."""
 
     center: np.ndarray
     radius: float
@@ -74,12 +74,12 @@ Walk = Generator[Radius | Middle, Any, Ball]
 
 
 def walk(manifold: Manifold, schedule: Schedule, last_radii: list[float], n: int) -> Walk:
-    """The questions of a search; each is sent its answer.
+    """Yield the questions of a search; receive the answer to each; return the ball.
 
     Args:
         manifold: of the records.
         schedule: public numbers.
-        last_radii: of the ball that is found, ascending.
+        last_radii: candidate radii of the ball, ascending.
         n: number of records.
     """
     centers, reaches = [], []
@@ -99,7 +99,7 @@ def walk(manifold: Manifold, schedule: Schedule, last_radii: list[float], n: int
 
 
 def counts_of(name: str, part: Part, shape):
-    """How many records are within each radius about a centre, compiled; one that is no point is in none."""
+    """Return a compiled function that counts the records within each radius; invalid records count in none."""
     lengths_of = compiled_in_blocks(name, distances, part, origin_of(part), shape)
 
     def counts(center, records, radii) -> list[int]:
@@ -115,7 +115,7 @@ def counts_of(name: str, part: Part, shape):
 def place_of(module, fired, radii, last):
     """Return the index of the released radius, given the index of the first noisy count above the noisy threshold.
 
-    At most twice the last one: a centre that was found in the last ball is no farther from the records in it.
+    It is at most twice the last radius: a centre found in the last ball is no farther from the records in it.
 
     Args:
         module: NumPy, or JAX's.

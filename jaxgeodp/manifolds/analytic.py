@@ -20,21 +20,21 @@ _ARCTANHC = [1.0 / (2 * j + 1) for j in range(18)]
 
 
 def cos_sqrt(x: jax.Array) -> jax.Array:
-    """``cos(sqrt(x))``, continued to ``cosh(sqrt(-x))`` for negative ``x``."""
+    """Return ``cos(sqrt(x))``, continued to ``cosh(sqrt(-x))`` for negative ``x``."""
     root = jnp.sqrt(_away_from_zero(jnp.abs(x), 1.0))
     closed = jnp.where(x > 0, jnp.cos(root), jnp.cosh(jnp.where(x > 0, 1.0, root)))
     return _series_below(jnp.abs(x), 1.0, _COS, x, closed)
 
 
 def sinc_sqrt(x: jax.Array) -> jax.Array:
-    """``sin(sqrt(x)) / sqrt(x)``, continued to ``sinh(sqrt(-x)) / sqrt(-x)`` for negative ``x``."""
+    """Return ``sin(sqrt(x)) / sqrt(x)``, continued to ``sinh(sqrt(-x)) / sqrt(-x)`` for negative ``x``."""
     root = jnp.sqrt(_away_from_zero(jnp.abs(x), 1.0))
     closed = jnp.where(x > 0, jnp.sin(root), jnp.sinh(jnp.where(x > 0, 1.0, root))) / root
     return _series_below(jnp.abs(x), 1.0, _SINC, x, closed)
 
 
 def log_sinhc_sqrt(x: jax.Array) -> jax.Array:
-    """``log(sinh(sqrt(x)) / sqrt(x))`` for ``x >= 0``; does not overflow for large ``x``."""
+    """Return ``log(sinh(sqrt(x)) / sqrt(x))`` for ``x >= 0``; does not overflow for large ``x``."""
     root = jnp.sqrt(_away_from_zero(x, 1.0))
     closed = root + jnp.log1p(-jnp.exp(-2.0 * root)) - jnp.log(2.0 * root)
     small = x < 1.0
@@ -42,7 +42,7 @@ def log_sinhc_sqrt(x: jax.Array) -> jax.Array:
 
 
 def arcsinhc_sqrt(x: jax.Array) -> jax.Array:
-    """``arsinh(sqrt(x)) / sqrt(x)``, continued analytically to small negative ``x``."""
+    """Return ``arsinh(sqrt(x)) / sqrt(x)``, continued analytically to small negative ``x``."""
     small = x < 0.1
     root = jnp.sqrt(jnp.where(small, 1.0, x))
     series = _polynomial(_ARCSINC, jnp.where(small, -x, 0.0))
@@ -50,7 +50,7 @@ def arcsinhc_sqrt(x: jax.Array) -> jax.Array:
 
 
 def log_slope(middle: jax.Array, gap: jax.Array, product: jax.Array) -> jax.Array:
-    """``(log(m + s) - log(m - s)) / (2 s)`` from m, ``s**2`` and ``m**2 - s**2``, for ``0 <= s < m``."""
+    """Return ``(log(m + s) - log(m - s)) / (2 s)`` from m, ``s**2`` and ``m**2 - s**2``, for ``0 <= s < m``."""
     ratio = gap / middle**2
     small = ratio < 0.1
     series = _polynomial(_ARCTANHC, jnp.where(small, ratio, 0.0)) / middle
@@ -59,7 +59,7 @@ def log_slope(middle: jax.Array, gap: jax.Array, product: jax.Array) -> jax.Arra
 
 
 def angle_over_sine(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
-    """``theta / sin(theta)`` from ``sin(theta)**2`` and ``cos(theta)``, for ``0 <= theta < pi``.
+    """Return ``theta / sin(theta)`` from ``sin(theta)**2`` and ``cos(theta)``, for ``0 <= theta < pi``.
 
     At ``theta = pi`` (the cut locus of a sphere) the value is large but finite.
     """
@@ -69,7 +69,7 @@ def angle_over_sine(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
 
 
 def angle_over_sine_of_cosine(cosine: jax.Array) -> jax.Array:
-    """``theta / sin(theta)`` from ``cos(theta)`` alone, by halving the angle three times: no branch, no arctan.
+    """Return ``theta / sin(theta)`` from ``cos(theta)`` by three half-angle steps, without branch or arctan.
 
     For data-sized work. The ratio is analytic in the cosine at 1, so the cosine's rounding error is harmless here
     (a *distance* from the cosine would lose half its digits; use `squared_angle`).
@@ -83,19 +83,19 @@ def angle_over_sine_of_cosine(cosine: jax.Array) -> jax.Array:
 
 
 def opposite(cosine: jax.Array) -> jax.Array:
-    """Whether an angle is pi up to rounding of its cosine: a direction that is told by the cosine is rounding then."""
+    """Return whether an angle is pi up to rounding of its cosine, so that its direction is only rounding."""
     return cosine < -1.0 + 8.0 * jnp.finfo(cosine.dtype).eps
 
 
 def squared_angle(sine_squared: jax.Array, cosine: jax.Array) -> jax.Array:
-    """``theta**2`` from ``sin(theta)**2`` and ``cos(theta)``; smooth at ``theta = 0``, never by arccos."""
+    """Return ``theta**2`` from ``sin(theta)**2`` and ``cos(theta)``; smooth at ``theta = 0``, never by arccos."""
     sine = jnp.sqrt(_positive(_away_from_zero_if(sine_squared, _is_small(sine_squared, cosine))))
     closed = jnp.arctan2(sine, cosine) ** 2
     return _near_zero_angle(sine_squared, cosine, closed, power=2)
 
 
 def safe_sqrt(x: jax.Array) -> jax.Array:
-    """``sqrt(x)`` with the subgradient 0 at ``x <= 0`` instead of infinity; NaN stays NaN."""
+    """Return ``sqrt(x)`` with the subgradient 0 instead of infinity at ``x <= 0``; NaN stays NaN."""
     positive = x > 0
     return jnp.where(positive, jnp.sqrt(jnp.where(positive, x, 1.0)), 0.0 * x)
 

@@ -41,7 +41,7 @@ class _Angles(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """Zeros."""
+        """The zero vector."""
         return np.zeros(self.dim)
 
     @fact
@@ -51,44 +51,44 @@ class _Angles(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``u . v``."""
+        """Return ``u . v``."""
         return jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``w(p + v)``."""
+        """Return ``w(p + v)``."""
         return _wrapped(point + tangent)
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``w(q - p)``; at half a turn one of the two ways."""
+        """Return ``w(q - p)``; at a difference of exactly pi, one of the two logarithms."""
         return _wrapped(q - p)
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """The identity."""
+        """Return the tangent vector unchanged (flat)."""
         return tangent
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """``(sum w log(x_i), sum w |log(x_i)|^2)``."""
+        """Return ``(sum w log(x_i), sum w |log(x_i)|^2)``."""
         logs = _wrapped(points - base)
         return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The Hessian is the identity wherever it exists."""
+        """Use the Hessian of the squared distance, the identity wherever it exists."""
         total, square = self.log_moments(base, points, weights)
         return NewtonMoments(total, square, step=total, rate=0.0)
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """The identity times the sum of the weights."""
+        """Return the identity times the sum of the weights."""
         return jnp.sum(weights) * jnp.eye(self.dim, dtype=weights.dtype)
 
     @operation
     def mean_start(self, points, weights) -> jax.Array:
-        """The directions of the mean resultants; the angle of the heaviest point where one is nearly zero."""
+        """Return the directions of the mean resultants; the heaviest point's angle where a resultant is nearly zero."""
         cosine, sine = weights @ jnp.cos(points), weights @ jnp.sin(points)
         known = cosine**2 + sine**2 > 0.01
         angle = jnp.arctan2(sine, jnp.asarray(jnp.where(known, cosine, 1.0)))
@@ -96,7 +96,7 @@ class _Angles(Manifold):
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The standard basis."""
+        """Return the standard basis."""
         return jnp.eye(self.dim, dtype=real_dtype(point))
 
     @fact
@@ -105,29 +105,29 @@ class _Angles(Manifold):
         return math.sqrt(self.dim)
 
     def extrinsic(self, point):
-        """Cosines and sines."""
+        """Return cosines and sines of the angles."""
         return jnp.concatenate([jnp.cos(point), jnp.sin(point)])
 
     def from_extrinsic(self, vector):
-        """The angles of the pairs."""
+        """Return the angles of the pairs."""
         return jnp.arctan2(vector[self.dim :], vector[: self.dim])
 
     def home(self, center) -> jax.Array:
-        """Zeros."""
+        """Return the zero vector."""
         return jnp.zeros_like(center)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``w(x - c)``."""
+        """Return ``w(x - c)``."""
         return _wrapped(point - center)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``w(y + c)``."""
+        """Return ``w(y + c)``."""
         return _wrapped(point + center)
 
     def as_points(self, array):
-        """Less whole turns, of one angle with or without the axis of length 1; NaN beyond a million turns."""
+        """Return angles modulo 2 pi; a single angle needs no axis of length 1. NaN beyond a million turns."""
         array = array if self.dim > 1 or array.shape[-1:] == (1,) else array[..., None]
         if array.dtype.kind not in "fiu":
             return array
@@ -135,50 +135,50 @@ class _Angles(Manifold):
         return jnp.where(jnp.abs(array) <= _MOST_TURNS * _TURN, _wrapped(array), jnp.nan)
 
     def aligned(self, point, x):
-        """The angles less whole turns that are nearest."""
+        """Return the representatives of the angles modulo 2 pi that are nearest to ``point``."""
         return point + _wrapped(x - point)
 
     @operation
     def project(self, x) -> jax.Array:
-        """``w(x)``."""
+        """Return ``w(x)``."""
         return _wrapped(x)
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """Zero: all angles are points; NaN beyond a million turns."""
+        """Return zero, as every angle is a point; NaN beyond a million turns."""
         return jnp.where(self.admissible(x), jnp.zeros((), real_dtype(x)), jnp.nan)
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether all angles are finite, and at most a million turns."""
+        """Return whether all angles are finite, and at most a million turns."""
         return self.admissible(x)
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite, and at most a million turns."""
+        """Return whether all angles are finite and at most a million turns."""
         return jnp.all(jnp.abs(x) <= _MOST_TURNS * _TURN)
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """The identity."""
+        """Return the array unchanged."""
         return v
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """Standard normal numbers."""
+        """Draw a standard normal vector."""
         return jax.random.normal(key, self.shape, real_dtype(point))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """Uniform angles."""
+        """Draw uniform angles."""
         return math.pi * jax.random.uniform(key, self.shape, minval=-1.0, maxval=1.0)
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """Zero, minus infinity where an angle is half a turn or more."""
+        """Return zero; minus infinity where an angle is pi or more."""
         return jnp.where(jnp.all(jnp.abs(tangent) < math.pi), jnp.zeros((), real_dtype(tangent)), -jnp.inf)
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """Zero."""
+        """Return the zero line."""
         return jnp.zeros_like(lower), jnp.zeros_like(lower)
 
 
@@ -271,10 +271,10 @@ class UnrolledTorus(VectorSpace):
 
 
 def _within(dim, radius):
-    """Of one angle a ball of a quarter turn holds all that a wider one would."""
+    """Return the unrolled torus for balls of radius pi/2 or more; for one angle pi/2 suffices."""
     return UnrolledTorus(dim) if dim > 1 and radius >= 0.5 * math.pi else Torus(dim)
 
 
 def _wrapped(angle):
-    """The angle less whole turns, in [-pi, pi]."""
+    """Return the angle modulo 2 pi, in [-pi, pi]."""
     return angle - _TURN * jnp.round(angle / _TURN)

@@ -59,7 +59,7 @@ class Correlations(FlatMatrices):
     @fact
     @override
     def dim(self) -> int:
-        """Size (size - 1) / 2."""
+        """``size (size - 1) / 2``."""
         return self.size * (self.size - 1) // 2
 
     @fact
@@ -68,13 +68,13 @@ class Correlations(FlatMatrices):
         return math.sqrt(0.5) + math.sqrt((self.size - 1) / 8.0)
 
     def to_flat(self, point):
-        """Log C without its diagonal."""
+        """Return Log C with its diagonal set to zero."""
         if self.size == 2:
             return _of_one_number(jnp.arctanh(0.5 * (point[0, 1] + point[1, 0])), jnp.zeros_like(point[0, 0]))
         return _off(spectral.matrix_log(point))
 
     def from_flat(self, matrix):
-        """The correlation matrix."""
+        """Return the correlation matrix with this off-diagonal logarithm."""
         if self.size == 2:
             value = 0.5 * (matrix[0, 1] + matrix[1, 0])
             return _of_one_number(jnp.tanh(value), jnp.ones_like(value))
@@ -82,7 +82,7 @@ class Correlations(FlatMatrices):
         return _normalized(spectral.matrix_exp(flat + jnp.diag(diagonal_of_log(flat))))
 
     def flat_basis(self):
-        """An orthonormal basis (dim, size, size) of the symmetric matrices with zeros on the diagonal."""
+        """Return an orthonormal basis (dim, size, size) of the symmetric matrices with zeros on the diagonal."""
         rows, columns = np.tril_indices(self.size, -1)
         basis = np.zeros((self.dim, self.size, self.size))
         basis[np.arange(self.dim), rows, columns] = math.sqrt(0.5)
@@ -91,32 +91,32 @@ class Correlations(FlatMatrices):
     @operation
     @override
     def project(self, x) -> jax.Array:
-        """The symmetric part over the roots of its diagonal; NaN if it is not positive definite."""
+        """Scale the symmetric part to unit diagonal; NaN if it is not positive definite."""
         return _normalized(SPD(self.size).project(x))
 
     @operation
     @override
     def to_tangent(self, point, v) -> jax.Array:
-        """The symmetric part, without its diagonal."""
+        """Return the symmetric part with zero diagonal."""
         return _off(0.5 * (v + v.T))
 
     @operation
     @override
     def admissible(self, x) -> jax.Array:
-        """Finite, symmetric to rounding, ones on the diagonal to 1e-6, a ratio of eigenvalues of 1e-10 at least."""
+        """Return whether x is finite, symmetric, of unit diagonal to 1e-6, and of eigenvalue ratio >= 1e-10."""
         usual = SPD(self.size).admissible(x) & jnp.all(jnp.abs(jnp.diag(x) - 1.0) <= _OF_DIAGONAL)
         values = jnp.linalg.eigvalsh(jnp.where(usual, 0.5 * (x + x.T), jnp.eye(self.size, dtype=x.dtype)))
         return usual & (values[0] >= max(_SINGULAR, float(jnp.finfo(x.dtype).eps)) * values[-1])
 
     @override
     def free_coordinates(self, x):
-        """What is below the diagonal."""
+        """Return the entries below the diagonal."""
         return x[jnp.tril_indices(self.size, -1)]
 
 
 @jax.custom_jvp
 def diagonal_of_log(flat: jax.Array) -> jax.Array:
-    """The diagonal d (k,) with which ``Exp(S + diag(d))`` has ones on its own, for symmetric S (k, k), zeros on it.
+    """Return d (k,) with ``diag Exp(S + diag(d)) = 1``, for symmetric S (k, k) with zero diagonal.
 
     Newton steps for ``log diag Exp(S + diag(d)) = 0``, after one by the logarithms alone; where a step does not bring
     them nearer to 0, one more by them. Their number does not depend on S.
@@ -152,7 +152,7 @@ def _diagonal_of_log_jvp(primals, tangents):
 
 
 def _logs_and_slopes(flat, diagonal):
-    """``log diag Exp(S + diag(d))`` (k,) and its derivative in d (k, k)."""
+    """Return ``log diag Exp(S + diag(d))`` (k,) and its Jacobian in d (k, k)."""
     values, vectors = spectral.eigh(flat + jnp.diag(diagonal))
     largest = jnp.max(values)
     powers = jnp.exp(values - largest)  # no overflow
@@ -174,7 +174,7 @@ def _off(matrix):
 
 
 def _normalized(matrix):
-    """Over the roots of the diagonal, which becomes 1."""
+    """Divide by the square roots of the diagonal, which becomes 1."""
     roots = jnp.sqrt(jnp.diag(matrix))
     scaled = matrix / roots / roots[:, None]
     diagonal = jnp.diag(scaled)

@@ -1,4 +1,4 @@
-"""What a manifold has by automatic differentiation, or by linear algebra in the ambient space."""
+"""Defaults of `Manifold`, by automatic differentiation or by linear algebra in the ambient space."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ def riemannian_from_ambient(manifold, point, gradient) -> jax.Array:
 
 
 def ambient_slopes(gradient, vectors) -> jax.Array:
-    """Derivatives (m,) along ``vectors`` (m, \\*shape) of a function with this gradient by `jax.grad`.
+    """Return the derivatives (m,) along ``vectors`` (m, \\*shape), given the gradient by `jax.grad`.
 
     JAX's gradient in a complex array is the conjugate of the direction of steepest ascent.
     """
@@ -48,7 +48,7 @@ def curvature_tensor(manifold, p, u, v, w) -> jax.Array:
     """Return R(u, v)w: ``D exp(t v)[u]``, carried back, is ``u - (t^2/6) R(u, v)v`` to third order."""
 
     def bent(u, v):
-        """``R(u, v)v``."""
+        """Return ``R(u, v)v``."""
 
         def carried(t):
             end, field = jax.jvp(lambda x: manifold.exp(p, x), (t * v,), (u,))
@@ -89,6 +89,6 @@ def log_det_exp(manifold, point, tangent) -> jax.Array:
 
 
 def heaviest(points, weights):
-    """The point of the largest weight, as a sum: indexing would gather points that are sharded."""
+    """Return the point of largest weight, as a sum: indexing would gather sharded points."""
     chosen = jnp.arange(points.shape[0]) == jnp.argmax(weights)
     return jnp.tensordot(chosen.astype(points.dtype), points, axes=1)

@@ -14,7 +14,7 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
 def riemannian_gradient(manifold: Manifold, fun: Callable) -> Callable:
-    """The gradient of a real function of a point: a function ``point -> tangent vector``.
+    """Return the Riemannian gradient of a real function, as a function ``point -> tangent vector``.
 
     Args:
         manifold: of the points.
@@ -41,7 +41,7 @@ def riemannian_gradient(manifold: Manifold, fun: Callable) -> Callable:
 
 
 def riemannian_hessian(manifold: Manifold, fun: Callable) -> Callable:
-    """The Hessian of a real function of a point, as a matrix in the frame ``manifold.frame(point)``.
+    """Return the Riemannian Hessian of a real function, as a matrix in ``manifold.frame(point)``.
 
     Args:
         manifold: of the points.
@@ -66,7 +66,7 @@ def riemannian_hessian(manifold: Manifold, fun: Callable) -> Callable:
 
 
 def as_if_of(value, *arrays) -> Any:
-    """The value, as a function of arrays that it does not depend on.
+    """Return the value with a formal dependence on arrays that it does not use.
 
     Under `jax.vmap` the value of a function with a derivative rule must be batched where its derivative is.
     """

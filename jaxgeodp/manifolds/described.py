@@ -1,4 +1,4 @@
-"""Manifolds as a release record writes them."""
+"""Manifolds as written in release records."""
 
 import dataclasses
 
@@ -8,7 +8,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 
 def describe(manifold: Manifold) -> dict:
-    """Name and parameters of a manifold."""
+    """Return the name and parameters of a manifold."""
     fields = dataclasses.fields(manifold) if dataclasses.is_dataclass(manifold) else ()
     parameters = {field.name: _plain(getattr(manifold, field.name)) for field in fields}
     return {"name": type(manifold).__name__, **parameters}

@@ -33,72 +33,72 @@ class VectorSpace(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``u . v``."""
+        """Return ``u . v``."""
         return jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``p + v``."""
+        """Return ``p + v``."""
         return point + tangent
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``q - p``."""
+        """Return ``q - p``."""
         return q - p
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """The identity."""
+        """Return the tangent vector unchanged (flat)."""
         return tangent
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """``(sum w (x_i - p), sum w |x_i - p|^2)``."""
+        """Return ``(sum w (x_i - p), sum w |x_i - p|^2)``."""
         logs = points - base
         return weights @ logs, weights @ jnp.sum(logs**2, axis=-1)
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The Hessian is the identity."""
+        """Use the Hessian of the squared distance, the identity."""
         total, square = self.log_moments(base, points, weights)
         return NewtonMoments(total, square, step=total, rate=0.0)
 
     def ambient_radius(self, center, radius):
-        """r."""
+        """Return r."""
         return radius
 
     def home(self, center) -> jax.Array:
-        """The zero vector."""
+        """Return the zero vector."""
         return jnp.zeros_like(center)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``x - c``."""
+        """Return ``x - c``."""
         return point - center
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``y + c``."""
+        """Return ``y + c``."""
         return point + center
 
     @operation
     def project(self, x) -> jax.Array:
-        """The identity."""
+        """Return the array unchanged."""
         return x
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """The identity."""
+        """Return the array unchanged."""
         return v
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The standard basis."""
+        """Return the standard basis."""
         return jnp.eye(self.dim, dtype=real_dtype(point))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """Zero."""
+        """Return zero."""
         return jnp.zeros((), real_dtype(point))
 
 

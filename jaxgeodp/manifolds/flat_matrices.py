@@ -1,4 +1,4 @@
-"""Matrices with a flat metric: a chart carries them onto a vector space, and the metric makes it an isometry.
+"""Matrices with a flat metric: the pullback of the Frobenius metric by a chart onto a vector space.
 
 Everything about means, sensitivities and noise in flat space holds.
 """
@@ -21,7 +21,7 @@ from jaxgeodp.manifolds.spd import SPD
 
 @dataclasses.dataclass(frozen=True)
 class FlatMatrices(Manifold, abc.ABC):
-    """What they have in common; a subclass gives the chart, whose values are matrices with the Frobenius norm."""
+    """Base of flat matrix manifolds; a subclass gives the chart onto matrices with the Frobenius norm."""
 
     size: int
 
@@ -36,19 +36,19 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @abc.abstractmethod
     def to_flat(self, point) -> jax.Array:
-        """The matrix (size, size) of the vector space for a point."""
+        """Return the chart's value at a point, a matrix (size, size)."""
 
     @abc.abstractmethod
     def from_flat(self, matrix) -> jax.Array:
-        """The point for a matrix of the vector space."""
+        """Return the point with this chart value."""
 
     @abc.abstractmethod
     def flat_basis(self) -> np.ndarray:
-        """An orthonormal basis (dim, size, size) of the vector space."""
+        """Return an orthonormal basis (dim, size, size) of the vector space."""
 
     @fact
     def dim(self) -> int:
-        """Size (size + 1) / 2."""
+        """``size (size + 1) / 2``."""
         return self.size * (self.size + 1) // 2
 
     @fact
@@ -74,28 +74,28 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """A straight line in the chart."""
+        """Follow a straight line in the chart."""
         return self.from_flat(self.to_flat(point) + self._flat_tangent(point, tangent))
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """The difference in the chart."""
+        """Return the difference in the chart."""
         start = self.to_flat(p)
         return self._tangent(start, self.to_flat(q) - start)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """Squared Frobenius norm of the difference in the chart."""
+        """Return the squared Frobenius norm of the difference in the chart."""
         return jnp.sum((self.to_flat(q) - self.to_flat(p)) ** 2)
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """The same vector in the chart."""
+        """Return the tangent vector with the same chart components at q."""
         return self._tangent(self.to_flat(q), self._flat_tangent(p, tangent))
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Sums in the chart."""
+        """Return the moments, summed in the chart."""
         start = self.to_flat(base)
         differences = jax.vmap(self.to_flat)(points) - start
         total = jnp.tensordot(weights, differences, axes=1)
@@ -103,22 +103,22 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The Hessian is the identity."""
+        """Use the Hessian of the squared distance, the identity."""
         total, square = self.log_moments(base, points, weights)
         return NewtonMoments(total, square, step=total, rate=0.0)
 
     def home(self, center) -> jax.Array:
-        """The identity."""
+        """Return the identity matrix."""
         return jnp.eye(self.size, dtype=center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """A translation in the chart."""
+        """Translate in the chart."""
         return self.from_flat(self.to_flat(point) - self.to_flat(center))
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """The translation back."""
+        """Translate back in the chart."""
         return self.from_flat(self.to_flat(point) + self.to_flat(center))
 
     @operation
@@ -128,7 +128,7 @@ class FlatMatrices(Manifold, abc.ABC):
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """The symmetric part."""
+        """Return the symmetric part."""
         return 0.5 * (v + v.T)
 
     @operation
@@ -137,24 +137,24 @@ class FlatMatrices(Manifold, abc.ABC):
         return SPD(self.size).admissible(x)
 
     def free_coordinates(self, x):
-        """The lower triangle."""
+        """Return the lower triangle."""
         return x[jnp.tril_indices(self.size)]
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The basis of the vector space, carried back."""
+        """Return the basis of the vector space, pulled back to the point."""
         flat = self.to_flat(jax.lax.stop_gradient(point))
         basis = jnp.asarray(self.flat_basis(), flat.dtype)
         return jax.vmap(lambda direction: self._tangent(flat, direction))(basis)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A standard normal vector in the chart."""
+        """Draw a vector that is standard normal in the chart."""
         normal = jax.random.normal(key, (self.dim,), real_dtype(point))
         direction = jnp.tensordot(normal, jnp.asarray(self.flat_basis(), normal.dtype), axes=1)
         return self._tangent(self.to_flat(point), direction)
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """Zero."""
+        """Return zero."""
         return jnp.zeros((), real_dtype(point))

@@ -40,15 +40,15 @@ class LogEuclidean(FlatMatrices):
     coordinate_growth = math.sqrt(0.5)  # as of `SPD`
 
     def to_flat(self, point):
-        """Log p, a symmetric matrix."""
+        """Return Log p, a symmetric matrix."""
         return self._functions.matrix_log(point)
 
     def from_flat(self, matrix):
-        """Exp of a symmetric matrix."""
+        """Return the matrix exponential."""
         return self._functions.matrix_exp(matrix)
 
     def flat_basis(self):
-        """An orthonormal basis (dim, size, size) of the symmetric matrices."""
+        """Return an orthonormal basis (dim, size, size) of the symmetric matrices."""
         return symmetric_basis(self.size)
 
     @property
@@ -59,7 +59,7 @@ class LogEuclidean(FlatMatrices):
 @final
 @dataclasses.dataclass(frozen=True)
 class LogCholesky(FlatMatrices):
-    """SPD matrices with the metric of their Cholesky factors, whose diagonals count by their logarithms (Lin 2019).
+    """SPD matrices with the log-Cholesky metric (Lin 2019).
 
     Matrices are a flat space then: the chart carries them to the lower triangular matrices with the Frobenius norm.
 
@@ -80,17 +80,17 @@ class LogCholesky(FlatMatrices):
     coordinate_growth = math.sqrt(2.0)  # matrices are squares of factors
 
     def to_flat(self, point):
-        """The Cholesky factor, with the logarithm of its diagonal in place of that."""
+        """Return the Cholesky factor, with its diagonal replaced by its logarithm."""
         root = cholesky_root(point)
         return jnp.tril(root, -1) + jnp.diag(jnp.log(jnp.diag(root)))
 
     def from_flat(self, matrix):
-        """L L', L being the matrix with the exponential of its diagonal in place of that."""
+        """Return L L', with the diagonal of L exponentiated first."""
         root = jnp.tril(matrix, -1) + jnp.diag(jnp.exp(jnp.diag(matrix)))
         return root @ root.T
 
     def flat_basis(self):
-        """An orthonormal basis (dim, size, size) of the lower triangular matrices."""
+        """Return an orthonormal basis (dim, size, size) of the lower triangular matrices."""
         rows, columns = np.tril_indices(self.size)
         basis = np.zeros((self.dim, self.size, self.size))
         basis[np.arange(self.dim), rows, columns] = 1.0

@@ -99,30 +99,30 @@ class Grassmann(Manifold):
 
     @fact
     def diameter(self) -> float:
-        """``sqrt(min(p, n - p)) pi/2``, where all principal angles are right."""
+        """``sqrt(min(p, n - p)) pi/2``, where all principal angles are pi/2."""
         return math.sqrt(self._angles) * math.pi / 2
 
     @fact
     def extrinsic_radius(self) -> float:
-        """The length of a projector of rank p, its trace taken off."""
+        """Frobenius norm of the traceless rank-p projector."""
         return math.sqrt(self.p * (1.0 - self.p / self.n))
 
     def extrinsic(self, point):
-        """``X X' - p/n``, the projector."""
+        """Return the traceless projector ``X X' - p/n`` as a vector."""
         return symmetric_vector(point @ point.T - self.p / self.n * jnp.eye(self.n, dtype=point.dtype))
 
     def from_extrinsic(self, vector):
-        """The span of the eigenvectors of the p largest eigenvalues."""
+        """Return the span of the eigenvectors of the p largest eigenvalues."""
         return self.project(jnp.linalg.eigh(symmetric_matrix(vector, self.n))[1][:, self.n - self.p :])
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``tr(u'v)``."""
+        """Return ``tr(u'v)``."""
         return jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``X cos(sqrt A) + H sin(sqrt A)/sqrt A`` with A = H'H."""
+        """Return ``X cos(sqrt A) + H sin(sqrt A)/sqrt A`` with A = H'H."""
         cosine, sinc = cos_and_sinc(tangent.T @ tangent)
         end = point @ cosine + tangent @ sinc
         # One Newton step towards the polar factor removes the rounding of many steps, and changes no derivative.
@@ -130,19 +130,19 @@ class Grassmann(Manifold):
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``(Y R' - X M) g(M)``; finite, but only one choice of many, where X'Y is singular."""
+        """Return ``(Y R' - X M) g(M)``; finite but not unique where X'Y is singular."""
         cosines = p.T @ q
         return self.to_tangent(p, (q - p @ cosines) @ angle_ratio(cosines).T)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """``sum_i theta_i^2``, with the digits of small angles."""
+        """Return ``sum_i theta_i^2``, accurate for small angles."""
         cosines = p.T @ q
         return sum_of_squared_angles(cosines, q - p @ cosines)
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``(H - (X + Y R') (I + M)^-1 (Y R')'H) R``: Theorem 2.4 of Edelman et al. without angles."""
+        """Return ``(H - (X + Y R') (I + M)^-1 (Y R')'H) R``: Theorem 2.4 of Edelman et al. without angles."""
         rotation = alignment(p.T @ q)
         aligned = q @ rotation.T
         cosines = p.T @ aligned
@@ -152,7 +152,7 @@ class Grassmann(Manifold):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix products over all the data, cosines ``X'Y_i`` and ``sum_i Y_i K_i``; p x p work between."""
+        """Return the moments from two products over the data, ``X'Y_i`` and ``sum_i Y_i K_i``, and p x p work."""
         cosines = jnp.einsum("np,inq->ipq", base, points)
         ratios = jax.vmap(angle_ratio)(cosines)
         total = jnp.einsum("inq,ipq->np", points, weights[:, None, None] * ratios)
@@ -161,17 +161,17 @@ class Grassmann(Manifold):
         return self.to_tangent(base, total), weights @ squares
 
     def home(self, center) -> jax.Array:
-        """The span of the first p coordinate axes."""
+        """Return the span of the first p coordinate axes."""
         return jnp.eye(self.n, self.p, dtype=center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``Q'X`` with an orthogonal matrix Q that begins with the basis of the centre."""
+        """Return ``Q'X``, where the columns of the orthogonal Q begin with the basis of the centre."""
         return self._completed(center).T @ point
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``Q Y``."""
+        """Return ``Q Y``."""
         return self._completed(center) @ point
 
     def _completed(self, center):
@@ -180,7 +180,7 @@ class Grassmann(Manifold):
 
     @operation
     def project(self, x) -> jax.Array:
-        """The span of ``x``, as its Gram-Schmidt basis; NaN unless the rank is full.
+        """Return the span of ``x`` as its Gram-Schmidt basis; NaN unless the rank is full.
 
         A point is returned as it is. The nearest point in R^{n x p}, the polar factor, spans the same subspace.
         """
@@ -194,46 +194,46 @@ class Grassmann(Manifold):
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``v - X X'v``."""
+        """Return ``v - X X'v``."""
         return v - point @ (point.T @ v)
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """The largest entry of ``X'X - 1``, without factors."""
+        """Return the largest absolute entry of ``X'X - 1``."""
         return jnp.max(jnp.abs(x.T @ x - jnp.eye(self.p, dtype=x.dtype)))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite and of full rank."""
+        """Return whether x is finite and of full rank."""
         return jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
     def frame(self, point) -> jax.Array:
-        """``X_perp e_ij``, with an orthonormal basis X_perp of the complement (not smooth in the point)."""
+        """Return ``X_perp e_ij``, with an orthonormal basis X_perp of the complement (not smooth in the point)."""
         complement = self._completed(point)[:, self.p :]
         units = jnp.eye(self.p, dtype=point.dtype)
         return jnp.einsum("ni,jk->ijnk", complement, units).reshape(self.dim, *self.shape)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A projected standard normal matrix."""
+        """Draw a standard normal matrix, projected onto the tangent space."""
         return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """A uniform point."""
+        """Draw a uniform point."""
         return self.project(jax.random.normal(key, self.shape))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``sum_{i<j} log[(sin^2 t_i - sin^2 t_j)/(t_i^2 - t_j^2)] + (n - 2p) sum_i log(sin t_i/t_i)``.
+        """Return ``sum_{i<j} log[(sin^2 t_i - sin^2 t_j)/(t_i^2 - t_j^2)] + (n - 2p) sum_i log(sin t_i/t_i)``.
 
         The t_i are the p singular values of H, zeros included; minus infinity unless all are below pi/2.
         """
         return log_jacobian(tangent.T @ tangent, self.n - 2 * self.p)
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """Tangents of ``(d-1) log(sin(s t)/(s t))``, ``s^2 = (n-2)/(d-1)``: Bishop's bound.
+        """Return tangents of ``(d-1) log(sin(s t)/(s t))``, ``s^2 = (n-2)/(d-1)``: Bishop's bound.
 
         The Ricci curvature is n - 2 in every direction. The bound is exact where the curvature is constant.
         """
@@ -249,7 +249,7 @@ class Grassmann(Manifold):
 
     @property
     def _angles(self):
-        """The number of principal angles that need not vanish."""
+        """Number of principal angles that can be nonzero."""
         return min(self.p, self.n - self.p)
 
 

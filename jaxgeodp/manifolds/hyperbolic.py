@@ -81,29 +81,29 @@ class Hyperbolic(Manifold):
 
     @fact
     def coordinate_growth(self) -> float:
-        """1/R, also on a line, which is not curved."""
+        """1/R, also in dimension 1."""
         return 1.0 / self.radius
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``-u_0 v_0 + u_1 v_1 + ... + u_d v_d``."""
+        """Return ``-u_0 v_0 + u_1 v_1 + ... + u_d v_d``."""
         return jnp.sum(u * v) - 2.0 * u[0] * v[0]
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``cosh(|v|/R) p + R sinh(|v|/R) v/|v|``."""
+        """Return ``cosh(|v|/R) p + R sinh(|v|/R) v/|v|``."""
         squared = self.curvature * self.inner(point, tangent, tangent)
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``(t/R)/sinh(t/R) (q - cosh(t/R) p)``."""
+        """Return ``(t/R)/sinh(t/R) (q - cosh(t/R) p)``."""
         half = self._half_sinh_squared(p, q)
         return self.to_tangent(p, _angle_over_sinh(half) * ((q - p) - 2.0 * half * p))
 
     @operation
     def between(self, p, q, share) -> jax.Array:
-        """``(sinh((1-t) a) p + sinh(t a) q)/sinh(a)`` at distance a (for R = 1)."""
+        """Return ``(sinh((1-t) a) p + sinh(t a) q)/sinh(a)`` at distance a (for R = 1)."""
         squared = -self.curvature * self.squared_dist(p, q)
         whole = sinc_sqrt(-squared)
         ours, theirs = (t * sinc_sqrt(-(t**2) * squared) / whole for t in (1.0 - share, share))
@@ -111,19 +111,19 @@ class Hyperbolic(Manifold):
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """``4 R^2 arsinh(|q - p|/2R)^2``."""
+        """Return ``4 R^2 arsinh(|q - p|/2R)^2``."""
         half = self._half_sinh_squared(p, q)
         return -4.0 / self.curvature * half * arcsinhc_sqrt(half) ** 2
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
+        """Return ``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
         k = self.curvature
         return tangent - k * self.inner(p, q, tangent) / (1.0 + k * self.inner(p, p, q)) * (p + q)
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix-vector products: ``points @ (G p)`` for the cosh, then ``coefficients @ points``."""
+        """Return the moments by two matrix-vector products: ``points @ (G p)``, then ``coefficients @ points``."""
         cosh = self.curvature * (points @ base.at[0].multiply(-1.0))
         half = 0.5 * (cosh - 1.0)
         ratio = _angle_over_sinh(half)
@@ -131,12 +131,12 @@ class Hyperbolic(Manifold):
         return self.to_tangent(base, (weights * ratio) @ points), weights @ squares
 
     def home(self, center) -> jax.Array:
-        """(R, 0, ..., 0)."""
+        """Return (R, 0, ..., 0)."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """The boost that carries the centre to the origin, with the digits that the point has relative to it.
+        """Boost the centre to the origin, accurate for points near the centre.
 
         Coordinates across the centre stay; the one along it would be a difference of numbers of size exp(2 t/R) at
         distance t. With a the difference along the centre, q the squared length across, s the centre's length and
@@ -157,7 +157,7 @@ class Hyperbolic(Manifold):
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """The boost back."""
+        """Apply the inverse boost."""
         _, axis, length = self._along(center)
         y = point[1:] / self.radius
         along = jnp.sum(y * axis)
@@ -166,25 +166,25 @@ class Hyperbolic(Manifold):
         return self.project(self.radius * jnp.concatenate([moved[None], y + (moved - along) * axis]))
 
     def _along(self, center):
-        """The centre's coordinates but the first, for R = 1; their direction (0 at the origin) and their length."""
+        """Return the centre's spatial coordinates for R = 1: their direction (0 at the origin) and length."""
         start = center[1:] / self.radius
         length = jnp.sqrt(jnp.sum(start**2))
         return start, start / jnp.where(length > 0, length, 1.0), length
 
     @operation
     def project(self, x) -> jax.Array:
-        """``(sqrt(R^2 + x_1^2 + ... + x_d^2), x_1, ..., x_d)``."""
+        """Return ``(sqrt(R^2 + x_1^2 + ... + x_d^2), x_1, ..., x_d)``."""
         return x.at[0].set(jnp.sqrt(self.radius**2 + jnp.sum(x[1:] ** 2)))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite, with the first coordinate that the others say to within a thousandth: the chart is this one."""
+        """Return whether x is finite, with a first coordinate within a thousandth of that on the hyperboloid."""
         expected = self.project(x)[0]
         return jnp.all(jnp.isfinite(x)) & (jnp.abs(x[0] - expected) <= _OFF * expected)
 
     @operation
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether ``k <x, x>`` is 1 to ``atol`` and the rounding of coordinates.
+        """Return whether ``k <x, x>`` is 1 to ``atol`` and the rounding of coordinates.
 
         Beyond 15 R from the origin (in double precision) rounding leaves nothing to tell, and no point belongs.
         """
@@ -196,35 +196,35 @@ class Hyperbolic(Manifold):
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``v - k <p, v> p``."""
+        """Return ``v - k <p, v> p``."""
         return v - self.curvature * self.inner(point, point, v) * point
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The last ``dim`` axes at the origin, transported."""
+        """Return the last ``dim`` axes at the origin, transported to the point."""
         axes = jnp.eye(self.dim + 1, dtype=point.dtype)[1:]
         return jax.vmap(lambda axis: self._from_origin(point, axis))(jax.lax.stop_gradient(axes))
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A standard normal vector at the origin, transported."""
+        """Draw a standard normal vector at the origin and transport it."""
         normal = jax.random.normal(key, (self.dim,), real_dtype(point))
         return self._from_origin(point, jnp.concatenate([jnp.zeros(1, normal.dtype), normal]))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``(d-1) log(sinh(t/R)/(t/R))``."""
+        """Return ``(d-1) log(sinh(t/R)/(t/R))``."""
         return self._radial_log_det(-self.curvature * self.inner(point, tangent, tangent))
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """The chord, as the log-determinant depends on the length alone and is convex; the slope at infinity."""
+        """Return the chord: the log-determinant is radial and convex; on infinite intervals its slope at infinity."""
         return chord(lambda t: self._radial_log_det(-self.curvature * t**2), lower, upper, self.volume_growth)
 
     def _radial_log_det(self, squared):
         return (self.dim - 1) * log_sinhc_sqrt(jnp.maximum(squared, 0.0))
 
     def _half_sinh_squared(self, p, q):
-        """sinh(t/2R)^2; rounding may leave it slightly negative, which its functions do not mind.
+        """Return sinh(t/2R)^2; rounding may leave it slightly negative, which callers allow.
 
         Near points from their difference, far ones, whose difference is nearly light-like, from their product.
         """
@@ -237,5 +237,5 @@ class Hyperbolic(Manifold):
 
 
 def _angle_over_sinh(half):
-    """``a/sinh(a)`` from ``sinh(a/2)^2``."""
+    """Return ``a/sinh(a)`` from ``sinh(a/2)^2``."""
     return arcsinhc_sqrt(half) / jnp.sqrt(1.0 + half)

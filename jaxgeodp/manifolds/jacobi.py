@@ -1,4 +1,4 @@
-"""Eigenvalues and eigenvectors of many positive definite matrices of sizes 4 to 8, by arithmetic on arrays.
+"""Batched eigendecomposition of positive definite matrices of sizes 4 to 8, by one-sided Jacobi rotations.
 
 One-sided Jacobi rotations (Golub & Van Loan, Matrix Computations, 8.6) on a factor: with ``A = G G'`` turning pairs
 of columns makes the columns of G orthogonal; then their squared lengths are the eigenvalues of A, their directions the
@@ -20,7 +20,7 @@ _CHUNK = 128
 
 
 class Eigen(NamedTuple):
-    """Of n matrices, in no particular order."""
+    """Eigenvalues and eigenvectors of n matrices, in no particular order."""
 
     values: jax.Array  #: (k, n)
     vectors: jax.Array  #: (k, k, n): which, then its entries
@@ -34,7 +34,7 @@ class _Sweep(NamedTuple):
 
 
 def eigen_of_many(matrices: jax.Array) -> Eigen:
-    """Eigenvalues and eigenvectors of positive definite matrices (n, k, k); NaN where one is not positive definite."""
+    """Return eigenvalues and eigenvectors of positive definite matrices (n, k, k); NaN where one is not definite."""
     count, size = matrices.shape[:2]
     if count <= 2 * _CHUNK:
         return _eigen(matrices)
@@ -69,7 +69,7 @@ def _eigen(matrices) -> Eigen:
 
 
 def _round(_, own: _Sweep) -> _Sweep:
-    """All pairs are rotated, and the columns move on to their next partners."""
+    """Rotate all pairs of columns, then move the columns on to their next partners."""
     top, bottom, cosines = _rotated(own.top, own.bottom)
     worst = jnp.maximum(own.worst, cosines)
     if own.idle.shape[0]:
@@ -80,7 +80,7 @@ def _round(_, own: _Sweep) -> _Sweep:
 
 
 def _rotated(x, y):
-    """Columns x and y (p, k, n), turned until they are orthogonal; and the largest squared cosine before."""
+    """Return columns x and y (p, k, n) rotated to orthogonality, and the largest squared cosine before."""
     of_x, of_y, of_both = jnp.sum(x * x, axis=1), jnp.sum(y * y, axis=1), jnp.sum(x * y, axis=1)
     difference = of_y - of_x
     denominator = jnp.abs(difference) + jnp.sqrt(difference**2 + 4.0 * of_both**2)
@@ -94,7 +94,7 @@ def _rotated(x, y):
 
 
 def _factor(matrices):
-    """The columns (k, k, n) of the Cholesky factors of matrices (k, k, n)."""
+    """Return the columns (k, k, n) of the Cholesky factors of matrices (k, k, n)."""
     size, rest, columns = matrices.shape[0], matrices, []
     lower = jnp.tril(jnp.ones((size, size), matrices.dtype))
     for j in range(size):

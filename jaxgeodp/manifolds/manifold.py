@@ -62,12 +62,12 @@ class Manifold(abc.ABC):
 
     @fact
     def curvature_bounds(self) -> tuple[float, float]:
-        """Lower and upper bound of the sectional curvature; by default none is known."""
+        """Lower and upper bounds of the sectional curvature; infinite (unknown) by default."""
         return (-math.inf, math.inf)
 
     @fact
     def injectivity_radius(self) -> float:
-        """A lower bound of the injectivity radius at every point, possibly infinite; by default none is known."""
+        """A lower bound of the injectivity radius over all points, possibly infinite; 0 (unknown) by default."""
         return 0.0
 
     @fact
@@ -119,21 +119,21 @@ class Manifold(abc.ABC):
 
     @fact
     def coordinate_growth(self) -> float:
-        """A constant c such that coordinates at distance r of the home of a point grow at most like exp(c r)."""
+        """A constant c: at distance r from a point's home, coordinates grow at most like exp(c r)."""
         return math.sqrt(max(0.0, -self.curvature_bounds[0]))
 
     @fact
     def complex_space_form(self) -> bool:
-        """Whether planes of u and Ju have 4 times the curvature of planes orthogonal to Ju, as on `PlanarShapes`."""
+        """True if planes of u and Ju have 4 times the curvature of planes orthogonal to Ju, as on `PlanarShapes`."""
         return False
 
     @property
     def whole(self) -> "Manifold":
-        """The manifold without facts that hold in a part of it only; itself, where they hold everywhere."""
+        """The manifold without facts that hold only in a ball; itself where they hold everywhere."""
         return self
 
     def within(self, center, radius: float) -> "Manifold":
-        """The manifold with the facts that hold in a ball; itself by default, as they hold everywhere.
+        """Return the manifold with facts valid in a ball; itself by default, as they hold everywhere.
 
         ``curvature_bounds`` and ``injectivity_radius`` may depend on the place: a `GeodesicBall` has what this gives.
         """
@@ -141,27 +141,30 @@ class Manifold(abc.ABC):
 
     @property
     def geometry(self) -> "Manifold":
-        """The manifold without facts that hold in a ball, but with the same maps: one program serves all such balls."""
+        """The manifold with the same maps but without facts of a ball, so that balls share compiled programs."""
         return self.whole
 
     @property
     def of_values(self) -> "Manifold":
-        """The manifold of which a record says that its value is a point; itself by default. See `released`."""
+        """The manifold on which released values lie, as named by the record; itself by default. See `released`."""
         return self
 
     def released(self, value):
-        """Drawn values (..., \\*shape) of NumPy or JAX as points of `of_values`; by default the same. Never fails."""
+        """Return drawn NumPy or JAX values (..., \\*shape) as points of `of_values`; never fails.
+
+        The value is returned unchanged by default.
+        """
         return value
 
     def confined(self, center, x) -> jax.Array:
-        """The nearest point in the part about ``center`` where the facts hold at any radius; x by default.
+        """Return the nearest point of the region about ``center`` where facts hold at any radius; x by default.
 
         A map of single records: a `GeodesicBall` applies it to them before it clips them to its radius.
         """
         return x
 
     def radius_of_facts(self, center) -> float:
-        """The radius of the ball around ``center`` in which its facts hold; infinite by default."""
+        """Return the radius of the ball around ``center`` in which its facts hold; infinite by default."""
         return math.inf
 
     # Ambient space ----------------------------------------------------------------------------------
@@ -171,15 +174,15 @@ class Manifold(abc.ABC):
     landmark_dimension: int | None = None  # 2 or 3 where points are landmarks in the plane or in space up to similarity
 
     def ambient_radius(self, center, radius: float) -> float | None:
-        """Radius of an ambient ball that holds the geodesic ball; None where means of arrays mean nothing."""
+        """Return the radius of an ambient ball that contains the geodesic ball; None if array means are meaningless."""
         return None
 
     def to_ambient(self, x):
-        """An array as a vector (m,), whose Euclidean norm is that of the ambient space."""
+        """Return an array as a vector (m,) with the Euclidean norm of the ambient space."""
         return x.reshape(-1)
 
     def from_ambient(self, vector):
-        """The array of a vector; see `to_ambient`."""
+        """Return the array of a vector; see `to_ambient`."""
         return vector.reshape(self.shape)
 
     usual_reach: float | None = None  # within which of the origin anybody's data lie; None where that depends on units
@@ -187,7 +190,7 @@ class Manifold(abc.ABC):
     extrinsic_radius: float | None = None  # of the ball that holds all of `extrinsic`; None where there is none
 
     def extrinsic(self, point) -> jax.Array:
-        """A vector (m,) for a point of a compact manifold, the same for all its representatives, and isometric nearby.
+        """Return a vector (m,) for a point of a compact manifold, equal for all representatives, locally isometric.
 
         Up to a factor. Means of such vectors need no centre, nor that data are near each other.
 
@@ -197,7 +200,7 @@ class Manifold(abc.ABC):
         raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def from_extrinsic(self, vector) -> jax.Array:
-        """The point whose `extrinsic` vector is nearest to a vector (m,); it may be NaN where several are.
+        """Return the point with `extrinsic` vector nearest to a vector (m,); possibly NaN where not unique.
 
         Raises:
             ValueError: the manifold has none, as by default.
@@ -205,44 +208,44 @@ class Manifold(abc.ABC):
         raise InputError(f"{self}: {_NO_EXTRINSIC}")
 
     def free_coordinates(self, x):
-        """The entries (m,) of an array that determine the others."""
+        """Return the entries (m,) of an array that determine the others."""
         return x.reshape(-1)
 
     def aligned(self, point, x):
-        """The representative of ``x`` that is nearest to ``point`` in the ambient space; x, where it has only one."""
+        """Return the representative of ``x`` nearest to ``point`` in the ambient space; x if it has only one."""
         return x
 
     # Metric -----------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def inner(self, point, u, v) -> jax.Array:
-        """Riemannian inner product of two tangent vectors at ``point``; a real scalar."""
+        """Return the Riemannian inner product of two tangent vectors at ``point``, a real scalar."""
 
     @operation
     def norm(self, point, tangent) -> jax.Array:
-        """Riemannian length of a tangent vector (gradient 0 at the zero vector)."""
+        """Return the Riemannian norm of a tangent vector (gradient 0 at the zero vector)."""
         return safe_sqrt(self.inner(point, tangent, tangent))
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """Squared geodesic distance, smooth at ``p == q``."""
+        """Return the squared geodesic distance, smooth at ``p == q``."""
         tangent = self.log(p, q)
         return self.inner(p, tangent, tangent)
 
     @operation
     def dist(self, p, q) -> jax.Array:
-        """Geodesic distance (gradient 0 at ``p == q``, where it has a kink)."""
+        """Return the geodesic distance (gradient 0 at ``p == q``, where it has a kink)."""
         return safe_sqrt(self.squared_dist(p, q))
 
     # Maps -------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
     def exp(self, point, tangent) -> jax.Array:
-        """Riemannian exponential map: where the geodesic from ``point`` with this initial velocity is at time 1."""
+        """Return the Riemannian exponential: the geodesic from ``point`` with this initial velocity, at time 1."""
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """Inverse of ``exp(p, .)``, for q off the cut locus of p: the tangent vector at p that points to q.
+        """Return the tangent vector at p with ``exp(p, .) = q``, for q off the cut locus of p.
 
         By Newton's method by default; NaN where that finds none.
         """
@@ -250,17 +253,17 @@ class Manifold(abc.ABC):
 
     @operation
     def geodesic(self, p, v, t) -> jax.Array:
-        """The point at time ``t``, a real number, of the geodesic that starts at p with velocity v: ``exp(p, t v)``."""
+        """Return ``exp(p, t v)``: the geodesic that starts at p with velocity v, at the real time ``t``."""
         return defaults.geodesic(self, p, v, t)
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """A point that is ``exp(p, v)`` to first order in v; ``exp`` by default."""
+        """Return a point that is ``exp(p, v)`` to first order in v; ``exp`` by default."""
         return self.exp(p, v)
 
     @operation
     def between(self, p, q, share) -> jax.Array:
-        """The point of the minimal geodesic from p to q at this share of its length, from 0 to 1.
+        """Return the point of the minimal geodesic from p to q at a share of its length, from 0 to 1.
 
         Where curvature is negative, subclasses avoid the differences of large numbers in ``exp`` and ``log``.
         """
@@ -268,7 +271,7 @@ class Manifold(abc.ABC):
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """Parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
+        """Return the parallel transport of a tangent vector at ``p`` along the minimal geodesic to ``q``.
 
         By default the pole ladder: exact on symmetric spaces, else accurate to about 1e-6.
         """
@@ -276,7 +279,7 @@ class Manifold(abc.ABC):
 
     @operation
     def curvature_tensor(self, p, u, v, w) -> jax.Array:
-        """The curvature tensor R(u, v)w at p, with <R(u, v)v, u> the sectional curvature of orthonormal u and v.
+        """Return the curvature tensor R(u, v)w at p, with <R(u, v)v, u> the sectional curvature of orthonormal u and v.
 
         By default from third derivatives of ``exp``.
         """
@@ -284,7 +287,7 @@ class Manifold(abc.ABC):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)``: a tangent vector at ``base``, and a number.
+        """Return ``(sum_i w_i log_base(x_i), sum_i w_i dist(base, x_i)**2)``: a tangent vector and a number.
 
         ``points`` have shape (n, \\*shape), ``weights`` (n,). The data-sized work of every mean and mechanism.
         Subclasses write it as matrix-vector products.
@@ -295,13 +298,15 @@ class Manifold(abc.ABC):
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """`log_moments`, a step towards the Frechet mean, and how good it is; by default that is not known."""
+        """Return `log_moments`, a step towards the Fréchet mean, and its quality (unknown by default)."""
         total, square = self.log_moments(base, points, weights)
         return NewtonMoments(total, square, step=total, rate=None)
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """The Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at its minimiser ``base``, (dim, dim), in ``frame(base)``.
+        """Return the Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at its minimiser ``base``.
+
+        Shape (dim, dim), in ``frame(base)``.
 
         By automatic differentiation; subclasses may know it in closed form.
         """
@@ -309,32 +314,32 @@ class Manifold(abc.ABC):
 
     @fact
     def knows_third_derivative(self) -> bool:
-        """Whether there is `mean_third_derivative`, and it is worth its price of dim^3 numbers."""
+        """True if `mean_third_derivative` exists and is worth computing dim^3 numbers."""
         return False
 
     @operation
     def mean_third_derivative(self, base, points, weights) -> jax.Array:
-        """The covariant derivative of `mean_hessian` along z, applied to z: (dim, dim, dim), in ``frame(base)``.
+        """Return the covariant derivative of `mean_hessian` along z, applied to z: (dim, dim, dim), in ``frame(base)``.
 
         What comes out is indexed first; symmetric in the others, which z is to fill.
 
         Raises:
             ValueError: the manifold does not know it, as by default.
         """
-        raise InputError(f"{self}: define mean_third_derivative, and knows_third_derivative.")
+        raise InputError(f"{self}: define mean_third_derivative and knows_third_derivative.")
 
     def mean_start(self, points, weights) -> jax.Array:
-        """Where the search for the Frechet mean of ``points`` (n, \\*shape) starts: the heaviest point by default."""
+        """Return a starting point for the Fréchet mean of ``points`` (n, \\*shape); the heaviest by default."""
         return defaults.heaviest(points, weights)
 
     # Home -------------------------------------------------------------------------------------------
 
     def home(self, center) -> jax.Array:
-        """The point to which `to_home` carries ``center``: the origin on this library's homogeneous manifolds."""
+        """Return the point to which `to_home` carries ``center``; the origin on homogeneous manifolds."""
         return center
 
     def to_home(self, center, point) -> jax.Array:
-        """A point under the isometry that carries ``center`` to ``home(center)``; the identity by default.
+        """Apply the isometry that carries ``center`` to ``home(center)``; the identity by default.
 
         Computations about a public centre are made there, so that their precision does not depend on where the centre
         lies. What is carried is near the manifold, to the precision that its own coordinates have: `project` it.
@@ -342,32 +347,32 @@ class Manifold(abc.ABC):
         return point
 
     def from_home(self, center, point) -> jax.Array:
-        """The inverse of `to_home`."""
+        """Apply the inverse of `to_home`."""
         return point
 
     # Points and vectors -----------------------------------------------------------------------------
 
     def as_points(self, array):
-        """Points in another usual form, where there is one, in the form of this manifold; other arrays as they are.
+        """Convert points in another usual form, if there is one; return other arrays unchanged.
 
         For arrays of any leading axes. Nothing is projected or refused.
         """
         return array
 
     def project(self, x) -> jax.Array:
-        """The nearest point of the manifold to an ambient array of shape ``shape``; NaN where there is none."""
+        """Return the nearest point of the manifold to an ambient array of shape ``shape``; NaN where there is none."""
         self._in_coordinates("project")
         check_shape(self, "project: x", x)
         return x
 
     def to_tangent(self, point, v) -> jax.Array:
-        """Orthogonal projection of an ambient array of shape ``shape`` onto the tangent space at ``point``."""
+        """Project an ambient array of shape ``shape`` orthogonally onto the tangent space at ``point``."""
         self._in_coordinates("to_tangent")
         return v
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The Riemannian gradient at ``p``, from the gradient g that `jax.grad` gives of a function of arrays.
+        """Return the Riemannian gradient at ``p``, given `jax.grad`'s gradient g of a function of arrays.
 
         The tangent vector whose inner product with each tangent vector v at p is ``Re sum(g v)``, where the function is
         one of points: the same for all arrays of one point. By default from ``frame(p)``, and then not to be
@@ -380,12 +385,12 @@ class Manifold(abc.ABC):
             raise InputError(f"{self}: define {name}, as points have more coordinates than dimensions.")
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether an array is a point up to ``atol``; a boolean array, False for NaN."""
+        """Return whether an array is a point up to ``atol``, as a boolean array; False for NaN."""
         check_shape(self, "belongs: x", x)
         return jnp.all(jnp.abs(self.project(x) - x) <= atol)
 
     def deviation(self, x: jax.Array | np.ndarray) -> jax.Array:
-        """How far an array is from its projection, in units of its largest number; NaN where it has none.
+        """Return the distance of an array from its projection, relative to its largest number; NaN if it has none.
 
         Relative, as rounding is: coordinates of a point far out on a hyperboloid are exact to few digits after the dot.
         """
@@ -394,13 +399,13 @@ class Manifold(abc.ABC):
         return moved / jnp.where(moved == 0, 1.0, jnp.max(jnp.abs(x)))
 
     def admissible(self, x) -> jax.Array:
-        """Whether one raw data record can be projected to a point at all (finite, not degenerate)."""
+        """Return whether a raw record can be projected to a point (finite, not degenerate)."""
         check_shape(self, "admissible: x", x)
         return jnp.all(jnp.isfinite(x))
 
     @operation
     def frame(self, point) -> jax.Array:
-        """An orthonormal basis of the tangent space at ``point``, shape (dim, \\*shape).
+        """Return an orthonormal basis of the tangent space at ``point``, shape (dim, \\*shape).
 
         Not smooth in the point: use it at a fixed point only. Two programs give one frame but for rounding, except at
         points in special position: weights keep the eigenvalues apart.
@@ -409,32 +414,32 @@ class Manifold(abc.ABC):
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A standard normal tangent vector in an orthonormal frame at ``point`` (an isotropic law)."""
+        """Draw a standard normal tangent vector in an orthonormal frame at ``point`` (isotropic)."""
         return self.combine(jax.random.normal(key, (self.dim,), real_dtype(point)), self.frame(point))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """A random point: the exponential of a standard normal tangent at the origin by default."""
+        """Draw a random point; by default the exponential of a standard normal tangent vector at the origin."""
         origin = jnp.asarray(self.origin)
         return self.exp(origin, self.random_tangent(key, origin))
 
     def combine(self, coordinates, frame) -> jax.Array:
-        """The tangent vector with the given ``coordinates`` (dim,) in a ``frame`` (dim, \\*shape)."""
+        """Return the tangent vector with the given ``coordinates`` (dim,) in a ``frame`` (dim, \\*shape)."""
         return jnp.tensordot(coordinates.astype(frame.dtype), frame, axes=1)
 
     def coordinates(self, point, tangent, frame) -> jax.Array:
-        """Coordinates (dim,) of a tangent vector at ``point`` in an orthonormal ``frame``."""
+        """Return the coordinates (dim,) of a tangent vector at ``point`` in an orthonormal ``frame``."""
         return jax.vmap(lambda e: self.inner(point, e, tangent))(frame)
 
     # Volume -----------------------------------------------------------------------------------------
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``log|det d exp_point|`` at ``tangent``, a real scalar: from the Jacobian by default."""
+        """Return ``log|det d exp_point|`` at ``tangent``, a real scalar; from the Jacobian by default."""
         return defaults.log_det_exp(self, point, tangent)
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """A line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.
+        """Return a line above ``log_det_exp`` for all tangent lengths in ``[lower, upper]``.
 
         Returns its value at ``lower`` and its slope, for arrays of bounds of any shape. Exact samplers are as good as
         this bound is sharp.
@@ -443,10 +448,10 @@ class Manifold(abc.ABC):
         return growth * lower, growth
 
     def log_covariance_bound(self, base, points, weights) -> jax.Array:
-        """An upper bound of the largest eigenvalue of ``sum_i w_i log(x_i) log(x_i)'`` at ``base``."""
+        """Return an upper bound of the largest eigenvalue of ``sum_i w_i log(x_i) log(x_i)'`` at ``base``."""
         return self.log_moments(base, points, weights)[1]
 
 
 def real_dtype(x):
-    """The floating dtype of the real parts of a floating or complex array."""
+    """Return the floating dtype of the real parts of a floating or complex array."""
     return jnp.finfo(jnp.asarray(x).dtype).dtype

@@ -67,23 +67,23 @@ class RigidMotions(Manifold):
         return Product(Rotations(), Euclidean(3))
 
     def _flat(self, x):
-        """The vector of the product for a point or a tangent vector."""
+        """Return a point or tangent vector as a vector of the product."""
         return jnp.concatenate([x[:, :3].reshape(9), x[:, 3] / self.length])
 
     def _matrix(self, vector):
         return jnp.concatenate([vector[:9].reshape(3, 3), self.length * vector[9:, None]], axis=1)
 
     def _of(self, name, *matrices):
-        """The operation of the product, which has a point or a tangent vector as value."""
+        """Apply an operation of the product whose value is a point or a tangent vector."""
         return self._matrix(getattr(self._product, name)(*map(self._flat, matrices)))
 
     @fact
     def origin(self) -> np.ndarray:
-        """No turn, and no translation."""
+        """The identity motion."""
         return np.eye(3, 4)
 
     def as_points(self, array):
-        """[R | t] of matrices (4, 4); NaN where the last row is another."""
+        """Return matrices (4, 4) as [R | t]; NaN unless the last row is (0, 0, 0, 1)."""
         if array.shape[-2:] != (4, 4):
             return array
         usual = jnp.all(jnp.abs(array[..., 3, :] - _LAST_ROW) <= 1e-6, axis=-1)
@@ -91,7 +91,7 @@ class RigidMotions(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``tr(R-parts)/2``, plus the inner product of the translations over L^2."""
+        """Return ``tr(u_R' v_R)/2 + u_t . v_t / L^2``."""
         return self._product.inner(*map(self._flat, (point, u, v)))
 
     @operation
@@ -131,22 +131,22 @@ class RigidMotions(Manifold):
         return jax.vmap(self._matrix)(self._product.frame(self._flat(point)))
 
     def home(self, center) -> jax.Array:
-        """The origin."""
+        """Return the identity motion."""
         return jnp.eye(3, 4, dtype=center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``[R0'R | t - t0]``."""
+        """Return ``[R0'R | t - t0]``."""
         return self._of("to_home", center, point)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``[R0 R | t + t0]``."""
+        """Return ``[R0 R | t + t0]``."""
         return self._of("from_home", center, point)
 
     @operation
     def project(self, x) -> jax.Array:
-        """The nearest rotation, and the translation as it is; NaN where the rotation is not unique."""
+        """Project the rotation and keep the translation; NaN where the nearest rotation is not unique."""
         return self._of("project", x)
 
     @operation
@@ -155,13 +155,13 @@ class RigidMotions(Manifold):
         return self._product.deviation(self._flat(x))
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether the block is a rotation, and the translation finite."""
+        """Return whether the 3 x 3 block is a rotation and the translation finite."""
         check_shape(self, "belongs: x", x)
         return self._product.belongs(self._flat(x), atol)
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite, with a rotation up to rounding: no scale, and no reflection."""
+        """Return whether x is finite and its block a rotation up to rounding, without scale or reflection."""
         turns = Rotations().deviation(x[:, :3]) <= _LARGEST_DEVIATION
         return turns & self._product.admissible(self._flat(x))
 

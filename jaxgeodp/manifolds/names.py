@@ -1,4 +1,4 @@
-"""The registry of manifolds: the short names that the command line and sweep files write.
+"""Registry of manifolds: the short names used by the command line and by sweep files.
 
 A name may carry its sizes, ``spd(3)`` or ``grassmann(5, 2)``, and factors of a product are joined by ``*``:
 ``sphere(2) * spd(3)``. A manifold of one's own joins by an entry in `MANIFOLDS`.
@@ -31,7 +31,7 @@ from jaxgeodp.manifolds.sphere import Sphere
 
 
 class NamedManifold(NamedTuple):
-    """How a name becomes a manifold, and a table of numbers its points."""
+    """A named manifold: its constructor, and how a table of numbers becomes points."""
 
     make: Callable[..., Manifold]  #: of the sizes
     sizes: tuple[str, ...]  #: what each size is
@@ -78,7 +78,7 @@ _FACTOR = re.compile(rf"\s*(\w+)\s*(?:\(((?:\s*(?:{_NUMBER}\s*)?,)*\s*(?:{_NUMBE
 
 
 def manifold_named(name: str, size: int | None = None) -> Manifold:
-    """The manifold with a name of `MANIFOLDS`, with its sizes in parentheses or as ``size``; or a product.
+    """Return the manifold or product with this name; sizes stand in parentheses or in ``size``.
 
     Raises:
         ValueError: unknown name, or a size that is missing or does not fit.
@@ -93,7 +93,7 @@ def manifold_named(name: str, size: int | None = None) -> Manifold:
 
 
 def manifold_of(described: dict) -> Manifold:
-    """The manifold that a release record describes.
+    """Return the manifold that a release record describes.
 
     Raises:
         ValueError: no manifold of this library.
@@ -107,27 +107,27 @@ def manifold_of(described: dict) -> Manifold:
             return Product(*(manifold_of(part) for part in fields["manifolds"]))
         return kinds[described["name"]](**fields)
     except (KeyError, TypeError, AttributeError):
-        raise InputError("a release record of another manifold than those of this library.") from None
+        raise InputError("the release record is on a manifold that this library does not have.") from None
 
 
 def name_of(manifold: Manifold) -> str:
-    """The name of `MANIFOLDS` without sizes; nothing for a product, or a manifold that has no such name."""
+    """Return the name in `MANIFOLDS`, without sizes; an empty string for a product or unnamed manifold."""
     return next((name for name, entry in MANIFOLDS.items() if entry.make is type(manifold.whole)), "")
 
 
 def check_name(name: str) -> None:
-    """Raise ValueError unless the name is of `MANIFOLDS`, or a product of such."""
+    """Raise ValueError unless the name, or each factor's, is in `MANIFOLDS`."""
     for part in name.split("*"):
         _factor(part)
 
 
 def has_natural_origin(name: str) -> bool:
-    """Whether the origin of the manifold of a name, or of a product, is a centre to take where none is named."""
+    """Return whether the origin of each named factor may serve as the default centre."""
     return all(MANIFOLDS[_factor(part)[0]].natural_origin for part in name.split("*"))
 
 
 def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[Manifold, np.ndarray]:
-    """The manifold of a name, and the points (n, \\*shape) in the rows of a table, which also tells sizes left out.
+    """Return the named manifold and the points (n, \\*shape) in a table, which also gives omitted sizes.
 
     Args:
         name: of `MANIFOLDS`, with sizes or without, or a product.
@@ -159,18 +159,18 @@ def records_in(name: str, table: np.ndarray, size: int | None = None) -> tuple[M
         )
     doubtful = MANIFOLDS[kind].doubtful
     if wanted is None and doubtful is not None and found == doubtful[:1]:
-        raise InputError(f"{doubtful[1]}; if it is meant, say {kind}({found[0]}) or --size {found[0]}.")
+        raise InputError(f"{doubtful[1]}; if this is meant, say {kind}({found[0]}) or --size {found[0]}.")
     return MANIFOLDS[kind].make(*found), points
 
 
 def _unrolled(manifold, table):
-    """Rows with all numbers of a matrix, as matrices."""
+    """Reshape rows that hold all entries of a matrix into matrices."""
     unrolled = table.ndim == 2 and len(manifold.shape) == 2 and table.shape[1] == math.prod(manifold.shape)
     return table.reshape(-1, *manifold.shape) if unrolled else table
 
 
 def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
-    """The points (n, \\*shape) of a known manifold that the rows of a table hold.
+    """Return the rows of a table as points (n, \\*shape) of a known manifold.
 
     Raises:
         ValueError: the table does not fit.
@@ -187,7 +187,7 @@ def points_on(manifold: Manifold, table: np.ndarray) -> np.ndarray:
 
 
 def _factor(text):
-    """A name of `MANIFOLDS` and its sizes, None where none are written."""
+    """Parse a name in `MANIFOLDS` and its sizes; None for omitted sizes."""
     match = _FACTOR.fullmatch(text)
     if match is None or match[1] not in MANIFOLDS:
         raise InputError(

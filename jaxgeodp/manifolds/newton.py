@@ -16,7 +16,7 @@ _RESIDUAL, _LARGEST = 1e-8, 30
 
 
 class NewtonMoments(NamedTuple):
-    """`Manifold.log_moments`, a step towards the Frechet mean, and how good it is.
+    """`Manifold.log_moments`, a step towards the Fréchet mean, and its quality.
 
     ``|total - H step| <= rate |total|``, H being the Hessian of ``(1/2) sum_i w_i dist(x, x_i)**2`` at the base.
     """
@@ -28,7 +28,7 @@ class NewtonMoments(NamedTuple):
 
 
 def solve(apply: Callable, rhs: jax.Array, steps: int = _STEPS) -> tuple[jax.Array, jax.Array]:
-    """``(d, |g - H d|/|g|)`` for the symmetric positive definite operator ``apply`` (exact after dim steps)."""
+    """Return ``(d, |g - H d|/|g|)`` for the symmetric positive definite operator ``apply`` (exact after dim steps)."""
     solution, residual, direction = jnp.zeros_like(rhs), rhs, rhs
     tiny = jnp.finfo(rhs.dtype).tiny
     first = square = jnp.sum(rhs**2)
@@ -45,7 +45,7 @@ def solve(apply: Callable, rhs: jax.Array, steps: int = _STEPS) -> tuple[jax.Arr
 
 
 def solve_preconditioned(apply: Callable, precondition: Callable, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`solve`, until the residual is below 1e-8 or rounding, where the operator costs more than the preconditioner.
+    """Run `solve` until the residual is below 1e-8 or rounding, for costly operators with cheap preconditioners.
 
     Flexible conjugate gradients (Notay 2000): the preconditioner may be another linear map each time.
 

@@ -1,4 +1,4 @@
-"""How manifolds write their facts and operations: as attributes, and as jitted methods of single points."""
+"""Decorators for manifolds: facts as attributes, and jitted operations on single points."""
 
 import functools
 import inspect
@@ -17,7 +17,7 @@ _Value = TypeVar("_Value")
 
 
 def fact(method: Callable[[Any], _Value]) -> _Value:
-    """A property of a manifold that type checkers take for an attribute.
+    """Define a property of a manifold that type checkers treat as an attribute.
 
     A subclass may then give the fact in the way that is shortest: as a class attribute, as a field of a dataclass, or
     computed, by a method marked with `fact` in its turn.
@@ -26,7 +26,7 @@ def fact(method: Callable[[Any], _Value]) -> _Value:
 
 
 def operation(method: _Method) -> _Method:
-    """A jitted method of a hashable manifold, of the method's own signature; inlined in other jitted code.
+    """Define a jitted method of a hashable manifold, with the method's signature; inlined in jitted code.
 
     Shapes are looked at while it is traced: arrays of many points, which broadcasting would mix up, are refused.
     """
@@ -43,7 +43,7 @@ def operation(method: _Method) -> _Method:
 
 
 def check_shape(manifold, what: str, array) -> None:
-    """Raise ValueError for an array that has not the shape of one point."""
+    """Raise ValueError unless the array has the shape of one point."""
     shape = getattr(array, "shape", None)
     if shape != manifold.shape:
         got = type(array).__name__ if shape is None else shape

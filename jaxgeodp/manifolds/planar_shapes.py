@@ -75,7 +75,7 @@ class PlanarShapes(Manifold):
 
     @fact
     def curvature_trace(self) -> float:
-        """The Ricci curvature of complex projective space, dim + 2, of dim - 2 planes of curvature 1 and one of 4."""
+        """The Ricci curvature dim + 2: dim - 2 planes of curvature 1 and one of curvature 4."""
         return self.dim + 2.0
 
     @fact
@@ -99,7 +99,7 @@ class PlanarShapes(Manifold):
         return (1.0 if self.landmarks > 3 else 4.0, 4.0)
 
     def as_points(self, array):
-        """Real landmarks (..., landmarks, 2) as complex arrays (..., landmarks), not projected; others as they are.
+        """Return real landmarks (..., landmarks, 2) as complex (..., landmarks), unprojected; others unchanged.
 
         No array is both: a shape has at least 3 landmarks.
         """
@@ -112,7 +112,7 @@ class PlanarShapes(Manifold):
         return xy.view(np.result_type(xy.dtype, np.complex64))[..., 0]
 
     def from_landmarks(self, xy):
-        """The shape of real landmarks of shape (..., landmarks, 2); NaN if all landmarks coincide.
+        """Return the shape of real landmarks of shape (..., landmarks, 2); NaN if all landmarks coincide.
 
         Raises:
             ValueError: another shape, or complex numbers.
@@ -130,56 +130,56 @@ class PlanarShapes(Manifold):
         return jax.vmap(self.project)(configurations.reshape(-1, self.landmarks)).reshape(xy.shape[:-1])
 
     def to_landmarks(self, point):
-        """Real landmarks (..., landmarks, 2) of shapes (..., landmarks), in the pose of the complex vector at hand."""
+        """Return real landmarks (..., landmarks, 2) of shapes (..., landmarks), without aligning them."""
         return jnp.stack([jnp.real(point), jnp.imag(point)], axis=-1)
 
     @fact
     def extrinsic_radius(self) -> float:
-        """The length of a projector on a line of C^(landmarks - 1), its trace taken off."""
+        """Frobenius norm of the traceless rank-1 projector on C^(landmarks - 1)."""
         return math.sqrt(1.0 - 1.0 / (self.landmarks - 1))
 
     def extrinsic(self, point):
-        """``w w* - 1/(landmarks - 1)``, w the landmarks in a basis of the configurations with centroid 0."""
+        """Return ``w w* - 1/(landmarks - 1)``, with w the landmarks in a basis of centred configurations."""
         line = jnp.asarray(self._centred, point.dtype) @ point
         return hermitian_vector(jnp.outer(line, jnp.conj(line)) - jnp.eye(len(line)) / len(line))
 
     def from_extrinsic(self, vector):
-        """The eigenvector of the largest eigenvalue (the extrinsic mean of Kent 1992)."""
+        """Return the eigenvector of the largest eigenvalue (the extrinsic mean of Kent 1992)."""
         matrix = hermitian_matrix(vector, self.landmarks - 1)
         return self.project(jnp.asarray(self._centred.T, matrix.dtype) @ jnp.linalg.eigh(matrix)[1][:, -1])
 
     @functools.cached_property
     def _centred(self):
-        """Orthonormal rows (landmarks - 1, landmarks) that are orthogonal to constant vectors."""
+        """Orthonormal rows (landmarks - 1, landmarks), orthogonal to constant vectors."""
         return np.linalg.svd(np.ones((1, self.landmarks)))[2][1:]
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``Re(u* v)``."""
+        """Return ``Re(u* v)``."""
         return jnp.real(jnp.vdot(u, v))
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``cos|v| x + sin|v| v/|v|``."""
+        """Return ``cos|v| x + sin|v| v/|v|``."""
         squared = jnp.real(jnp.vdot(tangent, tangent))
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``theta/sin(theta) (aligned q - cos(theta) p)``; q as it is where p* q = 0, and no alignment is better."""
+        """Return ``theta/sin(theta) (aligned q - cos(theta) p)``; q is not aligned where p* q = 0."""
         overlap, perpendicular, sine_squared, cosine = self._angle(p, q)
         phase = jnp.where(cosine > 0, jnp.conj(overlap), 1.0) / jnp.where(cosine > 0, cosine, 1.0)
         return self.to_tangent(p, angle_over_sine(sine_squared, cosine) * phase * perpendicular)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """``theta^2`` with theta by atan2 of (sine, cosine)."""
+        """Return ``theta^2`` with theta by atan2 of (sine, cosine)."""
         _, _, sine_squared, cosine = self._angle(p, q)
         return squared_angle(sine_squared, cosine)
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``v - (q* v)/(1 + cos theta) (p + q)`` for aligned q, turned back to the given representative."""
+        """Return ``v - (q* v)/(1 + cos theta) (p + q)`` for aligned q, turned back to the given q."""
         overlap = jnp.vdot(p, q)
         cosine = safe_sqrt(jnp.real(overlap * jnp.conj(overlap)))
         phase = overlap / jnp.where(cosine > 0, cosine, 1.0)
@@ -188,13 +188,16 @@ class PlanarShapes(Manifold):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix products: overlaps ``points @ conj(x)``, then coefficients @ points."""
+        """Return the moments by two matrix products: ``points @ conj(x)``, then ``coefficients @ points``."""
         coefficients, squares, _ = self._log_coefficients(base, points)
         return self.to_tangent(base, (weights * coefficients) @ points), weights @ squares
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """A step over the mean of the Hessian's eigenvalues: ``1``, ``2t cot 2t`` and dim - 2 times ``t cot t``."""
+        """Return the moments and a step: the gradient over the Hessian's mean eigenvalue.
+
+        The eigenvalues are ``1``, ``2t cot 2t`` and, dim - 2 times, ``t cot t``.
+        """
         coefficients, squares, cosine = self._log_coefficients(base, points)
         ratio = jnp.sqrt(jnp.real(coefficients) ** 2 + jnp.imag(coefficients) ** 2)
         complex_direction = ratio * (2.0 * cosine - 1.0 / jnp.maximum(cosine, 0.5))
@@ -205,7 +208,7 @@ class PlanarShapes(Manifold):
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """Two products of second moments.
+        """Return the Hessian from two products of second moments.
 
         With t the distance, half its square has the Hessian ``t cot t`` but for the direction u of the logarithm,
         where it is 1, and the direction iu, where it is ``2t cot 2t = t cot t - t tan t``.
@@ -223,7 +226,7 @@ class PlanarShapes(Manifold):
 
     @operation
     def log_covariance_bound(self, base, points, weights) -> jax.Array:
-        """``tr(C^32)^(1/32)`` for the covariance C of the logarithms, by five squarings."""
+        """Return ``tr(C^32)^(1/32)`` for the covariance C of the logarithms, by five squarings."""
         coefficients, _, _ = self._log_coefficients(base, points)
         logs = (jnp.sqrt(weights) * coefficients)[:, None] * points
         logs = logs - (logs @ jnp.conj(base))[:, None] * base
@@ -241,42 +244,42 @@ class PlanarShapes(Manifold):
     complex_space_form = True
 
     def aligned(self, point, x):
-        """``x`` turned so that ``x* point`` is not negative."""
+        """Return ``x`` times the phase that makes ``x* point`` real and nonnegative."""
         overlap = jnp.vdot(x, point)
         size = jnp.abs(overlap)
         return x * jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
 
     def home(self, center) -> jax.Array:
-        """The regular polygon."""
+        """Return the regular polygon."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """The unitary map of the complex plane of centre and polygon that carries one to the other."""
+        """Apply the unitary map that carries the aligned centre to the polygon, in the plane they span."""
         home, phase = self.home(center), self._phase(center)
         return self._turned(phase * center, home, phase * point)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """The unitary map back."""
+        """Apply the inverse unitary map."""
         home, phase = self.home(center), self._phase(center)
         return jnp.conj(phase) * self._turned(home, phase * center, point)
 
     def _phase(self, center):
-        """What aligns the centre to the polygon."""
+        """Return the phase that aligns the centre to the polygon."""
         overlap = jnp.vdot(center, self.home(center))
         size = jnp.sqrt(jnp.real(overlap * jnp.conj(overlap)))
         return jnp.where(size > 0, overlap / jnp.where(size > 0, size, 1.0), 1.0)
 
     def _turned(self, start, end, x):
-        """``x - (p + q) <p + q, x>/(1 + <p, q>) + 2 q <p, x>`` for aligned p and q."""
+        """Return ``x - (p + q) <p + q, x>/(1 + <p, q>) + 2 q <p, x>`` for aligned p and q."""
         middle = start + end
         along = jnp.vdot(middle, x) / (1.0 + jnp.real(jnp.vdot(start, end)))
         return x - along * middle + 2.0 * jnp.vdot(start, x) * end
 
     @operation
     def project(self, x) -> jax.Array:
-        """``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""
+        """Return ``x`` centred and scaled to unit norm; NaN if all landmarks coincide."""
         # Products with ones, in real numbers: many times as fast as sums and maxima over an axis.
         ones = jnp.ones(self.landmarks, real_dtype(x))
         real, imaginary = jnp.real(x), jnp.imag(x)
@@ -290,51 +293,51 @@ class PlanarShapes(Manifold):
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``v`` centred, minus ``(x* v) x``."""
+        """Return ``v`` centred, minus ``(x* v) x``."""
         centred = v - jnp.mean(v)
         return centred - jnp.vdot(point, centred) * point
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """``(p + v)/|p + v|``."""
+        """Return ``(p + v)/|p + v|``."""
         return self.project(p + v)
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The tangent part of the conjugate."""
+        """Return the tangential part of the conjugate of g."""
         return self.to_tangent(p, jnp.conj(g))
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """The larger of the length of the mean part and the error of ``|x|^2/2``."""
+        """Return the larger of the norm of the mean part and the error of ``|x|^2/2``."""
         total = x @ jnp.ones(self.landmarks, x.dtype)
         off_centre = jnp.sqrt((jnp.real(total) ** 2 + jnp.imag(total) ** 2) / self.landmarks)
         return jnp.maximum(off_centre, 0.5 * jnp.abs(jnp.sum(jnp.real(x) ** 2 + jnp.imag(x) ** 2) - 1.0))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite landmarks that do not all coincide."""
+        """Return whether the landmarks are finite and do not all coincide."""
         return jnp.all(jnp.isfinite(self.project(x)))
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A projected standard normal vector of C^k."""
+        """Draw a standard normal vector of C^k, projected onto the tangent space."""
         real, imaginary = jax.random.normal(key, (2, self.landmarks), real_dtype(point))
         return self.to_tangent(point, jax.lax.complex(real, imaginary))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """A uniform point."""
+        """Draw a uniform point."""
         real, imaginary = jax.random.normal(key, (2, self.landmarks))
         return self.project(jax.lax.complex(real, imaginary))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``(2k-6) log(sin t/t) + log(sin 2t/(2t))``, minus infinity from t = pi/2 on."""
+        """Return ``(2k-6) log(sin t/t) + log(sin 2t/(2t))``, minus infinity from t = pi/2 on."""
         return self._radial_log_det(jnp.real(jnp.vdot(tangent, tangent)))
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        """Return the tangent line at the middle: the log-determinant is radial and concave."""
         return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
 
     def _radial_log_det(self, squared: jax.Array) -> jax.Array:
@@ -350,7 +353,7 @@ class PlanarShapes(Manifold):
         return overlap, perpendicular, jnp.real(jnp.vdot(perpendicular, perpendicular)), cosine
 
     def _log_coefficients(self, base, points):
-        """Complex c_i with log_x(x_i) the horizontal part of ``c_i x_i``, the squared distances, the cosines."""
+        """Return c_i with log_x(x_i) the horizontal part of ``c_i x_i``, squared distances and cosines."""
         overlap = points @ jnp.conj(base)
         real, imaginary = jnp.real(overlap), jnp.imag(overlap)
         cosine_squared = real**2 + imaginary**2

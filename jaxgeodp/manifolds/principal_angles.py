@@ -18,7 +18,7 @@ from jaxgeodp.manifolds.analytic import sinc_sqrt
 
 
 def _chebyshev_ratio(degree):
-    """Coefficients of theta/sin(theta) in T_k(2 cos(theta) - 1), for cosines in [0, 1].
+    """Return Chebyshev coefficients of theta/sin(theta) in T_k(2 cos(theta) - 1), for cosines in [0, 1].
 
     The nearest singularity, cosine -1, lies at -3: the terms fall as (3 + sqrt 8)^-k, to 1e-19 at degree 25.
     """
@@ -42,7 +42,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 @jax.custom_jvp
 def alignment(cosines: jax.Array) -> jax.Array:
-    """The orthogonal factor R of the polar decomposition ``C = M R``; some orthogonal matrix if C is singular."""
+    """Return the orthogonal factor R of the polar decomposition ``C = M R``; not unique if C is singular."""
     return _polar_factor(cosines)
 
 
@@ -65,7 +65,7 @@ def _alignment_jvp(primals, tangents):
 
 
 def angle_ratio(cosines: jax.Array) -> jax.Array:
-    """``V theta/sin(theta) Z'`` from ``C = V cos(theta) Z'``: a Chebyshev series in M, by Clenshaw's rule."""
+    """Return ``V theta/sin(theta) Z'`` of ``C = V cos(theta) Z'``, by a Chebyshev series in M (Clenshaw)."""
     rotation = alignment(cosines)
     unit = jnp.eye(cosines.shape[0], dtype=cosines.dtype)
     argument = 2.0 * _symmetric_part(cosines @ rotation.T) - unit
@@ -77,7 +77,7 @@ def angle_ratio(cosines: jax.Array) -> jax.Array:
 
 @jax.custom_jvp
 def sum_of_squared_angles(cosines: jax.Array, perpendicular: jax.Array) -> jax.Array:
-    """``sum_i theta_i^2`` from C and the part ``Y - X C`` of Y perpendicular to X.
+    """Return ``sum_i theta_i^2`` from C and the part ``Y - X C`` of Y orthogonal to X.
 
     The second argument keeps the digits of small angles; it is a function of the first as far as derivatives go.
     """
@@ -91,7 +91,7 @@ def _sum_of_squared_angles_jvp(primals, tangents):
 
 
 def cos_and_sinc(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """``cos(sqrt A)`` and ``sin(sqrt A)/sqrt A`` of a positive semidefinite A: power series, then doublings."""
+    """Return ``cos(sqrt A)`` and ``sin(sqrt A)/sqrt A`` for positive semidefinite A, by series and doubling."""
     unit = jnp.eye(gram.shape[0], dtype=gram.dtype)
     scaled = gram / 4.0**_HALVINGS
     less_one, sinc = scaled @ _polynomial(_COS, scaled, unit), _polynomial(_SINC, scaled, unit)
@@ -103,7 +103,7 @@ def cos_and_sinc(gram: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def log_jacobian(gram: jax.Array, single: int) -> jax.Array:
-    """``sum_{i<j} log[(sin^2 t_i - sin^2 t_j)/(t_i^2 - t_j^2)] + single * sum_i log(sin t_i/t_i)``.
+    """Return ``sum_{i<j} log[(sin^2 t_i - sin^2 t_j)/(t_i^2 - t_j^2)] + single * sum_i log(sin t_i/t_i)``.
 
     The t_i^2 are the eigenvalues of ``gram``; minus infinity unless all t_i < pi/2.
     """
@@ -168,7 +168,7 @@ def _polynomial(coefficients, x, unit):
 
 
 def _polar_factor(cosines):
-    """R of ``C = M R``; derivatives never pass through here."""
+    """Return R of ``C = M R``, undifferentiated."""
     size = cosines.shape[0]
     if size == 1:
         return jnp.where(cosines < 0, -1.0, 1.0).astype(cosines.dtype)
@@ -184,7 +184,7 @@ def _polar_factor(cosines):
 
 
 def _eigenpairs(a):
-    """Eigenvalues, not below 0, and eigenvectors of a positive semidefinite matrix; closed forms up to size 2."""
+    """Return eigenvalues, clipped at 0, and eigenvectors of a semidefinite matrix; closed forms up to size 2."""
     if a.shape[0] == 1:
         values, vectors = a[0], jnp.ones_like(a)
     elif a.shape[0] == 2:

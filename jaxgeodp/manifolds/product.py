@@ -45,7 +45,7 @@ class Product(Manifold):
     manifolds: tuple[Manifold, ...]
 
     def __init__(self, *manifolds: Manifold):
-        """The product of ``manifolds``, in this order."""
+        """Store the factors, in this order."""
         if not manifolds or not all(isinstance(factor, Manifold) for factor in manifolds):
             raise InputError(f"Product: factors must be one or more manifolds, got {manifolds!r}.")
         object.__setattr__(self, "manifolds", manifolds)
@@ -110,22 +110,22 @@ class Product(Manifold):
 
     @fact
     def homogeneous(self) -> bool:
-        """Whether all factors are."""
+        """True if all factors are homogeneous."""
         return all(factor.homogeneous for factor in self.manifolds)
 
     @fact
     def curvature_trace(self) -> float:
-        """The factors' largest."""
+        """The largest of the factors' traces."""
         return max(factor.curvature_trace for factor in self.manifolds)
 
     @fact
     def ricci_bound(self) -> float:
-        """The factors' least, as vectors of different factors are orthogonal for the Ricci form."""
+        """The smallest of the factors' bounds: vectors of different factors are Ricci-orthogonal."""
         return min(factor.ricci_bound for factor in self.manifolds)
 
     @fact
     def curvature_bounds(self) -> tuple[float, float]:
-        """The factors' extremes, and 0 (planes spanned by two factors are flat)."""
+        """The extremes over the factors, and 0 for planes spanned by two factors."""
         bounds = [factor.curvature_bounds for factor in self.manifolds]
         mixed = [(0.0, 0.0)] if len(self.manifolds) > 1 else []
         return (min(low for low, _ in bounds + mixed), max(high for _, high in bounds + mixed))
@@ -151,12 +151,12 @@ class Product(Manifold):
         return _hypot_of(factor.extrinsic_radius for factor in self.manifolds)
 
     def extrinsic(self, point):
-        """The factors' vectors."""
+        """Return the factors' extrinsic vectors, joined."""
         parts = zip(self.manifolds, self.split(point), strict=True)
         return jnp.concatenate([factor.extrinsic(part) for factor, part in parts])
 
     def from_extrinsic(self, vector):
-        """The factors' nearest points."""
+        """Return the factors' nearest points, joined."""
         lengths = [factor.extrinsic(jnp.asarray(factor.origin)).shape[0] for factor in self.manifolds]
         vectors = jnp.split(vector, np.cumsum(lengths)[:-1])
         return self.join(*(factor.from_extrinsic(v) for factor, v in zip(self.manifolds, vectors, strict=True)))
@@ -168,11 +168,11 @@ class Product(Manifold):
 
     @fact
     def coordinate_growth(self) -> float:
-        """The factors' largest."""
+        """The largest of the factors' constants."""
         return max(factor.coordinate_growth for factor in self.manifolds)
 
     def join(self, *parts):
-        """The flat vector (total,) of one point (or tangent vector) of each factor.
+        """Return one point or tangent vector per factor as a flat vector (total,).
 
         Raises:
             ValueError: another number of parts than of factors, or a part of another shape than the factor's.
@@ -186,7 +186,7 @@ class Product(Manifold):
         return jnp.concatenate([_flat(jnp, array) for array in arrays])
 
     def split(self, x):
-        """A list of the factors' parts of a flat vector (..., total); leading axes of ``x`` are kept."""
+        """Return the list of the factors' parts of a flat vector (..., total); leading axes are kept."""
         parts, start = [], 0
         for factor, length in zip(self.manifolds, self._lengths, strict=True):
             part = x[..., start : start + length]
@@ -198,87 +198,87 @@ class Product(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """The sum of the factors' inner products."""
+        """Return the sum of the factors' inner products."""
         return _sum(self._map("inner", point, u, v))
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """The factors' exponentials."""
+        """Return the factors' exponentials."""
         return self.join(*self._map("exp", point, tangent))
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """The factors' logarithms."""
+        """Return the factors' logarithms."""
         return self.join(*self._map("log", p, q))
 
     @operation
     def between(self, p, q, share) -> jax.Array:
-        """The factors' points."""
+        """Return the points between p and q in each factor, joined."""
         own, other = self.split(p), self.split(q)
         pairs = zip(self.manifolds, own, other, strict=True)
         return self.join(*(factor.between(x, y, share) for factor, x, y in pairs))
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """The sum of the factors' squared distances."""
+        """Return the sum of the factors' squared distances."""
         return _sum(self._map("squared_dist", p, q))
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """The factors' parallel transports."""
+        """Return the factors' parallel transports."""
         return self.join(*self._map("transport", p, q, tangent))
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """The factors' own data-sized sums."""
+        """Return the factors' vectors, joined, and the sum of their squares."""
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
         totals, squares = zip(*(factor.log_moments(b, x, weights) for factor, b, x in each), strict=True)
         return self.join(*totals), _sum(list(squares))
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """The factors' own, in blocks, as in `frame`."""
+        """Return the block-diagonal matrix of the factors' Hessians, in the order of `frame`."""
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
         return jax.scipy.linalg.block_diag(*(factor.mean_hessian(b, x, weights) for factor, b, x in each))
 
     @operation
     def home(self, center) -> jax.Array:
-        """The factors' homes."""
+        """Return the factors' homes, joined."""
         return self.join(*self._map("home", center))
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """The factors' isometries."""
+        """Apply the factors' isometries."""
         return self.join(*self._map("to_home", center, point))
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """The factors' isometries back."""
+        """Apply the factors' inverse isometries."""
         return self.join(*self._map("from_home", center, point))
 
     @operation
     def project(self, x) -> jax.Array:
-        """The factors' projections."""
+        """Return the factors' projections."""
         return self.join(*self._map("project", x))
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """The factors' projections."""
+        """Return the factors' projections."""
         return self.join(*self._map("to_tangent", point, v))
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """The factors' retractions."""
+        """Return the factors' retractions."""
         return self.join(*self._map("retract", p, v))
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The factors' gradients; of complex factors JAX has the conjugate of what real and imaginary parts have."""
+        """Return the factors' gradients; conjugates, as JAX's complex gradient is conjugate to the real one."""
         parts = zip(self.manifolds, self.split(p), self.split(g), strict=True)
         return self.join(*(factor.riemannian_from_ambient(own, jnp.conj(slope)) for factor, own, slope in parts))
 
     def belongs(self, x, atol: float = 1e-6) -> jax.Array:
-        """Whether every part is a point."""
+        """Return whether every part is a point."""
         check_shape(self, "belongs: x", x)
         return jnp.all(
             jnp.stack([factor.belongs(part, atol) for factor, part in zip(self.manifolds, self.split(x), strict=True)])
@@ -286,17 +286,17 @@ class Product(Manifold):
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """The largest of the parts', each in units of its own numbers."""
+        """Return the largest deviation of a part, each relative to its own scale."""
         return jnp.max(jnp.stack(self._map("deviation", x)))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Whether every part can be projected: a record with one bad part is no point."""
+        """Return whether every part is admissible: one invalid part makes a record invalid."""
         return jnp.all(jnp.stack(self._map("admissible", x)))
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The factors' frames, one after another."""
+        """Return the factors' frames, one after another."""
         frames = self._map("frame", point)
         zeros = [jnp.zeros(factor.shape, frame.dtype) for factor, frame in zip(self.manifolds, frames, strict=True)]
         rows = [
@@ -306,20 +306,20 @@ class Product(Manifold):
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """Independent standard normal parts."""
+        """Draw independent standard normal tangent vectors of the factors."""
         keys = jax.random.split(key, len(self.manifolds))
         each = zip(self.manifolds, keys, self.split(point), strict=True)
         return self.join(*(factor.random_tangent(k, part) for factor, k, part in each))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """Independent random points of the factors."""
+        """Draw independent random points of the factors."""
         keys = jax.random.split(key, len(self.manifolds))
         return self.join(*(factor.random_point(k) for factor, k in zip(self.manifolds, keys, strict=True)))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """The sum of the factors' log-determinants."""
+        """Return the sum of the factors' log-determinants."""
         return _sum(self._map("log_det_exp", point, tangent))
 
     @property
@@ -327,7 +327,7 @@ class Product(Manifold):
         return [math.prod(factor.shape) * (2 if factor.dtype_kind == "complex" else 1) for factor in self.manifolds]
 
     def _map(self, name, *vectors) -> list[jax.Array]:
-        """The operation ``name`` of every factor, on its parts of the flat vectors."""
+        """Apply the operation ``name`` of every factor to its parts of the flat vectors."""
         parts = zip(*(self.split(x) for x in vectors), strict=True)
         return [getattr(factor, name)(*arguments) for factor, arguments in zip(self.manifolds, parts, strict=True)]
 
@@ -341,7 +341,7 @@ def factors_of(manifold: Manifold) -> tuple[Manifold, ...]:
 
 
 def with_factors(manifold: Manifold, places: tuple[int, ...]) -> Manifold:
-    """The manifold of the factors at these places."""
+    """Return the manifold of the factors at these places."""
     own = [factors_of(manifold)[place] for place in places]
     return own[0] if len(own) == 1 else Product(*own)
 
@@ -356,7 +356,7 @@ def coordinates_of(manifold: Manifold, places: tuple[int, ...], x) -> jax.Array:
 
 
 def assembled(manifold: Manifold, shares: Sequence[tuple[tuple[int, ...], Any]]) -> jax.Array:
-    """The point whose `coordinates_of` places are these; each place of a factor stands in one of them."""
+    """Return the point from its `coordinates_of` parts, which cover each factor once."""
     if not isinstance(manifold, Product):
         return shares[0][1]
     factors: dict[int, Any] = {}

@@ -46,37 +46,37 @@ class Rotations(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``tr(u'v)/2``."""
+        """Return ``tr(u'v)/2``."""
         return 0.5 * jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``p (I + sin(t)/t A + (1 - cos t)/t^2 A^2)``, A = p'v (Rodrigues)."""
+        """Return ``p (I + sin(t)/t A + (1 - cos t)/t^2 A^2)``, A = p'v (Rodrigues)."""
         return point @ _rotation(_vector(point.T @ tangent))
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``p A``, A the rotation vector of p'q; at angle pi one of the two possible ones."""
+        """Return ``p A``, A the rotation vector of p'q as a skew matrix; one of two choices at angle pi."""
         unit = _quaternion(p.T @ q)
         cosine, axis = unit[0], unit[1:]
         return p @ _skew(2.0 * angle_over_sine(jnp.sum(axis**2), cosine) * axis)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """The squared rotation angle of p'q, from its quaternion by atan2."""
+        """Return the squared rotation angle of p'q, from its quaternion by atan2."""
         unit = _quaternion(p.T @ q)
         return 4.0 * squared_angle(jnp.sum(unit[1:] ** 2), unit[0])
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``p S A S`` for v = p A and S the rotation half way from I to p'q."""
+        """Return ``p S A S`` for v = p A, with S the rotation half way from I to p'q."""
         unit = _quaternion(p.T @ q)
         half = _rotation(angle_over_sine(jnp.sum(unit[1:] ** 2), unit[0]) * unit[1:])
         return p @ half @ (p.T @ tangent) @ half
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix-vector products on the quaternions, which are a sphere up to sign."""
+        """Return the moments by two matrix-vector products on the quaternions, a sphere up to sign."""
         here = _quaternion(base)
         quaternions = jax.vmap(_quaternion)(points)
         cosine = quaternions @ here
@@ -91,78 +91,78 @@ class Rotations(Manifold):
     extrinsic_radius = math.sqrt(3.0)
 
     def extrinsic(self, point):
-        """The nine entries of the matrix."""
+        """Return the nine entries of the matrix."""
         return point.reshape(9)
 
     def from_extrinsic(self, vector):
-        """The nearest rotation."""
+        """Return the nearest rotation."""
         return self.project(vector.reshape(3, 3))
 
     def ambient_radius(self, center, radius):
-        """``2 sqrt(2) sin(r/2)``, as |P - Q| = 2 sqrt(2) sin(angle/2)."""
+        """Return ``2 sqrt(2) sin(r/2)``, as |P - Q| = 2 sqrt(2) sin(angle/2)."""
         return 2.0 * math.sqrt(2.0) * math.sin(radius / 2.0)
 
     def home(self, center) -> jax.Array:
-        """The identity."""
+        """Return the identity."""
         return jnp.eye(3, dtype=center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``c'x``."""
+        """Return ``c'x``."""
         return center.T @ point
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``c y``."""
+        """Return ``c y``."""
         return center @ point
 
     @operation
     def project(self, x) -> jax.Array:
-        """The rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""
+        """Return the rotation with the largest tr(r'x) (Davenport's q-method); NaN where it is not unique."""
         rotation, unique = nearest_rotation(x)
         return jnp.where(unique, rotation, jnp.nan)
 
     @operation
     def deviation(self, x: jax.Array | np.ndarray) -> jax.Array:
-        """The largest entry of ``x'x - 1``, without eigenvectors; at least 1 for a reflection."""
+        """Return the largest absolute entry of ``x'x - 1``; at least 1 for a reflection."""
         moved: jax.Array = jnp.max(jnp.abs(x.T @ x - jnp.eye(3, dtype=x.dtype)))
         turns: jax.Array = jnp.sum(jnp.cross(x[0], x[1]) * x[2]) > 0
         return jnp.where(turns, moved, jnp.maximum(moved, 1.0))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """A rotation up to rounding: ``x'x`` is the identity to within .02, and the determinant is positive."""
+        """Return whether ``x'x`` is within .02 of the identity and the determinant positive."""
         return self.deviation(x) <= _LARGEST_DEVIATION
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``p (p'v - v'p)/2``."""
+        """Return ``p (p'v - v'p)/2``."""
         turned = point.T @ v
         return point @ (0.5 * (turned - turned.T))
 
     @operation
     def frame(self, point) -> jax.Array:
-        """``p`` times the generators of the rotations about the three axes."""
+        """Return ``p`` times the generators of the rotations about the three axes."""
         return jax.vmap(lambda axis: point @ _skew(axis))(jnp.eye(3, dtype=point.dtype))
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """``p`` times a skew matrix with a standard normal rotation vector."""
+        """Draw ``p`` times a skew matrix with a standard normal rotation vector."""
         return point @ _skew(jax.random.normal(key, (3,), real_dtype(point)))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """A uniform rotation: the quaternion is a normal vector, scaled."""
+        """Draw a uniform rotation: a normal quaternion, scaled."""
         normal = jax.random.normal(key, (4,))
         return _rotation_of_quaternion(normal / jnp.sqrt(jnp.sum(normal**2)))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``2 log(sin(t/2)/(t/2))``, minus infinity from t = pi on."""
+        """Return ``2 log(sin(t/2)/(t/2))``, minus infinity from t = pi on."""
         return self._radial_log_det(self.inner(point, tangent, tangent))
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        """Return the tangent line at the middle: the log-determinant is radial and concave."""
         return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
 
     def _radial_log_det(self, squared: jax.Array) -> jax.Array:
@@ -175,7 +175,7 @@ _DEGENERATE = 64.0
 
 
 def nearest_rotation(x) -> tuple[jax.Array, jax.Array]:
-    """A rotation with the largest tr(r'x) for a matrix (3, 3), and whether it is the only one (Davenport's q-method).
+    """Return a rotation with the largest tr(r'x) for x (3, 3), and whether it is unique (Davenport's q-method).
 
     Its derivatives are finite, and 0 where there are several; right up to the third order.
     """
@@ -204,12 +204,12 @@ def _skew(vector):
 
 
 def _vector(skew):
-    """The rotation vector of a skew matrix."""
+    """Return the rotation vector of a skew matrix."""
     return 0.5 * jnp.array([skew[2, 1] - skew[1, 2], skew[0, 2] - skew[2, 0], skew[1, 0] - skew[0, 1]])
 
 
 def _rotation(vector):
-    """``I + sin(t)/t A + (1 - cos t)/t^2 A^2`` with 1 - cos t = 2 sin(t/2)^2."""
+    """Return ``I + sin(t)/t A + (1 - cos t)/t^2 A^2`` with 1 - cos t = 2 sin(t/2)^2."""
     squared = jnp.sum(vector**2)
     skew = _skew(vector)
     return (
@@ -218,7 +218,7 @@ def _rotation(vector):
 
 
 def _outer_quaternion(r, one):
-    """4 u u' of the quaternion u = (w, x, y, z) of a rotation r (``one`` = 1); linear in r."""
+    """Return 4 u u' for the quaternion u = (w, x, y, z) of a rotation r (``one`` = 1); linear in r."""
     trace = r[0, 0] + r[1, 1] + r[2, 2]
     w = [one + trace, r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]]
     x = [w[1], one + 2.0 * r[0, 0] - trace, r[0, 1] + r[1, 0], r[0, 2] + r[2, 0]]
@@ -228,7 +228,7 @@ def _outer_quaternion(r, one):
 
 
 def _quaternion(rotation):
-    """The unit quaternion with nonnegative real part."""
+    """Return the unit quaternion with nonnegative real part."""
     form = _outer_quaternion(rotation, 1.0)
     column = form[jnp.argmax(jnp.diag(form))]
     unit = column / jnp.sqrt(jnp.sum(column**2))

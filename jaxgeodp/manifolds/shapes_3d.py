@@ -28,11 +28,11 @@ from jaxgeodp.manifolds.rotations import nearest_rotation
 
 # Of configurations of norm 1: a spread about a point, or about a line, below this is none.
 _COINCIDENT = 1e-9
-# Of transport: steps of the classical Runge-Kutta method along a geodesic.
+# Runge-Kutta steps of parallel transport along a geodesic.
 _STEPS = 16
 # A clearance is rounded down to a multiple of this.
 _GRID = 1e-6
-# Of `random_point`: of so many configurations the one farthest from a line is taken.
+# Candidates of `random_point`, which takes the one farthest from collinear.
 _CANDIDATES = 8
 
 
@@ -92,7 +92,7 @@ class Shapes3D(Manifold):
 
     @fact
     def origin(self) -> np.ndarray:
-        """Landmarks evenly about a sphere (Fibonacci's), stretched so that all singular values are equal."""
+        """Landmarks spread over a sphere (Fibonacci), stretched so that all singular values are equal."""
         steps = np.arange(self.landmarks) + 0.5
         height, turn = 1.0 - 2.0 * steps / self.landmarks, np.pi * (1.0 + math.sqrt(5.0)) * steps
         around = np.sqrt(1.0 - height**2)
@@ -107,7 +107,7 @@ class Shapes3D(Manifold):
 
     @fact
     def injectivity_radius(self) -> float:
-        """The clearance; 0 where it is not known."""
+        """The clearance; 0 if unknown."""
         return self.clearance or 0.0
 
     @property
@@ -132,12 +132,12 @@ class Shapes3D(Manifold):
 
     @staticmethod
     def _phi(point) -> float:
-        """The distance to the configurations on a line."""
+        """Return the distance to the collinear configurations."""
         values = np.linalg.svd(point, compute_uv=False)
         return math.atan2(math.hypot(*values[1:]), values[0])
 
     def from_landmarks(self, xyz):
-        """The shape of real landmarks of shape (..., landmarks, 3); NaN if all of them coincide.
+        """Return the shape of real landmarks of shape (..., landmarks, 3); NaN if all of them coincide.
 
         Raises:
             ValueError: another shape, or complex numbers.
@@ -155,30 +155,30 @@ class Shapes3D(Manifold):
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``tr(u'v)``."""
+        """Return ``tr(u'v)``."""
         return jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``cos|v| x + sin|v| v/|v|``."""
+        """Return ``cos|v| x + sin|v| v/|v|``."""
         squared = jnp.sum(tangent**2)
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``theta/sin(theta) (qR - cos(theta) p)``; one of several where several rotations bring q equally near."""
+        """Return ``theta/sin(theta) (qR - cos(theta) p)``; not unique where the aligning rotation R is not."""
         perpendicular, cosine = self._split(p, q)
         return self.to_tangent(p, angle_over_sine(jnp.sum(perpendicular**2), cosine) * perpendicular)
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """``theta^2`` with theta by atan2 of (sine, cosine)."""
+        """Return ``theta^2`` with theta by atan2 of (sine, cosine)."""
         perpendicular, cosine = self._split(p, q)
         return squared_angle(jnp.sum(perpendicular**2), cosine)
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """The solution of ``V' = G a - <V, g> G`` along the geodesic G of velocity g, a skew with V horizontal.
+        """Solve ``V' = G a - <V, g> G`` along the geodesic G of velocity g, with a skew and V horizontal.
 
         By the Runge-Kutta method: right to about 1e-9 within the injectivity radius.
         """
@@ -206,24 +206,24 @@ class Shapes3D(Manifold):
 
     @operation
     def _turn(self, p, q) -> jax.Array:
-        """A rotation R for which ``qR`` is nearest to p."""
+        """Return a rotation R for which ``qR`` is nearest to p."""
         return nearest_rotation(q.T @ p)[0]
 
     def _split(self, p, q) -> tuple[jax.Array, jax.Array]:
-        """The part of ``qR`` that is orthogonal to p, and the cosine."""
+        """Return the part of ``qR`` orthogonal to p, and the cosine."""
         aligned = q @ self._turn(p, q)
         cosine = jnp.sum(p * aligned)
         return aligned - cosine * p, cosine
 
     def aligned(self, point, x):
-        """``x`` turned to be nearest to ``point``."""
+        """Return ``x`` rotated to be nearest to ``point``."""
         return x @ self._turn(point, x)
 
     # Points and vectors -----------------------------------------------------------------------------
 
     @operation
     def project(self, x) -> jax.Array:
-        """``x`` centred and scaled to norm 1; NaN if all landmarks coincide."""
+        """Return ``x`` centred and scaled to norm 1; NaN if all landmarks coincide."""
         scaled = x / jnp.maximum(jnp.max(jnp.abs(x)), jnp.finfo(x.dtype).tiny)
         centred = scaled - jnp.mean(scaled, axis=0)
         size = jnp.sqrt(jnp.sum(centred**2))
@@ -233,7 +233,7 @@ class Shapes3D(Manifold):
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``v`` centred, minus its parts along x and along ``x a``, a skew."""
+        """Return ``v`` centred, minus its parts along x and along ``x a``, a skew."""
         centred = v - jnp.mean(v, axis=0)
         centred = centred - jnp.sum(point * centred) * point
         turned = point.T @ centred
@@ -241,23 +241,23 @@ class Shapes3D(Manifold):
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """``(p + v)/|p + v|``."""
+        """Return ``(p + v)/|p + v|``."""
         return self.project(p + v)
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The tangent part."""
+        """Return the tangential part of g."""
         return self.to_tangent(p, g)
 
     @operation
     def deviation(self, x) -> jax.Array:
-        """The larger of the length of the mean and the error of ``|x|^2/2``."""
+        """Return the larger of the norm of the mean and the error of ``|x|^2/2``."""
         off_centre = jnp.sqrt(jnp.sum(jnp.sum(x, axis=0) ** 2) / self.landmarks)
         return jnp.maximum(off_centre, 0.5 * jnp.abs(jnp.sum(x**2) - 1.0))
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite landmarks that do not lie on one line."""
+        """Return whether the landmarks are finite and not collinear."""
         point = self.project(x)
         lengths = jnp.sum(point**2, axis=1)
         along = point[jnp.argmax(lengths)] / jnp.sqrt(jnp.max(lengths))
@@ -266,7 +266,7 @@ class Shapes3D(Manifold):
 
     @operation
     def frame(self, point) -> jax.Array:
-        """The complement of translations, x and its rotations in the space of arrays, by Householder reflections."""
+        """Return the complement of translations, x and its rotations, by Householder reflections."""
         point = jax.lax.stop_gradient(point)
         ones, x = jnp.ones((self.landmarks, 1), point.dtype), point
         zero = jnp.zeros_like(x[:, 0])
@@ -277,17 +277,17 @@ class Shapes3D(Manifold):
         return whole[:, len(across) :].T.reshape(self.dim, *self.shape)
 
     def coordinates(self, point, tangent, frame) -> jax.Array:
-        """A product, as inner products do not depend on the point."""
+        """Return one matrix product, as the inner product does not depend on the point."""
         return frame.reshape(self.dim, -1) @ tangent.reshape(-1)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A projected standard normal array."""
+        """Draw a standard normal array, projected onto the tangent space."""
         return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """Independent normal landmarks: of eight such configurations the one farthest from a line."""
+        """Draw normal landmarks: of eight configurations, the one farthest from collinear."""
         points = jax.vmap(self.project)(jax.random.normal(key, (_CANDIDATES, *self.shape)))
         spreads = jax.vmap(lambda x: jnp.sum((x.T @ x) ** 2))(points)
         return points[jnp.argmin(spreads)]
@@ -296,7 +296,7 @@ class Shapes3D(Manifold):
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """The sphere's, and the angle between its spaces of rotations here and there (docs/mathematics.md, section 22).
+        """Return the log-determinant of the sphere and of the quotient (docs/mathematics.md, section 22).
 
         ``(d-1) log(sin t/t) + log det(cos t - X'Y) - (log det(1 - X'X) + log det(1 - Y'Y))/2`` with Y = exp(v); minus
         infinity from t = pi/2 on, and where another rotation brings Y nearer to X.
@@ -313,7 +313,7 @@ class Shapes3D(Manifold):
         return jnp.where(minimal, radial + spins - 0.5 * jnp.where(minimal, ends, 0.0), -jnp.inf)
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """The tangent at the middle of the sphere's log-determinant, which is concave and above."""
+        """Return the tangent at the middle of the sphere's log-determinant, a concave upper bound."""
         return tangent_line(lambda t: self._radial_log_det(t**2), lower, upper)
 
     def _radial_log_det(self, squared: jax.Array) -> jax.Array:
@@ -326,12 +326,12 @@ def _coincidence(x) -> float:
 
 
 def _inertia(second):
-    """``tr(S) 1 - S``, by which ``a S + S a`` acts on the rotation vector of a skew matrix a."""
+    """Return ``tr(S) 1 - S``, which maps the rotation vector of skew a to that of ``a S + S a``."""
     return jnp.trace(second) * jnp.eye(3, dtype=second.dtype) - second
 
 
 def _spin(second, skew) -> jax.Array:
-    """The skew matrix a with ``a S + S a = skew``, by Cramer's rule: a batch of them is plain arithmetic."""
+    """Return the skew matrix a with ``a S + S a = skew``, by Cramer's rule, which batches well."""
     x, y, z = _inertia(second)
     cofactors = jnp.stack([jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)])
     vector = jnp.stack([skew[2, 1], skew[0, 2], skew[1, 0]])

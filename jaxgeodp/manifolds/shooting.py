@@ -1,4 +1,4 @@
-"""Logarithm and parallel transport of a manifold that knows only its exponential map.
+"""Logarithm and parallel transport computed from the exponential map alone, by shooting.
 
 - ``log``: Newton's method for exp_p(v) = q, damped by halving; where it fails, the end point is moved to q along the
   projected chord, in steps as long as Newton's method bears. Its derivatives are those of the implicit function:
@@ -20,7 +20,7 @@ _RUNGS = 8
 
 
 def log(manifold, p, q) -> jax.Array:
-    """The tangent vector v at p with exp_p(v) = q; NaN where no such vector was found."""
+    """Return v with exp_p(v) = q; NaN where none was found."""
     frame = manifold.frame(p)
 
     def tangent(z, base) -> jax.Array:
@@ -45,7 +45,7 @@ def log(manifold, p, q) -> jax.Array:
     tolerance: jax.Array = (1e4 * jnp.finfo(scale.dtype).eps * scale) ** 2
 
     def solve(z, target) -> tuple[jax.Array, jax.Array]:
-        """The root that Newton's method reaches from z, and the squared error there."""
+        """Return Newton's root starting from z, and its squared error."""
 
         def unfinished(state):
             _, length, previous, count = state
@@ -99,13 +99,13 @@ def log(manifold, p, q) -> jax.Array:
 
 
 def _least_squares(slope, value):
-    """The solution of slope x = value, of full column rank."""
+    """Return the least-squares solution of slope x = value, for full column rank."""
     q, r = jnp.linalg.qr(slope)
     return jax.scipy.linalg.solve_triangular(r, q.T @ value)
 
 
 def transport(manifold, p, q, tangent):
-    """The tangent vector at q that is parallel to ``tangent`` along the geodesic from p."""
+    """Return the parallel transport of ``tangent`` to q along the geodesic from p."""
     along = manifold.log(p, q)
     coarse = _ladder(manifold, p, along, tangent, _RUNGS)
     fine = _ladder(manifold, p, along, tangent, 2 * _RUNGS)
@@ -130,6 +130,6 @@ def _ladder(manifold, p, along, tangent, rungs):
 
 
 def _real(x):
-    """The real coordinates of an array, flat."""
+    """Return the real coordinates of an array, flattened."""
     flat = x.reshape(-1)
     return jnp.concatenate([flat.real, flat.imag]) if jnp.iscomplexobj(flat) else flat

@@ -1,4 +1,4 @@
-"""How records differ where they differ smoothly: covariances that need nobody's data."""
+"""Prior covariances of smooth variation of records, from public structure alone."""
 
 import functools
 
@@ -20,7 +20,7 @@ _AFFINE = 1e-9
 
 
 def smoothness(manifold: Manifold, point: np.ndarray, power: float) -> tuple[np.ndarray, str]:
-    """The covariance of trace 1 of smooth differences from a point, (d, d) in the frame there, and its name.
+    """Return the covariance (d, d) of smooth deviations from a point, in its frame, with trace 1, and its name.
 
     Args:
         manifold: of the point.
@@ -48,13 +48,13 @@ def smoothness(manifold: Manifold, point: np.ndarray, power: float) -> tuple[np.
 
 
 def _is_even(point) -> bool:
-    """Whether the landmarks follow each other at about equal distances, around."""
+    """Return whether landmarks are about equally spaced around a closed curve."""
     steps = np.abs(np.diff(np.append(point, point[:1])))
     return bool(steps.max() <= _EVEN * steps.min())
 
 
 def _outline(point, power) -> tuple[np.ndarray, str]:
-    """Fourier modes along a closed outline of complex numbers, (modes, k), each as long as its standard deviation."""
+    """Return Fourier modes along a closed complex outline, (modes, k), each scaled by its standard deviation."""
     count = len(point)
     frequencies = np.arange(-((count - 1) // 2), count // 2 + 1)
     frequencies = frequencies[frequencies != 0]
@@ -63,7 +63,7 @@ def _outline(point, power) -> tuple[np.ndarray, str]:
 
 
 def _warps(places, power) -> tuple[np.ndarray, str]:
-    """Affine maps and principal warps of landmarks (k, m) in the plane or in space, (modes, k).
+    """Return affine and principal-warp modes of planar or spatial landmarks (k, m), (modes, k).
 
     The bending energy of a wave grows like the fourth power of its frequency: that of affine maps is taken as 1.
     """

@@ -54,7 +54,7 @@ class SPD(Manifold):
 
     @fact
     def dim(self) -> int:
-        """Size (size + 1) / 2."""
+        """``size (size + 1) / 2``."""
         return self.size * (self.size + 1) // 2
 
     @fact
@@ -84,30 +84,30 @@ class SPD(Manifold):
 
     @fact
     def coordinate_growth(self) -> float:
-        """sqrt(1/2), as log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
+        """``sqrt(1/2)``, as log-eigenvalues l and -l have the norm sqrt(2) l; 1 for size 1."""
         return math.sqrt(0.5) if self.size > 1 else 1.0
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``tr(p^-1 u p^-1 v)``."""
+        """Return ``tr(p^-1 u p^-1 v)``."""
         root = cholesky_root(point)
         return jnp.sum(_whiten(root, u) * _whiten(root, v))
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``L Exp(L^-1 v L^-T) L'``."""
+        """Return ``L Exp(L^-1 v L^-T) L'``."""
         root = cholesky_root(point)
         return _congruence(root, self._functions.matrix_exp(_whiten(root, tangent)))
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``L Log(L^-1 q L^-T) L'``."""
+        """Return ``L Log(L^-1 q L^-T) L'``."""
         root = cholesky_root(p)
         return _congruence(root, self._functions.matrix_log(_whiten(root, q)))
 
     @operation
     def between(self, p, q, share) -> jax.Array:
-        """``L P^{1-t} Q^t L'`` with p + q = L L', P = L^-1 p L^-T and Q = L^-1 q L^-T, which commute: P + Q = 1."""
+        """Return ``L P^{1-t} Q^t L'`` with p + q = L L', P = L^-1 p L^-T, Q = L^-1 q L^-T; they commute: P + Q = 1."""
         root = cholesky_root(p + q)
         matrix_log, matrix_exp = self._functions.matrix_log, self._functions.matrix_exp
         logarithm = (1.0 - share) * matrix_log(_whiten(root, p)) + share * matrix_log(_whiten(root, q))
@@ -115,7 +115,7 @@ class SPD(Manifold):
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """Squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
+        """Return the squared Frobenius norm of ``Log(L^-1 q L^-T)``."""
         root = cholesky_root(p)
         if self.size == 2:
             return spd2.squared_log_norm(_whiten(root, q), _whiten(root, q - p))
@@ -123,14 +123,14 @@ class SPD(Manifold):
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``E v E'`` with ``E = (q p^-1)^{1/2} = L W^{1/2} L^-1``."""
+        """Return ``E v E'`` with ``E = (q p^-1)^{1/2} = L W^{1/2} L^-1``."""
         root = cholesky_root(p)
         half = self._functions.matrix_sqrt(_whiten(root, q))
         return _congruence(root, half @ _whiten(root, tangent) @ half)
 
     @operation
     def curvature_tensor(self, p, u, v, w) -> jax.Array:
-        """``-[[u, v], w]/4`` at the identity."""
+        """Return R(u, v)w, which is ``-[[u, v], w]/4`` at the identity."""
         root = cholesky_root(p)
         u, v, w = (_whiten(root, x) for x in (u, v, w))
         turn = u @ v - v @ u
@@ -138,7 +138,7 @@ class SPD(Manifold):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix-vector products for size 2; else whitening and summing as three matrix products."""
+        """Return the moments by two matrix-vector products for size 2, else by whitening and three matrix products."""
         if self.size == 2:
             return spd2.log_moments(base, points, weights)
         root = cholesky_root(base)
@@ -147,7 +147,7 @@ class SPD(Manifold):
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
+        """Use the exact Hessian for size 2; above, one from second moments of the logarithms (see `spectral`)."""
         if self.size == 2:
             return spd2.newton_moments(base, points, weights)
         root = cholesky_root(base)
@@ -156,7 +156,10 @@ class SPD(Manifold):
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """In closed form above size 2; see `spectral.mean_hessian`. ``frame(base)`` is the basis seen from there."""
+        """Return the Hessian, in closed form above size 2; see `spectral.mean_hessian`.
+
+        ``frame(base)`` is the whitened basis.
+        """
         if self.size == 2:
             return super().mean_hessian(base, points, weights)
         basis = jnp.asarray(symmetric_basis(self.size), points.dtype)
@@ -164,18 +167,18 @@ class SPD(Manifold):
 
     @fact
     def knows_third_derivative(self) -> bool:
-        """Of sizes between 3 and 10: in smaller ones there is little to gain, for larger ones there are too many."""
+        """True for sizes 3 to 10: below there is little to gain, above it costs too much."""
         return _LEAST_WITH_THIRD <= self.size <= _MOST_WITH_THIRD
 
     @operation
     def mean_third_derivative(self, base, points, weights) -> jax.Array:
-        """In closed form; see `spectral_third`."""
+        """Return the third derivative in closed form; see `spectral_third`."""
         basis = jnp.asarray(symmetric_basis(self.size), points.dtype)
         return spectral_third.mean_third_derivative(self._whitened(cholesky_root(base), points), weights, basis)
 
     @operation
     def mean_start(self, points, weights) -> jax.Array:
-        """The geometric mean A (A^-1 H)^{1/2} of the arithmetic mean A and the harmonic mean H.
+        """Return the geometric mean A (A^-1 H)^{1/2} of the arithmetic mean A and the harmonic mean H.
 
         Third order in the spread of the data (the second order terms of A and H cancel), without any ``eigh`` of them.
         """
@@ -192,22 +195,22 @@ class SPD(Manifold):
     projects = False  # a matrix may have no nearest point
 
     def ambient_radius(self, center, radius):
-        """``lambda_max(c) (e^r - 1)`` in the Frobenius norm."""
+        """Return ``lambda_max(c) (e^r - 1)`` in the Frobenius norm."""
         return float(np.linalg.norm(center, 2)) * math.expm1(radius)
 
     def to_ambient(self, x):
-        """The lower triangle, what is off the diagonal times sqrt(2)."""
+        """Return the lower triangle, with off-diagonal entries times sqrt(2)."""
         rows, columns, weights = self._triangle(x.dtype)
         return x[rows, columns] * weights
 
     def from_ambient(self, vector):
-        """The symmetric matrix."""
+        """Return the symmetric matrix of a `to_ambient` vector."""
         rows, columns, weights = self._triangle(vector.dtype)
         lower = jnp.zeros(self.shape, vector.dtype).at[rows, columns].set(vector / weights)
         return lower + jnp.tril(lower, -1).T
 
     def free_coordinates(self, x):
-        """The lower triangle."""
+        """Return the lower triangle."""
         return x[jnp.tril_indices(self.size)]
 
     def _triangle(self, dtype):
@@ -215,60 +218,60 @@ class SPD(Manifold):
         return rows, columns, jnp.where(rows == columns, 1.0, math.sqrt(2.0)).astype(dtype)
 
     def home(self, center) -> jax.Array:
-        """The identity."""
+        """Return the identity matrix."""
         return jnp.eye(self.size, dtype=center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """``L^-1 x L^-T`` with c = L L'."""
+        """Return ``L^-1 x L^-T`` with c = L L'."""
         return _whiten(cholesky_root(center), point)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """``L y L'``."""
+        """Return ``L y L'``."""
         return _congruence(cholesky_root(center), point)
 
     @operation
     def project(self, x: jax.Array | np.ndarray) -> jax.Array:
-        """The symmetric part; NaN if it is not positive definite (the cone is open, nothing is nearest)."""
+        """Return the symmetric part; NaN if it is not positive definite, as the cone is open."""
         symmetric = 0.5 * (x + x.T)
         return jnp.where(_positive_definite(symmetric), symmetric, jnp.nan)
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """The symmetric part."""
+        """Return the symmetric part."""
         return 0.5 * (v + v.T)
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """``p + v + v p^-1 v/2``, which is positive definite for all symmetric v, and ``exp`` to second order."""
+        """Return ``p + v + v p^-1 v/2``: ``exp`` to second order, positive definite for all symmetric v."""
         root = cholesky_root(p)
         white = _whiten(root, v)
         return _congruence(root, jnp.eye(self.size, dtype=p.dtype) + white + 0.5 * white @ white)
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """``p g p``, of the symmetric part of g."""
+        """Return ``p g p`` for the symmetric part of g."""
         product = p @ (0.5 * (g + g.T)) @ p
         return 0.5 * (product + product.T)
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite, symmetric to rounding, positive definite."""
+        """Return whether x is finite, symmetric to rounding and positive definite."""
         scale = jnp.max(jnp.abs(x))
         symmetric = jnp.all(jnp.abs(x - x.T) <= _ASYMMETRY * scale)
         return jnp.all(jnp.isfinite(x)) & symmetric & _positive_definite(0.5 * (x + x.T))
 
     @operation
     def frame(self, point) -> jax.Array:
-        """``L e_ij L'`` for the orthonormal basis e_ij of symmetric matrices."""
+        """Return ``L e_ij L'`` for the orthonormal basis e_ij of symmetric matrices."""
         root = cholesky_root(jax.lax.stop_gradient(point))
         basis = jnp.asarray(symmetric_basis(self.size), dtype=root.dtype)
         return jax.vmap(lambda e: _congruence(root, e))(basis)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """``L S L'`` with S standard normal on the symmetric matrices."""
+        """Return ``L S L'`` with S standard normal on the symmetric matrices."""
         noise = jax.random.normal(key, self.shape, real_dtype(point))
         # Diagonal variance 1, off-diagonal variance 1/2.
         symmetric = (noise + noise.T) / 2.0
@@ -277,14 +280,14 @@ class SPD(Manifold):
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, l = eig(L^-1 v L^-T)."""
+        """Return ``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, l = eig(L^-1 v L^-T)."""
         whitened = _whiten(cholesky_root(point), tangent)
         if self.size == 2:
             return spd2.log_sinhc_gap(whitened)
         return spectral.sum_log_sinhc_gaps(whitened)
 
     def volume_envelope(self, lower: jax.Array, upper: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The better of ``g t`` and the chord of ``size t^2 / 24``.
+        """Return the better of the line ``g t`` and the chord of ``size t^2 / 24``.
 
         The second holds since log(sinh z/z) <= z^2/6 and sum_{i<j} (l_i - l_j)^2 <= size |v|^2.
         """
@@ -297,7 +300,7 @@ class SPD(Manifold):
         return value, jnp.where(chord, quadratic * (lower + safe_upper), growth)
 
     def _whitened(self, root, points):
-        """``L^-1 x_i L^-T`` for all points, as two matrix products."""
+        """Return ``L^-1 x_i L^-T`` for all points, as two matrix products."""
         inverse = _inverse_of_lower(root)
         if self.size == 3:
             return (points.reshape(-1, 9) @ jnp.kron(inverse, inverse).T).reshape(points.shape)
@@ -310,7 +313,7 @@ class SPD(Manifold):
 
 
 def cholesky_root(point):
-    """Lower triangular L with p = L L'; the matrix is made symmetric first."""
+    """Return lower triangular L with p = L L'; the matrix is symmetrised first."""
     if point.shape[-1] == 2:
         return spd2.cholesky(point)
     if point.shape[-1] == 3:
@@ -319,7 +322,7 @@ def cholesky_root(point):
 
 
 def _whiten(root, x):
-    """``L^-1 x L^-T``, symmetric."""
+    """Return ``L^-1 x L^-T``, symmetric."""
     if root.shape[-1] == 2:
         return spd2.whiten(root, x)
     if root.shape[-1] == 3:
@@ -335,7 +338,7 @@ def _inverse_of_lower(root):
 
 
 def _inverse_root(point):
-    """``L^-1``, so that ``p^-1 = L^-T L^-1``."""
+    """Return ``L^-1``, so that ``p^-1 = L^-T L^-1``."""
     return _inverse_of_lower(cholesky_root(point))
 
 
@@ -351,7 +354,7 @@ def _positive_definite(symmetric) -> jax.Array:
 
 
 def symmetric_basis(size: int) -> np.ndarray:
-    """An orthonormal basis (dim, size, size) of the symmetric matrices."""
+    """Return an orthonormal basis (dim, size, size) of the symmetric matrices."""
     basis = []
     for i in range(size):
         for j in range(i + 1):

@@ -13,7 +13,7 @@ from jaxgeodp.manifolds.newton import NewtonMoments
 
 
 def matrix_log(a):
-    """Logarithm of a symmetric positive definite 2 x 2 matrix."""
+    """Return the logarithm of a symmetric positive definite 2 x 2 matrix."""
     middle, gap = _middle_and_gap(a)
     det = a[0, 0] * a[1, 1] - a[0, 1] ** 2
     slope = log_slope(middle, gap, det)
@@ -21,20 +21,20 @@ def matrix_log(a):
 
 
 def matrix_exp(a):
-    """Exponential of a symmetric 2 x 2 matrix."""
+    """Return the exponential of a symmetric 2 x 2 matrix."""
     middle, gap = _middle_and_gap(a)
     deviation = a - middle * _identity(a)
     return jnp.exp(middle) * (cos_sqrt(-gap) * _identity(a) + sinc_sqrt(-gap) * deviation)
 
 
 def matrix_sqrt(a):
-    """Square root of a symmetric positive definite 2 x 2 matrix: ``(A + sqrt(det) I)/sqrt(tr + 2 sqrt(det))``."""
+    """Return the root of a definite 2 x 2 matrix, ``(A + sqrt(det) I)/sqrt(tr + 2 sqrt(det))``."""
     root = jnp.sqrt(a[0, 0] * a[1, 1] - a[0, 1] ** 2)
     return (a + root * _identity(a)) / jnp.sqrt(a[0, 0] + a[1, 1] + 2.0 * root)
 
 
 def squared_log_norm(a: jax.Array, deviation: jax.Array) -> jax.Array:
-    """``|Log A|^2`` of A = I + E: from the deviation E where it is small, whose digits A has lost; else from A."""
+    """Return ``|Log A|^2`` of A = I + E, from E where it is small (A has lost its digits), else from A."""
     half_trace, small_gap = _middle_and_gap(deviation)
     det_minus_one = 2.0 * half_trace + deviation[0, 0] * deviation[1, 1] - deviation[0, 1] ** 2
     middle, gap = _middle_and_gap(a)
@@ -47,12 +47,12 @@ def squared_log_norm(a: jax.Array, deviation: jax.Array) -> jax.Array:
 
 
 def log_sinhc_gap(a):
-    """``log(sinh(z)/z)`` with z half the difference of the eigenvalues."""
+    """Return ``log(sinh(z)/z)``, with z half the difference of the eigenvalues."""
     return log_sinhc_sqrt(_middle_and_gap(a)[1])
 
 
 def log_moments(base, points, weights):
-    """First two moments of the logarithms at ``base``, as two matrix-vector products.
+    """Return the first two moments of the logarithms at ``base``, by two matrix-vector products.
 
     log_p(q) = slope(q) q + (log(det q/det p)/2 - slope(q) m(q)) p with m = tr(p^-1 q)/2, which is linear in q.
     """
@@ -72,7 +72,7 @@ def log_moments(base, points, weights):
 
 
 def newton_moments(base, points, weights) -> NewtonMoments:
-    """`log_moments` and the Newton step ``H^-1 sum_i w_i log_p(q_i)`` with the exact Hessian of the mean's objective.
+    """Return `log_moments` and the Newton step ``H^-1 sum_i w_i log_p(q_i)``, with the objective's exact Hessian.
 
     Whitened, q = m I + [[d1, d2], [d2, -d1]], linear in q. The Hessian of half the squared distance is 1 along I and
     along d, and z coth z across d, z = artanh(|d|/m) = slope |d|; so z coth z = slope m.
@@ -112,7 +112,7 @@ def newton_moments(base, points, weights) -> NewtonMoments:
 
 
 def harmonic_mean(points, weights):
-    """``(sum_i w_i q_i^-1)^-1``."""
+    """Return ``(sum_i w_i q_i^-1)^-1``."""
     flat = points.reshape(-1, 4)
     det = flat[:, 0] * flat[:, 3] - flat[:, 1] * flat[:, 2]
     adjugate = ((weights / det) @ flat).reshape(2, 2)  # of the mean inverse
@@ -120,7 +120,7 @@ def harmonic_mean(points, weights):
 
 
 def cholesky(a):
-    """Lower triangular Cholesky factor; NaN where the matrix is not positive definite."""
+    """Return the lower triangular Cholesky factor; NaN if the matrix is not positive definite."""
     off = 0.5 * (a[0, 1] + a[1, 0])
     first = jnp.sqrt(a[0, 0])
     below = off / first
@@ -128,7 +128,7 @@ def cholesky(a):
 
 
 def whiten(root, x):
-    """``L^-1 x L^-T`` for lower triangular L."""
+    """Return ``L^-1 x L^-T`` for lower triangular L."""
     one, off, two = 1.0 / root[0, 0], root[1, 0], 1.0 / root[1, 1]
     inverse = jnp.array([[one, jnp.zeros_like(one)], [-off * one * two, two]])
     product = inverse @ (0.5 * (x + x.T)) @ inverse.T

@@ -1,4 +1,4 @@
-"""Symmetric 3 x 3 matrices without LAPACK: eigenvectors by Jacobi rotations, Cholesky factor and whitening unrolled.
+"""Symmetric 3 x 3 matrices without LAPACK: Jacobi rotations, unrolled Cholesky factors and whitening.
 
 One rotation in the plane (p, q) by the angle with ``tan = sgn(d) 2 a_pq/(|d| + sqrt(d^2 + 4 a_pq^2))``,
 d = a_qq - a_pp, makes a_pq zero; cycling through the three planes converges quadratically, equal eigenvalues or not
@@ -15,7 +15,7 @@ _SWEEPS = 5
 
 
 def eigh(a: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Eigenvalues (3,), in no particular order, and eigenvectors (columns of a 3 x 3 array) of a symmetric matrix."""
+    """Return eigenvalues (3,), unordered, and eigenvectors (columns of a 3 x 3 array) of a symmetric matrix."""
     size = jnp.max(jnp.abs(a))
     scale = jnp.where(size > 0, size, 1.0)  # no overflow or underflow of squares
     one, zero = jnp.ones_like(scale), jnp.zeros_like(scale)
@@ -26,7 +26,7 @@ def eigh(a: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def cholesky(a: jax.Array) -> jax.Array:
-    """Lower triangular Cholesky factor; NaN where the matrix is not positive definite."""
+    """Return the lower triangular Cholesky factor; NaN if the matrix is not positive definite."""
     zero = jnp.zeros_like(a[0, 0])
     first = jnp.sqrt(a[0, 0])
     second_first, third_first = 0.5 * (a[0, 1] + a[1, 0]) / first, 0.5 * (a[0, 2] + a[2, 0]) / first
@@ -37,7 +37,7 @@ def cholesky(a: jax.Array) -> jax.Array:
 
 
 def inverse_of_lower(root: jax.Array) -> jax.Array:
-    """``L^-1`` for lower triangular L."""
+    """Return ``L^-1`` for lower triangular L."""
     zero = jnp.zeros_like(root[0, 0])
     first, second, third = 1.0 / root[0, 0], 1.0 / root[1, 1], 1.0 / root[2, 2]
     second_first = -root[1, 0] * first * second
@@ -47,14 +47,14 @@ def inverse_of_lower(root: jax.Array) -> jax.Array:
 
 
 def whiten(root: jax.Array, x: jax.Array) -> jax.Array:
-    """``L^-1 x L^-T`` for lower triangular L, symmetric."""
+    """Return ``L^-1 x L^-T`` for lower triangular L, symmetric."""
     inverse = inverse_of_lower(root)
     product = inverse @ (0.5 * (x + x.T)) @ inverse.T
     return 0.5 * (product + product.T)
 
 
 def _sweep(_, state):
-    """One rotation in each plane; after each the roles of the axes move on by one, so that one rule serves all."""
+    """Rotate once in each plane, permuting the axes cyclically so that one rule serves all."""
     entries, columns = state
     for _ in range(3):
         entries, columns = _rotate(entries, columns)

@@ -37,23 +37,23 @@ _SIDE_BY_SIDE = range(4, 7)
 
 
 def matrix_log(a: jax.Array) -> jax.Array:
-    """Logarithm of a symmetric positive definite matrix (k, k)."""
+    """Return the logarithm of a symmetric positive definite matrix (k, k)."""
     return _spectral(_LOG, a)
 
 
 def matrix_exp(a: jax.Array) -> jax.Array:
-    """Exponential of a symmetric matrix (k, k)."""
+    """Return the exponential of a symmetric matrix (k, k)."""
     return _spectral(_EXP, a)
 
 
 def matrix_sqrt(a: jax.Array) -> jax.Array:
-    """Square root of a symmetric positive definite matrix (k, k)."""
+    """Return the square root of a symmetric positive definite matrix (k, k)."""
     return _spectral(_SQRT, a)
 
 
 @jax.custom_jvp
 def log_moments(matrices: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """``(sum_i w_i log(A_i), sum_i w_i |log(A_i)|^2)`` for positive definite ``matrices`` (n, k, k).
+    """Return ``(sum_i w_i log(A_i), sum_i w_i |log(A_i)|^2)`` for positive definite ``matrices`` (n, k, k).
 
     All n k eigenvectors enter one matrix product; no single logarithm is formed.
     """
@@ -74,7 +74,7 @@ def _log_moments_jvp(primals, tangents):
 
 
 def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
-    """`log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and its relative residual.
+    """Return `log_moments`, a step ``d`` near ``H^-1 sum_i w_i log(A_i)`` and its relative residual.
 
     H is the Hessian of (1/2) sum_i w_i dist(x, A_i)^2 at the identity: the average over i of the factors z coth z on
     the entries of the eigenbasis of A_i, z = (l_a - l_b)/2 with the eigenvalues l of L = log(A_i). From above,
@@ -108,7 +108,7 @@ def newton_moments(matrices: jax.Array, weights: jax.Array) -> NewtonMoments:
 
 
 def _preconditioner(flat, weights, size):
-    """Nearly the inverse of the Hessian; of large matrices the identity, as P has size^4 numbers."""
+    """Return an approximate inverse Hessian; the identity for large matrices, as P has size^4 numbers."""
     if size > _LARGEST_PRECONDITIONED:
         return lambda left: left
     preconditioner = _upper_hessian((weights[:, None] * flat).T @ flat, size)
@@ -116,7 +116,7 @@ def _preconditioner(flat, weights, size):
 
 
 def _newton_moments_side_by_side(matrices, weights):
-    """`newton_moments` with the matrices on the last axis: each product is one of long arrays, or of two matrices."""
+    """Return `newton_moments`, with the matrices on the last axis so that products run over long arrays."""
     size, count = matrices.shape[-1], matrices.shape[0]
     values, vectors = eigen_of_many(matrices)
     logs = jnp.log(values)
@@ -139,12 +139,12 @@ def _newton_moments_side_by_side(matrices, weights):
 
 
 def _products(x, y) -> jax.Array:
-    """``x y`` for matrices on the first two axes, side by side on the last; written out, as a sum of arrays."""
+    """Return ``x y`` for matrices on the first two axes, batched on the last, as a sum of arrays."""
     return functools.reduce(jnp.add, (x[:, j, None] * y[j] for j in range(x.shape[1])))
 
 
 def _upper_hessian(second, size):
-    """P of `newton_moments`, from the second moments ``sum_i w_i L_ik L_lj`` of logarithms, (k^2, k^2)."""
+    """Return P of `newton_moments` as an operator, from second moments ``sum_i w_i L_ik L_lj`` (k^2, k^2)."""
     second = second.reshape(size, size, size, size)
     outer = jnp.einsum("ikkj->ij", second)
     inner = second.transpose(0, 3, 1, 2).reshape(size**2, size**2)
@@ -157,7 +157,7 @@ def _upper_hessian(second, size):
 
 
 def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:
-    """The Hessian H of `newton_moments` as a matrix (dim, dim) in an orthonormal ``basis`` (dim, k, k).
+    """Return the Hessian H of `newton_moments` as a matrix (dim, dim) in an orthonormal ``basis`` (dim, k, k).
 
     ``H = sum_i w_i (1 + 2 sum_{a<b} (z coth z - 1) m m')``, m the coordinates of the symmetric part of v_a v_b'.
     """
@@ -172,7 +172,7 @@ def mean_hessian(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> j
 
 
 def _hessian_of_size_3(factors, vectors, weights):
-    """``E + 2 sum_i w_i sum_{a<b} (z coth z - 1) <m, E> m``, m the symmetric part of v_a v_b', as a 9 x 9 matrix."""
+    """Return ``E + 2 sum_i w_i sum_{a<b} (z coth z - 1) <m, E> m`` (9, 9), m the symmetric part of v_a v_b'."""
     pairs = ((0, 1), (0, 2), (1, 2))
     products = jnp.stack([vectors[:, :, None, a] * vectors[:, None, :, b] for a, b in pairs], axis=1)
     rows = (0.5 * (products + products.swapaxes(-1, -2))).reshape(-1, 9)
@@ -182,18 +182,18 @@ def _hessian_of_size_3(factors, vectors, weights):
 
 
 def sum_log_sinhc_gaps(a: jax.Array) -> jax.Array:
-    """``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, over the eigenvalues l of symmetric a."""
+    """Return ``sum_{i<j} log(sinh(z_ij)/z_ij)``, ``z_ij = |l_i - l_j|/2``, over the eigenvalues l of symmetric a."""
     values, vectors = eigh(jax.lax.stop_gradient(a))
     return _gap_sum(a, values, vectors)
 
 
 def eigh(a):
-    """Eigenvalues and eigenvectors of a symmetric matrix (k, k), in no particular order."""
+    """Return eigenvalues and eigenvectors of a symmetric matrix (k, k), unordered."""
     return spd3.eigh(a) if a.shape[-1] == 3 else jnp.linalg.eigh(a)
 
 
 def eigh_of_definite(matrices):
-    """`eigh` of positive definite matrices (n, k, k): values (n, k) and vectors (n, k, k)."""
+    """Return eigenvalues (n, k) and eigenvectors (n, k, k) of positive definite matrices (n, k, k)."""
     if matrices.shape[-1] not in SIZES:
         return jax.vmap(eigh)(matrices)
     values, vectors = eigen_of_many(matrices)
@@ -252,7 +252,10 @@ def _matrix_function_jvp(function, primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _higher_terms(function, values, deviation):
-    """``f[l_a, l_b, l_c] N_ab + sum_d f[l_a, l_d, l_b, l_c] N_ad N_db``, N the deviation; and ``f[...] N_ab N_cd``."""
+    """Return zeros whose derivatives are the second and third Taylor terms in the deviation N.
+
+    They are ``f[l_a, l_b, l_c] N_ab + sum_d f[l_a, l_d, l_b, l_c] N_ad N_db`` and ``f[...] N_ab N_cd``.
+    """
     third = _zeros(4, values, deviation) if len(values) <= _SIZE_WITH_THIRD_DERIVATIVES else None
     return _zeros(3, values, deviation), third
 
@@ -273,7 +276,7 @@ def _higher_terms_jvp(function, primals, tangents):
 
 @jax.custom_jvp
 def _not_further(coefficients, deviation):
-    """The coefficients, which depend on the deviation in ways that are not computed."""
+    """Return the coefficients; refuse to differentiate them."""
     return coefficients
 
 
@@ -284,7 +287,7 @@ def _not_further_jvp(primals, tangents):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _third_terms(function, values, deviation):
-    """``f[l_a, l_b, l_c, l_d]`` times N_ab, N_bc and N_cd."""
+    """Return zeros with the derivatives of ``f[l_a, l_b, l_c, l_d]`` times N_ab, N_bc and N_cd."""
     return (_zeros(4, values, deviation),) * 3
 
 
@@ -300,13 +303,13 @@ def _zeros(order, values, deviation):
 
 
 def _differences(function, values, order):
-    """``f[l_i, ..., l_j]`` of all ``order`` + 1 eigenvalues."""
+    """Return the divided differences ``f[l_i, ..., l_j]`` of all ``order`` + 1 eigenvalues."""
     nodes = [values.reshape((1,) * j + (-1,) + (1,) * (order - j)) for j in range(order + 1)]
     return _divided_difference(function, jnp.broadcast_arrays(*nodes))
 
 
 def _divided_difference(function, nodes):
-    """``f[x_0, ..., x_m]`` elementwise, by recursion on the extreme nodes, by Taylor series if all are near."""
+    """Return ``f[x_0, ..., x_m]`` elementwise: recursion on the extreme nodes, Taylor series if all are near."""
     if len(nodes) == 1:
         return function.value(nodes[0])
     ordered = list(nodes)

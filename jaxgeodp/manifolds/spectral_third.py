@@ -1,4 +1,4 @@
-"""The third derivative of half the squared distance between positive definite matrices, in closed form.
+"""Third derivative of half the squared distance between positive definite matrices, in closed form.
 
 At the identity, for a matrix exp(A) with A = V diag(l) V' and ``h_ab = z coth z``, z = (l_a - l_b)/2, the covariant
 derivative of the Hessian H (see `spectral`) along Z, applied to Z, has in the eigenbasis V the entries
@@ -23,7 +23,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(3)
 
 
 def mean_third_derivative(matrices: jax.Array, weights: jax.Array, basis: jax.Array) -> jax.Array:
-    """``sum_i w_i (nabla_z H_i) z`` as an array (dim, dim, dim): what comes out first, then z twice.
+    """Return ``sum_i w_i (nabla_z H_i) z``, (dim, dim, dim): the first axis is the result, the others z twice.
 
     Args:
         matrices: (n, k, k), as seen from where the derivative is taken.
@@ -57,7 +57,7 @@ def mean_third_derivative(matrices: jax.Array, weights: jax.Array, basis: jax.Ar
 
 
 def _coth_part(difference):
-    """``(x/2) coth(x/2)``."""
+    """Return ``(x/2) coth(x/2)``."""
     return _coth_of_square(0.25 * difference**2)
 
 
@@ -66,12 +66,12 @@ def _coth_of_square(square):
 
 
 def _slope(x):
-    """The derivative of ``(x/2) coth(x/2)``."""
+    """Return the derivative of ``(x/2) coth(x/2)``."""
     return jax.jvp(_coth_part, (x,), (jnp.ones_like(x),))[1]
 
 
 def _divided_differences(differences, factors):
-    """``(h_ab - h_ac)/(l_c - l_b)``, (n, a, b, c)."""
+    """Return ``(h_ab - h_ac)/(l_c - l_b)``, (n, a, b, c)."""
     gap = differences[:, :, :, None] - differences[:, :, None, :]
     near = jnp.abs(gap) < _NEARBY
     middle = 0.5 * (differences[:, :, :, None] + differences[:, :, None, :])

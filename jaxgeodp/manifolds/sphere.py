@@ -76,33 +76,33 @@ class Sphere(Manifold):
 
     @fact
     def curvature_bounds(self) -> tuple[float, float]:
-        """(k, k); (0, 0) of a circle, which has no planes: dim = 1."""
+        """(k, k); (0, 0) for a circle (dim = 1), which has no planes."""
         return (float(self.curvature), float(self.curvature)) if self.dim > 1 else (0.0, 0.0)
 
     @fact
     def injectivity_radius(self) -> float:
-        """Pi R."""
+        """``pi R``."""
         return math.pi * self.radius
 
     @fact
     def diameter(self) -> float:
-        """Pi R."""
+        """``pi R``."""
         return math.pi * self.radius
 
     @operation
     def inner(self, point, u, v) -> jax.Array:
-        """``u . v``."""
+        """Return ``u . v``."""
         return jnp.sum(u * v)
 
     @operation
     def exp(self, point, tangent) -> jax.Array:
-        """``cos(|v|/R) p + R sin(|v|/R) v/|v|``."""
+        """Return ``cos(|v|/R) p + R sin(|v|/R) v/|v|``."""
         squared = self.curvature * jnp.sum(tangent**2)
         return cos_sqrt(squared) * point + sinc_sqrt(squared) * tangent
 
     @operation
     def log(self, p, q) -> jax.Array:
-        """``theta/sin(theta) (q - cos(theta) p)``; at the antipode, which is pi R away, one of all directions."""
+        """Return ``theta/sin(theta) (q - cos(theta) p)``; not unique at the antipode, at distance pi R."""
         perpendicular, _, cosine = self._angle(p, q)
         # Its own sine, made tangent first: near the antipode rounding is as large as it is.
         perpendicular = self.to_tangent(p, perpendicular)
@@ -114,19 +114,19 @@ class Sphere(Manifold):
 
     @operation
     def squared_dist(self, p, q) -> jax.Array:
-        """``R^2 theta^2`` with theta by atan2 of (sine, cosine)."""
+        """Return ``R^2 theta^2`` with theta by atan2 of (sine, cosine)."""
         _, sine_squared, cosine = self._angle(p, q)
         return squared_angle(sine_squared, cosine) / self.curvature
 
     @operation
     def transport(self, p, q, tangent) -> jax.Array:
-        """``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
+        """Return ``v - k <q, v> / (1 + k <p, q>) (p + q)``."""
         k = self.curvature
         return tangent - k * jnp.sum(q * tangent) / (1.0 + k * jnp.sum(p * q)) * (p + q)
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Two matrix-vector products: cosines ``points @ p``, then ``coefficients @ points``.
+        """Return the moments by two matrix-vector products: ``points @ p``, then ``coefficients @ points``.
 
         An antipode, whose direction is not known, counts in the squares alone.
         """
@@ -138,7 +138,7 @@ class Sphere(Manifold):
 
     @operation
     def newton_moments(self, base, points, weights) -> NewtonMoments:
-        """The exact Hessian from second moments of the points, up to dimension 8; only its trace above.
+        """Use the exact Hessian from second moments of the points up to dimension 8, only its trace above.
 
         Half the squared distance to x_i has the Hessian ``a I + (1 - a) u u'`` with u the direction of log_p(x_i)
         and a = theta cot(theta), ``(1 - a) u u' = (1 - a)/sin^2(theta) P x_i x_i' P`` with P = I - p p' (for R = 1).
@@ -166,7 +166,7 @@ class Sphere(Manifold):
 
     @operation
     def mean_hessian(self, base, points, weights) -> jax.Array:
-        """Second moments of the points; see `newton_moments`."""
+        """Return the Hessian from second moments of the points; see `newton_moments`."""
         cosine = self.curvature * (points @ base)
         ratio, slope = _ratio_and_slope(cosine)
         transverse = ratio * cosine
@@ -176,45 +176,45 @@ class Sphere(Manifold):
 
     @operation
     def mean_start(self, points, weights) -> jax.Array:
-        """The direction of the arithmetic mean; the heaviest point if that is nearly zero."""
+        """Return the direction of the arithmetic mean; the heaviest point if that is nearly zero."""
         mean = weights @ points
         return self.project(jnp.where(self.curvature * jnp.sum(mean**2) > 0.01, mean, heaviest(points, weights)))
 
     @fact
     def extrinsic_radius(self) -> float:
-        """That of the sphere."""
+        """The radius R."""
         return 1.0 / math.sqrt(self.curvature)
 
     def extrinsic(self, point):
-        """The point itself."""
+        """Return the point itself."""
         return point
 
     def from_extrinsic(self, vector):
-        """The nearest point of the sphere."""
+        """Return the nearest point of the sphere."""
         return self.project(vector)
 
     def ambient_radius(self, center, radius):
-        """``R sin(r/R)``: the cap lies within that of a point of its axis."""
+        """Return ``R sin(r/R)``: the cap lies in that ball about a point of its axis."""
         return math.sin(radius / self.radius) * self.radius
 
     def home(self, center) -> jax.Array:
-        """The north pole."""
+        """Return the north pole."""
         return jnp.asarray(self.origin, center.dtype)
 
     @operation
     def to_home(self, center, point) -> jax.Array:
-        """The rotation in the plane of centre and pole; a centre in the southern half is reflected first."""
+        """Rotate in the plane of centre and pole; reflect first if the centre is in the southern half."""
         sign = self._half(center)
         return self._turned(sign * center, self.home(center), sign * point)
 
     @operation
     def from_home(self, center, point) -> jax.Array:
-        """The rotation back."""
+        """Rotate back; see `to_home`."""
         sign = self._half(center)
         return sign * self._turned(self.home(center), sign * center, point)
 
     def _some_direction(self, point) -> jax.Array:
-        """A tangent vector of length 1: what the reflection of p into the last axis makes of the first axis."""
+        """Return a unit tangent vector: the image of the first axis when p is reflected into the last."""
         unit = point / self.radius
         sign = self._half(unit)
         first, last = (jnp.zeros_like(unit).at[place].set(1.0) for place in (0, -1))
@@ -224,7 +224,7 @@ class Sphere(Manifold):
         return jnp.where(center[-1] < 0, -1.0, 1.0).astype(center.dtype)
 
     def _turned(self, start, end, x):
-        """``x - k (p + q) k<p + q, x>/(k + k^2 <p, q>) + 2 k q <p, x>``, the rotation of the plane with p to q."""
+        """Return ``x - k (p + q) k<p + q, x>/(k + k^2 <p, q>) + 2 k q <p, x>``: the rotation that takes p to q."""
         k = self.curvature
         middle = start + end
         along = k * jnp.sum(middle * x) / (1.0 + k * jnp.sum(start * end))
@@ -232,47 +232,47 @@ class Sphere(Manifold):
 
     @operation
     def project(self, x) -> jax.Array:
-        """``R x/|x|``; NaN for the zero vector."""
+        """Return ``R x/|x|``; NaN for the zero vector."""
         scaled = x / jnp.max(jnp.abs(x))  # no overflow or underflow in the norm
         return self.radius * scaled / jnp.sqrt(jnp.sum(scaled**2))
 
     @operation
     def to_tangent(self, point, v) -> jax.Array:
-        """``v - k <p, v> p``."""
+        """Return ``v - k <p, v> p``."""
         return v - self.curvature * jnp.sum(point * v) * point
 
     @operation
     def retract(self, p, v) -> jax.Array:
-        """``R (p + v)/|p + v|``."""
+        """Return ``R (p + v)/|p + v|``."""
         return self.project(p + v)
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """The tangent part."""
+        """Return the tangential part of g."""
         return self.to_tangent(p, g)
 
     @operation
     def admissible(self, x) -> jax.Array:
-        """Finite and not zero."""
+        """Return whether x is finite and nonzero."""
         return jnp.all(jnp.isfinite(x)) & jnp.any(x != 0)
 
     @operation
     def random_tangent(self, key, point) -> jax.Array:
-        """A projected standard normal vector of R^{d+1}."""
+        """Draw a standard normal vector of R^{d+1}, projected onto the tangent space."""
         return self.to_tangent(point, jax.random.normal(key, self.shape, real_dtype(point)))
 
     @operation
     def random_point(self, key) -> jax.Array:
-        """A uniform point."""
+        """Draw a uniform point."""
         return self.project(jax.random.normal(key, self.shape))
 
     @operation
     def log_det_exp(self, point, tangent) -> jax.Array:
-        """``(d-1) log(sin(t/R)/(t/R))``, minus infinity from t = pi R on."""
+        """Return ``(d-1) log(sin(t/R)/(t/R))``, minus infinity from t = pi R on."""
         return self._radial_log_det(self.curvature * jnp.sum(tangent**2))
 
     def volume_envelope(self, lower, upper) -> tuple[jax.Array, jax.Array]:
-        """The tangent at the middle: the log-determinant depends on the length alone and is concave."""
+        """Return the tangent line at the middle: the log-determinant is radial and concave."""
         return tangent_line(lambda t: self._radial_log_det(self.curvature * t**2), lower, upper)
 
     def _radial_log_det(self, squared_angle: jax.Array) -> jax.Array:
@@ -289,7 +289,7 @@ class Sphere(Manifold):
 
 
 def _ratio_and_slope(cosine):
-    """theta/sin(theta) and its derivative by the cosine, which is -(1 - theta cot(theta))/sin^2(theta).
+    """Return theta/sin(theta) and its derivative in the cosine, -(1 - theta cot(theta))/sin^2(theta).
 
     No quotient of small numbers, which would be anything where rounding makes a cosine larger than 1.
     """

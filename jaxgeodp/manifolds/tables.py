@@ -1,4 +1,4 @@
-"""From tables of numbers to points: the shapes that files have. Only shapes and types are looked at.
+"""Arrange tables of numbers as points, by shape and type alone.
 
 Each function returns the sizes of the manifold (see `names.MANIFOLDS`) and its points (n, \\*shape).
 """
@@ -11,42 +11,44 @@ from jaxgeodp.checks import InputError
 
 
 def vectors(table):
-    """(n, d)."""
+    """Read vectors (n, d)."""
     if table.ndim != 2:
         raise InputError(f"Euclidean records must have shape (n, d), got {table.shape}.")
     return (table.shape[1],), table
 
 
 def directions(table):
-    """(n, d + 1)."""
+    """Read unit vectors (n, d + 1)."""
     if table.ndim != 2 or table.shape[1] < 2:
         raise InputError(f"directions must have shape (n, d + 1) with d >= 1, got {table.shape}.")
     return (table.shape[1] - 1,), table
 
 
 def one_angle(table):
-    """(n,) or (n, 1), in radians."""
+    """Read angles (n,) or (n, 1), in radians."""
     if table.shape[1:] not in ((), (1,)):
-        raise InputError(f"angles on a circle must have shape (n,) or (n, 1), got {table.shape}; several are a torus.")
+        raise InputError(
+            f"angles on a circle must have shape (n,) or (n, 1), got {table.shape}; for several angles use a torus."
+        )
     return (), table.reshape(-1, 1)
 
 
 def angles(table):
-    """(n, k), in radians."""
+    """Read angles (n, k), in radians."""
     if table.ndim != 2:
         raise InputError(f"angles on a torus must have shape (n, k), got {table.shape}.")
     return (table.shape[1],), table
 
 
 def hyperboloid(table):
-    """(n, d + 1), rows x0, x1, ...; curvature -1."""
+    """Read points (n, d + 1), rows x0, x1, ..., of curvature -1."""
     if table.ndim != 2 or table.shape[1] < 2:
         raise InputError(f"points of the hyperboloid must have shape (n, d + 1) with d >= 1, got {table.shape}.")
     return (table.shape[1] - 1,), table
 
 
 def rotations(table):
-    """(n, 3, 3), or rows of 9 numbers, x11, x12, ..."""
+    """Read rotations (n, 3, 3), or rows of 9 numbers, x11, x12, ..."""
     if table.shape[1:] not in ((3, 3), (9,)):
         raise InputError(
             f"rotations must have shape (n, 3, 3), or rows of 9 numbers, got {table.shape}; quaternions, rotation "
@@ -56,7 +58,7 @@ def rotations(table):
 
 
 def motions(table):
-    """(n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, r11, r12, r13, t1, r21, ..."""
+    """Read motions (n, 3, 4) or (n, 4, 4), or rows of 12 or 16 numbers, r11, r12, r13, t1, r21, ..."""
     if table.shape[1:] in ((12,), (16,)):
         table = table.reshape(len(table), -1, 4)
     if table.shape[1:] not in ((3, 4), (4, 4)):
@@ -72,7 +74,7 @@ def motions(table):
 
 
 def symmetric_matrices(table):
-    """(n, k, k), or rows of k(k+1)/2 numbers, the lower triangle by rows: x11, x21, x22, ..."""
+    """Read matrices (n, k, k), or rows of k(k+1)/2 numbers, the lower triangle by rows: x11, x21, x22, ..."""
     if table.ndim == 3 and table.shape[1] == table.shape[2]:
         return (table.shape[1],), table
     size = _size_of_triangle(table)
@@ -98,7 +100,7 @@ def _size_of_triangle(table):
 
 
 def from_upper_triangles(table, diagonal: bool = True):
-    """Rows of upper triangles by rows, x11, x12, x13, x22, ..., as rows of lower triangles by rows."""
+    """Reorder upper triangles by rows, x11, x12, x13, x22, ..., as lower triangles by rows."""
     size = _size_of_triangle(table) if diagonal else _size_without_diagonal(table)
     places = np.zeros((size, size), int)
     places[np.triu_indices(size, 0 if diagonal else 1)] = np.arange(table.shape[1])
@@ -106,7 +108,7 @@ def from_upper_triangles(table, diagonal: bool = True):
 
 
 def correlations(table):
-    """(n, k, k), or rows of k(k-1)/2 numbers, the lower triangle by rows without its diagonal: r21, r31, r32, ..."""
+    """Read matrices (n, k, k), or rows of k(k-1)/2 numbers below the diagonal, by rows: r21, r31, r32, ..."""
     if table.ndim == 3 and table.shape[1] == table.shape[2] > 1:
         return (table.shape[1],), table
     size = _size_without_diagonal(table)
@@ -128,22 +130,22 @@ def _size_without_diagonal(table):
 
 
 def landmarks(table):
-    """(n, k, 2), rows x1, y1, x2, y2, ..., or complex (n, k)."""
+    """Read landmarks (n, k, 2), rows x1, y1, x2, y2, ..., or complex (n, k)."""
     if table.dtype.kind == "c" and table.ndim == 2 and table.shape[1] >= 3:
         return (table.shape[1],), table
     if table.ndim == 2 and table.shape[1] % 2 == 0:
         table = table.reshape(table.shape[0], -1, 2)
     if table.ndim != 3 or table.shape[2] != 2 or table.shape[1] < 3 or table.dtype.kind == "c":
         raise InputError(
-            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} "
-            f"(shapes3d are those in space){_of_r(table)}."
+            f"landmarks must have shape (n, k, 2) with k >= 3, or rows x1, y1, x2, y2, ..., got {table.shape} (for "
+            f"landmarks in space use shapes3d){_of_r(table)}."
         )
     # A view, not x + 1j y: arithmetic would warn of infinities, and so speak of the data.
     return (table.shape[1],), np.ascontiguousarray(table).view(np.complex128)[..., 0]
 
 
 def landmarks_in_space(table):
-    """(n, k, 3), or rows x1, y1, z1, x2, ..."""
+    """Read landmarks (n, k, 3), or rows x1, y1, z1, x2, ..."""
     if table.ndim == 2 and table.shape[1] % 3 == 0:
         table = table.reshape(table.shape[0], -1, 3)
     if table.ndim != 3 or table.shape[2] != 3 or table.shape[1] < 4 or table.dtype.kind == "c":
@@ -155,14 +157,14 @@ def landmarks_in_space(table):
 
 
 def _of_r(table):
-    """What to do with the order of R's geomorph and Morpho."""
+    """Return a hint for arrays in the order of R's geomorph and Morpho, or an empty string."""
     if table.ndim != 3 or table.shape[1] not in (2, 3) or table.shape[2] in (2, 3):
         return ""
     return "; the order (k, m, n) of R is turned by jaxgeodp.landmarks_from_r, or in R by aperm(x, c(3, 1, 2))"
 
 
 def bases(table):
-    """(n, N, p): a basis of a subspace in the columns of each record."""
+    """Read bases (n, N, p), with the basis of a subspace in the columns of each record."""
     if table.ndim != 3 or not 0 < table.shape[2] < table.shape[1]:
         raise InputError(
             f"subspaces must have shape (n, N, p) with p < N, a basis in columns, got {table.shape}; rows of N*p "

@@ -78,7 +78,7 @@ class AdaptiveMechanism(ShapedMechanism):
 
     @property
     def guarantee(self) -> PureDP | GaussianDP:
-        """epsilon-DP, or mu-GDP."""
+        """Return epsilon-DP, or mu-GDP."""
         promise = self.budget
         assert promise is not None  # one is given
         return promise
@@ -125,7 +125,7 @@ class AdaptiveMechanism(ShapedMechanism):
         return AdaptiveLaw(rule, numbers, n, strength, pure, _bare(mean), _bare(whole), reach, terms)
 
     def _laws(self, n, strength, tangent) -> tuple[VectorLaw, VectorLaw, float]:
-        """Of means of vectors about the centre; of one release with all of the budget; how long vectors may be."""
+        """Return the law of mean vectors, that of one release with all of the budget, and the longest vector."""
         ball = self.ball
         mean = tangent(ball, strength).law(n)
         if self.shape is not None:
@@ -134,7 +134,8 @@ class AdaptiveMechanism(ShapedMechanism):
             root = ball.manifold.coordinate_growth
             if root > 0 and not reach * summary.stretch * root <= LARGEST_REACH:
                 raise InputError(
-                    f"AdaptiveMechanism: a first mean reaches {reach * summary.stretch:.4g} on {ball.manifold}, too "
+                    f"AdaptiveMechanism: the first mean can reach {reach * summary.stretch:.4g} on {ball.manifold}, "
+                    "too "
                     f"far for double precision, which needs at most {LARGEST_REACH / root:.4g}: lower the shape's clip."
                 )
             law = dataclasses.replace(
@@ -150,5 +151,5 @@ class AdaptiveMechanism(ShapedMechanism):
 
 
 def _bare(law):
-    """Without what is no part of programs."""
+    """Return the law without the fields that are no part of programs."""
     return dataclasses.replace(law, terms=None, on_grid=None, rows=None)

@@ -1,6 +1,6 @@
 """Releases in steps in integers, at mu: each stage has exact discrete normal noise (docs/mathematics.md, Theorem N).
 
-A stage is two programs: of records the integers that add up, and of a sum what is released. They may be far apart.
+A stage has two programs: from records to integers that add up, and from their sum to the release.
 """
 
 import dataclasses
@@ -153,12 +153,12 @@ def terms_on_grid(law: Any) -> Terms:
 
 
 def _whole(law):
-    """Where the law's one release has noise about the Frechet mean, that of the logarithms is released in its place."""
+    """Return the law of one release of all records, with the mean of logarithms in place of the Frechet mean."""
     return law.whole if isinstance(law.whole.summary, MeanOfVectors) else law.mean
 
 
 def _place(law, question):
-    """The centre of a mean, and the bound of its vectors."""
+    """Return the centre of a mean, and the bound of its vectors."""
     if isinstance(question, Mean):
         return jnp.asarray(question.center), question.clip
     whole = _whole(law)

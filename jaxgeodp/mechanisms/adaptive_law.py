@@ -173,7 +173,9 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @override
     def log_density(self, x, records):
-        raise InputError(f"{self.terms.mechanism}: the density of a value is not known, as stages follow each other.")
+        raise InputError(
+            f"{self.terms.mechanism}: the density of a value is not known, as each stage depends on the one before."
+        )
 
     @override
     def simulate(self, key, records, num):

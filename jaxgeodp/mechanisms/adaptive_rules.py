@@ -153,19 +153,19 @@ def _pure(n, dim, epsilon, symmetric) -> Rule | None:
 
 
 def _rounded(share: float) -> Fraction:
-    """A cost of few digits, so that sums are short."""
+    """Return a cost of few digits, so that sums are short."""
     return Fraction(math.ceil(share * 10**6), 10**6)
 
 
 def _quantile(dim, share) -> float:
-    """Of the length of a standard normal vector."""
+    """Return a quantile of the length of a standard normal vector."""
     from scipy import special
 
     return math.sqrt(2.0 * float(special.gammaincinv(dim / 2.0, share)))
 
 
 def _slope(dim, clip) -> float:
-    """J of standard normal vectors clipped at a length: E[1; |v| < clip] + E[(1 - 1/d) clip/|v|; |v| >= clip]."""
+    """Return J of clipped standard normal vectors: E[1; |v| < clip] + E[(1 - 1/d) clip/|v|; |v| >= clip]."""
     from scipy import special
 
     within = float(special.gammainc(dim / 2.0, clip**2 / 2.0))
@@ -178,7 +178,7 @@ def _slope(dim, clip) -> float:
 
 @functools.lru_cache(maxsize=256)
 def _best_kept(n, dim, mu, skew) -> float:
-    """The share of normal records that the best clip leaves, if ``skew`` of the mean excess is in one direction."""
+    """Return the share of normal records that the best clip leaves, with ``skew`` of the excess in one direction."""
     lengths = _quantiles(dim)
     shares = np.linspace(0.5, 0.985, 195)
     clips = np.array([_quantile(dim, share) for share in shares])

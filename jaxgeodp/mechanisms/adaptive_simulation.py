@@ -43,7 +43,7 @@ _where: Callable[..., Any] = jnp.where
 
 @functools.partial(jax.jit, static_argnums=3)
 def simulated(law, key, records, num):
-    """``num`` releases of an `AdaptiveLaw`."""
+    """Return ``num`` releases of an `AdaptiveLaw`."""
     keys = jax.random.split(key, num)
     points = law.ball.clip(records)
     zeros = jnp.zeros(law.length, jnp.finfo(points.dtype).dtype)
@@ -57,7 +57,7 @@ class SimulatedStages:
     """Simulate the stages within a program, each with the noise of its cost."""
 
     def __init__(self, law, records):
-        """Of clipped records."""
+        """Store the law and clipped records."""
         self.law, self.records, self.ball = law, records, law.ball
         self.n, self.dim, self.real = law.n, law.length, jnp.finfo(records.dtype).dtype
 
@@ -97,7 +97,7 @@ class SimulatedStages:
 
 
 class _State(NamedTuple):
-    """Of a simulation between two stages."""
+    """State of a simulation between two stages."""
 
     key: Any
     center: Any
@@ -133,7 +133,7 @@ def _begin(told, key):
 
 
 def _stage(told, counts, count, mean, state):
-    """A count or a mean: the noisy number, the vector, the centre."""
+    """Simulate a count or a mean; return the noisy number, the vector and the centre."""
     return jax.lax.cond(
         counts,
         lambda own: (told.count(own, state.center, *count).astype(told.real), state.first, state.center),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 @jax.jit
 def clipped(ball, records):
-    """Records, each brought into the ball."""
+    """Return the records, each brought into the ball."""
     return ball.clip(records)
 
 
@@ -40,7 +40,7 @@ def pair_lengths(law, records):
 
 
 def _noisy_vector(law, key, records):
-    """Where a law's records are, with noise; the law at home; and the way back."""
+    """Return the noisy vector of a law's records, the law at home, and the way back."""
     home, points, back = law.at_home(records)
     location: jax.Array = home.location(points, home.center(points))
     location = jnp.where(jnp.isfinite(location), location, 0.0)
@@ -57,8 +57,8 @@ def mean_stage(law, key, records, center, clip, scale, gain):
 
 @jax.jit
 def stepped(law, center, clip, vector, gain):
-    """A centre moved by gain times a vector, which is shortened to the clip, in the public ball; the same centre where
-    double precision does not tell the other one."""
+    """Return a centre moved by gain times a vector shortened to the clip, in the public ball; unchanged if the moved
+    one is not finite."""
     length = jnp.linalg.norm(vector)
     step = gain * vector * jnp.minimum(1.0, clip / jnp.where(length > 0, length, 1.0))
     moved = law.ball.pull_inside(value_of(about(law, center, clip, None), step))

@@ -1,4 +1,4 @@
-"""The way of an adaptive release: which question follows from the answers to those before, whoever answers them.
+"""Control flow of an adaptive release: which question follows from the earlier answers, whoever answers them.
 
 A question is public: it follows from the rule and from what was released (docs/mathematics.md, Theorem V2). The last
 one gets all that is left of the budget.

@@ -66,7 +66,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @functools.cached_property
     def domain(self) -> PointsInBall:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """What the statistic takes: points, (n, \\*shape of a point), or other data."""
+        """Return the domain of the statistic: points, (n, \\*shape of a point), or other data."""
         statistic, manifold = self.summarised, self.ball.manifold
         shape = manifold.shape if isinstance(statistic, FrechetMean) else statistic.datum_shape(manifold)
         others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
@@ -74,11 +74,11 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @property
     def summarised(self) -> Any:
-        """Its field "statistic"; the Frechet mean, where it has none."""
+        """Return the field "statistic", or the Frechet mean if there is none."""
         return vars(self).get("statistic", FrechetMean())
 
     def sensitivity(self, n: int) -> float:
-        """The global sensitivity for n records (replace-one): how far another record moves what is hidden by noise.
+        """Return the global sensitivity for n records (replace-one) of what is hidden by noise.
 
         That is the statistic or a vector that stands for it; of `KNGMechanism` and `GibbsMechanism` the gradient.
 
@@ -91,7 +91,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         return self.law(record_count(n)).terms.sensitivity
 
     def scale(self, n: int) -> float:
-        """The scale of the noise for n records; the class says of which density.
+        """Return the scale of the noise for n records; the class says of which density.
 
         Args:
             n: at least 2.
@@ -102,7 +102,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
         return self.law(record_count(n)).scale
 
     def support(self, n: int) -> GeodesicBall | None:
-        """The ball outside which nothing is released; None for the whole manifold.
+        """Return the ball outside which nothing is released; None for the whole manifold.
 
         Args:
             n: at least 2.
@@ -114,7 +114,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
 
 def _check_range(owner, name, value):
-    """Beyond these, squares of scales leave double precision."""
+    """Refuse privacy parameters beyond which squares of scales leave double precision."""
     if not 1.0 / _LARGEST <= value <= _LARGEST:
         raise InputError(f"{owner}: {name} must be between {1.0 / _LARGEST:g} and {_LARGEST:g}, got {value:g}.")
 
@@ -127,5 +127,5 @@ def _check_facts(name, manifold):
     if not known or type(manifold).log is Manifold.log:
         raise InputError(
             f"{name}: {manifold} must define its curvature_bounds, injectivity_radius and log for private releases "
-            "(what is unknown is not assumed, and the default logarithm may fail far from its base)."
+            "(none is assumed, and the default logarithm may fail far from its base)."
         )

@@ -37,7 +37,7 @@ class CalibratedMechanism(BallMechanism):
 
     @property
     def guarantee(self) -> PureDP | NotProven:
-        """Pure epsilon-DP, except under "paper"."""
+        """Return pure epsilon-DP, except under "paper"."""
         if self.calibration == "paper":
             return NotProven(f"{self.epsilon:g}-differential privacy, claimed by the paper for its simulation")
         return PureDP(self.epsilon)
@@ -50,7 +50,7 @@ class CalibratedMechanism(BallMechanism):
 
 
 def terms_of(mechanism: CalibratedMechanism, n: int, sensitivity: Sensitivity, theorem: str) -> Terms:
-    """What a record says of a law of ``mechanism``."""
+    """Return the terms of a law of ``mechanism``."""
     return Terms(
         mechanism=type(mechanism).__name__,
         statistic=mechanism.statistic.description,

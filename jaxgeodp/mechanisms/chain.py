@@ -6,7 +6,7 @@ from jaxgeodp.releases.ways import ByChain
 
 
 def release_by_chain(mechanism: Mechanism, data, num_burnin: int = 20_000) -> Release:
-    """One value from a geodesic random walk started at the public centre; labelled "MCMC: not pure DP".
+    """Return one value from a geodesic random walk started at the public centre; labelled "MCMC: not pure DP".
 
     `Mechanism.release` is exact, and usually faster. This takes no ledger, as nothing is promised that could be
     charged.

@@ -84,7 +84,7 @@ def plan_curves(
     draws: int = 1000,
     report: Callable[[int, int], object] = lambda done, total: None,
 ) -> PlanCurves:
-    """The expected errors of `plan_mechanisms` for other radii, n and budgets, one of them changed at a time.
+    """Return the expected errors of `plan_mechanisms` for other radii, n and budgets, one of them changed at a time.
 
     Radii are from a quarter of the given one to its double, or to 0.95 of Assumption 1's limit; n and privacy
     parameters from an eighth to eight times the given ones. All use the same random numbers, so that curves are
@@ -166,6 +166,6 @@ def _numbers(n) -> list[int]:
 
 
 def _named(found: dict[_Point, dict[str, Plan]], given) -> dict[str, str]:
-    """The names in the registry of what can be used somewhere, and how each is called."""
+    """Return the registry names of mechanisms that can be used somewhere, each with its class name."""
     called = {name: plan.mechanism for plans in found.values() for name, plan in plans.items() if not plan.refusal}
     return {name: called[name] for name in found[given] if name in called}

@@ -46,7 +46,8 @@ class EuclideanLaplace(BallMechanism):
         self._ambient_radius()  # raises where there is none
         if self.project and not manifold.projects:
             raise InputError(
-                f"EuclideanLaplace: project=True is not possible on {manifold}: an array may have no nearest point."
+                f"EuclideanLaplace: project=True is not possible on {manifold}, where an array may have no nearest "
+                "point; use project=False."
             )
 
     def _ambient_radius(self) -> float:
@@ -58,7 +59,7 @@ class EuclideanLaplace(BallMechanism):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return Norm().guarantee(self.epsilon)
 
     @override
@@ -85,7 +86,7 @@ class AmbientVector(Summary):
         return ball.clip(data)
 
     def carried(self, ball, data):
-        """The ambient space is where it is: means and noise do not move, but by a translation of a flat space."""
+        """Return ball and records unmoved, except in flat space, where a translation carries them."""
         if _is_flat(ball.manifold) and ball.manifold.projects:
             return at_home(ball, data)
         return Carried(ball, ball.clip(data), lambda x: x, lambda value: value)
@@ -99,11 +100,11 @@ class AmbientVector(Summary):
     @override
     def to_vector(self, ball, x):
         if self.project and not _is_flat(ball.manifold):
-            raise InputError("EuclideanLaplace: a projected value has no simple density.")
+            raise InputError("EuclideanLaplace: the density of a projected value is not known; use project=False.")
         return from_center(ball, x), 0.0
 
     def as_point(self, ball, value):
-        """A symmetric matrix may be positive definite; a vector is hardly ever a direction."""
+        """Return the point, if there is one: a matrix may be positive definite, a vector is hardly ever a direction."""
         if self.project:
             return value, jnp.asarray(True)
         manifold = ball.manifold
@@ -116,7 +117,7 @@ class AmbientMean(AmbientVector):
     """The arithmetic mean."""
 
     def center(self, ball, points):
-        """None."""
+        """Return None: no Frechet mean is needed."""
         return None
 
     @override
@@ -127,10 +128,10 @@ class AmbientMean(AmbientVector):
 
 
 def from_center(ball: GeodesicBall, x) -> jax.Array:
-    """A point as a vector of the ambient space, from the centre."""
+    """Return a point as a vector of the ambient space, from the centre."""
     return ball.manifold.to_ambient(x - jnp.asarray(ball.center, x.dtype))
 
 
 def _is_flat(manifold):
-    """Points are vectors, not a circle."""
+    """Return whether points are vectors, not a circle."""
     return manifold.curvature_bounds == (0.0, 0.0) and math.isinf(manifold.injectivity_radius)

@@ -65,13 +65,13 @@ class RiemannianGaussian(BallMechanism):
             raise InputError(f"RiemannianGaussian: mu must be at most {_LARGEST_MU:g}, got {self.mu:g}.")
         if not has_gaussian_certificate(self.ball.manifold):
             raise InputError(
-                "RiemannianGaussian: needs a space without positive curvature, a sphere or rotations, of dimension at "
-                f"most {_LARGEST_DIM} where it is positive, got {self.ball.manifold}; use GibbsMechanism."
+                f"RiemannianGaussian: needs a sphere or rotations of dimension at most {_LARGEST_DIM}, or a space "
+                f"without positive curvature, got {self.ball.manifold}; use GibbsMechanism."
             )
 
     @property
     def guarantee(self) -> GaussianDP:
-        """mu-GDP."""
+        """Return mu-GDP."""
         return GaussianDP(self.mu)
 
     def law(self, n, shape=()):
@@ -85,7 +85,7 @@ class RiemannianGaussian(BallMechanism):
 def gaussian_law(
     ball: GeodesicBall, promise: GaussianDP, n: int, sensitivity: Sensitivity, scale: float, theorem: str
 ) -> DensityLaw:
-    """N(location, scale^2), where the location has this sensitivity, and the theorem gives the promise.
+    """Return N(location, scale^2), where the location has this sensitivity, and the theorem gives the promise.
 
     Raises:
         ValueError: the scale is not finite, or so large that double precision cannot hold the draws.
@@ -125,7 +125,7 @@ class HalfSquaredDistance(Target):
         return HalfSquaredDistance(self.statistic.at_home(ball))
 
     def center(self, ball, points):
-        """The mean."""
+        """Return the mean."""
         return self.statistic.center(ball, points)
 
     @override
@@ -137,15 +137,15 @@ class HalfSquaredDistance(Target):
         return HalfSquare(_bulk(ball.manifold, jnp.asarray(scale, real_dtype(center))))
 
     def public_bounds(self, ball, support):
-        """None are needed: how many proposals there are has the same law for all data."""
+        """Return None: the number of proposals has the same law for all data."""
         return None
 
     def temperature(self, scale):
-        """The variance."""
+        """Return the variance."""
         return scale**2
 
     def check(self, law):
-        """Nothing: `RiemannianGaussian.law` has refused it."""
+        """Accept all laws: `RiemannianGaussian.law` has refused others."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,22 +155,22 @@ class HalfSquare:
     bulk: jax.Array
 
     def __call__(self, t):
-        """The growth at distance t."""
+        """Return the growth at distance t."""
         return 0.5 * t**2
 
     def lines(self, lower, upper):
-        """Values at ``lower`` and slopes of tangents, at the middle of narrow intervals and the start of wide ones."""
+        """Return values and slopes of tangents, at the middle of narrow intervals and the start of wide ones."""
         touch = jnp.minimum(0.5 * (lower + upper), lower + self.bulk / 48.0)
         return touch * (lower - 0.5 * touch), touch
 
 
 def _bulk(manifold, scale):
-    """A distance beyond which there is hardly any mass."""
+    """Return a distance beyond which there is hardly any mass."""
     return scale * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * scale)
 
 
 def has_gaussian_certificate(manifold) -> bool:
-    """Whether `RiemannianGaussian` is for this manifold."""
+    """Return whether `RiemannianGaussian` supports this manifold."""
     return manifold.homogeneous and (_is_hadamard(manifold) or _certified_space(manifold) is not None)
 
 
@@ -179,13 +179,13 @@ def _is_hadamard(manifold):
 
 
 def _certified_space(manifold) -> Space | None:
-    """The space of a certificate that takes seconds, or none is needed."""
+    """Return the space of a certificate that takes seconds at most; None if there is none."""
     space = _space(manifold)
     return space if space is not None and (space.sign == 0 or space.dim <= _LARGEST_DIM) else None
 
 
 def _least_scale(manifold, sensitivity, mu) -> tuple[float, str]:
-    """The smallest sigma that is proven, and by which theorem; infinite or NaN if none is."""
+    """Return the smallest sigma that is proven, and by which theorem; infinite or NaN if none is."""
     by_formula, space = math.nan, _certified_space(manifold)
     if _is_hadamard(manifold):
         by_formula = hadamard_scale(mu, sensitivity, manifold.ricci_bound)
@@ -198,14 +198,14 @@ def _least_scale(manifold, sensitivity, mu) -> tuple[float, str]:
 
 
 def _root_of(manifold, space: Space) -> float:
-    """One over the length that the space has as 1."""
+    """Return one over the manifold's length that is 1 in the space."""
     if space.sign > 0:
         return (math.pi / 2.0 if space.folded else math.pi) / manifold.diameter
     return math.sqrt(abs(manifold.curvature_bounds[0])) or 1.0
 
 
 def _space(manifold) -> Space | None:
-    """What the certificate knows of a manifold; None if its geodesics from a point are not known to be those."""
+    """Return the space of constant curvature that a manifold is; None if its geodesics are not known to be the same."""
     lowest, highest = manifold.curvature_bounds
     if lowest != highest:
         return None

@@ -125,7 +125,7 @@ class GibbsMechanism(BallMechanism):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """mu-GDP."""
+        """Return mu-GDP."""
         return GaussianDP(self.mu)
 
     @property
@@ -148,8 +148,9 @@ class GibbsMechanism(BallMechanism):
         many, wide = ball.manifold.dim > _FEW_DIMENSIONS, math.sqrt(ball.manifold.dim / rate)
         if barrier and many and wide > 0.5 * (end - start) * ball.radius:
             raise InputError(
-                f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is so wide that a draw "
-                f"might never be found in {ball.manifold.dim} dimensions: raise mu or n, or use WrappedGaussian."
+                f"GibbsMechanism: with n={n}, mu={self.mu:g}, radius={ball.radius:g} the noise is so wide that "
+                f"rejection might never accept a draw in {ball.manifold.dim} dimensions: raise mu or n, or use "
+                "WrappedGaussian."
             )
         terms = Terms(
             mechanism="GibbsMechanism",
@@ -171,21 +172,21 @@ class GibbsMechanism(BallMechanism):
 
     @property
     def _described_statistic(self):
-        """With what is supposed of a user's own, where it does not say so itself."""
+        """Return the statistic's description, marked if its bounds are user-asserted."""
         own = self.statistic.description
         return f"{own}, supposed: all its bounds" if self.statistic.supposes and "supposed" not in own else own
 
     @property
     def _ends(self) -> tuple[float, ...]:
-        """Of supports that are tried, in units of the ball's radius."""
+        """Return the support radii that are tried, in units of the ball's radius."""
         if self.support_radius is not None:
             return (self.support_radius / self.ball.radius,)
         return (math.inf,) if self.statistic.may_be_unbounded(self.ball.manifold) else _ENDS
 
     def _chosen(self, n) -> Candidate:
-        """The one with the smallest error.
+        """Return the candidate with the smallest error.
 
-        lambda is 0 unless there is no k without, or the loss is a user's, of which only a risk is known.
+        lambda is 0 unless there is no k without it, or the loss is a user's, for which only a risk is known.
         """
         found = [self._without_ridge(own) for own in self._tried(self._ends, n)]
         if self.statistic.supposes or not any(math.isfinite(own.rate) for own in found):
@@ -202,7 +203,7 @@ class GibbsMechanism(BallMechanism):
                 yield Candidate(end, start, sensitivity)
 
     def _starts(self, end):
-        """Of barriers that are tried, in units of the ball's radius."""
+        """Return the barrier radii that are tried, in units of the ball's radius."""
         starts = [end, *(_STARTS if math.isfinite(end) else ())]
         if self.barrier_radius is not None:
             starts = [min(self.barrier_radius / self.ball.radius, end)]
@@ -215,7 +216,7 @@ class GibbsMechanism(BallMechanism):
         return gibbs_rate(self.mu, gradient, convexity, self.ball.manifold.ricci_bound) if convexity > 0.0 else math.nan
 
     def _bend(self, end):
-        """A lower bound of the Hessian of half the squared distance from the centre, within the support."""
+        """Return a lower bound of the Hessian of half the squared distance from the centre, within the support."""
         return h_max(end * self.ball.radius, self.ball.manifold.curvature_bounds[1]) if math.isfinite(end) else 1.0
 
     def _without_ridge(self, own: Candidate) -> Candidate:
@@ -224,7 +225,7 @@ class GibbsMechanism(BallMechanism):
         return own._replace(rate=rate, error=self._expected(own.barrier, end, rate) if roomy else math.inf)
 
     def _with_ridge(self, own: Candidate) -> Candidate:
-        """The lambda with the least d/k + lambda t^2/2, a bound of the expected risk for a minimiser at distance t.
+        """Return the candidate with the lambda of least d/k + lambda t^2/2, a bound of the risk for a minimiser at t.
 
         0 is among those that are tried. With a negative convexity or Ricci curvature lambda must exceed what makes up
         for them.
@@ -243,7 +244,7 @@ class GibbsMechanism(BallMechanism):
         return own._replace(rate=rates[best], ridge=float(tried[best]), error=risk)
 
     def _expected(self, start, end, rate):
-        """The squared error for a mean at the supposed distance, where space is flat; infinite without a rate."""
+        """Return the squared error in flat space, for a mean at the supposed distance; infinite without a rate."""
         if not math.isfinite(rate):
             return math.inf
         away, radius = _SUPPOSED * self.ball.radius, self.ball.radius
@@ -254,24 +255,24 @@ class GibbsMechanism(BallMechanism):
         return self.ball.manifold.dim / rate + (pull / least) ** 2
 
     def _wall(self, end, start):
-        """What keeps the minimum within the support."""
+        """Return the barrier's wall, which keeps the minimum within the support."""
         outward = self.statistic.outward_pull(self.ball, end * self.ball.radius) if math.isfinite(end) else 0.0
         return _MARGIN * outward / ((end - start) * self.ball.radius) if outward > 0.0 else 0.0
 
 
 def _leaves_room(end, rate, radius):
-    """Between the supposed mean and the rim of a support."""
+    """Return whether there is room between the supposed mean and the rim of a support."""
     return math.isfinite(rate) and (end - _SUPPOSED) * radius > _ROOM / math.sqrt(rate)
 
 
 def _largest_support(ball):
-    """Farther out than a quarter of a great circle from a record no loss here is convex."""
+    """Return the largest support radius: no loss here is convex beyond a quarter of a great circle from a record."""
     highest = ball.manifold.curvature_bounds[1]
     convex = 0.5 * math.pi / math.sqrt(highest) - ball.radius if highest > 0.0 else math.inf
     return min(largest_support(ball), convex)
 
 
 def _described(radius, wall, ridge):
-    """A barrier, for a record."""
+    """Return the barrier's entry of a release record."""
     named = {"wall": wall, "regularizer": ridge}
     return {"center": "as ball", "radius": radius} | {name: value for name, value in named.items() if value > 0.0}

@@ -111,7 +111,7 @@ class KNGMechanism(CalibratedMechanism):
         return _Calibration(sensitivity, scale, support, _DOUBLED)
 
     def zcdp(self, n: int) -> ZeroConcentratedDP:
-        """What one release (without ``delta``) of n records promises in zCDP: rho = (sensitivity/scale)^2/2.
+        """Return the zCDP of one release (without ``delta``) of n records: rho = (sensitivity/scale)^2/2.
 
         The log densities of neighbours differ by at most sensitivity/scale up and down, and by the logarithms of their
         normalising constants, which are the same everywhere: their ratio has the range 2 sensitivity/scale, of which
@@ -125,13 +125,13 @@ class KNGMechanism(CalibratedMechanism):
             ValueError: see `law`; or nothing is proven.
         """
         if isinstance(self.guarantee, NotProven):
-            raise InputError("KNGMechanism: nothing is proven for calibration='paper'; choose another for zCDP.")
+            raise InputError("KNGMechanism: nothing is proven for calibration='paper'; use 'tight' or 'theorem'.")
         calibration = self._calibrated(record_count(n))
         ratio = Fraction(calibration.sensitivity.value) / Fraction(calibration.scale)
         return ZeroConcentratedDP(min(float_above(ratio**2 / 2), PureDP(self.epsilon).to_zcdp().rho))
 
     def _by_normalizer(self, n):
-        """Theorems J and L, where they apply."""
+        """Return the calibration by Theorems J and L; None where they do not apply."""
         ball, radius = self.ball, self.support_radius
         if not (self.calibration == "tight" and isinstance(self.statistic, FrechetMean)):
             return None
@@ -152,7 +152,7 @@ class KNGMechanism(CalibratedMechanism):
         ball = self.ball
         sensitivity, factor = paper_gradient_sensitivity(ball, n)
         if not isinstance(self.statistic, FrechetMean):
-            raise InputError("KNGMechanism: calibration='paper' is for the Frechet mean.")
+            raise InputError("KNGMechanism: calibration='paper' is only for the Frechet mean.")
         support = self._ball(_INSIDE * largest_support(ball))
         scale = factor * sensitivity.value / self.epsilon
         check_existence(type(self).__name__, ball, n, self.epsilon, scale, support)
@@ -189,7 +189,7 @@ class GradientNorm(Target):
         return self.statistic.gradient_growth(ball.manifold, center, points, farthest)
 
     def bounds(self, ball, center, points, scale):
-        """By the expansion of the gradient (docs/mathematics.md, Theorem Z), of a mean of more than a few records."""
+        """Return bounds by the gradient's expansion, for a mean of more than a few records (Theorem Z)."""
         records, weights = points_and_weights(points)
         if not isinstance(self.statistic, FrechetMean) or records.shape[0] < _FEW_RECORDS:
             return None
@@ -204,7 +204,7 @@ class GradientNorm(Target):
         return of_proposal
 
     def public_bounds(self, ball, support):
-        """Theorem F with the largest variance that data in the ball can have, r^2; from above the Hessian's bound."""
+        """Return Theorem F's bound for the largest variance of data, r^2; from above the Hessian's bound."""
         if not isinstance(self.statistic, FrechetMean):
             return None
         manifold, r = ball.manifold, ball.radius
@@ -225,7 +225,7 @@ class GradientNorm(Target):
         return PublicBounds(growth, upper)
 
     def temperature(self, scale):
-        """The scale."""
+        """Return the scale."""
         return scale
 
     def check(self, law):

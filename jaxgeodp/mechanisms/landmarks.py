@@ -54,7 +54,7 @@ class LandmarkLaplace(BallMechanism):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return Coordinates().guarantee(self.epsilon)
 
     @override
@@ -88,11 +88,11 @@ class LandmarkMean(Summary):
         return jnp.where(jnp.isfinite(turned), turned, shapes)
 
     def carried(self, ball, data):
-        """Configurations stay where they are; all have norm 1."""
+        """Return ball and records unmoved: all configurations have norm 1."""
         return Carried(ball, self.clipped(ball, data), lambda x: x, lambda value: value)
 
     def center(self, ball, points):
-        """None."""
+        """Return None: no Frechet mean is needed."""
         return None
 
     @override
@@ -114,5 +114,5 @@ class LandmarkMean(Summary):
         return jnp.concatenate([x.real, x.imag]), 0.0
 
     def as_point(self, ball, value):
-        """A configuration is a shape up to its size."""
+        """Return the configuration's shape, and whether there is one: a configuration is a shape up to its size."""
         return ball.manifold.project(value), jnp.asarray(True)

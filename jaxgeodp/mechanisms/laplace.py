@@ -68,7 +68,7 @@ class Distance(Target):
         return Distance(self.statistic.at_home(ball))
 
     def center(self, ball, points):
-        """The minimiser."""
+        """Return the minimiser."""
         return self.statistic.minimizer(ball, points)
 
     @override
@@ -76,15 +76,15 @@ class Distance(Target):
         return ball.manifold.dist(center, x)
 
     def growth(self, ball, center, points, scale, support):
-        """The distance itself."""
+        """Return the distance itself."""
         return 1.0
 
     def public_bounds(self, ball, support):
-        """The distance itself."""
+        """Return the distance itself."""
         return PublicBounds(1.0, np.asarray) if isinstance(self.statistic, FrechetMean) else None
 
     def temperature(self, scale):
-        """The scale."""
+        """Return the scale."""
         return scale
 
     @override

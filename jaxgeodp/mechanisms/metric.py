@@ -57,7 +57,7 @@ class MetricLaplace(Mechanism):
         if not (self.manifold.homogeneous and math.isfinite(self.manifold.diameter)):
             raise InputError(
                 f"MetricLaplace: needs a homogeneous manifold of bounded diameter, got {self.manifold}; elsewhere no "
-                "finite epsilon would hide a record among all others."
+                "finite epsilon protects a record."
             )
         object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         if self.epsilon * self.manifold.diameter > _LARGEST:
@@ -68,18 +68,18 @@ class MetricLaplace(Mechanism):
 
     @property
     def domain(self) -> PointsInBall:
-        """All points of the manifold; what is none becomes the origin."""
+        """Return all points of the manifold; an invalid record becomes the origin."""
         return PointsInBall(self._everywhere, self.manifold.shape)
 
     @property
     def guarantee(self) -> PureDP:
-        """Pure DP for any two records."""
+        """Return pure DP for any two records."""
         above = math.nextafter(self.manifold.diameter, math.inf)  # pi is no float
         return PureDP(math.nextafter(self.epsilon * above, math.inf))
 
     @property
     def supports(self) -> frozenset[str]:
-        """A fixed number of proposals; all else is of many records."""
+        """Return the option of a fixed number of proposals; all others are for many records."""
         return frozenset({"delta"})
 
     def law(self, n, shape=()):
@@ -107,7 +107,7 @@ class MetricLaplace(Mechanism):
 
     @property
     def _everywhere(self):
-        """The whole manifold, as a ball; rounding must not leave out the far end."""
+        """Return the whole manifold as a ball, wide enough that rounding does not leave out the far end."""
         manifold = self.manifold  # itself, whatever facts hold in a ball: distances are those that the record names
         return GeodesicBall.tree_unflatten(manifold, (np.asarray(manifold.origin), 1.001 * manifold.diameter))
 
@@ -126,11 +126,11 @@ class DistanceFromRecord(Target):
         return False
 
     def at_home(self, ball):
-        """Itself."""
+        """Return the target itself."""
         return self
 
     def center(self, ball, points):
-        """The record."""
+        """Return the record."""
         return points[0]
 
     @override
@@ -138,16 +138,16 @@ class DistanceFromRecord(Target):
         return ball.manifold.dist(center, x)
 
     def growth(self, ball, center, points, scale, support):
-        """The distance itself."""
+        """Return the distance itself."""
         return 1.0
 
     def public_bounds(self, ball, support):
-        """The distance itself."""
+        """Return the distance itself."""
         return PublicBounds(1.0, np.asarray)
 
     def temperature(self, scale):
-        """The scale."""
+        """Return the scale."""
         return scale
 
     def check(self, law):
-        """Nothing: coordinates of a compact manifold are bounded."""
+        """Accept all laws: coordinates of a compact manifold are bounded."""

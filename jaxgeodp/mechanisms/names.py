@@ -23,7 +23,7 @@ from jaxgeodp.mechanisms.wrapped import WrappedGaussian, WrappedLaplace
 
 
 class NamedMechanism(NamedTuple):
-    """How a name becomes a mechanism, and what is known of it without making one."""
+    """Registry entry: how to make a mechanism, and what is known of it without making one."""
 
     make: Callable[..., BallMechanism]  #: of a ball and the strength
     parameter: str = "epsilon"  #: or "mu": what the strength is
@@ -54,7 +54,7 @@ def _is_flat(manifold):
 
 
 def _is_hadamard(manifold):
-    """Elsewhere a barrier pulls towards the centre."""
+    """Return whether no barrier is needed, which would pull towards the centre."""
     return manifold.curvature_bounds[1] <= 0.0 and math.isinf(manifold.injectivity_radius)
 
 
@@ -89,7 +89,7 @@ DEFAULTS = {"epsilon": "laplace", "mu": "wrapped-gaussian"}
 def mechanism_named(
     name: str, ball: GeodesicBall, strength: float, calibration: str = "tight", **more
 ) -> BallMechanism:
-    """The mechanism with a name of `MECHANISMS`; ``strength`` is its epsilon or mu.
+    """Return the mechanism with a name of `MECHANISMS`; ``strength`` is its epsilon or mu.
 
     Args:
         more: ``statistic`` or ``shape``, of those that take one.
@@ -111,20 +111,20 @@ def mechanism_named(
 
 
 def unbiased_names(manifold: Manifold) -> list[str]:
-    """The names of the mechanisms that release the statistic itself, a point of the manifold, whatever the records
-    are."""
+    """Return the names of the mechanisms that release the statistic itself, a point of the manifold, for any
+    records."""
     return [name for name, entry in MECHANISMS.items() if entry.on_manifold and entry.unbiased(manifold)]
 
 
 def supported_on(manifold: Manifold, name: str) -> frozenset[str]:
-    """The options that the mechanism of a name supports on a manifold, with all that it can be given by default."""
+    """Return the options that the named mechanism supports on a manifold, with default arguments."""
     # The origin is a point: to check that compiles for longer than the help of a command may take.
     ball = GeodesicBall.tree_unflatten(manifold, (manifold.origin, _SMALL))
     return MECHANISMS[name].make(ball, 1.0).supports
 
 
 def names_with(option: str) -> list[str]:
-    """The names of the mechanisms that support an option of a release, where space is flat if it may be; and of those
-    that are for other manifolds, of which it is not known here."""
+    """Return the names of the mechanisms that support an option on the first suitable manifold of `_SPACES`; those
+    that suit none of them are listed, too."""
     spaces = {name: next(filter(entry.suits, _SPACES), None) for name, entry in MECHANISMS.items()}
     return [name for name, space in spaces.items() if space is None or option in supported_on(space, name)]

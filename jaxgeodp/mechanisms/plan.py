@@ -47,7 +47,7 @@ class Plan:
 
 
 class Plans(list[Plan]):
-    """Plans, which print as a table."""
+    """List of plans that prints as a table."""
 
     def __repr__(self):
         rows = [("mechanism", "guarantee", "scale", "expected error")]
@@ -71,7 +71,7 @@ def plan_mechanisms(
     names: Collection[str] | None = None,
     calibration: str = "tight",
 ) -> Plans:
-    """The expected error of every mechanism that applies, the smallest first; no data are needed.
+    """Return the expected error of every mechanism that applies, the smallest first; no data are needed.
 
     Errors are simulated with public reference records (`releases.expected.reference_records`). For values
     off the manifold (Euclidean and landmark-wise baselines) distances are those of the ambient space.
@@ -118,7 +118,7 @@ def plan_mechanisms(
 
     chosen = _applicable(ball.manifold, {"epsilon": epsilon, "mu": mu}, MECHANISMS if names is None else names)
     if not chosen:
-        raise InputError("plan: no mechanism suits this manifold and these privacy parameters.")
+        raise InputError("plan: no mechanism supports this manifold with these privacy parameters.")
     # Compiling takes the time, and keeps to one core.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         plans = list(pool.map(planned, chosen))
@@ -128,7 +128,7 @@ def plan_mechanisms(
 
 
 class _Once:
-    """What is computed when it is first asked for, by any thread."""
+    """Value that is computed when any thread first asks for it."""
 
     def __init__(self, make):
         self._make, self._lock, self._made = make, threading.Lock(), None
@@ -141,7 +141,7 @@ class _Once:
 
 
 def _applicable(manifold, strengths, names) -> list[tuple[str, NamedMechanism, float]]:
-    """The entries of the registry that suit the manifold and have a strength, and it."""
+    """Return the registry entries that suit the manifold, each with its privacy parameter."""
     return [
         (name, entry, strengths[entry.parameter])
         for name, entry in MECHANISMS.items()

@@ -1,4 +1,4 @@
-"""How near releases in steps are expected to come, for populations that everybody knows: from public numbers alone.
+"""Expected errors of releases in steps for public reference populations, from public numbers alone.
 
 In flat space of the manifold's dimension, where the walk needs no program to be simulated (docs/mathematics.md, section
 21).
@@ -108,7 +108,7 @@ class Expected(NamedTuple):
 def plan_in_steps(
     ball: GeodesicBall, n: int, epsilon: float | None = None, mu: float | None = None, symmetric: bool = False
 ) -> tuple[Expected, ...]:
-    """How far `AdaptiveMechanism` and one release are expected to be from the mean, population by population.
+    """Return the expected errors of `AdaptiveMechanism` and of one release, for each reference population.
 
     Simulated in flat space of the manifold's dimension, by 200 releases each, fewer above 30 dimensions; no data are
     needed, and it takes some seconds. One release has noise of scale 2 r/(n epsilon), or 2 r/(n mu), about the mean.
@@ -144,7 +144,7 @@ def plan_in_steps(
 
 
 def is_better(found: tuple[Expected, ...], filled: float = 1.0) -> bool:
-    """Whether steps are chosen in place of one release: where they gain much on the whole, and hardly lose anywhere.
+    """Return whether steps are chosen over one release: they gain much on the whole, and hardly lose anywhere.
 
     Args:
         found: by `plan_in_steps`.
@@ -179,7 +179,7 @@ def geometric_mean(found: tuple[Expected, ...]) -> float:
 
 @functools.lru_cache(maxsize=64)
 def _expected_in_steps(n: int, dim: int, strength: float, pure: bool, symmetric: bool) -> tuple[Expected, ...]:
-    """In a ball of radius 1; see `plan_in_steps`."""
+    """Return the expected errors in a ball of radius 1; see `plan_in_steps`."""
     if rule_for(n, dim, strength, pure, symmetric) is None:
         return ()
     return tuple(_expected(own, n, dim, strength, pure, symmetric) for own in POPULATIONS)
@@ -194,7 +194,7 @@ def _expected(population, n, dim, strength, pure, symmetric):
 
 
 def error_of_one(n: int, dim: int, strength: float, pure: bool) -> float:
-    """The mean length of the noise of one release in the unit ball."""
+    """Return the mean length of the noise of one release in the unit ball."""
     return 2.0 / (n * strength) * _mean_length(dim, pure)
 
 
@@ -206,7 +206,7 @@ def errors_in_steps(
     pure: bool,
     draws: Sequence[np.random.Generator],
 ) -> np.ndarray:
-    """Distances of simulated releases from the mean of the records, (len(draws),).
+    """Return the distances of simulated releases from the mean of the records, (len(draws),).
 
     Args:
         rule: for n records of this dimension.
@@ -221,21 +221,21 @@ def errors_in_steps(
 
 
 def _mean_length(dim, pure) -> float:
-    """Of noise of scale 1: density exp(-|z|), or normal."""
+    """Return the mean length of noise of scale 1: of density exp(-|z|), or normal."""
     if pure:
         return float(dim)
     return math.sqrt(2.0) * math.exp(math.lgamma((dim + 1.0) / 2.0) - math.lgamma(dim / 2.0))
 
 
 class _Flat:
-    """Answers of stages about records in the unit ball, with noise of real numbers, to several walks at once."""
+    """Simulated answers of stages to several walks at once, about records in the unit ball, with real-valued noise."""
 
     def __init__(self, records, n, strength, pure):
         self.records, self.n, self.strength, self.pure = records, n, strength, pure
         self.dim, self.squares = records.shape[1], np.sum(records**2, axis=1)
 
     def released(self, rule, draws):
-        """Values, (len(draws), dim)."""
+        """Return the released values, (len(draws), dim)."""
         start, values = np.zeros(self.dim), np.zeros((len(draws), self.dim))
         walks = [refine(rule, start, 1.0, Spending(self.n, self.dim, self.strength, self.pure)) for _ in draws]
         asked = {place: next(walk) for place, walk in enumerate(walks)}
@@ -256,19 +256,19 @@ class _Flat:
         return [strength_of(self.strength, self.pure, question.cost) for question in questions]
 
     def noise(self, draws, scales):
-        """One vector of each source, (len(draws), dim)."""
+        """Return one noise vector of each source, (len(draws), dim)."""
         z = np.stack([own.normal(size=self.dim) for own in draws])
         if self.pure:
             z *= np.array([[own.gamma(self.dim)] for own in draws]) / np.linalg.norm(z, axis=1, keepdims=True)
         return np.asarray(scales)[:, None] * z
 
     def numbers(self, questions, draws, number, shares):
-        """Noisy counts of these shares."""
+        """Return noisy counts of these shares."""
         noise = np.array([own.laplace() if self.pure else own.normal() for own in draws])
         return (number * np.asarray(shares) + noise / self.strengths(questions)).tolist()
 
     def lengths(self, centers):
-        """Distances of records from centres, (len(centers), m)."""
+        """Return the distances of records from centres, (len(centers), m)."""
         squares = self.squares - 2.0 * centers @ self.records.T + np.sum(centers**2, axis=1, keepdims=True)
         return np.sqrt(np.maximum(squares, 1e-300))
 

@@ -73,7 +73,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return dataclasses.replace(self, statistic=self.statistic.at_home(ball))
 
     def center(self, ball, points):
-        """Near the minimiser; any point will do."""
+        """Return a point near the minimiser; any point is valid."""
         manifold, statistic = ball.manifold, self.statistic
         reach = math.inf if self.end is None else self.end * ball.radius
         # The centre of an envelope lies inside the support.
@@ -121,7 +121,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return jax.lax.while_loop(unfinished, step, state).best
 
     def _smoothness(self, ball, reach):
-        """An upper bound of the Hessian of F + W within ``reach``, where one of F is known."""
+        """Return an upper bound of the Hessian of F + W within ``reach``, where one of F is known."""
         own = self.statistic.largest_hessian(ball, reach)
         if own is None:
             return None
@@ -129,27 +129,27 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return own + added
 
     def _tolerance(self, ball, reach, dtype):
-        """How steep F + W may be at what is taken for its minimiser: gradients have the rounding of coordinates."""
+        """Return the gradient norm at which descent stops: gradients have the rounding of coordinates."""
         manifold, eps = ball.manifold, float(jnp.finfo(dtype).eps)
         size = float(np.linalg.norm(manifold.origin))
         bend = jnp.exp(2.0 * jnp.minimum(ball.radius * manifold.coordinate_growth, 50.0))
         return self._least(ball, reach) * jnp.maximum(_PRECISION * ball.radius, _ROUNDINGS * eps * size * bend)
 
     def _most_steps(self, ball, reach, smooth):
-        """So many steps of gradient descent are enough where space is flat, and about as many elsewhere."""
+        """Return a number of steps of gradient descent that is enough in flat space, and about enough elsewhere."""
         ratio = smooth / self._least(ball, reach)
         log = math.log if isinstance(ratio, float) else jnp.log
         return _STEPS + 2.0 * (math.log(1.0 / _PRECISION) + log(ratio)) * ratio
 
     def potential(self, ball, x, center, points):
-        """F + W."""
+        """Return F + W."""
         value = self.statistic.value(ball.manifold, x, points)
         if self.start is None:
             return value
         return value + self.barrier(ball).value(ball.manifold.dist(_center(ball, x), x))
 
     def level(self, ball, center, points):
-        """psi at the centre."""
+        """Return psi at the centre."""
         return self.potential(ball, center, center, points)
 
     @override
@@ -172,7 +172,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return PotentialGrowth(growth, added, least, steepest, offset, temperature, manifold)
 
     def spares(self, ball, n):
-        """Where the growth is that of the least Hessian alone, which is known for each record."""
+        """Return whether the growth is that of the least Hessian alone, which is known for each record."""
         lowest, highest = ball.manifold.curvature_bounds
         known = isinstance(self.statistic, FrechetMean) and highest <= 0.0 and math.isfinite(lowest)
         return known and self.start is None and n >= _FEW_RECORDS
@@ -186,7 +186,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return of_few_records(ball.manifold, center, records, weights, temperature)
 
     def public_bounds(self, ball, support):
-        """Of the Frechet mean: how convex F + W is at least and at most."""
+        """Return bounds for the Frechet mean, from the least and the largest Hessian of F + W; None for others."""
         if not isinstance(self.statistic, FrechetMean):
             return None
         manifold, r = ball.manifold, ball.radius
@@ -207,11 +207,11 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         return PublicBounds(growth, upper, _SUPPOSED)
 
     def temperature(self, scale):
-        """1/k."""
+        """Return 1/k."""
         return scale
 
     def magnitude(self, law):
-        """The largest loss, times what rounding of coordinates is multiplied by at the farthest points."""
+        """Return the largest loss times the amplification of rounding at the farthest points."""
         farthest = _farthest(law)
         steepest = 0.5 * law.terms.n * law.terms.sensitivity
         return 0.5 * steepest * farthest * math.exp(2.0 * farthest * law.ball.manifold.coordinate_growth)
@@ -227,7 +227,7 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         self._check_convexity(law)
 
     def _check_convexity(self, law):
-        """Without `Statistic.hessian_growth` no draw may take for ever.
+        """Refuse, without `Statistic.hessian_growth`, draws whose expected cost is too large or unknown.
 
         Gradient descent finds the minimiser of a smooth F + W. Proposals spread as the least convexity m allows, draws
         as a Hessian of ``smoothness`` at most does, or as exp(-2 k L t), L the longest gradient: a share
@@ -240,8 +240,9 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         smooth = self._smoothness(law.ball, reach)
         if smooth is None or law.support is None:
             raise InputError(
-                f"GibbsMechanism: how long a draw takes is not known for {statistic.description}: a statistic without "
-                "hessian_growth needs an attribute smoothness, an upper bound of the Hessian, and a bounded support."
+                f"GibbsMechanism: the expected number of proposals is not bounded for {statistic.description}: a "
+                "statistic without hessian_growth needs an attribute smoothness, an upper bound of the Hessian, and a "
+                "bounded support."
             )
         least, bend = float(self._least(law.ball, reach)), (terms.n * terms.sensitivity) ** 2 / law.scale
         share = min(least / min(smooth, bend), 1.0) ** (0.5 * dim)
@@ -249,28 +250,28 @@ class Potential(Target, Pytree, leaves=("start", "end", "wall", "ridge")):
         if losses > _MOST_LOSSES:
             raise InputError(
                 f"GibbsMechanism: with n={terms.n}, mu={terms.strength:g} a draw in {dim} dimensions might need "
-                f"{losses:.1g} losses of single records, as {statistic.description} may bend so much: give it a "
-                "smaller smoothness or a larger convexity_bound, or lower n."
+                f"{losses:.1g} losses of single records, as {statistic.description} may have so large a Hessian: give "
+                "it a smaller smoothness or a larger convexity_bound, or lower n."
             )
 
     def _start(self, ball, reach):
-        """How far from the centre F is convex without help."""
+        """Return the distance from the centre up to which F is convex without the barrier."""
         return reach if self.start is None else self.start * ball.radius
 
     def _least(self, ball, reach):
-        """How convex F + W is at least, within ``reach`` of the centre."""
+        """Return a lower bound of the Hessian of F + W within ``reach`` of the centre."""
         least = self.statistic.convexity(ball, self._start(ball, reach))
         return least if self.ridge is None else least + self.ridge * h_max(reach, ball.manifold.curvature_bounds[1])
 
     def barrier(self, ball) -> Barrier:
-        """W, for a ball at home."""
+        """Return W, for a ball at home."""
         statistic, highest, start = self.statistic, ball.manifold.curvature_bounds[1], self._start(ball, math.inf)
         ridge = 0.0 if self.ridge is None else self.ridge
         return Barrier(start, highest, lambda t: statistic.convexity(ball, t), self.wall, ridge)
 
 
 def _farthest(law):
-    """From a record to a release, but for few."""
+    """Return a distance between record and release that few releases exceed."""
     manifold, spread = law.ball.manifold, math.sqrt(law.scale)
     bulk = spread * (math.sqrt(manifold.dim) + 6.0 + manifold.volume_growth * spread)
     return law.ball.radius + (bulk if law.support is None else law.support.radius)

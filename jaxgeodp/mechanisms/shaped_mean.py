@@ -50,11 +50,11 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
 
     @property
     def rank(self):
-        """How many columns there are."""
+        """Return the number of columns."""
         return self.columns.shape[1]
 
     def size(self, ball):
-        """The clip."""
+        """Return the clip."""
         return self.clip
 
     @override
@@ -66,7 +66,8 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
         dimension, rank = self.columns.shape
         if rank < dimension:
             raise InputError(
-                f"log_density: no density: the {rank} vectors of the shape do not span all {dimension} dimensions."
+                f"log_density: there is no density, as the {rank} vectors of the shape do not span all {dimension} "
+                "dimensions."
             )
         columns = jnp.asarray(self.columns, coordinates.dtype)
         return jnp.linalg.solve(columns, coordinates), jnp.linalg.slogdet(columns)[1]
@@ -111,7 +112,7 @@ class ShapedMean(MeanOfVectors, Pytree, leaves=("columns", "rows", "clip"), outs
 
 
 def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
-    """The summary about the ball's centre.
+    """Return the summary about the ball's centre.
 
     Args:
         owner: whom a refusal names.
@@ -125,10 +126,10 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
         raise InputError(f"{owner}: shape must be a Shape, got {type(shape).__name__}.")
     manifold, center = ball.manifold, np.asarray(ball.center)
     if shape.point.shape != manifold.shape:
-        raise InputError(f"{owner}: the shape is about a point of another shape than those of {manifold}.")
+        raise InputError(f"{owner}: the base point of the shape does not have the array shape of points of {manifold}.")
     own = np.asarray(GeodesicBall(manifold, shape.point, ball.radius).center)  # as the ball's, if it is written
     if np.max(np.abs(own - center)) > _TOLERANCE * (ball.radius + float(np.max(np.abs(center)))):
-        raise InputError(f"{owner}: the point of the shape must be the centre of the ball.")
+        raise InputError(f"{owner}: the base point of the shape must be the centre of the ball.")
     longest = float(np.max(np.abs(shape.vectors)))
     if not 1.0 / _LARGEST <= longest <= _LARGEST or not 1.0 / _LARGEST <= shape.clip <= _LARGEST:
         raise InputError(f"{owner}: clip and vectors of the shape must be between {1.0 / _LARGEST:g} and {_LARGEST:g}.")
@@ -147,7 +148,7 @@ def shaped_mean(owner: str, shape: Shape, ball: GeodesicBall) -> ShapedMean:
 
 
 def unclipped(ball: GeodesicBall, mean: ShapedMean) -> GeodesicBall:
-    """The ball about the same centre in which logarithms are right, beyond which records are clipped with a shape."""
+    """Return the ball about the same centre in which logarithms are right: records with a shape are clipped to it."""
     manifold = ball.manifold
     root = manifold.coordinate_growth
     ends = LARGEST_REACH / root if root > 0 else math.inf
@@ -163,7 +164,7 @@ def _is_cut(ball) -> bool:
 
 
 def told_of(shape: Shape) -> dict:
-    """What a record says of a shape."""
+    """Return the shape's entry of a release record."""
     return {
         "shape": {
             "rank": len(shape.vectors),
@@ -178,7 +179,7 @@ def told_of(shape: Shape) -> dict:
 
 @jax.jit
 def _placed(ball, vectors):
-    """D in the frame at the origin, (d, k); how far vectors are from tangent ones, relative to the largest number."""
+    """Return D in the frame at the origin, (d, k), and how far vectors are from tangent ones, relatively."""
     center = jnp.asarray(ball.center)
     manifold, origin, frame = framed(ball.at_home, real_dtype(center))
     columns = jax.vmap(lambda v: manifold.coordinates(origin, v, frame))(carried_vectors(ball, vectors)).T
@@ -187,7 +188,7 @@ def _placed(ball, vectors):
 
 
 def _turn(ball, point) -> jax.Array:
-    """The parallel transport from the ball's centre to a point of it, in the frames where both are carried home."""
+    """Return the parallel transport from the ball's centre to a point, in the frames where both are carried home."""
     manifold, center = ball.manifold, jnp.asarray(ball.center).astype(point.dtype)
     there = GeodesicBall.tree_unflatten(manifold, (point, ball.radius))
     _, home, frame = framed(ball.at_home, real_dtype(point))

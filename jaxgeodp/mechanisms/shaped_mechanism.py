@@ -10,7 +10,7 @@ from jaxgeodp.mechanisms.shaped_mean import ShapedMean, shaped_mean
 
 
 class ShapedMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
-    """What follows from a shape: a check when the mechanism is made, and no persons.
+    """Base of mechanisms with an optional shape, which is checked on construction and excludes persons.
 
     Raises:
         ValueError: see `BallMechanism`; a shape that `shaped_mean` refuses.
@@ -25,7 +25,7 @@ class ShapedMechanism(BallMechanism, leaves=("ball", "epsilon", "mu", "shape")):
 
     @functools.cached_property
     def shaped(self) -> ShapedMean:
-        """The mean of records in the shape; only where there is one."""
+        """Return the mean of records in the shape, if there is one."""
         assert self.shape is not None
         return shaped_mean(type(self).__name__, self.shape, self.ball)
 

@@ -1,4 +1,4 @@
-"""Whether a release in steps is chosen in place of one: for who leaves the choice to public numbers."""
+"""Automatic choice between a release in steps and a single one, from public numbers."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class ChosenSteps(NamedTuple):
 def steps_that_gain(
     ball: GeodesicBall, n: int, epsilon: float | None = None, mu: float | None = None, *, grid: bool = False
 ) -> ChosenSteps | None:
-    """`AdaptiveMechanism`, where it is expected to gain over the reference populations; else None.
+    """Return `AdaptiveMechanism` if it is expected to gain over the reference populations; else None.
 
     Args:
         ball: public.

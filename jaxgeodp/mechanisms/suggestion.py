@@ -64,7 +64,7 @@ class Suggestion:
 
     @property
     def error(self) -> np.ndarray:
-        """The root of the sum of squares of noise and bias, at each radius."""
+        """Return the root of the sum of squares of noise and bias, at each radius."""
         return np.hypot(self.noise, self.bias)
 
 
@@ -76,7 +76,7 @@ def suggest_ball(
     mu: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Suggestion:
-    """The ball around the median of public records whose expected error is least for n private ones.
+    """Return the ball around the median of public records whose expected error is least for n private ones.
 
     The noise is that of `plan_mechanisms`. The bias is that of the public records themselves, moved so that their mean
     lies half their root mean square distance away from the centre, as private people may differ from public ones:
@@ -107,12 +107,14 @@ def suggest_ball(
             raise InputError(f"suggest_ball: records must have shape ({shape}) on {manifold}, got {points.shape}.")
         points = points[np.asarray(jax.vmap(manifold.admissible)(points))]
         if len(points) < 2:
-            raise InputError("suggest_ball: fewer than two of the public records are points of the manifold.")
+            raise InputError("suggest_ball: at least two of the public records must be points of the manifold.")
         points = jax.vmap(manifold.project)(points)
         center = np.asarray(frechet_median(manifold, points))
         distances = np.sort(jax.vmap(lambda x: manifold.dist(jnp.asarray(center), x))(points))
         if not (np.all(np.isfinite(distances)) and distances[-1] > 1e-12):
-            raise InputError("suggest_ball: the public records are all one point, or have no median.")
+            raise InputError(
+                "suggest_ball: the public records are all equal, or their median could not be computed; give others."
+            )
         # A few far away would decide over all: the radius is for the others.
         far = _FAR * np.quantile(distances, 0.9)
         outliers = int((distances > far).sum()) if far > 0 else 0
@@ -149,7 +151,10 @@ def suggest_ball(
             done()
         chosen = int(np.argmin(np.hypot(noise, bias)))
         if not np.isfinite(noise[chosen] + bias[chosen]):
-            raise InputError("suggest_ball: at no radius double precision can tell what clipping does.")
+            raise InputError(
+                "suggest_ball: the effect of clipping cannot be computed in double precision at any radius; choose "
+                "other units."
+            )
         return Suggestion(
             GeodesicBall(manifold, center, float(radii[chosen])),
             len(points),
@@ -165,7 +170,7 @@ def suggest_ball(
 
 @functools.partial(jax.jit, static_argnums=0, compiler_options=COMPILED_SOON)
 def _moved(manifold, center, points, length):
-    """The records carried along geodesics from the centre, a set for each direction, and their means."""
+    """Return the records carried along geodesics from the centre, a set for each direction, and their means."""
 
     def along(key):
         direction = manifold.random_tangent(key, center)
@@ -182,7 +187,7 @@ def _moved(manifold, center, points, length):
 
 @functools.partial(jax.jit, compiler_options=COMPILED_SOON)
 def _bias(ball, records, means):
-    """How far clipping moves the mean, on average over the directions."""
+    """Return how far clipping moves the mean, on average over the directions."""
 
     def moved_by(pair):
         points, mean = pair

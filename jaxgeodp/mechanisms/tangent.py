@@ -65,7 +65,7 @@ class TangentLaplace(_Tangent):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return Norm().guarantee(self.epsilon)
 
     def law(self, n, shape=()):
@@ -94,7 +94,7 @@ class TangentGaussian(_Tangent):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """mu-GDP."""
+        """Return mu-GDP."""
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):

@@ -41,7 +41,7 @@ class TangentSummary(Summary):
         return vector
 
     def gathered(self, coordinates: jax.Array) -> tuple[jax.Array, jax.Array | float]:
-        """The vector that `spread` takes to these coordinates, and the log of the volume that it gives to a unit."""
+        """Return the vector that `spread` takes to these coordinates, and the log of the volume it gives to a unit."""
         return coordinates, 0.0
 
     @override
@@ -62,14 +62,14 @@ class TangentSummary(Summary):
         manifold, center, frame = framed(ball, real_dtype(x))
         if math.isfinite(manifold.injectivity_radius):
             raise InputError(
-                f"log_density: no density on {manifold}: noise vectors of several lengths meet in a point."
+                f"log_density: there is no density on {manifold}, where several noise vectors lead to one point."
             )
         tangent = manifold.log(center, x)
         vector, log_volume = self.gathered(manifold.coordinates(center, tangent, frame))
         return vector, log_volume + manifold.log_det_exp(center, tangent)
 
     def as_point(self, ball, value):
-        """Itself."""
+        """Return the value itself, and whether there is one."""
         return value, jnp.asarray(True)
 
 
@@ -77,16 +77,16 @@ class MeanOfVectors(TangentSummary):
     """The mean of vectors of bounded length, one for each record."""
 
     def center(self, ball, points):
-        """None."""
+        """Return None: no Frechet mean is needed."""
         return None
 
     @abc.abstractmethod
     def vector(self, ball: GeodesicBall, x: jax.Array) -> jax.Array:
-        """The vector of one clipped record, no longer than `size` but for rounding."""
+        """Return the vector of one clipped record, no longer than `size` but for rounding."""
 
     @abc.abstractmethod
     def about(self, ball: GeodesicBall, point: jax.Array, bound: Any) -> tuple["MeanOfVectors", GeodesicBall]:
-        """The same about another point, for vectors up to a bound, and the ball there that clips the records.
+        """Return the summary about another point, for vectors up to a bound, and the ball there that clips the records.
 
         Args:
             ball: of this one.
@@ -96,8 +96,8 @@ class MeanOfVectors(TangentSummary):
 
     @abc.abstractmethod
     def apart(self, ball: GeodesicBall, x: jax.Array, y: jax.Array | None = None) -> jax.Array:
-        """How long the difference of two records' vectors is, before they are shortened, or about how long; of one
-        record, the length of its own. Not finite where it is not known."""
+        """Return the length of the difference of two records' vectors before shortening, or about it; of one record,
+        the length of its own. Not finite where it is not known."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Framed(NamedTuple):
 
 
 def framed(ball, dtype) -> Framed:
-    """The tangent space at the centre, in real precision ``dtype``."""
+    """Return the tangent space at the centre, in real precision ``dtype``."""
     manifold = ball.manifold
     kind = jnp.result_type(dtype, jnp.complex64) if manifold.dtype_kind == "complex" else dtype
     center = jnp.asarray(ball.center, kind)
@@ -151,7 +151,7 @@ class Steps:
         sensitivity: by which one record moves it at most, in steps.
         step: length of a step.
         formula: of the sensitivity.
-        program: for records of a shape, what makes the integers of private records, compiled.
+        program: from the shape of records to a compiled function that makes the integers of private records.
         supposed: what is supposed, for theorem and note; empty where nothing is.
     """
 
@@ -164,7 +164,7 @@ class Steps:
 
 @dataclasses.dataclass(frozen=True)
 class TangentGrid(Integers):
-    """How a vector in the tangent space is released in integers.
+    """Release of a vector in the tangent space in integers.
 
     Attributes:
         law: of the release in floating point.
@@ -177,7 +177,7 @@ class TangentGrid(Integers):
     steps: Steps
 
     def continuous(self) -> VectorLaw:
-        """The law with noise of real numbers that is like that of integers."""
+        """Return the law with real-valued noise that the integer noise approximates."""
         law, steps = self.law, self.steps
         dim = vector_length(law)
         noise, _ = self.noise.on_grid(dim, steps.sensitivity, steps.step, law.terms.strength)
@@ -220,12 +220,12 @@ class TangentGrid(Integers):
 
 
 def vector_length(law) -> int:
-    """How many numbers the vector of a `VectorLaw` in the tangent space has."""
+    """Return the number of coordinates of the vector of a `VectorLaw` in the tangent space."""
     return law.summary.rank or law.ball.manifold.dim
 
 
 def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorLaw], Steps]) -> VectorLaw:
-    """The law, with its way of being released in integers: ``steps`` of the law as it then is.
+    """Return the law with its release in integers, which ``steps`` makes of the law.
 
     Raises:
         ValueError: the noise would reach points that double precision cannot hold (negative curvature).
@@ -235,7 +235,7 @@ def with_grid(law: VectorLaw, noise: RotationInvariant, steps: Callable[[VectorL
 
 
 def sum_on_grid(law: VectorLaw, formula: str) -> Steps:
-    """The vector as a sum of integers over the records, each in a ball of vectors."""
+    """Return the vector as a sum of integers over the records, each in a ball of vectors."""
     summary = law.summary if isinstance(law.summary, MeanOfVectors) else MeanOfLogarithms()
     sums = VectorSums(law.ball, law.terms.mechanism, summary)
     return Steps(2 * grid.STEPS, summary.size(law.ball) / grid.STEPS / law.terms.n, formula, sums.program)
@@ -243,7 +243,7 @@ def sum_on_grid(law: VectorLaw, formula: str) -> Steps:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VectorSums(Sums):
-    """Of vectors, each on the grid.
+    """Sums of vectors, each on the grid.
 
     Args:
         ball: of the records.

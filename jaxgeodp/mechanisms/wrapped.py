@@ -57,7 +57,7 @@ class WrappedLaplace(_Wrapped):
 
     @property
     def guarantee(self) -> PureDP:
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return Norm().guarantee(self.epsilon)
 
     def law(self, n, shape=()):
@@ -85,7 +85,7 @@ class WrappedGaussian(_Wrapped):
 
     @property
     def guarantee(self) -> GaussianDP:
-        """mu-GDP."""
+        """Return mu-GDP."""
         return Normal().guarantee(self.mu)
 
     def law(self, n, shape=()):
@@ -98,7 +98,7 @@ class LogarithmOfMean(TangentSummary):
     """The logarithm of the Frechet mean."""
 
     def center(self, ball, points):
-        """The mean."""
+        """Return the mean."""
         return mean_in_ball(ball, points)
 
     @override
@@ -128,12 +128,12 @@ def _wrapped(mechanism, n: int, noise: RotationInvariant, strength: float) -> Ve
 
 
 def _is_sum(ball):
-    """Where space is flat the logarithm of the mean is the mean of the logarithms."""
+    """Return whether space is flat: the logarithm of the mean is then the mean of the logarithms."""
     return ball.manifold.curvature_bounds == (0.0, 0.0)
 
 
 def mean_on_grid(law: VectorLaw) -> Steps:
-    """The vector of the mean, computed in passes, rounded: two roundings by half a step in every coordinate."""
+    """Return the mean's vector, computed in passes and rounded: twice by half a step in every coordinate."""
     manifold = law.ball.manifold
     step = law.terms.sensitivity / grid.STEPS
     moved = math.ceil((grid.STEPS + math.sqrt(manifold.dim)) * (1.0 + 1e-12))

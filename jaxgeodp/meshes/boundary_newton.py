@@ -27,7 +27,7 @@ _BARRIERS = (1e-2, 1e-3, 1e-4)
 
 
 def newton_angles(schur, angles, monitor=None) -> np.ndarray:
-    """Boundary angles with a stationary energy, increasing around the circle.
+    """Return boundary angles at which the energy is stationary, increasing around the circle.
 
     Args:
         schur: S, (B, B).
@@ -51,7 +51,7 @@ def newton_angles(schur, angles, monitor=None) -> np.ndarray:
 
 
 def _descend(schur, angles, weight, monitor):
-    """Where Newton's steps end, and whether the energy is stationary there."""
+    """Run Newton's method; return the last angles and whether the energy is stationary there."""
     for _ in range(STEPS):
         value, slope = energy(schur, angles, weight), gradient(schur, angles, weight)
         free = _off_gauge(angles)
@@ -72,21 +72,21 @@ def _descend(schur, angles, weight, monitor):
 
 
 def energy(schur, angles, weight=0.0) -> float:
-    """E(theta), with a barrier of this weight."""
+    """Return E(theta) with a log barrier of this weight."""
     c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
     barrier = -weight * np.sum(np.log(d)) if weight else 0.0
     return 0.5 * (c @ schur @ c + s @ schur @ s) - 0.5 * np.sum(np.sin(d)) + barrier
 
 
 def gradient(schur, angles, weight=0.0) -> np.ndarray:
-    """Of `energy`, (B,)."""
+    """Return the gradient of `energy`, (B,)."""
     c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
     ahead = 0.5 * np.cos(d) + weight / d
     return c * (schur @ s) - s * (schur @ c) + ahead - np.roll(ahead, 1)
 
 
 def hessian(schur, angles, weight=0.0) -> np.ndarray:
-    """Of `energy`, (B, B)."""
+    """Return the Hessian of `energy`, (B, B)."""
     c, s, d = np.cos(angles), np.sin(angles), gaps(angles)
     result = schur * (np.outer(s, s) + np.outer(c, c)) - np.diag(c * (schur @ c) + s * (schur @ s))
     bend = 0.5 * np.sin(d) + weight / d**2
@@ -100,20 +100,20 @@ def hessian(schur, angles, weight=0.0) -> np.ndarray:
 
 
 def gaps(angles) -> np.ndarray:
-    """From each angle to the next around the circle, (B,); their sum is 2 pi."""
+    """Return the gap from each angle to the next around the circle, (B,); they sum to 2 pi."""
     ahead = np.roll(angles, -1)
     ahead[-1] += 2.0 * np.pi
     return ahead - angles
 
 
 def _off_gauge(angles):
-    """An orthonormal basis (B, B - 3) of what is orthogonal to the Moebius directions."""
+    """Return an orthonormal basis (B, B - 3) orthogonal to the Moebius directions."""
     gauge = np.stack([np.ones_like(angles), np.cos(angles), np.sin(angles)], axis=1)
     return np.linalg.qr(gauge, mode="complete")[0][:, 3:]
 
 
 def _search(schur, angles, step, value, decrease, weight):
-    """The end of the first of the steps 1, 1/2, 1/4, ... that keeps the order of the angles and lowers the energy."""
+    """Backtrack by halving until the angles stay ordered and the energy decreases; None if no step does."""
     length = 1.0
     # Near the end the decrease drowns in rounding.
     noise = 1e-14 * (1.0 + abs(value)) * len(angles)

@@ -48,12 +48,13 @@ def disk_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
 
 
 def folded_conformal_map(mesh: Mesh, method: str = "newton") -> np.ndarray:
-    """`disk_conformal_map` before its folds are removed."""
+    """Return `disk_conformal_map` before its folds are removed."""
     if method not in METHODS:
         raise InputError(f"disk_conformal_map: method must be 'newton', 'fast' or 'linear', got {method!r}.")
     if len(mesh.interior) == 0:
         raise InputError(
-            "disk_conformal_map: every vertex lies on the boundary; refine the mesh, a disk needs a vertex inside."
+            "disk_conformal_map: every vertex lies on the boundary; refine the mesh, as a disk needs an interior "
+            "vertex."
         )
     # Sparse solves and small eigenproblems are thousands of tiny BLAS calls, which idle threads slow down many times.
     with threadpool_limits(limits=1, user_api="blas"):
@@ -74,13 +75,13 @@ def _map(mesh, method):
 
 
 def arc_length_angles(mesh: Mesh) -> np.ndarray:
-    """Angles of the boundary vertices in proportion to the length of the boundary, (B,), from 0."""
+    """Return boundary angles proportional to arc length, (B,), from 0."""
     lengths = mesh.boundary_lengths
     return 2.0 * np.pi * np.concatenate([[0.0], np.cumsum(lengths)[:-1]]) / lengths.sum()
 
 
 def _in_order(angles, arc):
-    """Angles made increasing: gaps mixed with as little of those by arc length as that takes."""
+    """Make angles increasing, by mixing in as little as needed of the arc-length gaps."""
     steps = np.angle(np.exp(1j * gaps(angles)))
     wanted = gaps(arc)
     turns = steps.sum() / (2.0 * np.pi)

@@ -1,4 +1,4 @@
-"""Which triangles, edges and vertices of a triangulation meet: combinatorics without coordinates.
+"""Connectivity of a triangulation: which triangles, edges and vertices meet, without coordinates.
 
 Half-edge number 3 t + k is the edge from corner k to corner k + 1 of triangle t, in the direction of that triangle.
 """
@@ -9,12 +9,12 @@ from scipy.sparse import csgraph
 
 
 def half_edges(faces) -> np.ndarray:
-    """The directed edges of triangles (F, 3), shape (3 F, 2)."""
+    """Return the directed edges of triangles (F, 3), shape (3 F, 2)."""
     return np.stack([faces, np.roll(faces, -1, axis=1)], axis=2).reshape(-1, 2)
 
 
 def edges(faces):
-    """Undirected edges (E, 2), the edge of each half-edge (3 F,), and how many triangles share each edge (E,)."""
+    """Return undirected edges (E, 2), the edge of each half-edge (3 F,), and triangles per edge (E,)."""
     ends = np.sort(half_edges(faces), axis=1)
     # One number for each pair: far faster than unique rows.
     base = np.int64(ends.max(initial=0)) + 1
@@ -23,13 +23,13 @@ def edges(faces):
 
 
 def boundary_half_edges(faces) -> np.ndarray:
-    """Numbers of the half-edges that no other triangle shares."""
+    """Return the numbers of the half-edges that no other triangle shares."""
     _, edge, counts = edges(faces)
     return np.flatnonzero(counts[edge] == 1)
 
 
 def neighbours(faces) -> np.ndarray:
-    """Pairs of half-edges (E_interior, 2) that are the two sides of an edge."""
+    """Return pairs of half-edges (E_interior, 2) that are the two sides of an edge."""
     _, edge, counts = edges(faces)
     order = np.argsort(edge, kind="stable")
     first = np.concatenate([[0], np.cumsum(counts)[:-1]])[counts == 2]
@@ -37,7 +37,7 @@ def neighbours(faces) -> np.ndarray:
 
 
 def boundary_loops(faces) -> list[np.ndarray]:
-    """The boundary as closed loops of vertices, each begun at its lowest number, with the surface on the left.
+    """Return the boundary as closed loops of vertices, each begun at its lowest number, with the surface on the left.
 
     The triangles must be consistently oriented, and form one fan around each vertex.
     """
@@ -56,7 +56,7 @@ def boundary_loops(faces) -> list[np.ndarray]:
 
 
 def split_vertices(faces) -> np.ndarray:
-    """Vertices whose triangles do not form one fan: several parts of the surface touch there."""
+    """Return the vertices whose triangles form more than one fan, where parts of the surface touch."""
     pairs = neighbours(faces)
     tail = half_edges(faces)[:, 0]
     # Half-edge 3 t + k starts at corner k of triangle t, and ends at corner k + 1.
@@ -77,19 +77,19 @@ def split_vertices(faces) -> np.ndarray:
 
 
 def adjacency(faces, count: int):
-    """Which of ``count`` vertices share an edge: a sparse matrix (count, count) of zeros and ones."""
+    """Return the sparse adjacency matrix (count, count) of vertices, of zeros and ones."""
     pairs = edges(faces)[0]
     both = np.concatenate([pairs, pairs[:, ::-1]])
     return sparse.coo_array((np.ones(len(both)), both.T), shape=(count, count)).tocsr()
 
 
 def components(faces, count: int) -> np.ndarray:
-    """The number of the connected part in which each of ``count`` vertices lies, shape (count,)."""
+    """Return the number of the connected part in which each of ``count`` vertices lies, shape (count,)."""
     return csgraph.connected_components(adjacency(faces, count), directed=False)[1]
 
 
 def first_equal(rows) -> np.ndarray:
-    """For each row of an array (n, k), the number of the first row that is equal to it, shape (n,)."""
+    """Return for each row of an array (n, k) the number of the first equal row, (n,)."""
     if len(rows) == 0:
         return np.zeros(0, dtype=np.int64)
     # A stable sort: the first of each group of equal rows has the lowest number. -0 equals 0.

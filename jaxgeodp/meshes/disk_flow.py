@@ -24,7 +24,7 @@ _STAGES[:2] /= _STEPS
 
 @jax.jit
 def flow(coefficients, points):
-    """Images of points (..., 2) under the flow with these coefficients (size,), and log J_g there, (...)."""
+    """Return images of points (..., 2) under the flow with coefficients (size,), and log J_g there, (...)."""
     points, coefficients = jnp.asarray(points), jnp.asarray(coefficients)
     basis, divergences = (jnp.asarray(x, coefficients.dtype) for x in _polynomials())
     field = jnp.tensordot(coefficients, basis, 1)
@@ -56,7 +56,7 @@ def flow(coefficients, points):
 
 
 def flow_size() -> int:
-    """How many coefficients a flow has."""
+    """Return the number of coefficients of a flow."""
     return len(_polynomials()[0])
 
 
@@ -69,7 +69,7 @@ def _powers(x):
 
 @functools.lru_cache(maxsize=1)
 def _polynomials():
-    """Orthonormal fields (K, 2, powers, powers), by powers of x and of y, and their divergences."""
+    """Return orthonormal fields (K, 2, powers, powers), by powers of x and y, and their divergences."""
     span = []
     for i in range(_DEGREE + 1):
         for j in range(_DEGREE + 1 - i):
@@ -100,7 +100,7 @@ def _polynomials():
 
 
 def _moment(i, j):
-    """int x^i y^j over the unit disk."""
+    """Return int x^i y^j over the unit disk."""
     if i % 2 or j % 2:
         return 0.0
     return 2.0 * math.gamma((i + 1) / 2) * math.gamma((j + 1) / 2) / math.gamma((i + j + 2) / 2) / (i + j + 2)

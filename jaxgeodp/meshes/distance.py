@@ -8,7 +8,7 @@ _BLOCK = 20_000
 
 
 class MeshDistance:
-    """Distances from the surface of a mesh, made once and asked for any points.
+    """Distances of any points from the surface of a mesh.
 
     The nearest point is looked for in the triangles around the nearest vertices, and exact within them.
 
@@ -26,7 +26,7 @@ class MeshDistance:
     """
 
     def __init__(self, vertices, faces, neighbours: int = 3):
-        """Sorts the vertices, and lists the triangles around each."""
+        """Sort the vertices and list the triangles around each."""
         self._vertices, self._faces = np.asarray(vertices, float), np.asarray(faces)
         self._tree, self._neighbours = KDTree(self._vertices, leafsize=16), min(neighbours, len(self._vertices))
         corner = self._faces.reshape(-1)
@@ -40,7 +40,7 @@ class MeshDistance:
         self._around = np.where(missing, around[:, :1], around)
 
     def __call__(self, points):
-        """Distances (...) of points (..., 3)."""
+        """Return the distances (...) of points (..., 3)."""
         points = np.asarray(points, float)
         flat = points.reshape(-1, 3)
         parts = [self._block(flat[start : start + _BLOCK]) for start in range(0, len(flat), _BLOCK)]
@@ -57,7 +57,7 @@ class MeshDistance:
 
 
 def _squared_distance(points, a, b, c):
-    """From points (N, 3) to triangles with corners a, b, c (N, 3) each, without area too."""
+    """Return squared distances of points (N, 3) from triangles a, b, c (N, 3) each, degenerate ones included."""
     edges = [_to_edge(points, start, end) for start, end in ((a, b), (b, c), (c, a))]
     normal = np.cross(b - a, c - a)
     square = np.maximum(_dot(normal, normal), 1e-300)

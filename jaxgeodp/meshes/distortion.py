@@ -1,4 +1,4 @@
-"""How far a map of a mesh into the plane is from conformal: angles, folds and the Beltrami coefficient."""
+"""Distortion of a map of a mesh into the plane: angles, folds and the Beltrami coefficient."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from jaxgeodp.meshes.mesh import Mesh
 
 
 def angle_distortion(mesh: Mesh, z) -> float:
-    """Mean over all corners of |angle in the plane - angle on the surface|, in degrees.
+    """Return the mean over corners of |planar angle - surface angle|, in degrees.
 
     Args:
         mesh: with V vertices.
@@ -20,7 +20,7 @@ def angle_distortion(mesh: Mesh, z) -> float:
 
 
 def flips(mesh: Mesh, z) -> np.ndarray:
-    """Numbers of the triangles that are folded over: those without positive area in the plane.
+    """Return the numbers of the folded triangles: those without positive area in the plane.
 
     Args:
         mesh: with V vertices.
@@ -38,7 +38,7 @@ def flips(mesh: Mesh, z) -> np.ndarray:
 
 
 def beltrami(mesh: Mesh, z) -> np.ndarray:
-    """The Beltrami coefficient mu = f_wbar/f_w of each triangle, complex (F,).
+    """Return the Beltrami coefficient mu = f_wbar/f_w of each triangle, complex (F,).
 
     w is a coordinate of the triangle's plane with the first edge along the real axis. |mu| is 0 where the map is
     conformal, below 1 where it keeps the orientation, and (|mu| + 1)/||mu| - 1| is the ratio of its stretchings.
@@ -61,14 +61,14 @@ def beltrami(mesh: Mesh, z) -> np.ndarray:
 
 
 def planar_angles(mesh: Mesh, z) -> np.ndarray:
-    """Unsigned angles at the corners in the plane, radians (F, 3)."""
+    """Return unsigned angles at the corners in the plane, in radians, (F, 3)."""
     corners = _places(mesh, z)[mesh.faces]
     turn = np.conj(np.roll(corners, -1, axis=1) - corners) * (np.roll(corners, 1, axis=1) - corners)
     return np.abs(np.angle(turn))
 
 
 def _side_lengths(mesh):
-    """From each corner to the next, (F, 3)."""
+    """Return the distance from each corner to the next, (F, 3)."""
     corners = mesh.vertices[mesh.faces]
     return np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)
 

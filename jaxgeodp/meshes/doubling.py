@@ -25,7 +25,7 @@ _GAIN = 0.01
 
 
 def fast_angles(mesh: Mesh, laplacian, boundary_problem: Dirichlet, angles) -> np.ndarray:
-    """Boundary angles by the half-plane and reflections (Choi & Lui 2015, "Fast disk conformal parameterization").
+    """Return boundary angles by half-plane and reflections (Choi & Lui 2015, "Fast disk conformal parameterization").
 
     Args:
         mesh: with V vertices and B of them on the boundary.
@@ -57,7 +57,7 @@ def fast_angles(mesh: Mesh, laplacian, boundary_problem: Dirichlet, angles) -> n
 
 
 def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
-    """Boundary angles by a map of the doubled mesh to the sphere (Choi & Lui 2018, "A linear formulation").
+    """Return boundary angles by mapping the doubled mesh to the sphere (Choi & Lui 2018, "A linear formulation").
 
     Unlike the paper's, the map is made round by a linear map of the plane before it goes to the sphere (`_rounded`).
 
@@ -84,7 +84,7 @@ def linear_angles(mesh: Mesh, laplacian) -> np.ndarray:
 
 
 def _double(mesh, laplacian):
-    """The Laplacian of two copies glued along the boundary, and the number in it of each vertex of the second copy."""
+    """Return the Laplacian of two copies glued at the boundary, and the second copy's vertex numbers in it."""
     count = laplacian.shape[0]
     copy = np.arange(count)
     copy[mesh.interior] = count + np.arange(len(mesh.interior))
@@ -97,7 +97,7 @@ def _double(mesh, laplacian):
 
 
 def _through_half_plane(mesh, laplacian, disk):
-    """The disk made conformal in the half-plane, except around the boundary edge that goes to infinity."""
+    """Make the disk map conformal in the half-plane, except near the boundary edge sent to infinity."""
     first, second = _best_boundary_edge(mesh, disk)
     middle = disk[first] + disk[second]
     disk = disk * np.conj(middle) / np.abs(middle)
@@ -111,7 +111,7 @@ def _through_half_plane(mesh, laplacian, disk):
 
 
 def _hold_far(laplacian, places, part):
-    """Places made harmonic, the outermost part of them fixed."""
+    """Make the places harmonic, with the outermost part of them fixed."""
     held = np.argsort(np.abs(places))[-_far_count(part, len(places)) :]
     return Dirichlet(laplacian, held).fill(places[held])
 
@@ -125,14 +125,14 @@ def _off_zero(places):
 
 
 def _best_boundary_edge(mesh, disk):
-    """Ends of the boundary edge whose triangle has the least distorted angles."""
+    """Return the ends of the boundary edge whose triangle has the least distorted angles."""
     half = boundary_half_edges(mesh.faces)
     change = np.abs(planar_angles(mesh, disk) - mesh.angles).sum(axis=1)
     return half_edges(mesh.faces)[half[np.argmin(change[half // 3])]]
 
 
 def _inner_regular_triangle(mesh):
-    """The triangle nearest to equilateral among those far from the boundary."""
+    """Return the triangle nearest to equilateral among those far from the boundary."""
     graph = adjacency(mesh.faces, len(mesh.vertices))
     depth = csgraph.dijkstra(graph, unweighted=True, indices=mesh.boundary, min_only=True)[mesh.faces].min(axis=1)
     deep = np.flatnonzero(depth >= 0.5 * depth.max())
@@ -140,7 +140,7 @@ def _inner_regular_triangle(mesh):
 
 
 def _around_triangle(mesh, doubled, copy, triangle):
-    """The double made harmonic in the plane around one triangle of the copy, which keeps its shape."""
+    """Map the double harmonically to the plane, with one triangle of the copy fixed in shape."""
     corners = mesh.faces[triangle]
     side = mesh.vertices[np.roll(corners, -1)] - mesh.vertices[corners]
     long, short = np.linalg.norm(side[0]), np.linalg.norm(side[2])
@@ -149,7 +149,7 @@ def _around_triangle(mesh, doubled, copy, triangle):
 
 
 def _rounded(laplacian, places):
-    """Places after the linear map of the plane that makes the first copy as conformal as possible.
+    """Apply the linear map of the plane that makes the first copy as conformal as possible.
 
     Far from the triangle its surroundings act as a dipole A/w + B/conj(w); irregular ones make B as large as A/3, and
     nothing later would undo it.

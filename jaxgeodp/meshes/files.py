@@ -1,4 +1,4 @@
-"""Reading meshes and point clouds from files: OBJ, PLY, STL, OFF and XYZ, by trimesh."""
+"""Mesh and point cloud files: OBJ, PLY, STL, OFF and XYZ, read by trimesh."""
 
 import operator
 import warnings
@@ -17,7 +17,7 @@ MOST_BYTES = 2**29
 
 
 def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None) -> tuple[Mesh, RepairReport]:
-    """Read a mesh file and mend it, see `repair`; points without triangles are triangulated, see `mesh_from_points`.
+    """Read a mesh file and repair it, see `repair`; triangulate point clouds, see `mesh_from_points`.
 
     Args:
         path: of a file that ends in .obj, .ply, .stl, .off or .xyz, of at most 512 MiB.
@@ -46,7 +46,7 @@ def read_mesh(path, fill_holes: bool = False, scan: bool = False, template=None)
 
 
 def file_triangles(path) -> np.ndarray | None:
-    """Triangles (F, 3) in the numbering of a file, as they are there; None for a file of points.
+    """Return a file's triangles (F, 3) in its own numbering; None for a file of points.
 
     Raises:
         ValueError: `check_mesh_file` refuses it, or it is not valid.
@@ -56,7 +56,7 @@ def file_triangles(path) -> np.ndarray | None:
 
 
 def check_mesh_file(path) -> Path:
-    """The path, if the system says that a mesh may be there; nothing of the file is read.
+    """Return the path if size and name allow a mesh; nothing of the file is read.
 
     Raises:
         ValueError: there is no such file, it is empty or larger than `MOST_BYTES`, or its name ends otherwise.

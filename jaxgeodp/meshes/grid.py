@@ -23,7 +23,7 @@ _RIM_TOLERANCE, _INSIDE = 1e-3, 1e-10
 
 
 class DiskLocator:
-    """Where points of the unit disk lie in a triangulation of it; made once for a mesh, used for any function on it.
+    """Point location in a triangulation of the unit disk, reusable for any function on it.
 
     Args:
         faces: (F, 3) indices of vertices.
@@ -34,7 +34,7 @@ class DiskLocator:
     """
 
     def __init__(self, faces, z):
-        """Checks the arguments and fills the buckets."""
+        """Check the arguments and fill the buckets."""
         self.faces, self.z = _checked(faces, z)
         self._corners = self.z[self.faces]
         self._doubled = _cross(
@@ -46,7 +46,7 @@ class DiskLocator:
         self._build_buckets()
 
     def sample(self, values, points):
-        """Values of vertices (V, ...) at complex points (...) of the closed disk, linear in each triangle."""
+        """Interpolate vertex values (V, ...) at complex points (...) of the disk, linearly in each triangle."""
         values, points = np.asarray(values, float), np.asarray(points, complex)
         if values.shape[:1] != self.z.shape:
             raise InputError(f"DiskLocator: values must have one row for each of {len(self.z)} vertices.")
@@ -55,7 +55,7 @@ class DiskLocator:
         return found.reshape(points.shape + values.shape[1:])
 
     def locate(self, points):
-        """Three vertices (N, 3) around each of N complex points, and barycentric weights (N, 3)."""
+        """Return the triangle's vertices (N, 3) around each of N complex points, and barycentric weights (N, 3)."""
         points = np.asarray(points, complex)
         if not np.all(np.isfinite(points)):
             raise InputError("DiskLocator: points must be finite.")
@@ -68,7 +68,7 @@ class DiskLocator:
         return vertices, weights
 
     def locate_rim(self, angles):
-        """As `locate`, for points of the circle: between the two vertices of the rim around the angle."""
+        """Locate points of the circle, as `locate`, between the two rim vertices around their angle."""
         after = np.searchsorted(self._rim_angles, np.mod(angles, 2.0 * math.pi), side="right")
         low, high = self._rim_angles[after - 1], self._rim_angles[after % len(self._rim)]
         share = np.mod(np.asarray(angles) - low, 2.0 * math.pi) / np.maximum(np.mod(high - low, 2.0 * math.pi), 1e-300)
@@ -76,7 +76,7 @@ class DiskLocator:
         return np.stack([first, second, second], axis=-1), np.stack([1.0 - share, share, 0.0 * share], axis=-1)
 
     def _ordered_rim(self):
-        """Vertices of the boundary in the order of their angles."""
+        """Return the boundary vertices in the order of their angles."""
         edges = np.sort(np.concatenate([self.faces[:, [0, 1]], self.faces[:, [1, 2]], self.faces[:, [2, 0]]]), axis=1)
         edges, counts = np.unique(edges, axis=0, return_counts=True)
         rim = np.unique(edges[counts == 1])
@@ -88,13 +88,13 @@ class DiskLocator:
         return rim[order]
 
     def _within_rim(self, points):
-        """Whether points lie inside the polygon of the rim."""
+        """Return whether points lie inside the polygon of the rim."""
         vertices, _ = self.locate_rim(np.angle(points))
         a, b = self.z[vertices[:, 0]], self.z[vertices[:, 1]]
         return _cross(b - a, points - a) >= 0
 
     def _build_buckets(self):
-        """For each cell of a square grid, the triangles whose bounding boxes meet it."""
+        """List for each cell of a square grid the triangles whose bounding boxes meet it."""
         self._side = max(1, int(math.sqrt(len(self.faces))))
         x, y = np.real(self._corners), np.imag(self._corners)
         lower = self._cells(x.min(axis=1)), self._cells(y.min(axis=1))
@@ -113,7 +113,7 @@ class DiskLocator:
         return np.clip(((coordinates + 1.0) * 0.5 * self._side).astype(int), 0, self._side - 1)
 
     def _by_buckets(self, points):
-        """The best triangle of each point's bucket, and whether it contains the point."""
+        """Return the best triangle in each point's bucket, and whether it contains the point."""
         cell = self._cells(points.imag) * self._side + self._cells(points.real)
         counts = self._starts[cell + 1] - self._starts[cell]
         point = np.repeat(np.arange(len(points)), counts)
@@ -147,7 +147,7 @@ class DiskLocator:
 
 
 def polar_grid(vertices, faces, z, radii: int = 24, angles: int = 80):
-    """The surface on a polar grid, (R, T, 3), at radii (i + 1/2)/R and angles 2 pi j/T; linear in each triangle.
+    """Sample the surface on a polar grid (R, T, 3), at radii (i + 1/2)/R and angles 2 pi j/T.
 
     Args:
         vertices: (V, 3), or values of any shape (V, ...), of which the grid is (R, T, ...).
@@ -163,7 +163,7 @@ def polar_grid(vertices, faces, z, radii: int = 24, angles: int = 80):
 
 
 def radial_curves(vertices, faces, z, curves: int = 23, samples: int = 80):
-    """Closed curves around the centre at radii j/J, j = 1..J, (J, m, 3); the last is the boundary.
+    """Return closed curves (J, m, 3) around the centre at radii j/J, j = 1..J; the last is the boundary.
 
     Args:
         vertices: (V, 3).
@@ -179,7 +179,7 @@ def radial_curves(vertices, faces, z, curves: int = 23, samples: int = 80):
 
 
 def polar_points(radii: int = 24, angles: int = 80):
-    """Places of the polar grid in the disk, complex (R, T)."""
+    """Return the nodes of the polar grid in the disk, complex (R, T)."""
     positive_integer("polar_points", "radii", radii, 4)
     positive_integer("polar_points", "angles", angles, 8)
     if angles % 2:
@@ -188,19 +188,19 @@ def polar_points(radii: int = 24, angles: int = 80):
 
 
 def curve_points(curves: int = 23, samples: int = 80):
-    """Places of the samples of the radial curves in the disk, complex (J, m)."""
+    """Return the sample points of the radial curves in the disk, complex (J, m)."""
     positive_integer("curve_points", "curves", curves, 1)
     positive_integer("curve_points", "samples", samples, 3)
     return (np.arange(1, curves + 1) / curves)[:, None] * np.exp(2j * np.pi * np.arange(samples) / samples)
 
 
 def inner_points(curves: int = 23, samples: int = 80):
-    """Places inside the first radial curve, at k/K of its radius for k = 0..K-1, K = `INNER_ROWS`, complex (K, m)."""
+    """Return points inside the first radial curve, at k/K of its radius, k < K = `INNER_ROWS`, complex (K, m)."""
     return np.arange(INNER_ROWS)[:, None] / INNER_ROWS * curve_points(curves, samples)[0]
 
 
 def mesh_of_curves(curves, refine: int, inside: int | None = None):
-    """A mesh, vertices (V, 3) and faces (F, 3), through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
+    """Return vertices (V, 3) and faces (F, 3) through radial curves (J, m, 3), J >= 2; vertex 0 is the centre.
 
     Args:
         curves: as `radial_curves` gives them.
@@ -215,7 +215,7 @@ def mesh_of_curves(curves, refine: int, inside: int | None = None):
 
 
 def inner_vertices(inner, samples: int, refine: int):
-    """Vertices (N, 3) for the first of `mesh_of_curves` with `INNER_ROWS` inside: a known surface (K, m, 3) there.
+    """Return the first vertices (N, 3) of `mesh_of_curves` with `INNER_ROWS` inside, from a known surface (K, m, 3).
 
     Args:
         inner: at `inner_points`.
@@ -227,7 +227,7 @@ def inner_vertices(inner, samples: int, refine: int):
 
 
 def surface_from_grid(grid, refine: int = 1):
-    """A mesh, vertices (V, 3) and faces (F, 3), through a polar grid (R, T, 3); vertex 0 is the centre.
+    """Return vertices (V, 3) and faces (F, 3) through a polar grid (R, T, 3); vertex 0 is the centre.
 
     Args:
         grid: as `polar_grid` gives it.
@@ -241,7 +241,7 @@ def surface_from_grid(grid, refine: int = 1):
 
 
 def _spline_mesh(rows, radii, refine, inside=None):
-    """Cubic splines around the curves, then along the diameters, which fill the centre with so many rows."""
+    """Fit cubic splines around the curves, then along the diameters, filling the centre with rows."""
     positive_integer("a mesh of curves", "refine", refine, 1)
     angles = _even(refine * rows.shape[1])
     rows = _resampled(rows, angles)
@@ -265,14 +265,14 @@ def _even(number):
 
 
 def _resampled(rows, angles):
-    """Closed curves (J, m, 3) at other angles, (J, angles, 3)."""
+    """Resample closed curves (J, m, 3) at equispaced angles, (J, angles, 3)."""
     turn = np.arange(rows.shape[1] + 1) / rows.shape[1]
     around = CubicSpline(turn, np.append(rows, rows[:, :1], 1), axis=1, bc_type="periodic")
     return around(np.arange(angles) / angles)
 
 
 def polar_faces(rows: int, angles: int):
-    """Triangles (F, 3) of a centre, vertex 0, and rows of angles around it, anticlockwise."""
+    """Return anticlockwise triangles (F, 3) of a centre, vertex 0, and rows of vertices around it."""
     j = np.arange(angles)
     following = (j + 1) % angles
     triangles = [np.stack([np.zeros(angles, int), 1 + j, 1 + following], axis=1)]
@@ -301,7 +301,7 @@ def _checked(faces, z):
     if z.ndim != 1 or not np.all(np.isfinite(z)):
         raise InputError(f"DiskLocator: z must be finite complex numbers of shape (V,), got {z.shape}.")
     if faces.min() < 0 or faces.max() >= len(z):
-        raise InputError(f"DiskLocator: faces name a vertex that z does not have; z has {len(z)}.")
+        raise InputError(f"DiskLocator: faces must refer to the {len(z)} vertices of z, numbered from 0.")
     return faces, z
 
 
@@ -310,5 +310,5 @@ def _cross(a, b):
 
 
 def _count_within(counts):
-    """0, 1, ... counts[0]-1, 0, 1, ... counts[1]-1, ..."""
+    """Return 0, 1, ..., counts[0]-1, 0, 1, ..., counts[1]-1, ..."""
     return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -11,7 +11,7 @@ _LIGHTING = {"ambient": 0.45, "diffuse": 0.7, "specular": 0.08, "roughness": 0.7
 
 
 def interactive_surfaces(surfaces, titles=None, color=_SKIN):
-    """A plotly figure of surfaces side by side, which the mouse turns; y is up and z towards the viewer.
+    """Return a plotly figure of rotatable surfaces side by side; y is up and z towards the viewer.
 
     Args:
         surfaces: pairs of vertices (V, 3) and triangles (F, 3), such as `surface_from_curves` gives.

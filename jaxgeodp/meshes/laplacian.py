@@ -16,7 +16,7 @@ _COLUMNS = 256
 
 
 def cotangent_laplacian(mesh):
-    """The positive semidefinite matrix L of a mesh, sparse (V, V)."""
+    """Return the positive semidefinite matrix L of a mesh, sparse (V, V)."""
     count = len(mesh.vertices)
     weights = 0.5 * mesh.cotangents
     # The angle at a corner is opposite to the edge of the two others.
@@ -28,7 +28,7 @@ def cotangent_laplacian(mesh):
 
 
 class Dirichlet:
-    """Solves L u = 0 at the free vertices, for given values at the fixed ones; one factorisation serves all.
+    """Solver of L u = 0 at the free vertices for given values at the fixed ones, factorised once.
 
     Args:
         laplacian: sparse and symmetric, positive definite on the free vertices, (V, V).
@@ -46,7 +46,7 @@ class Dirichlet:
         self._factor = _factor(self._inner) if len(self.free) else None
 
     def fill(self, values) -> np.ndarray:
-        """The harmonic function of values (fixed,), real or complex, shape (V,)."""
+        """Return the harmonic function (V,) of real or complex values (fixed,)."""
         result = np.empty(len(self.free) + len(self.fixed), dtype=np.result_type(values, float))
         result[self.fixed] = values
         if self._factor is not None:
@@ -58,7 +58,7 @@ class Dirichlet:
 
     @functools.cached_property
     def schur(self) -> np.ndarray:
-        """The dense S of the energy 1/2 u'Su of the harmonic function of fixed values u, (fixed, fixed)."""
+        """Return dense S (fixed, fixed), with 1/2 u'Su the energy of the harmonic function of fixed values u."""
         if self._factor is None:
             return self._own.toarray()
         last = self._last_block()
@@ -66,7 +66,7 @@ class Dirichlet:
         return 0.5 * (result + result.T)
 
     def _last_block(self):
-        """S as what elimination of the free vertices leaves: tens of times faster than a solve for each fixed vertex.
+        """Return S by elimination of the free vertices, tens of times faster than a solve per fixed vertex.
 
         None where the factorisation does not keep the fixed vertices last, or nothing is free.
         """

@@ -1,4 +1,4 @@
-"""A triangulated disk: a surface as a mesh, checked once so that all later steps may rely on it.
+"""A triangulated disk, validated once at construction.
 
 Accepted is a manifold, oriented mesh of one part with Euler characteristic V - E + F = 1 and one boundary loop. A mesh
 is private data: the errors here name its vertices, edges and triangles for its custodian, and never enter a release.
@@ -107,13 +107,13 @@ class Mesh:
 
 
 def flat_triangles(vertices, faces) -> np.ndarray:
-    """Numbers of the triangles without area."""
+    """Return the numbers of the triangles without area."""
     sides = np.linalg.norm(_sides(vertices, faces)[0], axis=2)
     return np.flatnonzero(np.linalg.norm(_normals(vertices, faces), axis=1) <= FLATTEST * sides.max(axis=1) ** 2)
 
 
 def mesh_arrays(owner: str, vertices, faces):
-    """Private copies as float64 (V, 3) and integers (F, 3), finite and in range.
+    """Return private copies as float64 (V, 3) and integers (F, 3), checked finite and in range.
 
     Raises:
         ValueError: they are something else.
@@ -145,7 +145,7 @@ def mesh_arrays(owner: str, vertices, faces):
 
 
 def check_manifold(owner: str, faces) -> None:
-    """Raise ValueError where an edge has more than two triangles, or the triangles of a vertex form several fans."""
+    """Raise ValueError if an edge has more than two triangles or a vertex several fans."""
     pairs, _, counts = edges(faces)
     crowded = np.flatnonzero(counts > 2)
     if len(crowded):
@@ -163,13 +163,13 @@ def check_manifold(owner: str, faces) -> None:
 
 
 def check_one_part(owner: str, count: int, faces) -> None:
-    """Raise ValueError where the mesh falls into several parts."""
+    """Raise ValueError if the mesh is not connected."""
     part = components(faces, count)
     used = np.unique(faces)
     apart = used[part[used] != part[used[0]]]
     if len(apart):
         raise InputError(
-            f"{owner}: the mesh has {len(np.unique(part[used]))} parts, vertices {used[0]} and {apart[0]} lie in "
+            f"{owner}: the mesh has {len(np.unique(part[used]))} parts, with vertices {used[0]} and {apart[0]} in "
             "different ones; keep only the part that is the face."
         )
 
@@ -187,8 +187,8 @@ def _check_triangles(vertices, faces):
     flat = flat_triangles(vertices, faces)
     if len(flat):
         raise InputError(
-            f"Mesh: triangle {flat[0]} has no area, its corners {', '.join(map(str, faces[flat[0]]))} lie on a line; "
-            f"{_REPAIR} mends such triangles."
+            f"Mesh: triangle {flat[0]} has no area, as its corners {', '.join(map(str, faces[flat[0]]))} lie on a "
+            f"line; {_REPAIR} corrects such triangles."
         )
 
 
@@ -196,9 +196,7 @@ def _check_vertices(vertices, faces):
     copies = first_equal(vertices)
     second = np.flatnonzero(copies != np.arange(len(vertices)))
     if len(second):
-        raise InputError(
-            f"Mesh: vertices {copies[second[0]]} and {second[0]} lie at the same place; {_REPAIR} merges them."
-        )
+        raise InputError(f"Mesh: vertices {copies[second[0]]} and {second[0]} coincide; {_REPAIR} merges them.")
     unused = np.setdiff1d(np.arange(len(vertices)), faces)
     if len(unused):
         raise InputError(f"Mesh: vertex {unused[0]} belongs to no triangle; {_REPAIR} drops it.")
@@ -211,7 +209,7 @@ def _check_orientation(faces):
     if len(against):
         first, second = pairs[against[0]] // 3
         raise InputError(
-            f"Mesh: triangles {first} and {second} share an edge but are oriented against each other; {_REPAIR} turns "
+            f"Mesh: triangles {first} and {second} share an edge but have opposite orientations; {_REPAIR} corrects "
             "them."
         )
 
@@ -220,7 +218,7 @@ def _check_topology(count, faces):
     check_one_part("Mesh", count, faces)
     loops = boundary_loops(faces)
     if not loops:
-        raise InputError("Mesh: the surface is closed, it has no boundary; cut it open, for a face behind the ears.")
+        raise InputError("Mesh: the surface is closed and has no boundary; cut it open, for a face behind the ears.")
     if len(loops) > 1:
         hole = min(loops, key=len)
         raise InputError(
@@ -236,7 +234,7 @@ def _check_topology(count, faces):
 
 
 def _sides(vertices, faces):
-    """At each corner, the vectors to the next and to the previous one, each (F, 3, 3)."""
+    """Return at each corner the vectors to the next and to the previous one, each (F, 3, 3)."""
     corners = vertices[faces]
     return np.roll(corners, -1, axis=1) - corners, np.roll(corners, 1, axis=1) - corners
 

@@ -12,7 +12,7 @@ from jaxgeodp.checks import InputError
 
 
 def moebius_center(z, nose: int, up: int) -> np.ndarray:
-    """The map z moved so that one vertex lies at 0 and another straight above it.
+    """Return z after the Moebius map that sends one vertex to 0 and another straight above it.
 
     Args:
         z: complex places of the vertices in the closed unit disk, (V,).
@@ -32,7 +32,7 @@ def moebius_center(z, nose: int, up: int) -> np.ndarray:
     if not np.abs(a) < 1.0 - 1e-12:
         raise InputError(f"moebius_center: vertex {nose} lies on the boundary; choose a nose inside the disk.")
     if a == above:
-        raise InputError(f"moebius_center: nose {nose} and up {up} lie at the same place; choose two landmarks.")
+        raise InputError(f"moebius_center: nose {nose} and up {up} coincide; choose two different landmarks.")
     moved = (z - a) / (1.0 - np.conj(a) * z)
     direction = (above - a) / (1.0 - np.conj(a) * above)
     return 1j * np.conj(direction) / np.abs(direction) * moved

@@ -1,4 +1,4 @@
-"""Triangles for points without any: those of a template, or of the points' frontal projection.
+"""Triangulation of point clouds, by a template or by the points' frontal projection.
 
 The projection is along z, towards the viewer. Points at the lower end of long steep edges of its Delaunay
 triangulation (under the nose, in the nostrils) are left out: others hide them. The triangulation fills the convex hull,
@@ -26,7 +26,7 @@ _APART = 10.0
 
 
 def mesh_from_points(points, template=None, fill_holes: bool = False, scan: bool = False) -> tuple[Mesh, RepairReport]:
-    """A mesh through points, mended by `repair`.
+    """Return a mesh through points, mended by `repair`.
 
     Args:
         points: (V, 3), finite; without a template y is up and z towards the viewer, and points that others hide as
@@ -62,7 +62,7 @@ def mesh_from_points(points, template=None, fill_holes: bool = False, scan: bool
 
 
 def _visible(points):
-    """Triangles of the projection, once all points that others hide are left out."""
+    """Triangulate the projection, leaving out all points that others hide."""
     kept = np.arange(len(points))
     while True:
         triangles = _delaunay(points, kept)
@@ -78,7 +78,7 @@ def _visible(points):
 
 
 def _delaunay(points, kept):
-    """Triangles of the projection of some points, counter-clockwise as seen from the front."""
+    """Triangulate the projection of some points, counter-clockwise as seen from the front."""
     flat = points[:, :2] - points[:, :2].mean(axis=0)
     try:
         triangles = kept[Delaunay(flat[kept]).simplices]
@@ -97,13 +97,13 @@ def _check_neighbours(points, triangles):
     nearest = np.median(KDTree(points).query(points, k=2)[0][:, 1])
     if apart > _APART * nearest:
         raise InputError(
-            "mesh_from_points: the template's triangles join points that are no neighbours; the points must be in the "
-            "order of the template's vertices."
+            "mesh_from_points: the template's triangles join points that are not neighbours; the points must be in "
+            "the order of the template's vertices."
         )
 
 
 def _without_long(points, triangles):
-    """Triangles left when those at the boundary with a long edge there are cut off, the longest first."""
+    """Cut off triangles with a long boundary edge, the longest first."""
     lengths = np.linalg.norm(points[triangles] - points[np.roll(triangles, -1, axis=1)], axis=2).reshape(-1)
     limit = _LONG * np.median(lengths)
     partner = np.full(3 * len(triangles), -1)

@@ -32,7 +32,7 @@ _LINE_SEARCH = optax.scale_by_backtracking_linesearch(
 
 
 class Registration(NamedTuple):
-    """What `register` found, for n surfaces."""
+    """Result of `register` for n surfaces."""
 
     coefficients: jax.Array  #: of the flows of the disk, (n, coefficients)
     rotations: jax.Array  #: (n, 3, 3)
@@ -70,14 +70,14 @@ def register(grids, template_grid, ridge: float = 0.1, steps: int = 30, batch: i
 
 
 def warp(grid, coefficients):
-    """f o g on the polar grid: the surface (R, T, 3) after the flow with these coefficients."""
+    """Return f o g on the polar grid: the surface (R, T, 3) after the flow with these coefficients."""
     grid = jnp.asarray(grid)
     moved, _ = flow(coefficients, _nodes(grid.shape[0], grid.shape[1], grid.dtype))
     return interpolate(grid, moved)
 
 
 def warp_points(coefficients, z):
-    """g(z) for complex points of the disk, on the host: where to sample a mesh for curves that correspond."""
+    """Return g(z) for complex points of the disk, on the host: where to sample corresponding curves."""
     z = np.asarray(z)
     moved, _ = flow(
         coefficients, jnp.asarray(np.stack([np.real(z), np.imag(z)], axis=-1), jnp.asarray(coefficients).dtype)
@@ -88,12 +88,12 @@ def warp_points(coefficients, z):
 
 
 def warp_field(field, coefficients):
-    """(q, g) = sqrt(J_g) q o g of a square-root field (R, T, 3)."""
+    """Return (q, g) = sqrt(J_g) q o g for a square-root field (R, T, 3)."""
     return _warped(field, coefficients)[0]
 
 
 def energy(field, template_field, coefficients):
-    """int |q_template - O (q, g)|^2 dA with the best rotation O, and O."""
+    """Return int |q_template - O (q, g)|^2 dA for the best rotation O, and O."""
     warped = warp_field(field, coefficients)
     rotation = jax.lax.stop_gradient(best_rotation(jax.lax.stop_gradient(warped), template_field))
     return disk_integral(jnp.sum((template_field - warped @ rotation.T) ** 2, axis=-1)), rotation
@@ -101,7 +101,7 @@ def energy(field, template_field, coefficients):
 
 @jax.jit
 def interpolate(grid: jax.Array, points: jax.Array) -> jax.Array:
-    """Values of a polar grid (R, T, C) at points (..., 2) of the disk, by cubics through the centre; (..., C).
+    """Interpolate polar grid values (R, T, C) at points (..., 2) of the disk by cubics through the centre.
 
     Cubic convolution (Keys 1981) in radius and angle, continuous with its derivative; quadratic beyond the last row.
     """
@@ -130,7 +130,7 @@ def _warped(field, coefficients):
 
 
 def _cubic(position):
-    """The node below a position, and the weights of the four around it."""
+    """Return the node below a position, and the weights of the four around it."""
     node = jnp.floor(jax.lax.stop_gradient(position))
     t = position - node
     weights = (

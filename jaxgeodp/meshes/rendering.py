@@ -66,7 +66,7 @@ def draw_grid(axes, grid, view="front", **style):
 
 
 def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles=None, size=2.4, **style):
-    """A figure with one column per surface and one row per view.
+    """Return a figure with one column per surface and one row per view.
 
     Args:
         surfaces: vertex arrays (V, 3) that share ``faces``; or polar grids (R, T, 3) without.
@@ -97,7 +97,7 @@ def draw_surfaces(surfaces, faces=None, views=("front", "three-quarter"), titles
 
 
 def vertex_normals(vertices, faces):
-    """Unit normals (V, 3), the mean of the adjacent triangles' by area."""
+    """Return unit normals (V, 3), the area-weighted means over adjacent triangles."""
     a, b, c = (vertices[faces[:, k]] for k in range(3))
     areas = np.cross(b - a, c - a)
     normals = np.zeros_like(vertices)

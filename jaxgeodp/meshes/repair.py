@@ -1,4 +1,4 @@
-"""Mending a raw triangle mesh until it is a `Mesh`, with a report of everything that was changed."""
+"""Repair of raw triangle meshes into a `Mesh`, with a report of all changes."""
 
 from typing import NamedTuple
 
@@ -21,12 +21,12 @@ from jaxgeodp.meshes.mesh import Mesh, check_manifold, check_one_part, flat_tria
 _OWNER = "repair"
 # Flat triangles are mended in rounds, each of which may leave new ones.
 _ROUNDS = 20
-# Vertices of a scan nearer than this part of the median edge are one.
+# Scan vertices closer than this fraction of the median edge are merged.
 _NEAR = 1e-3
 
 
 class RepairReport(NamedTuple):
-    """What `repair` changed: counts, all 0 for a mesh that needed nothing."""
+    """What `repair` changed: counts, all 0 if nothing was changed."""
 
     merged_vertices: int  #: at the same place as an earlier one, or with ``scan`` nearly so
     dropped_triangles: int  #: with a repeated corner, with the corners of an earlier one, or flat on the boundary
@@ -40,7 +40,7 @@ class RepairReport(NamedTuple):
     numbering: np.ndarray  #: new number of each old vertex, -1 where it was dropped, shape (V_old,)
 
     def counts(self) -> dict[str, int]:
-        """Everything but the numbering."""
+        """Return all fields but the numbering."""
         return {name: value for name, value in self._asdict().items() if name != "numbering"}
 
     def __repr__(self):
@@ -111,17 +111,17 @@ made_triangles=0))
 
 def _not_empty(faces, reason):
     if len(faces) == 0:
-        raise InputError(f"repair: no triangle of the mesh is left: {reason}.")
+        raise InputError(f"repair: the repaired mesh has no triangles: {reason}.")
 
 
 def _distinct(faces):
-    """Without triangles that use a vertex twice, and without copies."""
+    """Drop triangles with a repeated corner, and duplicates."""
     faces = faces[np.all(faces != np.roll(faces, -1, axis=1), axis=1)]
     return faces[first_equal(np.sort(faces, axis=1)) == np.arange(len(faces))]
 
 
 def _first_near(vertices, faces):
-    """For each vertex, the first of those that lie nearly at its place, directly or through others."""
+    """Return for each vertex the first vertex of its cluster of nearly coincident ones."""
     sides = np.linalg.norm(vertices[faces] - vertices[np.roll(faces, -1, axis=1)], axis=2)
     sides = sides[(sides > 0) & np.isfinite(sides)]
     reach = _NEAR * float(np.median(sides)) if len(sides) else 0.0
@@ -132,7 +132,7 @@ def _first_near(vertices, faces):
 
 
 def _without_scraps(vertices, faces):
-    """Without parts but the largest and fans of a vertex but its largest; and how many triangles that were."""
+    """Keep only the largest part and each vertex's largest fan; return also the number of cut triangles."""
     count, before = len(faces), len(faces) + 1
     while 0 < len(faces) < before:
         before = len(faces)
@@ -141,7 +141,7 @@ def _without_scraps(vertices, faces):
 
 
 def _without_fans(faces):
-    """Without the smaller fans of vertices that have several."""
+    """Drop all but the largest fan of each vertex with several."""
     while len(split := split_vertices(faces)):
         smaller = [_smaller_fans(faces, vertex) for vertex in split]
         faces = np.delete(faces, np.unique(np.concatenate(smaller)), axis=0)
@@ -149,7 +149,7 @@ def _without_fans(faces):
 
 
 def _smaller_fans(faces, vertex):
-    """Numbers of the triangles around a vertex that are not in its largest fan."""
+    """Return the numbers of the triangles around a vertex outside its largest fan."""
     around = np.flatnonzero(np.any(faces == vertex, axis=1))
     others = np.array([[corner for corner in face if corner != vertex] for face in faces[around]])
     # Two triangles of a fan share another vertex, which no third one has: as `split_vertices` has it.
@@ -163,7 +163,7 @@ def _smaller_fans(faces, vertex):
 
 
 def _largest_part(vertices, faces):
-    """Of the parts that hang together by edges of two triangles: a fin has an edge of three."""
+    """Keep the part of largest area, connected by edges of exactly two triangles, so that fins are cut off."""
     pairs = neighbours(faces) // 3
     graph = sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(len(faces), len(faces)))
     part = csgraph.connected_components(graph, directed=False)[1]
@@ -173,7 +173,7 @@ def _largest_part(vertices, faces):
 
 
 def _mend_flat(vertices, faces):
-    """Without flat triangles: each gives its middle vertex to the neighbour across its longest edge.
+    """Remove flat triangles: give each one's middle vertex to the neighbour across its longest edge.
 
     Dropping it alone would leave a slit. The neighbour is cut in two from the middle vertex; without a neighbour, the
     boundary runs through the middle vertex.
@@ -201,17 +201,17 @@ def _mend_flat(vertices, faces):
                 swapped += 1
         faces = np.concatenate([np.delete(faces, dropped, axis=0), np.reshape(added, (-1, 3)).astype(faces.dtype)])
         faces = _distinct(faces)
-    raise InputError("repair: triangles without area remain; remesh the surface.")
+    raise InputError("repair: triangles without area remain that cannot be repaired; remesh the surface.")
 
 
 def _partners(faces):
-    """The half-edge on the other side of each half-edge."""
+    """Map each interior half-edge to its opposite half-edge."""
     pairs = neighbours(faces).tolist()
     return {a: b for a, b in pairs} | {b: a for a, b in pairs}
 
 
 def _oriented(faces):
-    """Triangles turned to the orientation of most, and how many were."""
+    """Orient all triangles like the majority; return also the number of turned ones."""
     count = len(faces)
     pairs = neighbours(faces)
     starts = half_edges(faces)[:, 0]
@@ -234,7 +234,7 @@ def _oriented(faces):
 
 
 def _filled(vertices, faces):
-    """All boundary loops but the longest closed, each by a triangle or by a fan around its centroid."""
+    """Close all boundary loops but the longest, by a triangle or a fan around the centroid; count them."""
     loops = boundary_loops(faces)
     lengths = [np.linalg.norm(vertices[loop] - vertices[np.roll(loop, -1)], axis=1).sum() for loop in loops]
     holes = [loop for k, loop in enumerate(loops) if k != int(np.argmax(lengths))] if loops else []
@@ -251,7 +251,7 @@ def _filled(vertices, faces):
 
 
 def _without_ears(faces):
-    """Without triangles that have two edges on the boundary, again and again, and how many there were."""
+    """Drop triangles with two boundary edges until none is left; return also their number."""
     count = len(faces)
     while len(faces):
         border = np.bincount(boundary_half_edges(faces) // 3, minlength=len(faces))

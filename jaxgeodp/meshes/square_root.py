@@ -25,26 +25,26 @@ _STENCIL, _WINDOW = 5, 3
 
 
 class Similarity(NamedTuple):
-    """x -> scale * rotation (x - center)."""
+    """The map x -> scale * rotation (x - center)."""
 
     center: jax.Array  #: (3,)
     scale: jax.Array  #: above 0, ()
     rotation: jax.Array  #: (3, 3)
 
     def __call__(self, points):
-        """Moved points (..., 3), such as curves or a grid of the same surface."""
+        """Apply the map to points (..., 3), such as curves or a grid of the same surface."""
         return self.scale * jnp.einsum("ij,...j->...i", self.rotation, points - self.center)
 
 
 def normal_field(grid):
-    """n = (f_r x f_t)/r = f_x x f_y at the nodes of a polar grid (R, T, 3); its length is area per area of the disk."""
+    """Return n = (f_r x f_t)/r = f_x x f_y on a polar grid (R, T, 3); |n| is surface area per disk area."""
     grid = _checked(grid)
     radius = jnp.asarray(_radii(len(grid)), grid.dtype)[:, None, None]
     return jnp.cross(radial_derivative(grid), angular_derivative(grid) / radius)
 
 
 def square_root_field(grid):
-    """q = n/sqrt|n| of a polar grid, (R, T, 3), with n the normal whose length is area per area of the disk.
+    """Return q = n/sqrt|n| of a polar grid, (R, T, 3); see `normal_field` for n.
 
     The integral of |q|^2 over the disk is the area of the surface, and warps of the disk move q without changing
     distances (Jermyn, Kurtek, Laga & Srivastava 2017).
@@ -63,18 +63,18 @@ def square_root_field(grid):
 
 
 def area(grid):
-    """Area of the surface."""
+    """Return the area of the surface."""
     return disk_integral(jnp.linalg.norm(normal_field(grid), axis=-1))
 
 
 def centroid(grid):
-    """Mean of the points of the surface by area, (3,)."""
+    """Return the area-weighted mean of the points of the surface, (3,)."""
     density = jnp.linalg.norm(normal_field(grid), axis=-1)
     return disk_integral(density[..., None] * grid) / disk_integral(density)
 
 
 def normalize(grid):
-    """The surface centred at its centroid and scaled by 1/sqrt(area), so that its area is 1.
+    """Centre the surface at its centroid and scale it by 1/sqrt(area), so that its area is 1.
 
     Args:
         grid: one surface (R, T, 3), R at least 4 and T even; several go through `jax.vmap`.
@@ -87,7 +87,7 @@ def normalize(grid):
 
 
 def best_rotation(field, template_field):
-    """The proper rotation O, (3, 3), with the least int |template - O field|^2 dA (Kabsch 1976)."""
+    """Return the proper rotation O, (3, 3), with the least int |template - O field|^2 dA (Kabsch 1976)."""
     overlap = disk_integral(template_field[..., :, None] * field[..., None, :])
     left, _, right = jnp.linalg.svd(overlap)
     sign = jnp.where(jnp.linalg.det(left) * jnp.linalg.det(right) < 0, -1.0, 1.0)
@@ -95,7 +95,7 @@ def best_rotation(field, template_field):
 
 
 def similarity(grid, template_grid) -> Similarity:
-    """Centring, unit area, and the rotation onto a template (R, T, 3) that fits square-root fields best.
+    """Return the map to centroid 0, unit area and the best rotation onto a template (R, T, 3).
 
     Args:
         grid: one surface (R, T, 3), R at least 4 and T even.
@@ -113,7 +113,7 @@ def similarity(grid, template_grid) -> Similarity:
 
 
 def align(grid, template_grid):
-    """The surface on a polar grid (R, T, 3), centred, of area 1, and turned onto a template; see `similarity`.
+    """Return the surface on a polar grid (R, T, 3), centred, of area 1, and turned onto a template; see `similarity`.
 
     Args:
         grid: one surface (R, T, 3), R at least 4 and T even.
@@ -138,7 +138,7 @@ def align(grid, template_grid):
 
 
 def angular_derivative(grid):
-    """The derivative in t of values (R, T, ...)."""
+    """Return the derivative in t of values (R, T, ...)."""
     grid = jnp.asarray(grid)
     count = grid.shape[1]
     frequency = np.fft.rfftfreq(count, 1.0 / count)
@@ -149,26 +149,26 @@ def angular_derivative(grid):
 
 
 def radial_derivative(grid):
-    """The derivative in r of values (R, T, ...)."""
+    """Return the derivative in r of values (R, T, ...)."""
     grid = jnp.asarray(grid)
     diameters = jnp.concatenate([opposite(grid)[::-1], grid])
     return jnp.tensordot(jnp.asarray(_differences(len(grid)), grid.dtype), diameters, 1)
 
 
 def opposite(grid):
-    """f(r, t + pi), which is f(-r, t)."""
+    """Return f(r, t + pi), which is f(-r, t)."""
     return jnp.roll(grid, -(grid.shape[1] // 2), axis=1)
 
 
 def disk_integral(values):
-    """int values dA over the unit disk, of values (R, T, ...)."""
+    """Return int values dA over the unit disk, for values (R, T, ...)."""
     weights = jnp.asarray(disk_weights(*values.shape[:2]), values.dtype)
     return jnp.tensordot(weights, values, 2)
 
 
 @functools.lru_cache(maxsize=32)
 def disk_weights(radii: int, angles: int) -> np.ndarray:
-    """Weights of the nodes, (R, T), which sum to pi."""
+    """Return quadrature weights of the nodes, (R, T), which sum to pi."""
     window = min(_WINDOW, 2 * radii)
     powers = np.arange(window)
     # int s^p ds over a cell, in units of the spacing from its middle.
@@ -187,7 +187,7 @@ def disk_weights(radii: int, angles: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=32)
 def _differences(radii) -> np.ndarray:
-    """First derivatives at the R positive nodes of a diameter from all its 2 R nodes, (R, 2 R)."""
+    """Return the matrix (R, 2 R) of first derivatives at positive nodes, from all 2 R nodes of a diameter."""
     nodes = (np.arange(-radii, radii) + 0.5) / radii
     matrix = np.zeros((radii, 2 * radii))
     for row in range(radii):
@@ -210,7 +210,7 @@ def _checked(grid):
     grid = jnp.asarray(grid)
     if grid.ndim != 3 or grid.shape[2] != 3 or grid.shape[1] % 2 or grid.shape[0] < 4:
         raise InputError(
-            f"a surface on a polar grid must have shape (R, T, 3), T even and R at least 4, got {grid.shape}; "
-            "batches go through jax.vmap."
+            f"a surface on a polar grid must have shape (R, T, 3), T even and R at least 4, got {grid.shape}; use "
+            "jax.vmap for batches."
         )
     return grid

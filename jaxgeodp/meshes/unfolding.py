@@ -17,7 +17,7 @@ _RINGS = 2
 
 
 def unfold(mesh: Mesh, z) -> np.ndarray:
-    """The map z (V,) with every triangle the right way round; it moves only near folds, the boundary never.
+    """Return the map z (V,) without folded triangles; only vertices near folds move, the boundary never.
 
     Inner vertices up to two edges from a fold are placed anew. The region grows while folds remain, at worst to all of
     the disk, where equal weights cannot fold as the boundary is convex.
@@ -40,13 +40,13 @@ def unfold(mesh: Mesh, z) -> np.ndarray:
         if len(folded) and free.sum() == len(mesh.interior):
             raise InputError(
                 f"disk_conformal_map: triangle {folded[0]} stays folded over in the plane; remesh the surface around "
-                "it with fewer and rounder triangles."
+                "it with fewer triangles, closer to equilateral."
             )
     return z
 
 
 def _region(near, faces, rings):
-    """Vertices within so many edges of the triangles."""
+    """Return which vertices lie within ``rings`` edges of the triangles."""
     inside = np.zeros(near.shape[0])
     inside[faces] = 1.0
     for _ in range(rings):

@@ -1,4 +1,4 @@
-"""Pictures of released values, from their records alone, for Matplotlib and to be turned in a browser; and of plans."""
+"""Pictures of plans and of released values, made from records alone, static (Matplotlib) or in a browser."""
 
 from jaxgeodp.pictures.colors import color_of
 from jaxgeodp.pictures.description import page_of_description

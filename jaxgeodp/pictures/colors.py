@@ -1,4 +1,4 @@
-"""One colour for each mechanism, the same in all pictures: of plans, sweeps, reproductions, benchmarks, the demo."""
+"""One colour per mechanism, the same in all pictures."""
 
 import zlib
 
@@ -28,5 +28,5 @@ OTHERS = ("#393b79", "#637939", "#8c6d31", "#843c39", "#7b4173")
 
 
 def color_of(mechanism: str) -> str:
-    """The colour of a mechanism, by any of its names; one of five darker ones for a mechanism that has none."""
+    """Return the colour of a mechanism, by any of its names; one of five darker ones if it has none."""
     return _COLORS.get(mechanism) or OTHERS[zlib.crc32(mechanism.encode()) % len(OTHERS)]

@@ -1,4 +1,4 @@
-"""One HTML page about a mean with its spread: the mean, its region, and where most of the spread lies."""
+"""HTML page about a mean with its spread."""
 
 from jaxgeodp.pictures.drawn import picture_of
 from jaxgeodp.pictures.elements import element, image, page
@@ -12,7 +12,7 @@ _SMALL = 0.5
 def page_of_description(
     mean: dict, rows: dict[str, str], geodesics: list[tuple[str, list[dict]]], made: dict[str, str] | None = None
 ) -> str:
-    """A page about a released mean with its spread, such as `jaxgeodp.inference.describe` gives both.
+    """Return a page about a released mean and its spread, as `jaxgeodp.inference.describe` gives them.
 
     Args:
         mean: the record of the released mean.

@@ -9,7 +9,7 @@ _MARGIN = 1.25
 
 
 def draw_disc(axes, value: np.ndarray, center: np.ndarray, radius: float, scale: float, region: float | None) -> None:
-    """Draw a point of the hyperboloid in the disc, and as much of the disc as shows the ball.
+    """Draw a hyperboloid point in the Poincare disc, zoomed to show the ball.
 
     Args:
         axes: of Matplotlib.
@@ -40,12 +40,12 @@ def draw_disc(axes, value: np.ndarray, center: np.ndarray, radius: float, scale:
 
 
 def _in_disc(points):
-    """(3, n) to (2, n)."""
+    """Map hyperboloid points (3, n) to the disc (2, n)."""
     return points[1:] / (1.0 + points[0])
 
 
 def _circle(center, radius):
-    """Points at a distance from the centre: a circle about the origin, boosted there."""
+    """Return points at a distance from the centre: a circle about the origin, boosted there."""
     around = np.stack(
         [np.full_like(_AROUND, np.cosh(radius)), np.sinh(radius) * np.cos(_AROUND), np.sinh(radius) * np.sin(_AROUND)]
     )

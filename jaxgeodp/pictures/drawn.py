@@ -20,7 +20,7 @@ _WIDE = (7.2, 4.2)
 
 
 def picture_of(record: dict, share: float = 1.0) -> bytes:
-    """A PNG of the value of a release record, without white around it; see `draw_record`.
+    """Return a cropped PNG of the value of a release record; see `draw_record`.
 
     Args:
         record: `Release.record`, or the same read from a file.
@@ -91,7 +91,7 @@ def draw_record(record: dict, figure) -> None:
 
 
 def _write_above(axes, words):
-    """A title as it is read: words of a record are no formula for Matplotlib, and none for TeX."""
+    """Set a title literally: words of a record are not parsed as formulas by Matplotlib or TeX."""
     lines = "\n".join(map(printable, str(words).split("\n")))
     axes.set_title(lines, fontsize=9, parse_math=False, usetex=False)
 
@@ -105,7 +105,7 @@ def _draw_numbers(figure, matrix, limit=None):
 
 
 def _draw_moment(figure, matrix, statistic):
-    """Two decimals of numbers that are squared distances, and so often small."""
+    """Draw a moment matrix scaled by a power of ten, as squared distances are often small."""
     largest = float(np.abs(matrix).max()) or 1.0
     power = min(math.floor(math.log10(largest)) + 1, 0)
     unit = f" / 1e{power}" if power else ""
@@ -123,7 +123,7 @@ def _draw_in_disc(axes, value, record):
 
 
 def _draw_landmarks(axes, value, center, caption):
-    """Landmarks in their order, numbered, over those of the public centre; outlines of many without numbers."""
+    """Draw numbered landmarks over those of the public centre; outlines without numbers if many."""
     if len(value) > MOST_LANDMARKS:
         draw_outline(axes, center, color="0.75")
         draw_outline(axes, value, reference=center)
@@ -142,7 +142,7 @@ def _draw_landmarks(axes, value, center, caption):
 
 
 def _draw_configuration(figure, value, template, caption):
-    """Landmarks in the plane, or in space from two sides, each with a line from where it is in the template."""
+    """Draw landmarks in the plane, or in space from two sides, with lines from their template positions."""
     views = ((0, 1),)
     if template.shape[1] == 3:  # along its principal axes
         middle, views = template.mean(axis=0), ((0, 1), (0, 2))

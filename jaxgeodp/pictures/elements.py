@@ -1,4 +1,4 @@
-"""Elements of HTML pages. Text becomes part of a page by being escaped, and in no other way.
+"""Elements of HTML pages. Text enters a page only through escaping.
 
 A record may be anybody's file, so no string of it may become markup. An `Element` has a tag and attributes out of short
 lists, and children: elements, or text, which is escaped like all values of attributes. Style and script of a page are
@@ -86,12 +86,12 @@ def element(tag: LiteralString, *children: Element | str, **attributes: str) -> 
 
 
 def image(png: bytes, words: str) -> Element:
-    """Return a picture that stands in the page itself; ``words`` are read where it cannot be seen."""
+    """Return an embedded picture; ``words`` are its alternative text."""
     return element("img", alt=words, src=_PICTURE + base64.b64encode(png).decode())
 
 
 def page(title: str, *body: Element, style: LiteralString, script: LiteralString = "") -> str:
-    """Return a page that needs no other file, loads nothing and runs nothing but ``script``.
+    """Return a self-contained page that loads nothing and runs nothing but ``script``.
 
     Args:
         title: of the window.
@@ -120,7 +120,7 @@ def page(title: str, *body: Element, style: LiteralString, script: LiteralString
 
 
 def _source(text):
-    """What a policy calls an inline style or script."""
+    """Return the content-security-policy source of an inline style or script."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'" if text else "'none'"
 
@@ -130,5 +130,5 @@ def _written(child):
 
 
 def _escaped(text):
-    """Text as it is read, whatever it is; what steers the order of letters, and halves of characters, as codes."""
+    """Return text escaped for HTML, with unprintable characters shown as codes."""
     return html.escape("\n".join(map(printable, str(text).split("\n"))))

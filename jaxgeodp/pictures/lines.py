@@ -1,4 +1,4 @@
-"""Values in space as lines (k, 3), which any drawing can show: globes, ellipsoids, frames, sets of curves."""
+"""Values as lines (k, 3) in space, for any renderer: globes, ellipsoids, frames, sets of curves."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ _UP = np.array([-0.5 * np.cos(np.pi / 3), 0.5 * np.sin(np.pi / 3), np.cos(np.pi 
 
 
 class Line(NamedTuple):
-    """A line in space and how it is drawn."""
+    """A line in space and its style."""
 
     points: np.ndarray  #: (k, 3)
     color: str
@@ -29,17 +29,17 @@ MOST_LANDMARKS = 24
 
 
 def is_found(record: dict) -> bool:
-    """Whether the ball of a record is one that earlier stages have found."""
+    """Return whether the ball of a record was found by earlier stages."""
     return "stages" in record or ("search" in record and record["mechanism"] != SEARCH)
 
 
 def is_moment(record: dict) -> bool:
-    """Whether the value is a moment in a frame of tangent vectors, which is no point of the manifold."""
+    """Return whether the value is a moment in a frame of tangent vectors, not a point of the manifold."""
     return "frame" in record
 
 
 def lines_of(record: dict) -> list[Line] | None:
-    """The lines that show the value of a release record; None where it is nothing in space."""
+    """Return lines that show the value of a release record; None if it has no picture in space."""
     value = np.asarray(record["value"], float)
     if is_moment(record):
         return None
@@ -60,7 +60,7 @@ def lines_of(record: dict) -> list[Line] | None:
 
 
 def landmarks_to_turn(record: dict) -> list[Line] | None:
-    """Landmarks in space over those of the public centre or template, about its middle; None where there are none."""
+    """Return landmarks in space over those of the public centre or template; None if there are none."""
     public = public_landmarks(record)
     if public is None or public.shape[1] != 3 or is_moment(record):
         return None
@@ -79,7 +79,7 @@ def landmarks_to_turn(record: dict) -> list[Line] | None:
 
 
 def public_landmarks(record: dict) -> np.ndarray | None:
-    """The landmarks (k, m) of the centre or template that those of the value correspond to; None where it has none."""
+    """Return the corresponding landmarks (k, m) of the centre or template; None if there are none."""
     value, name = np.asarray(record["value"], float), record["manifold"]["name"]
     if name in ("PlanarShapes", "Shapes3D") and value.ndim == 2:
         return np.asarray(record["ball"]["center"], float)
@@ -88,7 +88,7 @@ def public_landmarks(record: dict) -> np.ndarray | None:
 
 
 def caption_of(record: dict) -> str:
-    """What the lines of `lines_of` mean."""
+    """Return a caption for the lines of `lines_of`."""
     if "caption" in record:
         return record["caption"]
     value, name = np.asarray(record["value"], float), record["manifold"]["name"]
@@ -116,7 +116,7 @@ def caption_of(record: dict) -> str:
 
 
 def _direction(value, record):
-    """A globe, on it the public ball and the region of the mean, and the direction."""
+    """Return a globe with the public ball, the region of the mean, and the direction."""
     if value.shape != (3,):
         return None
     value = value / np.linalg.norm(value)
@@ -130,14 +130,14 @@ def _direction(value, record):
 
 
 def _axis(value, record):
-    """As a direction, to both sides."""
+    """Return the lines of a direction, drawn to both sides."""
     lines = _direction(value, record)
     globe = len(_globe(np.eye(3), GREY))
     return None if lines is None else [*lines, *(Line(-own.points, own.color, own.width) for own in lines[globe:])]
 
 
 def _dials(value, record):
-    """A circle for each angle, on it the public ball's arc, and the released angle."""
+    """Return a circle for each angle, with the public ball's arc and the released angle."""
     ball = record.get("ball") or {}
     center, radius = np.asarray(ball.get("center", ()), float), ball.get("radius")
     lines = []
@@ -154,13 +154,13 @@ def _dials(value, record):
 
 
 def _arc(middle, half, size):
-    """Part of a circle in the plane of the picture."""
+    """Return part of a circle in the plane of the picture."""
     angles = middle + np.linspace(-half, half, _POINTS)
     return size * (np.outer(np.cos(angles), _TO_THE_RIGHT) + np.outer(np.sin(angles), _UP))
 
 
 def _ellipsoid(value, record):
-    """The ellipsoid x' value^-1 x = 1, scaled to the window, and its axes; those beside each other have one scale."""
+    """Return the ellipsoid x' value^-1 x = 1 and its axes, scaled to the window; neighbours share one scale."""
     if value.shape != (3, 3):
         return None
     sizes, axes = np.linalg.eigh(value)
@@ -169,7 +169,7 @@ def _ellipsoid(value, record):
 
 
 def _frame(value, _):
-    """The three axes that the rotation makes of the fixed ones, which are grey."""
+    """Return the rotated axes over the fixed ones, which are grey."""
     if value.shape != (3, 3):
         return None
     fixed = [Line(np.stack([np.zeros(3), axis]), GREY, 1.5) for axis in np.eye(3)]
@@ -180,12 +180,12 @@ def _frame(value, _):
 
 
 def _pose(value, _):
-    """The frame of the rotation alone; the caption has the translation."""
+    """Return the frame of the rotation alone; the caption has the translation."""
     return _frame(value[:, :3], _) if value.shape == (3, 4) else None
 
 
 def _globe(axes, color):
-    """Circles of latitude and longitude, mapped linearly: rows of ``axes`` are the images of the unit vectors."""
+    """Return circles of latitude and longitude, mapped linearly by the rows of ``axes``."""
     around = np.linspace(0.0, 2 * np.pi, _POINTS)
     lines = []
     for height in np.radians([-60, -30, 0, 30, 60]):

@@ -1,4 +1,4 @@
-"""The picture of tests for members: how many of them are found, over how many others are taken for them."""
+"""ROC curves of membership tests."""
 
 import io
 
@@ -8,7 +8,7 @@ _WIDTH, _HEIGHT = 9.0, 5.2
 
 
 def picture_of_membership(found) -> bytes:
-    """A PNG of what `jaxgeodp.privacy.membership` found; see `draw_membership`.
+    """Return a PNG of the result of `jaxgeodp.privacy.membership`; see `draw_membership`.
 
     Args:
         found: `jaxgeodp.privacy.Membership`.

@@ -1,4 +1,4 @@
-"""Meshes to turn by hand on a page, and a page on which a click tells the number of a vertex."""
+"""Rotatable meshes on a page, and a page that shows vertex numbers on a click."""
 
 import json
 from typing import LiteralString
@@ -41,7 +41,7 @@ c.onwheel=e=>{e.preventDefault();z=Math.max(.5,Math.min(12,z*Math.exp(-e.deltaY/
 
 
 def page_of_mesh(name: str, vertices: np.ndarray, triangles: np.ndarray, numbers: np.ndarray) -> str:
-    """A page with a mesh.
+    """Return a page with a mesh.
 
     Args:
         name: of its file.
@@ -64,7 +64,7 @@ def page_of_mesh(name: str, vertices: np.ndarray, triangles: np.ndarray, numbers
 
 
 def mesh_canvas(vertices: np.ndarray, triangles: np.ndarray, numbers: np.ndarray) -> Element:
-    """What `TURN_MESH` draws on; see `page_of_mesh`."""
+    """Return the canvas on which `TURN_MESH` draws; see `page_of_mesh`."""
     middle = 0.5 * (vertices.max(axis=0) + vertices.min(axis=0))
     size = float(np.max(np.ptp(vertices, axis=0))) or 1.0
     shown = triangles[:: -(-len(triangles) // _MOST_TRIANGLES)]

@@ -1,4 +1,4 @@
-"""One HTML page about a release, complete in itself: a summary of one printed page, how it was made and verified."""
+"""Self-contained HTML page about a release: a one-page summary, how it was made and how to verify it."""
 
 import json
 
@@ -16,7 +16,7 @@ _PLAIN = {"FrechetMean": "mean", "FrechetMedian": "median"}
 
 
 def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | None = None) -> str:
-    """A page about one release: its picture, what was promised and by whom, how it was made and how to verify it.
+    """Return a page about one release: picture, guarantee, how it was made and how to verify it.
 
     Args:
         record: `Release.record`, or the same read from a file.
@@ -101,7 +101,7 @@ def page_of(record: dict, digest: str, surface: tuple[np.ndarray, np.ndarray] | 
 
 
 def fragment_of(record: dict) -> str:
-    """A picture of a release record and what it promises, as HTML for a notebook."""
+    """Return a record's picture and guarantee as HTML for a notebook."""
     unit = "person" if record.get("unit") == "person" else "record"
     rows = {
         title_of(record): f"{_words(record['statistic'])}, n = {record['n']}, by {record['mechanism']}",
@@ -125,7 +125,7 @@ def title_of(record: dict) -> str:
 
 
 def _verification(record, digest):
-    """How to verify what a record says."""
+    """Return how to verify a record."""
     # Of a search, the mechanism about the ball and its parameter; of a private count, the parameter.
     left = record.get("last") or record.get("count", {}).get("left")
     parameter = f"what earlier stages have left of the budget, {_words(left)}," if left else "the privacy parameter"
@@ -154,7 +154,7 @@ def _verification(record, digest):
 
 
 def _digest_words(record, digest: Element) -> tuple[Element | str, ...]:
-    """How the digest of a record relates to a ledger."""
+    """Return how the digest of a record relates to a ledger."""
     if "group" not in record:
         return "The ledger that was charged, if there was one, has its digest, ", digest, ":"
     groups = ", ".join(map(str, record["group"]["of"]))
@@ -167,7 +167,7 @@ def _digest_words(record, digest: Element) -> tuple[Element | str, ...]:
 
 
 def _change(record, unit):
-    """In what neighbouring data sets differ."""
+    """Return how neighbouring data sets differ."""
     together = ", for the releases of all groups together" if "group" in record else ""
     if record["guarantee"].get("adjacency", "").startswith("add-remove"):
         return f"one {unit} is added or taken out{together}"
@@ -196,14 +196,14 @@ def _cost(record):
 
 
 def _supposed(record):
-    """What the promise hangs on beside the theorem."""
+    """Return the assumptions of the guarantee beside its theorem."""
     formula = str(record["sensitivity"].get("formula") or "")
     of_sensitivity = formula[formula.index("supposed") :] if "supposed" in formula else ""
     return "; ".join(filter(None, (str(record["numerics"].get("note", "")), of_sensitivity)))
 
 
 def _custodians_word(record, unit):
-    """What no program can check."""
+    """Return what only the custodian can vouch for."""
     whose = "that no person has two of the records" if unit == "record" else "whose each record is"
     needs_ball = record.get("ball") and not is_found(record) and "metric" not in record["guarantee"]
     public = [
@@ -216,7 +216,7 @@ def _custodians_word(record, unit):
 
 
 def _canvas(lines):
-    """What the script draws on; a line without a place, such as a rim about no direction, is left out."""
+    """Return the script's canvas; lines with non-finite points are left out."""
     parts = [
         {"p": np.round(line.points, 4).tolist(), "c": line.color, "w": line.width}
         | ({} if line.label is None else {"t": line.label})
@@ -227,7 +227,7 @@ def _canvas(lines):
 
 
 def table(rows: dict[str, str]) -> Element:
-    """Return rows of names and words, but for empty ones."""
+    """Return a table of names and words, without empty rows."""
     cells = [(name, str(text)) for name, text in rows.items() if text not in ("", None)]
     return element("table", *(element("tr", element("td", name), element("td", text)) for name, text in cells))
 

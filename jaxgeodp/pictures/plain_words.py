@@ -1,4 +1,4 @@
-"""What the promise in a release record says, and what it is worth, in words."""
+"""The guarantee of a release record in words."""
 
 import math
 
@@ -17,7 +17,7 @@ UNITS = dict.fromkeys(("Sphere", "Axes", "Circle", "Torus", "PlanarShapes", "Sha
 
 
 def in_words(guarantee: dict, change: str) -> str:
-    """Return the promise in a record as its definition says it.
+    """Return the guarantee of a record as its definition states it.
 
     Args:
         guarantee: the entry of a release record.
@@ -31,7 +31,7 @@ def in_words(guarantee: dict, change: str) -> str:
 
 
 def in_plain_words(guarantee: dict, unit: str = "record") -> str:
-    """Return what the promise in a record is worth, in a sentence; nothing where none is proven.
+    """Return what the guarantee of a record is worth, in a sentence; empty if none is proven.
 
     Args:
         guarantee: the entry of a release record.
@@ -51,13 +51,13 @@ def in_plain_words(guarantee: dict, unit: str = "record") -> str:
 
 
 def in_unit(record: dict) -> str:
-    """Return " in radians" where distances of a record are angles; nothing elsewhere."""
+    """Return " in radians" where distances of a record are angles; empty elsewhere."""
     unit = UNITS.get(record["manifold"]["name"])
     return f" in {unit}" if unit else ""
 
 
 def no_nearer(record: dict) -> str:
-    """Return a warning where a value is expected to be so far off that its public centre may be as near; or nothing.
+    """Return a warning if the public centre may be as near as the value, by its expected error; else empty.
 
     Args:
         record: `Release.record`.
@@ -73,13 +73,13 @@ def no_nearer(record: dict) -> str:
 
 
 def _percent(share):
-    """Rounded up, as it is a bound; with more digits where that would be all."""
+    """Format a share as per cent, rounded up as a bound, with more digits where that would give 100 %."""
     digits = next((k for k in range(1, 9) if math.ceil(10.0 ** (2 + k) * share) < 10 ** (2 + k)), 0)
     return f"{math.ceil(10.0 ** (2 + digits) * share) / 10.0**digits:.{digits}f} %"
 
 
 def most_right(guarantee: dict) -> float | None:
-    """Return how often at most a test tells which of two neighbouring data sets a release is of, each half the time.
+    """Return a bound on the accuracy of any test between two equally likely neighbouring data sets.
 
     That is (1 + T)/2 where T bounds the total variation between the two laws of the release (docs/mathematics.md,
     section 8); the test may know both data sets, the mechanism and everything else but its random bits.

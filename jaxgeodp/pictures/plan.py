@@ -12,7 +12,7 @@ _APART = 0.2
 
 
 def picture_of_plan(curves) -> bytes:
-    """A PNG of a plan; see `draw_plan`.
+    """Return a PNG of a plan; see `draw_plan`.
 
     Args:
         curves: what `jaxgeodp.mechanisms.plan_curves` gives.
@@ -91,7 +91,7 @@ def _line(curves, number):
 
 
 def _number_axes(axes, panel):
-    """Ticks at every other value, the given one among them, and plain numbers for errors."""
+    """Put ticks at every other value, the given one included, and plain numbers on the error axis."""
     from matplotlib.ticker import LogLocator, NullFormatter, NullLocator, StrMethodFormatter
 
     first = int(np.flatnonzero(panel.values == panel.given)[0]) % 2

@@ -16,7 +16,7 @@ _PANELS = {
 
 
 class Line(NamedTuple):
-    """How the cells of a line are drawn."""
+    """Style of a line of cells."""
 
     mechanism: str  #: by whose name it has its colour (`color_of`)
     legend: str
@@ -73,12 +73,12 @@ def draw_sweep(rows, lines_of: list[Line], title: str, replicates: int, figure) 
 
 
 def _plain(text):
-    """Words as they are: Matplotlib reads formulas between dollars, and leaves out what starts with an underscore."""
+    """Return words with Matplotlib's special characters disabled: dollars, and a leading underscore."""
     return f"{' ' if text.startswith('_') else ''}{text}".replace("$", r"\$")
 
 
 def _labels(sizes):
-    """The numbers, but for those that would be written over the one before."""
+    """Return the numbers, without those that would overlap the one before."""
     labels, last = [], 0.0
     for n in sizes:
         apart = n > last * _APART

@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """What is listed and not here needs JAX and all manifolds: a ledger is read without them."""
+    """Import exports that need JAX and all manifolds on first use: ledgers are read without them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -23,7 +23,7 @@ _NODES = 32
 
 
 def pure(scale: int) -> PureDP:
-    """epsilon = 2/scale, rounded up.
+    """Return epsilon-DP with epsilon = 2/scale, rounded up.
 
     Raises:
         ValueError: the scale is no integer above 0.
@@ -36,7 +36,7 @@ def pure(scale: int) -> PureDP:
 
 
 def zcdp(scale: int) -> ZeroConcentratedDP:
-    """rho = (3/scale)^2/8, rounded up: the log ratio lies in an interval of length 3/scale.
+    """Return rho-zCDP with rho = (3/scale)^2/8, rounded up: the log ratio lies in an interval of length 3/scale.
 
     Raises:
         ValueError: the scale is no integer above 0.
@@ -45,7 +45,7 @@ def zcdp(scale: int) -> ZeroConcentratedDP:
 
 
 def gdp(scale: int) -> GaussianDP:
-    """mu = Phi^-1(u^2/(1 + u + u^2)) - Phi^-1(1/(1 + u + u^2)), u = e^(1/scale), rounded up.
+    """Return mu-GDP, mu = Phi^-1(u^2/(1 + u + u^2)) - Phi^-1(1/(1 + u + u^2)), u = e^(1/scale), rounded up.
 
     It is computed as the integral of 1/phi(Phi^-1(x)) between the two probabilities, in which no digits cancel.
 

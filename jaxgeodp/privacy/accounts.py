@@ -1,4 +1,4 @@
-"""What releases take from a budget, in exact decimal arithmetic: which guarantee counts as what (docs/ledger.md).
+"""Costs of releases against a budget, in exact decimal arithmetic (docs/ledger.md).
 
 A parameter counts as the number that was written (`privacy.decimals`), in ledgers and in `compose` alike.
 """
@@ -25,30 +25,33 @@ Kind = type[Guarantee]
 
 
 def check_budget(budget) -> None:
-    """Raise ValueError unless it is something that can be spent."""
+    """Raise ValueError unless ``budget`` is a guarantee that can be spent."""
     if type(budget) not in KINDS.values():
         raise InputError(f"Ledger: budget must be PureDP, ApproximateDP, GaussianDP or zCDP, got {budget!r}.")
 
 
 def charge_of(budget: Guarantee, guarantee: Guarantee | NotProven) -> Amounts:
-    """What a release with this guarantee takes from this budget; see `amounts`.
+    """Return the cost of a release with this guarantee against this budget; see `amounts`.
 
     Raises:
         ValueError: nothing is promised, or no conversion into the budget's kind is declared.
     """
     if isinstance(guarantee, NotProven) or type(guarantee) not in KINDS.values():
-        raise InputError("Ledger: this release promises nothing that is proven, so nothing can be charged for it.")
+        raise InputError(
+            "Ledger: this release has no proven guarantee, so it cannot be charged; use another calibration or "
+            "mechanism."
+        )
     if (type(budget), type(guarantee)) not in _CONVERSIONS:
         allowed = ", ".join(given.__name__ for kind, given in _CONVERSIONS if kind is type(budget))
         raise InputError(
-            f"Ledger: {guarantee} cannot be charged to the budget {budget}, which takes {allowed}; other conversions "
-            f"are not declared.{_TAKES_BOTH if isinstance(guarantee, ZeroConcentratedDP) else ''}"
+            f"Ledger: {guarantee} cannot be charged to the budget {budget}, which takes {allowed}; no other "
+            f"conversions are made.{_TAKES_BOTH if isinstance(guarantee, ZeroConcentratedDP) else ''}"
         )
     return amounts(type(budget), guarantee)
 
 
 def amounts(kind: Kind, guarantee: Guarantee) -> Amounts:
-    """A guarantee in numbers that add up: (epsilon,) for pure budgets, (epsilon, delta), (mu^2,) or (rho,) for others.
+    """Return a guarantee as numbers that add up: (epsilon,), (epsilon, delta), (mu^2,) or (rho,), by the budget.
 
     Args:
         kind: of the budget; a conversion into it must be declared.
@@ -63,7 +66,7 @@ def amounts(kind: Kind, guarantee: Guarantee) -> Amounts:
 
 
 def total(kind: Kind, costs: Iterable[tuple[Amounts, int]]) -> Amounts:
-    """The sum of amounts, each counted so many times."""
+    """Return the sum of amounts, each times its count."""
     result = (Decimal(0),) * len(dataclasses.fields(kind))
     for cost, count in costs:
         result = tuple(add(so_far, part, count) for so_far, part in zip(result, cost, strict=True))
@@ -71,25 +74,25 @@ def total(kind: Kind, costs: Iterable[tuple[Amounts, int]]) -> Amounts:
 
 
 def remainder(budget: Guarantee, spent: Amounts) -> Amounts:
-    """What is left of a budget."""
+    """Return what is left of a budget."""
     whole = amounts(type(budget), budget)
     return tuple(max(Decimal(0), add(part, gone, -1)) for part, gone in zip(whole, spent, strict=True))
 
 
 def fits(cost: Amounts, left: Amounts) -> bool:
-    """Whether so much is left, exactly."""
+    """Return whether a cost is at most what is left, exactly."""
     return all(part <= room for part, room in zip(cost, left, strict=True))
 
 
 def parameters(kind: Kind, parts: Amounts, up: bool) -> dict[str, float]:
-    """Amounts as parameters of a kind: the floats next to them, below or above."""
+    """Return amounts as parameters of a kind, rounded to floats up or down."""
     names = [field.name for field in dataclasses.fields(kind)]
     towards, power = float_above if up else float_below, 2 if kind is GaussianDP else 1
     return {name: towards(part, power) for name, part in zip(names, parts, strict=True)}
 
 
 def describe_amounts(kind: Kind, parts: Amounts, up: bool) -> str:
-    """For people: "epsilon = 0.3"."""
+    """Return amounts in words, such as "epsilon = 0.3"."""
     return ", ".join(f"{name} = {number!r}" for name, number in parameters(kind, parts, up).items())
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism gives away at least, found by drawing from it: a check of programs, no substitute for a proof."""
+"""Lower bounds on privacy loss, from draws of a mechanism: a check of programs, no substitute for a proof."""
 
 import math
 from collections.abc import Callable
@@ -20,28 +20,28 @@ _MOST_DRAWS = 10**9
 
 
 class Audit(NamedTuple):
-    """What `audit` found."""
+    """Result of `audit`."""
 
     guarantee: PureDP | ApproximateDP | GaussianDP | ZeroConcentratedDP  #: what the mechanism promises
-    lower_bound: float  #: of epsilon, mu or rho, which is promised; wrong with probability ``level`` at most
+    lower_bound: float  #: on epsilon, mu or rho; wrong with probability ``level`` at most
     probabilities: tuple[float, float]  #: of the event with the data and with the neighbour, as counted
     draws: int  #: from each of the two laws
 
     @property
     def promised(self) -> float:
-        """The epsilon, mu or rho of the guarantee."""
+        """Return the epsilon, mu or rho of the guarantee."""
         if isinstance(self.guarantee, ZeroConcentratedDP):
             return self.guarantee.rho
         return self.guarantee.mu if isinstance(self.guarantee, GaussianDP) else self.guarantee.epsilon
 
     @property
     def violated(self) -> bool:
-        """Whether the draws contradict the guarantee."""
+        """Return whether the draws contradict the guarantee."""
         return self.lower_bound > self.promised
 
 
 def adversarial_neighbours(ball: GeodesicBall, n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Pairs of data sets that strain a mechanism: a record jumps from one edge of the public ball to the opposite one.
+    """Return neighbouring data sets that strain a mechanism: a record jumps between opposite edges of the ball.
 
     Args:
         ball: the public ball.
@@ -85,7 +85,7 @@ def audit(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Audit:
-    """A lower bound on epsilon (or mu, or rho), from draws for two data sets that differ in one record.
+    """Return a lower bound on epsilon (or mu, or rho), from draws for two data sets that differ in one record.
 
     Events are half-spaces of a score. Half of the draws choose the
     event, the other half count it; Clopper-Pearson bounds of both probabilities make the result right with probability
@@ -121,7 +121,7 @@ def audit(
     """
     guarantee = mechanism.guarantee
     if not isinstance(guarantee, PureDP | ApproximateDP | GaussianDP | ZeroConcentratedDP):
-        raise InputError(f"audit: {type(mechanism).__name__} promises nothing that could be audited: {guarantee}.")
+        raise InputError(f"audit: {type(mechanism).__name__} has no guarantee that can be audited: {guarantee}.")
     positive_integer("audit", "draws", draws, 1000)
     if draws > _MOST_DRAWS:
         raise InputError(f"audit: draws must be at most {_MOST_DRAWS:,}, got {short(draws)}.")
@@ -157,12 +157,12 @@ def audit(
 def _check_neighbours(data, neighbour):
     if data.shape != neighbour.shape or data.ndim < 2:
         raise InputError(
-            f"audit: data and neighbour must have one shape (n, *shape), got {data.shape}, {neighbour.shape}."
+            f"audit: data and neighbour must have the same shape (n, *shape), got {data.shape}, {neighbour.shape}."
         )
     different = np.any((data != neighbour).reshape(len(data), -1), axis=1)
     if np.sum(different) != 1:
         raise InputError(
-            f"audit: data and neighbour must differ in exactly one record, they differ in {np.sum(different)}."
+            f"audit: data and neighbour must differ in exactly one record, but differ in {np.sum(different)}."
         )
 
 
@@ -191,7 +191,7 @@ def _difference_of_distances(mechanism, data, neighbour):
 
 
 def _scores(mechanism, score, key, data, draws, progress):
-    """Scores of independent draws, (draws,)."""
+    """Return scores of independent draws, (draws,)."""
     block = min(_BLOCK, draws)
     score_all = jax.jit(jax.vmap(score))
     parts = []

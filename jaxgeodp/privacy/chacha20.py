@@ -19,12 +19,12 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", dtype="<u4").astype(np.uint32)
-# What blocks of a key are for.
+# Purposes of a key's blocks: their nonces.
 BITS, SPLIT, FOLD = 0, 1, 2
 
 
 def chacha20_blocks(key, counters, nonce):
-    """Blocks of the stream (RFC 8439, section 2.3).
+    """Return blocks of the key stream (RFC 8439, section 2.3).
 
     Args:
         key: (8,) uint32, the key's bytes as little-endian words.
@@ -59,7 +59,7 @@ def chacha20_blocks(key, counters, nonce):
 
 
 def _quarter_rounds(a, b, c, d):
-    """The quarter round on the four columns of the state."""
+    """Apply the quarter round to the four columns of the state."""
     for first, second in ((16, 12), (8, 7)):
         a = a + b
         d = _rotated(d ^ a, first)
@@ -74,7 +74,7 @@ def _rotated(words, bits):
 
 @jax.jit
 def stream(key, counters, purpose):
-    """Blocks of a key for a purpose: its nonce."""
+    """Return blocks of a key's stream for a purpose, given by its nonce."""
     return chacha20_blocks(key, counters, jnp.asarray(purpose, jnp.uint32) * jnp.array([1, 0, 0], jnp.uint32))
 
 

@@ -11,13 +11,13 @@ _STARTED: contextvars.ContextVar[str | None] = contextvars.ContextVar("started",
 
 
 def now() -> str:
-    """The time in UTC, to the minute; within `work_begins` the time at which that was entered."""
+    """Return the time in UTC, to the minute; within `work_begins` the time at which that was entered."""
     return _STARTED.get() or datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes")
 
 
 @contextlib.contextmanager
 def work_begins():
-    """What happens within states the time of its beginning; entered again within, it changes nothing."""
+    """Let all work in this context state the time of its beginning; nested contexts change nothing."""
     token = _STARTED.set(now())
     try:
         yield

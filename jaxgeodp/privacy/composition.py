@@ -12,7 +12,7 @@ from jaxgeodp.privacy.events import LARGEST_MU, loss_distribution
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, PureDP, ZeroConcentratedDP
 
 _Kind = TypeVar("_Kind", bound=Guarantee)
-# In delta, for each part: hundreds of times what rounding in Fourier transforms was seen to take off.
+# Allowance in delta for each part: hundreds of times what rounding in Fourier transforms was seen to take off.
 _TRANSFORM = 1e-13
 
 
@@ -21,7 +21,7 @@ def compose(guarantees: Sequence[GaussianDP], delta: None = None) -> GaussianDP:
 @overload
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee: ...
 def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guarantee:
-    """The guarantee of all releases together.
+    """Return the guarantee of all releases together.
 
     - Pure: the sum of the epsilons. With approximate ones also the sum of the deltas.
     - Gaussian: sqrt(sum mu^2). zCDP: the sum of the rhos.
@@ -53,7 +53,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     guarantees = list(guarantees)
     for guarantee in guarantees:
         if not isinstance(guarantee, Guarantee):
-            raise InputError(f"compose: {guarantee!r} is no guarantee; nothing follows from it.")
+            raise InputError(f"compose: {guarantee!r} is not a proven guarantee; leave it out.")
     if not guarantees:
         raise InputError("compose: needs at least one guarantee.")
     if delta is not None:
@@ -62,13 +62,13 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
 
 
 def _together(kind: type[_Kind], guarantees: Sequence[Guarantee]) -> _Kind:
-    """The sum of guarantees that convert into a kind."""
+    """Return the sum of guarantees that convert into a kind."""
     spent = total(kind, ((amounts(kind, guarantee), 1) for guarantee in guarantees))
     return kind(**parameters(kind, spent, up=True))
 
 
 def _common(guarantees) -> type[Guarantee]:
-    """The strongest kind that all of them imply."""
+    """Return the strongest kind that all of them imply."""
     kinds = {type(guarantee) for guarantee in guarantees}
     if len(kinds) == 1:
         return kinds.pop()
@@ -81,11 +81,13 @@ def _common(guarantees) -> type[Guarantee]:
 
 
 def _with_delta(guarantees: Sequence[Guarantee], delta: float) -> ApproximateDP:
-    """The better of two bounds: Gaussian ones exactly and the rest by addition, or everything numerically."""
+    """Return the better of two bounds: Gaussian ones exactly and the rest by addition, or everything numerically."""
     if not 0.0 < delta < 1.0:
         raise InputError(f"compose: delta must be a number between 0 and 1, got {delta!r}.")
     if any(isinstance(g, ZeroConcentratedDP) for g in guarantees):
-        raise InputError("compose: a zCDP guarantee has no loss distribution; compose without delta and convert.")
+        raise InputError(
+            "compose: a zCDP guarantee has no privacy-loss distribution; compose without delta and convert the result."
+        )
     gaussian = [g for g in guarantees if isinstance(g, GaussianDP)]
     parts = [g for g in guarantees if not isinstance(g, GaussianDP)]
     if gaussian:
@@ -97,14 +99,14 @@ def _with_delta(guarantees: Sequence[Guarantee], delta: float) -> ApproximateDP:
     if math.isinf(min(added, numerically)):
         (_, deltas) = total(ApproximateDP, ((amounts(ApproximateDP, part), 1) for part in parts))
         raise InputError(
-            f"compose: delta={delta!r} is below the sum of the deltas, {float_above(deltas)!r}, or too near to it; "
+            f"compose: delta={delta!r} is below the sum of the deltas, {float_above(deltas)!r}, or too close to it; "
             "choose a larger one."
         )
     return ApproximateDP(min(added, numerically), delta)
 
 
 def _added(parts, gaussian, delta) -> float:
-    """The sum of the epsilons, where the Gaussian one has what is left of delta; infinite where nothing is."""
+    """Return the sum of the epsilons, the Gaussian one at what is left of delta; infinite if nothing is."""
     epsilons, deltas = total(ApproximateDP, ((amounts(ApproximateDP, part), 1) for part in parts))
     left = add(written(delta), deltas, -1)
     if left < 0 or (gaussian and not float_below(left) > 0.0):
@@ -115,7 +117,7 @@ def _added(parts, gaussian, delta) -> float:
 
 
 def _by_loss_distributions(guarantees, delta) -> float:
-    """Numerical composition. Our guarantees are replace-one already: one pair of laws each, whose loss counts once.
+    """Return epsilon by numerical composition; guarantees are replace-one, so each is one pair of laws.
 
     The package rounds to the safe side, except in its Fourier transforms, for which delta is lowered; infinite where
     too little of it is left, or a mu is too large for a table of losses.

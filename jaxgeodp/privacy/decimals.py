@@ -15,32 +15,32 @@ _EXACT = decimal.Context(prec=4000, traps=[decimal.Inexact, decimal.InvalidOpera
 
 
 def written(number: float) -> Decimal:
-    """The shortest decimal that reads back as this float."""
+    """Return the shortest decimal that reads back as this float."""
     return Decimal(repr(float(number)))
 
 
 def add(first: Decimal, second: Decimal, times: int = 1) -> Decimal:
-    """first + times second, exactly."""
+    """Return first + times * second, exactly."""
     return _EXACT.fma(second, Decimal(times), first)
 
 
 def product(first: Decimal, second: Decimal) -> Decimal:
-    """first second, exactly."""
+    """Return first * second, exactly."""
     return _EXACT.multiply(first, second)
 
 
 def square(number: Decimal) -> Decimal:
-    """The square, exactly."""
+    """Return the square, exactly."""
     return product(number, number)
 
 
 def half(number: Decimal) -> Decimal:
-    """The half, exactly."""
+    """Return the half, exactly."""
     return product(number, Decimal("0.5"))
 
 
 def float_above(exact: Decimal | Fraction, power: int = 1) -> float:
-    """The smallest float whose power (1 or 2), as written, is at least this; infinite beyond the largest.
+    """Return the smallest float whose power (1 or 2), as written, is at least this; infinite beyond the largest.
 
     Example:
         >>> float_above(add(written(0.1), written(0.2)))
@@ -50,7 +50,7 @@ def float_above(exact: Decimal | Fraction, power: int = 1) -> float:
 
 
 def float_below(exact: Decimal | Fraction, power: int = 1) -> float:
-    """The largest float whose power (1 or 2), as written, is at most this."""
+    """Return the largest float whose power (1 or 2), as written, is at most this."""
     return _next(exact, power, -math.inf)
 
 

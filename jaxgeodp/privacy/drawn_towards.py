@@ -1,4 +1,4 @@
-"""A released point drawn towards a public one: post-processing, for who has reason to expect the mean near there."""
+"""Shrinkage of a released point towards a public one, near which the mean is expected: post-processing."""
 
 import math
 from typing import Any, NamedTuple
@@ -31,8 +31,8 @@ def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, e
     Args:
         toward, spread: see `Release.shrunk`.
         value, record: of a release.
-        error: mean distance that it is expected to be off.
-        normal: whether its noise is; else the density of noise is exp(-|z|).
+        error: expected distance from the statistic.
+        normal: True for normal noise; else its density is exp(-|z|).
     """
     positive_number("Release.shrunk", "spread", spread)
     manifold = manifold_of(record["manifold"])
@@ -55,7 +55,7 @@ def drawn_towards(toward: Any, spread: float, value: np.ndarray, record: dict, e
 
 
 def is_drawn_as_said(record: dict) -> bool:
-    """Return True if the value of a record is the one that its entry "post_processing" says, from the first value.
+    """Return True if a record's value follows from the original value in its entry "post_processing".
 
     Args:
         record: as `Release.shrunk` makes it.
@@ -82,7 +82,7 @@ def is_drawn_as_said(record: dict) -> bool:
 
 
 def _root_mean_square(mean, dim, normal) -> float:
-    """Of the length of noise with this mean length."""
+    """Return the root mean square length of noise with this mean length."""
     if not normal:
         return mean * math.sqrt((dim + 1.0) / dim)
     return mean * math.sqrt(dim / 2.0) * math.exp(math.lgamma(dim / 2.0) - math.lgamma((dim + 1.0) / 2.0))
@@ -98,5 +98,5 @@ def _point(manifold: Manifold, given) -> jax.Array:
         raise InputError(f"Release.shrunk: toward must be a point of {manifold}, of shape {manifold.shape}.")
     own = jnp.asarray(point, kind)
     if not float(manifold.deviation(own)) <= _TOLERANCE:
-        raise InputError(f"Release.shrunk: toward is no point of {manifold} to {_TOLERANCE:g}; project it first.")
+        raise InputError(f"Release.shrunk: toward is not a point of {manifold} to {_TOLERANCE:g}; project it first.")
     return manifold.project(own)

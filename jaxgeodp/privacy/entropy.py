@@ -15,18 +15,18 @@ NOTE = "256 random bits from the operating system, expanded by ChaCha20"
 
 
 def public_key() -> jax.Array:
-    """A key of the kind that `system_key` makes, known to all: to compile programs with, never to draw."""
+    """Return a publicly known key of `system_key`'s kind, for compiling programs, never for draws."""
     return _key(np.zeros(8, np.uint32))
 
 
 def system_key() -> jax.Array:
-    """A fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
+    """Return a fresh JAX random key: 256 bits from the operating system, expanded by ChaCha20."""
     words = np.frombuffer(os.urandom(32), dtype=np.uint32)
     return _key(np.array(words))
 
 
 def _key(words) -> jax.Array:
-    """A key of eight words; JAX is imported here, as records are read without it."""
+    """Return a key of eight words; JAX is imported here, as records are read without it."""
     import jax
     import jax.numpy as jnp
 
@@ -36,12 +36,12 @@ def _key(words) -> jax.Array:
 
 
 def random_words(count: int) -> np.ndarray:
-    """Independent uniform integers of 64 bits from the operating system, (count,)."""
+    """Return independent uniform integers of 64 bits from the operating system, (count,)."""
     return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
 
 def random_order(count: int) -> np.ndarray:
-    """Places 0 to ``count`` - 1 in a uniformly random order, exactly: drawn anew where two words are equal."""
+    """Return 0 to ``count`` - 1 in an exactly uniform random order: drawn anew if two words are equal."""
     while True:
         words = random_words(count)
         order = np.argsort(words)

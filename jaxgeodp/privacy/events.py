@@ -1,4 +1,4 @@
-"""Guarantees in the words of the package dp-accounting: events for its accountants, loss distributions to compose.
+"""Guarantees for the package dp-accounting: events for its accountants, loss distributions to compose.
 
 The package is imported where it is called for (``pip install 'jaxgeodp[accounting]'``).
 """
@@ -9,14 +9,14 @@ from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.decimals import float_below, written
 from jaxgeodp.privacy.guarantee import ApproximateDP, GaussianDP, Guarantee, NotProven, PureDP, ZeroConcentratedDP
 
-# Of the losses in numerical composition.
+# Step of the losses in numerical composition.
 _STEP = 1e-4
-#: Of a loss distribution, whose number of losses grows like its square.
+#: Largest mu of a loss distribution, whose number of losses grows like its square.
 LARGEST_MU = 50.0
 
 
 def dp_event(guarantee: Guarantee | NotProven):
-    """A guarantee as a ``dp_accounting.DpEvent``, which no accountant counts as less than it is.
+    """Return a guarantee as a ``dp_accounting.DpEvent``; no accountant counts it as less than it is.
 
     mu-GDP is the event of a Gaussian mechanism with noise multiplier 1/mu: what tells neighbours apart is no better
     than one draw of it. rho-zCDP is its own event, and pure epsilon-DP that of the rho = epsilon^2/2 that it implies
@@ -37,7 +37,7 @@ def dp_event(guarantee: Guarantee | NotProven):
 
     Raises:
         ValueError: dp-accounting is not installed.
-        TypeError: no guarantee.
+        TypeError: not a guarantee.
 
     Example:
         >>> from jaxgeodp.privacy import GaussianDP, dp_event
@@ -60,7 +60,7 @@ def dp_event(guarantee: Guarantee | NotProven):
 
 
 def loss_distribution(guarantee: Guarantee):
-    """A guarantee as a ``dp_accounting.pld.PrivacyLossDistribution``: the worst pair of laws that it allows.
+    """Return the worst pair of laws under a guarantee as a ``dp_accounting.pld.PrivacyLossDistribution``.
 
     For numerical composition with other mechanisms (``.compose``, ``.get_epsilon_for_delta``); losses are rounded up
     to multiples of 1e-4. Its Fourier transforms are not rounded to the safe side; `compose` allows for that.
@@ -92,7 +92,8 @@ def loss_distribution(guarantee: Guarantee):
         parameters = common.DifferentialPrivacyParameters(guarantee.epsilon, getattr(guarantee, "delta", 0.0))
         return privacy_loss_distribution.from_privacy_parameters(parameters, value_discretization_interval=_STEP)
     raise InputError(
-        f"loss_distribution: no pair of laws stands for {guarantee!r}; take pure, approximate or Gaussian."
+        f"loss_distribution: no dominating pair of distributions is known for {guarantee!r}; give a PureDP, "
+        "ApproximateDP or GaussianDP."
     )
 
 

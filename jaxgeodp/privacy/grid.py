@@ -1,6 +1,6 @@
-"""Releases on a public grid, with noise of integers: what is proven holds for the program, not for real numbers.
+"""Releases on a public grid with integer noise: proofs hold for the program, not only in exact arithmetic.
 
-A summary is a vector of integers, by which one record moves it at most is an integer, the noise is exact discrete
+A summary is a vector of integers, its sensitivity is an integer, the noise is exact discrete
 noise (`samplers.discrete`, `samplers.discrete_vectors`), and all that follows, in floating point, is post-processing
 (docs/mathematics.md, section 13).
 """
@@ -36,7 +36,7 @@ NOTE = (
 
 
 class GridNoise(NamedTuple):
-    """What is public about a release on a grid."""
+    """Public numbers of a release on a grid."""
 
     sensitivity: int  #: of the vector of integers, in the norm that the noise's theorem is about
     scale: int  #: of the discrete noise
@@ -44,7 +44,7 @@ class GridNoise(NamedTuple):
 
 
 def to_grid(vectors: np.ndarray, radius, steps: int = STEPS) -> np.ndarray:
-    """Each vector as integers in the ball of ``steps`` around 0, whatever the other vectors are.
+    """Return each vector as integers in the ball of radius ``steps`` about 0, whatever the other vectors are.
 
     Args:
         vectors: (..., d) floating point; one that is not finite counts as 0, one that is too long is shortened.
@@ -67,7 +67,7 @@ def to_grid(vectors: np.ndarray, radius, steps: int = STEPS) -> np.ndarray:
 
 
 def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
-    """The sum of vectors on the grid, as Python's integers, which have no largest one.
+    """Return the sum of vectors on the grid as Python integers, which cannot overflow.
 
     Args:
         parts: arrays of at most 2^32 vectors, as `to_grid` takes them.
@@ -80,7 +80,7 @@ def sum_on_grid(parts: Iterable[np.ndarray], radius) -> np.ndarray:
 
 
 def _inside(vectors, steps):
-    """Whether sums of squares are at most steps^2, exactly."""
+    """Return whether sums of squares are at most steps^2, exactly."""
     sums = np.clip(vectors, -steps, steps) ** 2
     while sums.shape[-1] > 1:  # sums of 64, which fit; cut above steps^2, which fit again
         parts = [np.sum(sums[..., j : j + 64], axis=-1) for j in range(0, sums.shape[-1], 64)]
@@ -89,7 +89,7 @@ def _inside(vectors, steps):
 
 
 def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> GridNoise:
-    """Discrete Laplace noise in every coordinate: epsilon-DP.
+    """Return discrete Laplace noise in every coordinate: epsilon-DP.
 
     The sum of the coordinates' changes is at most sqrt(dim) times the Euclidean sensitivity.
     """
@@ -99,27 +99,25 @@ def laplace_noise(dim: int, sensitivity: int, step: float, epsilon: float) -> Gr
 
 
 def gaussian_noise(sensitivity: int, step: float, mu: float) -> GridNoise:
-    """Discrete Gaussian noise: mu^2/2-zCDP (Canonne, Kamath & Steinke 2020, Theorem 14)."""
+    """Return discrete Gaussian noise: mu^2/2-zCDP (Canonne, Kamath & Steinke 2020, Theorem 14)."""
     _check_strength("mu", mu)
     return GridNoise(sensitivity, math.ceil(sensitivity / Fraction(written(mu))), step)
 
 
 def _check_strength(name, strength):
-    """Refuse noise whose sums with integers no float holds, or of which nothing would be left."""
+    """Refuse parameters for which noisy sums would not fit a float, or noise would vanish."""
     if not _WEAKEST <= strength <= 1.0 / _WEAKEST:
-        raise InputError(
-            f"{name} of noise of integers must be from {_WEAKEST:g} to {1.0 / _WEAKEST:g}, got {strength:g}."
-        )
+        raise InputError(f"{name} for integer noise must be from {_WEAKEST:g} to {1.0 / _WEAKEST:g}, got {strength:g}.")
 
 
 def zcdp(noises) -> ZeroConcentratedDP:
-    """What several vectors with Gaussian noise promise together: the exact sum of their rho, rounded up."""
+    """Return the joint guarantee of vectors with Gaussian noise: the exact sum of their rho, rounded up."""
     total = sum((Fraction(noise.sensitivity**2, 2 * noise.scale**2) for noise in noises), Fraction(0))
     return ZeroConcentratedDP(float_above(total))
 
 
 def sampler(draw, sizes: Iterable[int], scales: Iterable[int]) -> dict[str, str]:
-    """What a record says of `with_noise` for so many numbers of each scale."""
+    """Return the record's entry on `with_noise`, for so many numbers of each scale."""
     ways = {_by_array(size, scale) for size, scale in zip(sizes, scales, strict=True)}
     sources = {False: "Canonne, Kamath & Steinke 2020", True: "by the array: docs/mathematics.md, Proposition N"}
     text = "; ".join(sources[way] for way in sorted(ways))
@@ -131,7 +129,7 @@ def _by_array(size, scale):
 
 
 def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
-    """Integers plus independent noise, as floating-point numbers; the sum is made of integers of any size.
+    """Return integers plus independent noise as floats; the sums are made in integers of any size.
 
     It takes as long for large noise as for small (docs/evidence/audit.md, Running time). Whether noise is drawn by the
     array or number by number follows from the length and the scale, which are public.
@@ -156,7 +154,7 @@ def with_noise(draw, steps: np.ndarray, scale: int, below=None) -> np.ndarray:
 
 
 def in_secret(draw, *arguments):
-    """What a sampler draws with uniform integers of the operating system's generator, its last argument.
+    """Return a sampler's draw, with the operating system's uniform integers as its last argument.
 
     Example:
         >>> from jaxgeodp.samplers.above_threshold import first_above

@@ -1,4 +1,4 @@
-"""What a release promises, under which neighbour relation, and what follows from it.
+"""Privacy guarantees, their adjacency, and conversions between them.
 
 Conversions go one way, from the stronger guarantee to the weaker, and are rounded so that they never promise too much
 (docs/mathematics.md, section 8). A float stands for the decimal that was written (`privacy.decimals`).
@@ -21,20 +21,20 @@ from jaxgeodp.privacy.decimals import add, float_above, half, product, square, w
 _LEAST = math.nextafter(0.0, 1.0)
 # Relative: thousands of times the errors of what is computed in floating point.
 _MARGIN = 1e-12
-# Of an interval of orders, which is 2^2000 times as long as its beginning at most: to its last digits.
+# Halvings of an interval of orders, whose ends have a ratio of at most 2^2000, to the last digits.
 _HALVINGS = 64
 # sqrt(pi/2), rounded up.
 _ROOT_ABOVE = Decimal("1.2533141373155002512078826424056")
-#: Neighbouring data sets differ in what one of equally many records is, or one has a record more.
+#: Adjacency: one record is replaced, or one record is added or removed.
 ADJACENCY = "replace-one"
 ADD_REMOVE = "add-remove"
-#: What holds for neighbours of both kinds.
+#: For guarantees that hold under both adjacencies.
 EITHER = "either"
 
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """A proven bound of what a release tells about any one record.
+    """Proven bound on what a release discloses about any one record.
 
     The subclasses are `PureDP`, `ApproximateDP`, `GaussianDP` and `ZeroConcentratedDP`; equal parameters make equal
     guarantees.
@@ -44,7 +44,7 @@ class Guarantee:
         return ", ".join(f"{name} = {value:.12g}" for name, value in dataclasses.asdict(self).items())
 
     def record(self, theorem: str) -> dict[str, Any]:
-        """The entry of a release record; a guarantee never appears without its theorem.
+        """Return the entry of a release record; a guarantee never appears without its theorem.
 
         Args:
             theorem: why it holds, in words.
@@ -73,11 +73,14 @@ class PureDP(Guarantee):
         _set_positive(self, "epsilon")
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
-        """rho = epsilon^2/2 (Bun & Steinke 2016), rounded up."""
+        """Return zCDP with rho = epsilon^2/2 (Bun & Steinke 2016), rounded up."""
         return ZeroConcentratedDP(float_above(half(square(written(self.epsilon)))))
 
     def to_gdp(self) -> "GaussianDP":
-        """mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)) (Dong, Roth & Su 2022), rounded up."""
+        """Return GDP, rounded up (Dong, Roth & Su 2022).
+
+        mu = -2 Phi^-1(1/(1 + e^epsilon)) = 2 sqrt(2) erfinv(tanh(epsilon/2)).
+        """
         from scipy.special import erfinv, ndtri_exp
 
         if self.epsilon < 1e-6:  # mu is below sqrt(pi/2) epsilon, by a relative 2e-14 at most
@@ -127,7 +130,7 @@ class GaussianDP(Guarantee):
         _set_positive(self, "mu")
 
     def delta(self, epsilon: float) -> float:
-        """The smallest delta for this epsilon, from above; see `delta_of_epsilon`.
+        """Return the smallest delta for this epsilon, rounded up; see `delta_of_epsilon`.
 
         Args:
             epsilon: any real number.
@@ -138,7 +141,7 @@ class GaussianDP(Guarantee):
         return min(max(float_above(delta), _LEAST), 1.0)
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """The smallest epsilon for this delta, from above.
+        """Return (epsilon, delta)-DP with the smallest epsilon for this delta, rounded up.
 
         Args:
             delta: in (0, 1).
@@ -152,7 +155,7 @@ class GaussianDP(Guarantee):
         return ApproximateDP(_least(lambda epsilon: log_delta_of_epsilon(self.mu, epsilon) <= target), delta)
 
     def to_zcdp(self) -> "ZeroConcentratedDP":
-        """rho = mu^2/2, rounded up."""
+        """Return zCDP with rho = mu^2/2, rounded up."""
         return ZeroConcentratedDP(float_above(half(square(written(self.mu)))))
 
 
@@ -174,7 +177,7 @@ class ZeroConcentratedDP(Guarantee):
         _set_positive(self, "rho")
 
     def to_approximate(self, delta: float) -> ApproximateDP:
-        """The least epsilon over all orders (Canonne, Kamath & Steinke 2020, Proposition 12), rounded up.
+        """Return the least epsilon over all orders, rounded up (Canonne, Kamath & Steinke 2020, Proposition 12).
 
         Args:
             delta: in (0, 1).
@@ -201,7 +204,7 @@ class ZeroConcentratedDP(Guarantee):
 
 
 def _best_order(rho, loss) -> float:
-    """Nearly the x, an order less 1, with rho x^2 + log(1 + x) = loss = log(1/delta); any other is as true."""
+    """Return about the best order less 1: rho x^2 + log(1 + x) = loss = log(1/delta). All orders are valid."""
     high = min(math.sqrt(loss) / math.sqrt(rho), 1e300)
     low = min(loss / (1.0 + math.sqrt(loss) * math.sqrt(rho)), high)
     for _ in range(_HALVINGS):
@@ -219,13 +222,13 @@ KINDS: dict[str, type[Guarantee]] = {
 
 
 def kind_of(guarantee: Guarantee) -> str:
-    """The name of its kind in records and ledgers."""
+    """Return the name of a guarantee's kind in records and ledgers."""
     return next(name for name, kind in KINDS.items() if kind is type(guarantee))
 
 
 @dataclasses.dataclass(frozen=True)
 class NotProven:
-    """No guarantee: what a publication claims for a setting that its theorem does not cover.
+    """Absence of a guarantee: a publication's claim for a setting that its theorem does not cover.
 
     It cannot be composed, audited or charged to a ledger.
 
@@ -236,7 +239,7 @@ class NotProven:
     claim: str
 
     def record(self, theorem: str) -> dict[str, Any]:
-        """The entry of a release record, with the reason in place of a theorem.
+        """Return the entry of a release record, with the reason in place of a theorem.
 
         Args:
             theorem: the reason, in words.
@@ -245,7 +248,7 @@ class NotProven:
 
 
 def delta_of_epsilon(mu: float, epsilon: float) -> float:
-    """The delta for which mu-GDP implies (epsilon, delta)-DP (Dong, Roth & Su 2022, Corollary 1).
+    """Return the delta for which mu-GDP implies (epsilon, delta)-DP (Dong, Roth & Su 2022, Corollary 1).
 
     Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu), without cancellation: to a relative error of about
     1e-13, down to the smallest positive number. `GaussianDP.delta` is rounded up.
@@ -269,7 +272,7 @@ def delta_of_epsilon(mu: float, epsilon: float) -> float:
 
 
 def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
-    """Natural logarithm of `delta_of_epsilon`; minus infinity below -1e299.
+    """Return the natural logarithm of `delta_of_epsilon`; minus infinity below -1e299.
 
     With L ~ N(mu^2/2, mu^2) and c = epsilon/mu - mu/2, delta = E(1 - e^{epsilon - L})_+ is the integral of
     phi(c + z) (1 - e^{-mu z}) over z > 0, a positive smooth function.
@@ -308,7 +311,7 @@ def log_delta_of_epsilon(mu: float, epsilon: float) -> float:
 
 
 def _ends(mu, epsilon) -> tuple[float, float]:
-    """epsilon/mu - mu/2 and epsilon/mu + mu/2, rounded once."""
+    """Return epsilon/mu - mu/2 and epsilon/mu + mu/2, rounded once."""
     number, twice = written(mu), add(Decimal(0), written(epsilon), 2)
     ends = [add(twice, square(number), sign) for sign in (-1, 1)]
     with decimal.localcontext(prec=40):
@@ -316,7 +319,7 @@ def _ends(mu, epsilon) -> tuple[float, float]:
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which mu-GDP implies (epsilon, delta)-DP, from below: it calibrates Gaussian noise to a delta.
+    """Return the largest mu, rounded down, for which mu-GDP implies (epsilon, delta)-DP; it calibrates Gaussian noise.
 
     Never needs more noise than the classical sigma^2 = 2 log(2/delta) sensitivity^2/epsilon^2, for epsilon <= 1.
 
@@ -343,19 +346,19 @@ def largest_mu(epsilon: float, delta: float) -> float:
 
 
 def _margin(log_delta: float) -> float:
-    """More than the error of `log_delta_of_epsilon` (docs/mathematics.md, section 8)."""
+    """Return an upper bound of the error of `log_delta_of_epsilon` (docs/mathematics.md, section 8)."""
     return _MARGIN * (1.0 + abs(log_delta)) if math.isfinite(log_delta) else 0.0
 
 
 def _safe_log(delta: float) -> float:
-    """What a computed log delta must not exceed, so that delta is surely not exceeded."""
+    """Return a bound for computed log deltas that ensures that the true delta is not exceeded."""
     with decimal.localcontext(prec=40):
         exact = float(written(delta).ln())
     return exact - _margin(exact)
 
 
 def _least(holds: Callable[[float], bool]) -> float:
-    """The smallest float above 0 from which on something holds; infinite if there is none."""
+    """Return the smallest float above 0 from which on a predicate holds; infinite if there is none."""
     high = 1.0
     while math.isfinite(high) and not holds(high):
         high *= 2.0

@@ -1,4 +1,4 @@
-"""What has been spent on data sets: durable, exact, and charged before any noise is drawn (docs/ledger.md)."""
+"""Budgets of data sets and what is spent: durable, exact, charged before any noise is drawn (docs/ledger.md)."""
 
 import collections
 import dataclasses
@@ -103,7 +103,7 @@ class Ledger:
         return f"Ledger({str(self.path)!r}, data set {self.dataset!r}, budget {self.budget})"
 
     def account(self) -> Account:
-        """What is spent and left.
+        """Return what is spent and left.
 
         Raises:
             ValueError: the file is damaged.
@@ -112,7 +112,7 @@ class Ledger:
         return read(self.path, lambda connection: _account(connection, self.dataset, self.budget))
 
     def check(self, guarantee: Guarantee | NotProven, adjacency: str = ADJACENCY) -> None:
-        """Raise what `charge` would, and charge nothing; others may still come first.
+        """Raise what `charge` would raise, without charging; other charges may still come first.
 
         Args:
             guarantee: of the release.
@@ -214,23 +214,23 @@ class Ledger:
 
     def _left(self, connection):
         if _budgets(connection).get(self.dataset) != self.budget:
-            raise InputError(f"{self.path} is another ledger than the one that was opened; open it again.")
+            raise InputError(f"{self.path} was replaced after it was opened; open it again.")
         return remainder(self.budget, _spent(connection, self.dataset, self.budget))
 
     def _refuse_mixture(self, connection, adjacency):
         other = _adjacencies(connection, self.dataset) - {adjacency, EITHER}
         if other and adjacency != EITHER:
             raise InputError(
-                f"{self.path}: the promises of earlier releases of data set '{self.dataset}' are for {other.pop()} "
-                f"neighbours, and one for {adjacency} neighbours does not add up with them; ask for the same, or for a "
-                "release without groups under --adjacency add-remove, which holds for both."
+                f"{self.path}: the guarantees of earlier releases of data set '{self.dataset}' are for {other.pop()} "
+                f"neighbours, and one for {adjacency} neighbours cannot be added to them; use the same, or a release "
+                "without groups under --adjacency add-remove, which holds for both."
             )
 
     def _refuse_finished(self, connection, state):
         if state is not None and state in _states(connection):
             raise InputError(
-                f"{self.path}: this state has been finished before, for this or another data set; a second release "
-                "needs states that are prepared again."
+                f"{self.path}: this state was finished before, for this or another data set; a second release needs "
+                "newly prepared states."
             )
 
     def _refuse_excess(self, guarantee, cost, left):
@@ -247,7 +247,7 @@ class Ledger:
 
 
 def add_budget(path: str | os.PathLike[str], budget: Guarantee, dataset: str = "default") -> Ledger:
-    """`Ledger`, except that a data set which has a budget already is refused.
+    """Open a `Ledger` with a new budget; refuse a data set that has one already.
 
     Raises:
         ValueError: see `Ledger`; the data set has a budget.
@@ -260,7 +260,7 @@ def add_budget(path: str | os.PathLike[str], budget: Guarantee, dataset: str = "
 
 
 def contents(path: str | os.PathLike[str]) -> tuple[list[Account], list[dict[str, Any]]]:
-    """The state of all budgets of a ledger, and all releases: at one moment, whoever is writing.
+    """Return all budgets and releases of a ledger at one moment, even while others write.
 
     An entry tells its number, data set, time, mechanism, guarantee, what it took of the budget, state and record hash.
     """
@@ -289,7 +289,9 @@ def _add(path, budget, dataset) -> bool:
     if os.path.exists(path) and read(path, known):
         return False
     if dataset != usual:
-        raise InputError(f"Ledger: dataset must be an id that looks like no other; '{dataset}' should be '{usual}'.")
+        raise InputError(
+            f"Ledger: dataset must be an id that cannot be mistaken for another; '{dataset}' should be '{usual}'."
+        )
     return create(path, work) or write(path, work, "no budget was added")
 
 
@@ -325,13 +327,13 @@ def _adjacencies(connection, dataset) -> set[str]:
 
 
 def _states(connection) -> set[str]:
-    """Of all data sets: sums are finished once, under whatever name."""
+    """Return the ids of finished sums of all data sets: each is finished once, under whatever name."""
     query = "SELECT DISTINCT parameters FROM releases WHERE parameters LIKE '%state%'"
     return {json.loads(stored).get("state") for (stored,) in connection.execute(query)}
 
 
 def _spent(connection, dataset, budget):
-    """Summed from the rows whenever it is asked for: there is no total that could disagree with them."""
+    """Return what is spent, summed from the rows each time: no stored total can disagree with them."""
     query = "SELECT kind, parameters, count(*) FROM releases WHERE dataset = ? GROUP BY kind, parameters"
     counts = collections.Counter()
     for kind, stored, count in connection.execute(query, (dataset,)):
@@ -345,7 +347,7 @@ def _budgets(connection):
 
 
 def _stored(guarantee, adjacency=ADJACENCY, state=None):
-    """Another adjacency, or a state, stands beside the parameters: programs that do not know it take it for damage."""
+    """Return kind and parameters, with an adjacency or state beside them, which older programs take for damage."""
     own = {} if adjacency == ADJACENCY else {"adjacency": adjacency}
     own |= {} if state is None else {"state": state}
     return kind_of(guarantee), json.dumps(dataclasses.asdict(guarantee) | own, sort_keys=True)

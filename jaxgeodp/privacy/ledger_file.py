@@ -88,7 +88,8 @@ def create(path: pathlib.Path, work: Work) -> bool:
     for suffix in _COMPANIONS:
         if os.path.lexists(f"{path}{suffix}") and not os.path.lexists(path):
             raise InputError(
-                f"{path}{suffix} is part of a ledger whose main file is gone; restore that, or name another ledger."
+                f"{path}{suffix} belongs to a ledger whose main file is missing; restore that file, or name another "
+                "ledger."
             )
     try:
         with _temporary(path.parent) as temporary:
@@ -105,10 +106,10 @@ def create(path: pathlib.Path, work: Work) -> bool:
 
 
 def write(path: pathlib.Path, work: Work, consequence: str) -> Any:
-    """What ``work(connection)`` gives, committed to the disk; tried again while others write.
+    """Return what ``work(connection)`` gives, committed to the disk; try again while others write.
 
     Args:
-        consequence: of a failure, for its sentence.
+        consequence: of a failure, for the error message.
 
     Raises:
         ValueError: the file is no ledger, or is damaged.
@@ -118,7 +119,7 @@ def write(path: pathlib.Path, work: Work, consequence: str) -> Any:
 
 
 def read(path: pathlib.Path, work: Work) -> Any:
-    """What ``work(connection)`` gives; also where nothing can be written, as on a disc.
+    """Return what ``work(connection)`` gives, also on read-only media.
 
     Raises:
         ValueError: the file is no ledger, or is damaged.
@@ -154,9 +155,9 @@ def _transaction(path, work, begin, mode):
     if not path.exists():
         raise InputError(f"{path}: there is no such ledger; create it with its budget first.")
     if not path.is_file():
-        raise InputError(f"{path} is no file; name a ledger.")
+        raise InputError(f"{path} is not a file; name a ledger.")
     if _size(path) == 0:
-        raise InputError(f"{path} is empty, so it is no ledger, or what it held is lost; restore it, or name another.")
+        raise InputError(f"{path} is empty: it is not a ledger, or its content is lost; restore it, or name another.")
     with contextlib.closing(connected(f"{path.resolve().as_uri()}?{mode}")) as connection:
         connection.execute(begin)
         _check(path, connection)
@@ -166,7 +167,7 @@ def _transaction(path, work, begin, mode):
 
 
 def connected(uri):
-    """A connection whose transactions last, and which trusts no schema."""
+    """Return a connection with durable transactions and an untrusted schema."""
     connection = sqlite3.connect(uri, uri=True, timeout=min(5.0, PATIENCE), isolation_level=None)
     for setting in ("synchronous=FULL", "fullfsync=ON", "foreign_keys=ON", "trusted_schema=OFF", "cell_size_check=ON"):
         connection.execute(f"PRAGMA {setting}")
@@ -204,11 +205,12 @@ def _check(path, connection):
         return connection.execute(query).fetchone()[0]
 
     if number("PRAGMA application_id") != APPLICATION:
-        raise InputError(f"{path} is no ledger of jaxgeodp; name another file.")
+        raise InputError(f"{path} is not a ledger of jaxgeodp; name another file.")
     version = number("PRAGMA user_version")
     if version != VERSION:
         raise InputError(
-            f"{path} is a ledger of version {version}, but this jaxgeodp knows version {VERSION}; install the other."
+            f"{path} is a ledger of version {version}, but this jaxgeodp reads version {VERSION}; install a jaxgeodp "
+            "for that version."
         )
     complete = _schema_of(connection) == _own_schema()
     if complete:
@@ -220,7 +222,7 @@ def _check(path, connection):
 
 
 def check_pages(connection: sqlite3.Connection) -> None:
-    """Read the whole file, as a first meeting with it deserves.
+    """Read and check the whole file.
 
     Raises:
         sqlite3.DatabaseError: it is damaged.
@@ -252,10 +254,10 @@ def _damaged(path):
 
 
 def _in_words(path, error, consequence):
-    """One sentence for an error of SQLite."""
+    """Return the exception, in one sentence, for an error of SQLite."""
     code = _code(error)
     if code == sqlite3.SQLITE_NOTADB:
-        return InputError(f"{path} is no ledger of jaxgeodp; name another file.")
+        return InputError(f"{path} is not a ledger of jaxgeodp; name another file.")
     if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_SHMSIZE:
         code = sqlite3.SQLITE_FULL
     if code in _FAILURES:
@@ -267,7 +269,7 @@ def _in_words(path, error, consequence):
 
 
 def _code(error) -> int:
-    """The primary result code of SQLite."""
+    """Return the primary result code of SQLite."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 

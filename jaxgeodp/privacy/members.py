@@ -1,4 +1,4 @@
-"""What a published summary tells of who is in it: tests of membership, with and without privacy.
+"""Membership inference: how well a published summary tells who is in it, with and without privacy.
 
 Somebody knows the law of the population, and a record; the summary is of n records of the population, or of that record
 and n - 1 others. In coordinates at the population's mean both laws of the summary are nearly normal: the record moves
@@ -38,55 +38,55 @@ from jaxgeodp.privacy.published import (
 from jaxgeodp.privacy.supposed import SupposedLaw, fitted_law, supposed_law, usable_points
 from jaxgeodp.privacy.two_laws import Told, told_apart
 
-#: The share of others that a test takes for members, at which the share of members that it finds is told.
+#: False positive rate at which the true positive rate of a test is reported.
 FALSE = 0.01
 # Numbers of records in all simulated data sets of a test, and at a time.
 _WORK, _AT_ONCE = 8_000_000, 400_000
 _LEAST_DRAWS, _MOST_DRAWS = 1_000, 20_000
-# Of an audit, of one data set; fewer, where a ball is searched for in each.
+# Draws of an audit from one data set; fewer where each searches for a ball.
 _AUDITED = 20_000
-# Of a median, whose steps are many, than of a mean.
+# How much slower a median is than a mean, for its many steps.
 _SLOWER = 8
 # Points of the population about which influences are computed.
 _REFERENCE = 2_000
-# Records to fit moments of others to, one left out; targets that stand for records as they come; draws a number.
+# Least number of records; targets that stand for typical records; draws for each published number.
 _LEAST_RECORDS, _TARGETS, _A_NUMBER = 3, 500, 20
 
 
 class Test(NamedTuple):
-    """How well one test tells a member from somebody else of the population."""
+    """Power of one membership test: a member against another person of the population."""
 
-    published: str  #: what is seen
-    told: Told  #: of draws, for records as they come
-    exposed: Told  #: of draws, for the record that is told best
-    theory: tuple[float, float]  #: area and share of members found, as normal theory has them
-    theory_exposed: tuple[float, float]  #: the same of that record
-    most: tuple[float, float]  #: the same, which no test exceeds; 1 where nothing is promised
+    published: str  #: name of the summary
+    told: Told  #: from draws, for typical records
+    exposed: Told  #: from draws, for the most exposed record
+    theory: tuple[float, float]  #: area and true positive rate, by normal theory
+    theory_exposed: tuple[float, float]  #: the same for the most exposed record
+    most: tuple[float, float]  #: upper bounds of the same; 1 without a guarantee
 
     @property
     def found(self) -> float:
-        """The share of members that are found where one in a hundred others is taken for one."""
+        """Return the true positive rate at a false positive rate of one in a hundred."""
         return self.told.power(FALSE)
 
     @property
     def found_exposed(self) -> float:
-        """The same of the record that is told best."""
+        """Return the same rate for the most exposed record."""
         return self.exposed.power(FALSE)
 
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
-    """What `membership` found.
+    """Result of `membership`.
 
     Attributes:
-        tests: of each summary.
+        tests: one for each summary.
         n: number of records.
-        place: of the record that the first summary tells best, from 0.
-        population: who is supposed to know what, in words.
+        place: index of the record that the first summary exposes most, from 0.
+        population: what the attacker is supposed to know, in words.
         draws: data sets that were simulated for each of the two laws.
-        audits: of each mechanism, what draws of it say of its guarantee: of somebody who knows all other records, and
-            asks whether the record that is told best is there or the population's mean.
-        left_out: records that are no points, which no plain summary could be made of.
+        audits: one for each mechanism: an attacker who knows all other records asks whether the most exposed record
+        is there or the population's mean.
+        left_out: number of invalid records, which are left out.
     """
 
     tests: tuple[Test, ...]
@@ -99,14 +99,14 @@ class Membership:
 
     @property
     def violated(self) -> bool:
-        """Whether draws contradict a guarantee."""
+        """Return whether draws contradict a guarantee."""
         return any(own.violated for own in self.audits)
 
     def __str__(self):
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """A table: of each summary how often a test is right about records as they come, and about that told best."""
+        """Return a table: how often a test is right about typical records and the most exposed one, per summary."""
         head = ("what is published", "typical", "theory", "found", "exposed", "theory", "found", "at most")
         rows = [head] + [
             (
@@ -139,7 +139,7 @@ def membership(
     seed: int = 0,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Membership:
-    """How well a published summary tells members from others of the population; private, as the records are.
+    """Return how well a published summary tells members from others; as private as the records.
 
     Three summaries are compared: the statistics as they are, the same with means rounded as they would be printed, and
     the releases of ``mechanisms``, all of them together. Somebody sees one of them, knows a record and the population,
@@ -184,7 +184,7 @@ def membership(
         if name not in STATISTICS:
             raise InputError(f"{owner}: statistics must be of {', '.join(STATISTICS)}, got {name!r}.")
     if not statistics:
-        raise InputError(f"{owner}: needs a statistic.")
+        raise InputError(f"{owner}: statistics must name at least one statistic.")
     if digits is not None:
         positive_integer(owner, "digits", digits, 1)
     positive_integer(owner, "seed", seed, 0)
@@ -231,7 +231,7 @@ def membership(
 
 
 def _audited(mechanism, data, neighbour, place, seed) -> Audit | None:
-    """None where both data sets are the same to the mechanism."""
+    """Return the audit of a mechanism; None if the two data sets are equal."""
     if np.array_equal(data[place], neighbour[place]):
         return None
     searches = getattr(mechanism, "ball", None) is None
@@ -246,7 +246,7 @@ def _draws(owner, n, draws, least) -> int:
 
 
 def _theory(published, law, n, points, key) -> tuple[np.ndarray, NormalScores]:
-    """Influences of records, and moments of what is published of as many."""
+    """Return the influences of records, and the moments of what is published of n records."""
     reference = law.draw(key, _REFERENCE) if law.points is None else law.points[:_REFERENCE]
     found, mean = _influences(published.parts, jnp.concatenate([reference, jnp.asarray(points)]), len(reference))
     of_population, own = found[: len(reference)], found[len(reference) :]
@@ -255,7 +255,7 @@ def _theory(published, law, n, points, key) -> tuple[np.ndarray, NormalScores]:
 
 
 def _influences(parts: tuple[Part, ...], records, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of what is published by the share of each record in a mixture with the first ``count``; and that."""
+    """Return the published numbers and their derivatives in each record's share, mixed with the first ``count``."""
     weights = jnp.where(jnp.arange(len(records)) < count, 1.0 / count, 0.0)
     found = []
     for part in parts:
@@ -279,7 +279,7 @@ def _slopes(part, records, weights):
 
 @functools.partial(jax.jit, static_argnames="n")
 def _numbers(published, law, keys, targets, inside, *, n):
-    """What is published of n records of the population, one of which is a target where it is ``inside``."""
+    """Return what is published of n records of the population, one of them a target if ``inside``."""
 
     def one(key, target):
         own, noise, where = jax.random.split(key, 3)
@@ -291,7 +291,7 @@ def _numbers(published, law, keys, targets, inside, *, n):
 
 
 class _Run(NamedTuple):
-    """The tests of one summary."""
+    """Tests of one summary."""
 
     name: str
     published: Published
@@ -300,7 +300,7 @@ class _Run(NamedTuple):
     progress: Callable[[str, int, int], None] | None
 
     def told(self, law: SupposedLaw, targets, key, half: int) -> tuple[Told, tuple[float, float]]:
-        """How well members among targets (m, \\*shape) are told, by draws and in theory; one half of the work."""
+        """Return how well targets (m, \\*shape) are told from others, by draws and in theory; one half of the work."""
         learn, key = jax.random.split(key)
         influences, moments = _theory(self.published, law, self.n, targets, learn)
         which = np.resize(np.arange(len(targets)), self.draws)
@@ -327,6 +327,6 @@ class _Run(NamedTuple):
 
 
 def _told_best(published, law, points, key) -> int:
-    """The place of the record that moves what is published most, in its standard deviations."""
+    """Return the index of the record that moves the published numbers most, in their standard deviations."""
     influences, moments = _theory(published, law, len(points), points, key)
     return int(np.argmax(moments.lengths(influences)))

@@ -33,7 +33,7 @@ class NormalScores:
             scores = 0.5 * (
                 np.sum(without**2, axis=-1) - np.sum(with_one**2, axis=-1) / left - without.shape[-1] * np.log(left)
             )
-        return np.where(np.isfinite(scores), scores, np.inf)  # no number is an event of its own
+        return np.where(np.isfinite(scores), scores, np.inf)  # NaN is an event of its own
 
 
 def _axes(covariance):

@@ -1,4 +1,4 @@
-"""A release record in the words of OpenDP (https://docs.opendp.org): a measurement, its spaces and its privacy map."""
+"""Release records in the format of OpenDP (https://docs.opendp.org): measurement, spaces and privacy map."""
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.privacy.guarantee import (
@@ -11,7 +11,7 @@ from jaxgeodp.privacy.guarantee import (
 )
 from jaxgeodp.privacy.release import Release
 
-# The version whose words these are; others read them with a warning.
+# Version of this format; other versions read it with a warning.
 _OPENDP = "0.16.0"
 _METRICS = {
     ADJACENCY: "change_one_distance",
@@ -22,7 +22,7 @@ _METRICS = {
 
 
 def opendp_measurement(release: Release) -> dict:
-    """The record of a release as OpenDP would write a measurement of a user's own, ready for ``json.dumps``.
+    """Return a release record as a user-defined measurement of OpenDP, ready for ``json.dumps``.
 
     Functions and modules are OpenDP's: ``opendp.prelude.deserialize`` reads metrics and measures as they stand. OpenDP
     has no manifolds, so the domain of a record is named in words, and what computed the value is this library's
@@ -43,7 +43,7 @@ def opendp_measurement(release: Release) -> dict:
         ``record``, the rest of the record, with the theorem that the privacy map stands on.
 
     Raises:
-        ValueError: no release, one that promises nothing that is proven, one of groups, or one for neighbours that
+        ValueError: not a release, one without a proven guarantee, one of groups, or one for neighbours that
             OpenDP has no metric for.
 
     Example:
@@ -56,12 +56,15 @@ def opendp_measurement(release: Release) -> dict:
         ('max_divergence', [{'d_in': 1, 'd_out': 0.5}])
     """
     if not isinstance(release, Release):
-        raise InputError(f"opendp_measurement: needs a Release, got {type(release).__name__}; a description has three.")
+        raise InputError(
+            f"opendp_measurement: needs a Release, got {type(release).__name__}; of a description, give one of its "
+            "three releases."
+        )
     record, guarantee = release.record, release.guarantee
     relation = record["guarantee"].get("adjacency")
     if isinstance(guarantee, NotProven):
         kind = record["guarantee"]["kind"]
-        raise InputError(f"opendp_measurement: the record's guarantee is '{kind}', which OpenDP has no measure for.")
+        raise InputError(f"opendp_measurement: the record's guarantee is '{kind}', for which OpenDP has no measure.")
     if not isinstance(relation, str) or relation not in _METRICS:
         what = "groups" if "group" in record else f"neighbours that are '{relation}'"
         raise InputError(f"opendp_measurement: OpenDP has no metric for {what}.")
@@ -86,7 +89,7 @@ def opendp_measurement(release: Release) -> dict:
 
 
 def _distance(guarantee):
-    """The measure, the output distance in it, and what the record says more."""
+    """Return the measure, the output distance in it, and further entries."""
     match guarantee:
         case PureDP(epsilon=epsilon):
             return "max_divergence", epsilon, {}

@@ -1,4 +1,4 @@
-"""How well any test may tell which of two neighbouring data sets a release is of, under a guarantee.
+"""Upper bounds on the power of tests between neighbouring data sets, under a guarantee.
 
 A guarantee bounds the share of true positives of every test by its share of false ones (docs/mathematics.md, section
 8). The bound is concave, so that it holds for averages over records, and over what else is unknown, too.
@@ -66,7 +66,7 @@ def _times(share, exponent):
 
 
 def _of_divergences(q, rho):
-    """From p^a q^(1-a) <= e^((a-1) a rho) for all orders a > 1, and the same of the complements in both roles."""
+    """Return the bound of p^a q^(1-a) <= e^((a-1) a rho) for all orders a > 1, and for complements in both roles."""
     less, order = _ORDERS, _ORDERS + 1.0
     q = q[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""What is published of n records, as numbers in which a test for members looks: statistics as they are, or releases.
+"""Published summaries of n records, as numbers for a membership test: plain statistics, or releases.
 
 Points become coordinates in a frame at a public base, the mean of the population; spread becomes numbers as it is.
 """
@@ -20,10 +20,10 @@ from jaxgeodp.statistics.power_mean import frechet_median
 from jaxgeodp.statistics.power_statistic import FrechetMedian
 from jaxgeodp.statistics.statistic import FrechetMean
 
-#: Statistics that are published as they are.
+#: Statistics that may be published without privacy.
 STATISTICS = ("mean", "median", "variance", "covariance")
 _OF_SPREAD = ("variance", "covariance")
-#: More than double precision has.
+#: For no rounding: more digits than double precision has.
 ALL_DIGITS = 17.0
 
 
@@ -54,11 +54,11 @@ class Base(Pytree, leaves=("point", "frame")):
 
 @dataclasses.dataclass(frozen=True)
 class Published(abc.ABC):
-    """What is published of records.
+    """Published summary of records.
 
     Attributes:
         base: see the module.
-        statistics: of `STATISTICS`.
+        statistics: names in `STATISTICS`.
     """
 
     base: Base
@@ -66,20 +66,20 @@ class Published(abc.ABC):
 
     @property
     def count(self) -> int:
-        """How many numbers are published."""
+        """Return how many numbers are published."""
         return sum(map(self.base.count, self.statistics))
 
     @property
     @abc.abstractmethod
     def parts(self) -> "tuple[Part, ...]":
-        """What is published, without noise and rounding, or nearly so."""
+        """Return the published statistics without noise and rounding, or nearly so."""
 
     @abc.abstractmethod
     def numbers(self, key: jax.Array, records) -> jax.Array:
-        """The numbers that are published, (p,).
+        """Return the numbers that are published, (p,).
 
         Args:
-            key: of what is random.
+            key: JAX random key.
             records: (n, \\*shape).
         """
 
@@ -89,7 +89,7 @@ class Part(abc.ABC):
     """One statistic of records."""
 
     def prepared(self, records) -> Any:
-        """The records of which it is."""
+        """Return the records in the form that `of` takes."""
         return records
 
     @abc.abstractmethod
@@ -117,7 +117,7 @@ class Statistic(Part, Pytree, leaves=("base",)):
         return self.base.numbers(self.name, (vectors * weights[:, None]).T @ vectors)
 
     def point(self, records, weights) -> jax.Array:
-        """The mean or median."""
+        """Return the mean or median."""
         function = frechet_mean if self.name == "mean" else frechet_median
         return function(self.base.manifold, records, weights)
 
@@ -159,10 +159,10 @@ class Moment(Part, Pytree, leaves=("base",)):
 
 @dataclasses.dataclass(frozen=True)
 class Plain(Published, Pytree, leaves=("base", "digits")):
-    """Statistics as they are.
+    """Plain statistics, without privacy.
 
     Attributes:
-        digits: to which the numbers of a mean or median are rounded, significant ones; `ALL_DIGITS` are all.
+        digits: significant digits of a mean or median; `ALL_DIGITS` for no rounding.
     """
 
     digits: Any
@@ -187,7 +187,7 @@ class Plain(Published, Pytree, leaves=("base", "digits")):
 
 
 def _rounded(value, digits):
-    """Each number to so many digits of the largest."""
+    """Return each number rounded to so many digits of the largest."""
     if jnp.iscomplexobj(value):
         return jax.lax.complex(_rounded(value.real, digits), _rounded(value.imag, digits))
     unit = 10.0 ** (jnp.floor(jnp.log10(jnp.maximum(jnp.max(jnp.abs(value)), 1e-300))) + 1.0 - digits)
@@ -199,7 +199,7 @@ class Released(Published, Pytree, leaves=("base", "laws", "balls")):
     """Releases of the same records.
 
     Attributes:
-        laws: of each release, `Law`; moments are about its place.
+        laws: a `Law` for each release; moments are about its place.
         balls: to which each of them clips; None where it finds one.
     """
 
@@ -263,5 +263,5 @@ def _named(owner, mechanism) -> str:
         case other:
             words = (mechanism.statistic if other is None else other).description
             if words not in _MOMENTS:
-                raise InputError(f"{owner}: is for means, medians, variances and covariances, not for '{words}'.")
+                raise InputError(f"{owner}: supports means, medians, variances and covariances, not '{words}'.")
             return _MOMENTS[words]

@@ -28,12 +28,12 @@ from jaxgeodp.privacy.guarantee import (
 )
 from jaxgeodp.privacy.ledger import Ledger
 
-# Of distances that a record states.
+# Largest distance that a record may state.
 _LARGEST = 1e150
 
 
 class ExpectedError(NamedTuple):
-    """How far a released value is expected to be from the statistic of the clipped records; of public numbers alone."""
+    """Expected distance of a release from the statistic of the clipped records, from public numbers alone."""
 
     mean: float  #: distance
     radius: float  #: of the ball around the value that holds the statistic with probability ``level``
@@ -60,7 +60,7 @@ class Release:
 
     @classmethod
     def load(cls, path) -> "Release":
-        """The release that `save` or ``jaxgeodp release`` wrote.
+        """Return the release that `save` or ``jaxgeodp release`` wrote.
 
         Args:
             path: of the JSON file.
@@ -80,12 +80,12 @@ class Release:
                 raise ValueError("another document")
         # SyntaxError is NumPy's, of "," as a type.
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError, SyntaxError):
-            raise InputError(f"{path}: holds no release record.") from None
+            raise InputError(f"{path}: is not a release record.") from None
         return cls(value, record)
 
     @property
     def guarantee(self) -> Guarantee | NotProven:
-        """What the record promises; for the neighbours that it names, and because of the theorem that it names.
+        """Return the guarantee of the record, for the adjacency and by the theorem that it names.
 
         Raises:
             ValueError: the record's guarantee is none, or has numbers that no guarantee has.
@@ -95,7 +95,7 @@ class Release:
         if not isinstance(kind, str) or kind not in KINDS:
             if kind in ("not proven", "not private") and isinstance(stated, dict):
                 return NotProven(str(stated.get("claim", kind)))
-            raise InputError("Release: the record states no guarantee that is known here.")
+            raise InputError("Release: the record states no guarantee that this version knows.")
         promise = KINDS[kind]
         names = [field.name for field in dataclasses.fields(promise)]
         if not all(_is_number(stated.get(name)) for name in names):
@@ -120,12 +120,12 @@ class Release:
             return None
 
     def as_array(self) -> np.ndarray:
-        """A copy of the value: complex for planar shapes, else real."""
+        """Return a copy of the value: complex for planar shapes, else real."""
         return np.array(self.value)
 
     @property
     def expected_error(self) -> ExpectedError:
-        """How far the value is expected to be from the statistic of the clipped records.
+        """Return how far the value is expected to be from the statistic of the clipped records.
 
         Simulated for public reference records with n, ball, mechanism, privacy parameter and noise of the release,
         which takes a second; it is the noise, and for a mean of logarithms the bias that reference records have: real
@@ -148,13 +148,13 @@ class Release:
             return ExpectedError(stated["mean"], stated["radius"], stated["level"])
         if self._expected is None:
             raise InputError(
-                f"{self.record['mechanism']}: the expected error is not in the record; where it is known for such a "
-                "release, 'jaxgeodp plan' tells it."
+                f"{self.record['mechanism']}: the expected error is not in the record; 'jaxgeodp plan' prints it for "
+                "releases whose error is known."
             )
         return self._expected()
 
     def shrunk(self, toward: Any, spread: float) -> "Release":
-        """The value drawn towards a public point, as far as its noise makes likely; post-processing.
+        """Return the value shrunk towards a public point, by an amount that follows from its noise; post-processing.
 
         If the mean of the records is expected at a root mean square distance of ``spread`` from ``toward``, and the
         noise has the root mean square N, the point at the share spread^2/(spread^2 + N^2) of the way from ``toward``
@@ -188,16 +188,16 @@ class Release:
 
         record = self.record
         if "post_processing" in record:
-            raise InputError("Release.shrunk: the value has been processed before; take the release as it was made.")
+            raise InputError("Release.shrunk: the value was post-processed before; use the original release.")
         try:
             error, promise = self.expected_error.mean, self.guarantee
         except InputError:
             error, promise = 0.0, None
         if not isinstance(promise, PureDP | GaussianDP | ZeroConcentratedDP):
             raise InputError(
-                f"Release.shrunk: how wide the noise of this release of {record['mechanism']} is, is not known "
-                "from its record (a private number of records, a shape, steps, a delta, or no point); a Shape has "
-                "gains, which do the same."
+                f"Release.shrunk: the record of this release of {record['mechanism']} does not state the width of its "
+                "noise (a private number of records, a shape, steps, a delta, or no point); to shrink with a shape, "
+                "use the gains of Shape."
             )
         value, told = drawn_towards(toward, spread, self.value, record, error, not isinstance(promise, PureDP))
         kept = {name: entry for name, entry in record.items() if name != "expected_error"}
@@ -224,7 +224,7 @@ class Release:
             draw_record(self.record, figure)
         else:
             if ax.get_subplotspec() is None:
-                raise InputError("Release: ax must be of a grid, as matplotlib.pyplot.subplots makes them.")
+                raise InputError("Release: ax must belong to a grid of axes, such as matplotlib.pyplot.subplots makes.")
             figure = ax.figure
             part = figure.add_subfigure(ax.get_subplotspec())
             ax.remove()
@@ -236,7 +236,7 @@ class Release:
         return figure
 
     def to_json(self) -> str:
-        """The record as JSON text."""
+        """Return the record as JSON text."""
         text = json.dumps(self.record, indent=2, allow_nan=False)
         # Rows of numbers on one line each.
         return re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda row: f"[{' '.join(row[1].split())}]", text) + "\n"
@@ -256,11 +256,11 @@ class Release:
 
 @dataclasses.dataclass(frozen=True)
 class Draft:
-    """A release that nothing can refuse any more but the ledger: what is drawn, and what its record says.
+    """Checked release that only the ledger can still refuse: what is drawn, and what its record says.
 
     Attributes:
-        draw: a value, with entropy from the operating system, and the draft whose entries are the record's: this one,
-            or one that says what an earlier part of the draw has made public. Whatever the records are, it returns.
+        draw: returns a value, with entropy from the operating system, and the draft for its record: this one, or one
+        with what an earlier part of the draw has disclosed. It returns whatever the records are.
         fallback: released in place of a value that is not finite; an array of its shape, or a number.
         guarantee: what is promised.
         theorem: why it holds.
@@ -283,11 +283,11 @@ class Draft:
 
     @property
     def mechanism(self) -> str:
-        """Its name."""
+        """Return the name of the mechanism."""
         return self.entries["mechanism"]
 
     def record(self, value: np.ndarray, created: str) -> dict:
-        """The record of a value."""
+        """Return the record of a value."""
         what = {
             "value": to_lists(value),
             "guarantee": self.guarantee.record(self.theorem) | (self.promises or {}),
@@ -339,8 +339,8 @@ def make_releases(
         raise
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{mechanism}: its record cannot be written as JSON ({error}); let the fields of manifold, statistic and "
-            "mechanism be finite numbers, words or lists of them."
+            f"{mechanism}: its record cannot be written as JSON ({error}); the fields of manifold, statistic and "
+            "mechanism must be finite numbers, words or lists of them."
         ) from None
     entry = None if ledger is None else ledger.charge(guarantee, mechanism, created, adjacency, state)
     releases = []
@@ -354,7 +354,7 @@ def make_releases(
 
 
 def _quietly(draw):
-    """What is drawn after the charge: a warning would tell of the records."""
+    """Return the draw without warnings, which would tell of the records."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return draw()
@@ -373,13 +373,13 @@ def _is_distance(value) -> bool:
 
 
 def idealized(timing: str) -> str:
-    """The note of a release whose theorem is about exact arithmetic; ``timing`` says what the running time tells."""
+    """Return the note of a release whose theorem supposes exact arithmetic; ``timing`` is on the running time."""
     return f"the guarantee is for exact arithmetic; {NOTE}; {timing}"
 
 
 def digest_of(records: Sequence[dict]) -> str:
-    """What a ledger keeps of records that were charged together: of one its `record_digest`, of several the SHA-256 of
-    theirs, one after the other."""
+    """Return what a ledger keeps of records charged together: the `record_digest` of one, the SHA-256 of several
+    digests, one after the other."""
     return joint_digest([record_digest(record) for record in records])
 
 
@@ -389,7 +389,7 @@ def joint_digest(digests: Sequence[str]) -> str:
 
 
 def record_digest(record: dict) -> str:
-    """SHA-256 of a release record, whatever its spaces and the order of its keys: what a ledger keeps of it.
+    """Return the SHA-256 of a release record, whatever its spaces and order of keys, as a ledger keeps it.
 
     Args:
         record: `Release.record`, or the same read from a file.

@@ -1,4 +1,4 @@
-"""The population that who tests for members is supposed to know: public records, or moments estimated from records."""
+"""Population that an attacker is supposed to know: public records, or moments estimated from records."""
 
 import dataclasses
 import functools
@@ -16,7 +16,7 @@ from jaxgeodp.statistics.frechet_mean import frechet_mean
 
 
 def usable_points(owner, name, manifold, records, least) -> tuple[np.ndarray, np.ndarray]:
-    """The records that are points, projected to the last digit, and their places."""
+    """Return the valid records, projected onto the manifold, and their indices."""
     kind = "complex128" if manifold.dtype_kind == "complex" else "float64"
     array = np.asarray(records)
     if array.ndim != 1 + len(manifold.shape) or array.shape[1:] != tuple(manifold.shape):
@@ -45,9 +45,9 @@ class SupposedLaw(Pytree, leaves=("base", "root", "points")):
     """The population: a wrapped normal law, or public records.
 
     Attributes:
-        base: its mean with a frame.
-        root: of the covariance there; None for records.
-        points: public records; None.
+        base: mean of the population, with a frame.
+        root: of the covariance there; None for public records.
+        points: public records; None for a wrapped normal law.
     """
 
     base: Base
@@ -55,7 +55,7 @@ class SupposedLaw(Pytree, leaves=("base", "root", "points")):
     points: Any
 
     def draw(self, key, n: int) -> jax.Array:
-        """n independent records."""
+        """Return n independent records."""
         if self.points is not None:
             return self.points[jax.random.randint(key, (n,), 0, self.points.shape[0])]
         z = jax.random.normal(key, (n, self.root.shape[1]), self.root.dtype)
@@ -64,7 +64,7 @@ class SupposedLaw(Pytree, leaves=("base", "root", "points")):
 
 
 def supposed_law(owner, manifold, points, population) -> tuple[SupposedLaw, str]:
-    """The law of public records, or without them that which fits the records; and who knows what, in words."""
+    """Return the law of public records, or else the law fitted to the records; and who knows what, in words."""
     if population is None:
         return fitted_law(manifold, points), "mean and covariance of the population, as estimated from these records"
     own = usable_points(owner, "population", manifold, population, 2 * manifold.dim)[0]
@@ -78,7 +78,7 @@ def _base(manifold, points) -> Base:
 
 
 def fitted_law(manifold, points) -> SupposedLaw:
-    """The wrapped normal law with the mean and the shrunk covariance of records."""
+    """Return the wrapped normal law with the mean and the shrunk covariance of records."""
     base = _base(manifold, points)
     vectors = np.asarray(_coordinates(base, jnp.asarray(points)))
     values, axes = np.linalg.eigh(_shrunk(vectors))
@@ -86,8 +86,8 @@ def fitted_law(manifold, points) -> SupposedLaw:
 
 
 def _shrunk(vectors) -> np.ndarray:
-    """The covariance, drawn towards a multiple of the identity (Chen, Wiesel, Eldar & Hero 2010), so that few records
-    know no direction exactly."""
+    """Return the covariance, shrunk towards a multiple of the identity (Chen, Wiesel, Eldar & Hero 2010), so that
+    few records determine no direction exactly."""
     n, dim = vectors.shape
     covariance = np.cov(vectors, rowvar=False).reshape(dim, dim)
     trace, square = np.trace(covariance), np.sum(covariance**2)

@@ -1,4 +1,4 @@
-"""Two laws, of which scores were drawn: how well a threshold tells one from the other, and what that contradicts.
+"""Threshold tests between two laws, from drawn scores: their power, and the guarantees that they contradict.
 
 The statistic of a test may be anything; what is said holds for it alone, and no other test is known to do worse.
 """
@@ -14,14 +14,14 @@ _KEPT = 400
 
 
 class Told(NamedTuple):
-    """How well a threshold tells draws of one law from those of another."""
+    """Power of threshold tests between draws of two laws."""
 
     area: float  #: under the receiver operating characteristic
     area_sd: float  #: its standard error
     curve: np.ndarray  #: shares of false and of true positives, (2, m), both rising from 0 to 1
 
     def power(self, false: float) -> float:
-        """The share of true positives at a share of false ones."""
+        """Return the true positive rate at a false positive rate."""
         return float(np.interp(false, *self.curve))
 
 
@@ -54,7 +54,7 @@ def _ranks_within(scores):
 
 
 def least_parameter(guarantee: Guarantee, mine, theirs, level: float) -> tuple[float, tuple[float, float]]:
-    """Return the least epsilon, mu or rho with which draws go together, and the probabilities of the telling event.
+    """Return the least epsilon, mu or rho consistent with draws, and the probabilities of the event used.
 
     The event {score >= threshold} that looks best on the first half of the draws is counted on the second.
 
@@ -74,7 +74,7 @@ def least_parameter(guarantee: Guarantee, mine, theirs, level: float) -> tuple[f
 
 
 def _least(guarantee, hits, others, count, level):
-    """The least epsilon, mu or rho with which these counts go together."""
+    """Return the least epsilon, mu or rho consistent with these counts."""
     from scipy import special
 
     # Clopper-Pearson, each side at half the level.
@@ -90,7 +90,7 @@ def _least(guarantee, hits, others, count, level):
 
 
 def _least_rho(low, high):
-    """The largest of D_a/a over orders a, D_a being the Renyi divergence of one bit with these probabilities."""
+    """Return the largest of D_a/a over orders a, D_a being the Renyi divergence of one bit with these probabilities."""
     order = np.array([1.01, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0])[:, None]
     mine, theirs = (np.clip(np.atleast_1d(p), 1e-300, 1.0 - 1e-16) for p in (low, high))
     both = np.logaddexp(

@@ -1,8 +1,8 @@
-"""Releases that do not tell how many records there are: neighbours have one record more, or one less.
+"""Add/remove adjacency: releases with a private number of records.
 
-A count with noise says how many places there are; records that are more than the places are left out at random, and
-places that are left get the public centre. One record more then changes what stands in one place, so that every
-theorem for a replaced record holds (docs/mathematics.md, section 15).
+A noisy count gives the number of places. Surplus records are left out at random, and empty places get the public
+centre. One record more then changes one place, so that every theorem for a replaced record holds
+(docs/mathematics.md, section 15).
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from jaxgeodp.releases.ways import FixedTime, OnGrid
 from jaxgeodp.releases.weights import weighs
 from jaxgeodp.samplers.discrete import discrete_laplace
 
-# Of epsilon, or of mu^2, for the count.
+# Share of epsilon, or of mu^2, for the count.
 _SHARE = Fraction(1, 10)
-# How likely it may be that there are more places than records.
+# Largest probability of more places than records.
 BEYOND = 0.05
-# Places that there are at least are sought in steps of this ratio, and at most this many; rows of programs begin here.
+# Ratio of the numbers of places that are tried; least number of rows of a program.
 _STEP, _FEWEST_ROWS = 1.25, 64
 _MOST = 2**24
 # In records of as many as the noise is wide: 40 times as much, which is never exceeded, is a gigabyte.
@@ -40,13 +40,13 @@ _MOST_NUMBERS = 2**22
 
 @dataclasses.dataclass(frozen=True)
 class Counting:
-    """How the number of places is made; public.
+    """Public rule for the number of places, given the noisy count.
 
     Attributes:
         scale: of the discrete Laplace noise on the number of records.
-        below: how much is taken off, so that places are seldom more than records.
-        least: number of places that there are at least.
-        most: number of places that there are at most: for more the release would be refused.
+        below: subtracted from the noisy count, so that places seldom outnumber records.
+        least: least number of places.
+        most: largest number of places; for more the release would be refused.
     """
 
     scale: int
@@ -56,26 +56,26 @@ class Counting:
 
     @property
     def guarantee(self) -> PureDP:
-        """One record more changes the count by one."""
+        """Return the guarantee of the noisy count, which one record changes by one."""
         return PureDP(float_above(Fraction(1, self.scale)))
 
     def places(self, noisy: int) -> int:
-        """How many, for a count with noise."""
+        """Return the number of places for a noisy count."""
         return min(self.most, max(self.least, noisy - self.below))
 
 
 @dataclasses.dataclass(frozen=True)
 class HiddenCount:
-    """A mechanism whose number of records is private.
+    """Release of a mechanism with a private number of records.
 
     Attributes:
-        request: of a mechanism with what the count leaves of the privacy parameter.
+        request: of the mechanism, with what the count leaves of the privacy parameter.
         counting: see `Counting`.
         record: the shape and type of one.
-        smallest: its draft for the least number of places.
+        smallest: makes the draft for the least number of places.
         guarantee: of the counts and values of all such releases together.
-        theorem: of docs/mathematics.md, why it holds.
-        times: how many such releases these are.
+        theorem: of docs/mathematics.md, that proves it.
+        times: number of such releases.
     """
 
     request: Request
@@ -88,14 +88,14 @@ class HiddenCount:
 
     @property
     def mechanism(self) -> Any:
-        """With what the count leaves of the privacy parameter."""
+        """Return the mechanism, with what the count leaves of the privacy parameter."""
         return self.request.mechanism
 
     def draft(self, read: Callable[[], np.ndarray], more: dict | None = None) -> Draft:
-        """The release of some records, (n, \\*shape) for any n.
+        """Return the draft of a release of records (n, \\*shape), for any n.
 
         Args:
-            read: gives the records.
+            read: returns the records.
             more: further entries of the record, all of them public.
         """
 
@@ -120,9 +120,9 @@ class HiddenCount:
         return in_places(records, random_order(len(records)), random_order(places))
 
     def _rows(self, places):
-        """How many records a program is compiled for: one of few numbers, as counts with noise are all different.
+        """Return the number of rows of the program, one of few numbers, as noisy counts all differ.
 
-        None where what is beyond the places would count.
+        None where rows beyond the places would count.
         """
         weighed = "weights" in self.mechanism.supports and not isinstance(self.request.way, FixedTime | OnGrid)
         if not weighed or not weighs(self.mechanism.law(self.counting.least, self.record.shape)):
@@ -155,7 +155,7 @@ class HiddenCount:
 
 
 def in_places(records: np.ndarray, order: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Put records into places; records that are too many are left out, places that are left get NaN.
+    """Put records into places; leave out surplus records, and fill empty places with NaN.
 
     Both orders are random, secret and independent of each other and of the records: which records are kept, and which
     place each of them gets, empty ones included. Then one record more changes one place, whatever a law does with the
@@ -163,8 +163,8 @@ def in_places(records: np.ndarray, order: np.ndarray, places: np.ndarray) -> np.
 
     Args:
         records: (n, \\*shape).
-        order: (n,), of which the first are kept.
-        places: (m,), those of the records that are kept, and then those that are left.
+        order: (n,), of the records, of which the first are kept.
+        places: (m,), those of the kept records, then the empty ones.
     """
     kept = order[: len(places)]
     result = np.full((len(places), *records.shape[1:]), np.nan, records.dtype)
@@ -173,7 +173,7 @@ def in_places(records: np.ndarray, order: np.ndarray, places: np.ndarray) -> np.
 
 
 def filled_up(records: np.ndarray, rows: int | None) -> np.ndarray:
-    """With records of NaN, to so many."""
+    """Return the records, padded with NaN to so many rows; unchanged for None."""
     if rows is None:
         return records
     more = np.full((rows - len(records), *records.shape[1:]), np.nan, records.dtype)
@@ -183,16 +183,16 @@ def filled_up(records: np.ndarray, rows: int | None) -> np.ndarray:
 def hidden_count(
     request: Request, record: jax.ShapeDtypeStruct, times: int = 1, theorem: str = "Theorem O"
 ) -> HiddenCount:
-    """A release whose number of records is private, and which promises what the mechanism does.
+    """Return a release with a private number of records and the guarantee of the mechanism.
 
     Args:
         request: of a mechanism that supports "add-remove".
         record: the shape and type of one.
-        times: how many such releases together promise that.
-        theorem: of docs/mathematics.md, why they do.
+        times: number of releases that together have this guarantee.
+        theorem: of docs/mathematics.md, that proves it.
 
     Raises:
-        ValueError: it refuses every number of records.
+        ValueError: the mechanism refuses every number of records.
     """
     name, budget = type(request.mechanism).__name__, request.mechanism.budget
     scale, rest = _split(_part(budget, times))
@@ -201,27 +201,27 @@ def hidden_count(
     numbers = scale * max(1, math.prod(record.shape))
     if numbers > _MOST_NUMBERS:
         raise InputError(
-            f"{name}: under {budget} the noise on the number of records would be as large as "
-            f"{scale:,} records, for which there may be no memory: raise the privacy parameter."
+            f"{name}: under {budget} the noise on the number of records would be as large as {scale:,} records, which "
+            "may exceed the memory: raise the privacy parameter."
         )
     least, smallest = _smallest(request, record)
     counting = Counting(scale, math.ceil(-scale * math.log(2 * BEYOND)), least, most_places(request, record, least))
     of_value = smallest(lambda: None).guarantee
     if isinstance(of_value, NotProven):
-        raise InputError(f"{name}: a private number of records is for ways of releasing with a proven guarantee.")
+        raise InputError(f"{name}: a private number of records needs a release with a proven guarantee.")
     one = _together(counting.guarantee, of_value, inner.guarantee)
     return HiddenCount(request, counting, record, smallest, compose([one] * times), theorem, times)
 
 
 def _part(whole: PureDP | GaussianDP, times: int) -> PureDP | GaussianDP:
-    """The budget of each of several releases that together have this one."""
+    """Return the budget of each of ``times`` releases that together spend ``whole``."""
     if isinstance(whole, PureDP):
         return PureDP(float_below(Fraction(written(whole.epsilon)) / times))
     return GaussianDP(float_below(Fraction(square(written(whole.mu))) / times, 2))
 
 
 def _split(budget: PureDP | GaussianDP) -> tuple[int, PureDP | GaussianDP]:
-    """The scale of a count's noise, and what is left."""
+    """Return the scale of the count's noise, and the rest of the budget."""
     if isinstance(budget, PureDP):
         scale = math.ceil(1 / (_SHARE * Fraction(written(budget.epsilon))))
         return scale, PureDP(float_below(add(written(budget.epsilon), written(float_above(Fraction(1, scale))), -1)))
@@ -237,14 +237,14 @@ def _mu(scale):
 
 
 def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarantee:
-    """What count and value promise, for any number of places."""
+    """Return the joint guarantee of count and value, for any number of places."""
     if isinstance(value, ZeroConcentratedDP) and isinstance(idealized, GaussianDP):
         return compose([count, idealized.to_zcdp()])  # of integers, whose scales are rounded up
     return compose([count.to_gdp() if isinstance(value, GaussianDP) else count, value])
 
 
 def _check(request, number, record):
-    """Refuse what a release of so many records would, as far as nothing is compiled for it."""
+    """Refuse what a release of so many records would refuse, without compiling anything."""
     law = law_of(request.mechanism, number, record.shape)
     if isinstance(request.way, OnGrid):
         return
@@ -253,7 +253,7 @@ def _check(request, number, record):
 
 
 def _smallest(request, record):
-    """A number of records for which nothing is refused, near the least one, and what makes drafts of so many."""
+    """Return a number of records near the least that is not refused, and a function that makes its drafts."""
     number = 2
     while True:
         try:
@@ -266,7 +266,7 @@ def _smallest(request, record):
 
 
 def most_places(request, record, least):
-    """The largest number of records for which nothing is refused: more of them can ask for noise that is too small."""
+    """Return the largest number of records that is not refused: noise for more may be too small."""
 
     def holds(number):
         try:

@@ -50,7 +50,7 @@ _NUMBERS = 2**14
 
 
 class PublicBounds(NamedTuple):
-    """What is known of psi for all data in a ball, as functions of the distance from the centre."""
+    """Bounds of psi for all data in a ball, as functions of the distance from the centre."""
 
     growth: Any  #: from below; see `Target.growth`
     upper: Callable[[ArrayLike], np.ndarray]  #: from above, within the support's room around the ball
@@ -58,7 +58,7 @@ class PublicBounds(NamedTuple):
 
 
 class Target(abc.ABC):
-    """What a density falls with. A subclass is a frozen dataclass: hashable, or a `Pytree` whose leaves may be traced.
+    """Exponent psi of a density. A subclass is a frozen dataclass: hashable, or a `Pytree` whose leaves may be traced.
 
     psi is a function of the records as a set, with their weights, if the statistic is.
 
@@ -66,7 +66,7 @@ class Target(abc.ABC):
         statistic: how raw data are clipped, and what is measured.
         radial: whether psi is a function of the distance from `center` alone, so that a sampler in polar coordinates
             knows it exactly.
-        proposals: of one round of a release: few where nearly all are accepted, else many.
+        proposals: in one round of a release: few where nearly all are accepted, else many.
     """
 
     statistic: Statistic
@@ -80,56 +80,56 @@ class Target(abc.ABC):
 
     @property
     def takes_weights(self) -> bool:
-        """Whether records may count differently: of the statistics only means do."""
+        """Return whether records may have weights, which only the Frechet mean supports."""
         return isinstance(self.statistic, FrechetMean)
 
     @abc.abstractmethod
     def at_home(self, ball: GeodesicBall) -> "Target":
-        """For points that are carried to where the centre of the ball is the origin."""
+        """Return the target for points that are carried to where the centre of the ball is the origin."""
 
     @abc.abstractmethod
     def center(self, ball: GeodesicBall, points) -> jax.Array:
-        """The point from which the sampler measures distances."""
+        """Return the point from which the sampler measures distances."""
 
     @abc.abstractmethod
     def potential(self, ball: GeodesicBall, x, center, points) -> jax.Array:
-        """psi(x) for clipped data and their ``center``."""
+        """Return psi(x) for clipped data and their ``center``."""
 
     def level(self, ball: GeodesicBall, center, points) -> Any:
-        """What is subtracted from psi, so that it is 0 at the centre; 0 for a psi that is nearly."""
+        """Return what is subtracted from psi, so that it is 0 at the centre; 0 for a psi that is nearly 0 there."""
         return 0.0
 
     @abc.abstractmethod
     def growth(self, ball: GeodesicBall, center, points, scale, support) -> Any:
-        """A certified lower bound of psi less its level, as a function of the distance from ``center``."""
+        """Return a certified lower bound of psi less its level, as a function of the distance from ``center``."""
 
     @abc.abstractmethod
     def public_bounds(self, ball: GeodesicBall, support: GeodesicBall | None) -> PublicBounds | None:
-        """Bounds of psi for all data in the ball; None where none are known."""
+        """Return bounds of psi for all data in the ball; None where none are known."""
 
     def spares(self, ball: GeodesicBall, n: int) -> bool:
-        """Whether a few of n records decide on a proposal; see `thinning`."""
+        """Return whether a few of n records suffice to decide on a proposal; see `thinning`."""
         return False
 
     def thinning(self, ball: GeodesicBall, center, points, scale, support) -> Thinning | None:
-        """-(psi less its level)/temperature as a sum over records; None where all are looked at."""
+        """Return -(psi less its level)/temperature as a sum over records; None if proposals need all records."""
         return None
 
     def bounds(self, ball: GeodesicBall, center, points, scale) -> Callable | None:
-        """``(v, t) -> (lower, upper)`` of psi less its level at exp_center(v), |v| = t; None where nothing is known.
+        """Return ``(v, t) -> (lower, upper)``, bounds of psi less its level at exp_center(v), |v| = t; None if unknown.
 
-        For many draws from one data set: it may cost as much as some dozens of proposals, and then no record is looked
-        at for most.
+        For many draws from one data set: it may cost as much as some dozens of proposals, after which most proposals
+        need no record.
         """
         return None
 
     def magnitude(self, law: "DensityLaw") -> float:
-        """How large psi may be before it is rounded, in the units of the scale."""
+        """Return the size of the numbers in psi that are rounded, in the units of the scale."""
         return 1.0
 
     @abc.abstractmethod
     def temperature(self, scale) -> Any:
-        """What psi is divided by."""
+        """Return what psi is divided by."""
 
     @abc.abstractmethod
     def check(self, law: "DensityLaw") -> None:
@@ -161,7 +161,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
 
     @property
     def size(self):
-        """The radius where the scale is a length; else `check_precision` knows better."""
+        """Return the ball's radius if the scale is a length; else None, as `check_precision` knows better."""
         return self.ball.radius if self.target.radial else None
 
     def check(self):
@@ -192,7 +192,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         return "law" if self.terms is None else self.terms.mechanism
 
     def simulated(self, key, records, num: int, block: int | None = None) -> Draws:
-        """`simulate`, with what the sampler says of itself.
+        """Return draws as `simulate` does, with the sampler's diagnostics.
 
         Args:
             key, records, num: see `Law.simulate`.
@@ -207,7 +207,7 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         return called(sample, self, key, records, options=options_for(records, num), num=num, block=block)
 
     def _block(self, num, records):
-        """Proposals at a time."""
+        """Return the number of proposals at a time."""
         spares = self.target.spares(self.ball, records.shape[0])
         return default_block(num, 1 if spares else math.prod(records.shape))
 
@@ -242,12 +242,12 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         return self.target.growth(self.ball, center, points, self.scale, self.support)
 
     def potential(self, x, center, points) -> jax.Array:
-        """psi, 0 in place of what a user's statistic cannot say: a record that made it NaN would stop the sampler."""
+        """Return psi, with non-finite values replaced by 0: a record that made it NaN would stop the sampler."""
         value = self.target.potential(self.ball, x, center, points)
         return jnp.where(jnp.isfinite(value), value, 0.0)
 
     def log_value(self, x, center, points) -> jax.Array:
-        """The unnormalised log density for clipped records, minus infinity outside the support."""
+        """Return the unnormalised log density for clipped records, minus infinity outside the support."""
         value: jax.Array = -self.potential(x, center, points) / self.target.temperature(self.scale)
         return value if self.support is None else jnp.where(self.support.contains(x), value, -jnp.inf)
 
@@ -271,14 +271,14 @@ class DensityLaw(PointLaw, Pytree, leaves=("target", "ball", "scale", "support",
         )
 
     def as_point(self, value):
-        """Itself."""
+        """Return the value itself, and True."""
         return value, jnp.asarray(True)
 
     def check_precision(self, records) -> None:
-        """Refuse where rounding of a gradient moves the log density by much: hardly a proposal would be accepted.
+        """Refuse a scale at which rounding moves the log density by much: hardly a proposal would be accepted.
 
         Args:
-            records: of which shape and type are looked at.
+            records: only their shape and type are used.
         """
         if self.target.radial or isinstance(self.scale, Tracer):
             return
@@ -304,7 +304,7 @@ def _squeezed(log_density, bounds, temperature, lanes):
 
 @functools.partial(jax.jit, static_argnames=("num", "block"))
 def sample(law: DensityLaw, key, records, num: int, block: int) -> Draws:
-    """Draws for raw records, made at home."""
+    """Return draws for raw records, computed where the public centre is the origin."""
     home, points, back = law.at_home(records)
     return home.draws(key, points, home.center(points), num, block).mapped(back)
 
@@ -331,8 +331,9 @@ def check_existence(owner: str, ball: GeodesicBall, n: int, epsilon: float, scal
     cube = ball.manifold.curvature_bounds == (0.0, 0.0) and math.isfinite(ball.manifold.diameter)
     if support is None and cube and dim > _MANY_ANGLES and scale * math.sqrt(dim) > _WIDE:
         raise InputError(
-            f"{owner}: with n={n}, epsilon={epsilon:g}, radius={ball.radius:g} the scale is {scale:.4g}, with which a "
-            f"draw of {dim} angles might never be found: raise epsilon or n, lower the radius, or use WrappedLaplace."
+            f"{owner}: with n={n}, epsilon={epsilon:g}, radius={ball.radius:g} the scale is {scale:.4g}, with which "
+            f"rejection might never accept a draw of {dim} angles: raise epsilon or n, lower the radius, or use "
+            "WrappedLaplace."
         )
     if support is not None or math.isfinite(ball.manifold.diameter) or scale * growth < 1.0:
         return
@@ -346,7 +347,7 @@ def check_existence(owner: str, ball: GeodesicBall, n: int, epsilon: float, scal
 
 
 def check_representable(law: DensityLaw) -> None:
-    """Near the existence limit a law reaches matrices whose distances double precision cannot tell: refuse it."""
+    """Refuse a law near the existence limit, which reaches matrices beyond double precision."""
     manifold, terms = law.ball.manifold, law.terms
     reach = max(law.ball.radius, law.support.radius if law.support else 0.0)
     growth = manifold.coordinate_growth

@@ -1,4 +1,4 @@
-"""What is asked for, and the way from there and data to a release that only the ledger can still refuse."""
+"""From a request and data to a draft: a release that only the ledger can still refuse."""
 
 import dataclasses
 import functools
@@ -20,22 +20,22 @@ from jaxgeodp.releases.limits import check_numbers
 from jaxgeodp.releases.record import entries_of, further_entries
 from jaxgeodp.releases.ways import FromSums, OnGrid, Way
 
-#: A post-processing of the value, which then is the value; it fails for no value.
+#: Post-processing of the value, which is released in its place; it never fails.
 Finish = Callable[[np.ndarray], np.ndarray]
 
-#: The options that `Mechanism.supports` tells of, and what is said where they are refused.
+#: Options in `Mechanism.supports`, each with the message of its refusal.
 OPTIONS = {
-    "delta": "delta= is not for it: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
+    "delta": "delta= is not supported: it needs a proven guarantee and a density (LaplaceMechanism, KNGMechanism, "
     "GibbsMechanism, MetricLaplace), of statistics that of the Frechet mean",
-    "grid": "numerics='grid' is not for it: it is for noise in the tangent space (TangentLaplace, TangentGaussian, "
-    "WrappedLaplace, WrappedGaussian, AdaptiveMechanism with mu), second moments, points and surfaces, and for "
-    "curves and faces, which needs calibration='tight'",
-    "persons": "persons= is not for it: persons needs a public ball whose points are the records, without a shape, or "
-    "a public template; or let each record be one person's mean",
-    "weights": "weights= is not for it: weights are for Frechet means of points in a ball",
-    "add-remove": "a private number of records (adjacency='add-remove', release_groups) is not for it: it needs "
+    "grid": "numerics='grid' is not supported: it is for noise in the tangent space (TangentLaplace, "
+    "TangentGaussian, WrappedLaplace, WrappedGaussian, AdaptiveMechanism with mu), second moments, points "
+    "and surfaces, and for curves and faces, which needs calibration='tight'",
+    "persons": "persons= is not supported: persons needs a public ball whose points are the records, without a shape, "
+    "or a public template; or let each record be one person's mean",
+    "weights": "weights= is not supported: weights are for Frechet means of points in a ball",
+    "add-remove": "a private number of records (adjacency='add-remove', release_groups) is not supported: it needs "
     "epsilon-DP or mu-GDP by one parameter; where mu promises zCDP give epsilon",
-    "prepare": "prepare is not for it: it releases no sum of integers over the records, as TangentLaplace and "
+    "prepare": "prepare is not supported: it releases no sum of integers over the records, as TangentLaplace and "
     "TangentGaussian do and, where space is flat, WrappedGaussian; of a LocatedMechanism with one of these, "
     "and of an AdaptiveMechanism with mu, SearchInRounds prepares stages",
 }
@@ -43,14 +43,14 @@ OPTIONS = {
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A release that a call asks for; all of it is public, and nothing of it is data.
+    """Requested release; all of it is public, and none of it is data.
 
     Attributes:
         mechanism: what is released.
         way: see `releases.ways`.
         adjacency: "replace-one" or "add-remove".
-        unit: whose data neighbours differ in: "record", "person", or see `State`.
-        together: what the guarantee is of beside this release, in words; their numbers of records are private.
+        unit: unit of privacy: "record", "person", or see `State`.
+        together: other releases that share the guarantee, in words; their numbers of records are private.
         finish: see `Finish`.
         more: further entries of the record.
         weights: of the records, as they are given, or `Weights`.
@@ -67,13 +67,13 @@ class Request:
 
     @property
     def neighbours(self) -> str:
-        """The record's adjacency."""
+        """Return the adjacency as the record states it."""
         whose = "" if self.unit == "record" else f"all of a {self.unit}"
         parts = "; ".join(filter(None, [whose, self.together]))
         return f"{self.adjacency} ({parts})" if parts else self.adjacency
 
     def check(self) -> None:
-        """Refuse what the mechanism does not support, or what does not go together.
+        """Refuse options that the mechanism does not support, or that do not go together.
 
         To be called before anything is charged or a record is looked at.
 
@@ -86,8 +86,8 @@ class Request:
         hidden, persons, weighted = self.adjacency == ADD_REMOVE, self.unit != "record", self.weights is not None
         if weighted and (persons or hidden or isinstance(self.way, OnGrid)):
             raise InputError(
-                f"{name}: weights are for records whose number is public; with persons their means count alike, "
-                "and numerics='grid' adds integers, which do; leave them out."
+                f"{name}: weights need a public number of records, and are not supported with persons or "
+                "numerics='grid', where all count equally; leave them out."
             )
         asked = {
             self.way.option: self.way.option is not None,
@@ -97,25 +97,25 @@ class Request:
         }
         for option in [word for word, own in asked.items() if own and word not in self.mechanism.supports]:
             taken = ", ".join(word for word in OPTIONS if word in self.mechanism.supports) or "none of these options"
-            raise InputError(f"{name}: {OPTIONS[option]}; it takes {taken}.")
+            raise InputError(f"{name}: {OPTIONS[option]}; it supports {taken}.")
 
 
 def raw_records(mechanism: Any, data) -> Any:
-    """The data as an array in double precision, of which only shape and type are looked at.
+    """Return the data as an array in double precision; only shape and type are checked.
 
     Raises:
         ValueError: see `Domain.records`.
     """
     name = type(mechanism).__name__
     if isinstance(data, RecordBlocks):
-        raise InputError(f"{name}: RecordBlocks are for release with numerics='grid', and for prepare.")
+        raise InputError(f"{name}: RecordBlocks are only for release with numerics='grid' and for prepare.")
     own = np.asarray(data) if isinstance(data, jax.Array) else data
     records = mechanism.domain.records(name, own)
     return records.astype(jnp.promote_types(records.dtype, jnp.float64))
 
 
 def in_random_order(records: Any) -> Any:
-    """Records in a uniformly random order from the system's entropy, which no record tells.
+    """Return the records in a uniformly random order from the system's entropy, which no record tells.
 
     A law that depends on the order of n records is then the same for every order in which they come, and one that
     differs for neighbours in one place only does so for neighbours as sets (docs/mathematics.md, Theorem O).
@@ -124,7 +124,7 @@ def in_random_order(records: Any) -> Any:
 
 
 def raw_blocks(mechanism: Any, data: RecordBlocks) -> RecordBlocks:
-    """The same for records that are read in blocks: they are read once, to see whether they can be.
+    """Return records that are read in blocks, converted as by `raw_records`; read them once as a check.
 
     Raises:
         ValueError: see `Domain.records` and `RecordBlocks.check`.
@@ -135,7 +135,7 @@ def raw_blocks(mechanism: Any, data: RecordBlocks) -> RecordBlocks:
 
 
 def law_of(mechanism: Any, n: int, shape: tuple[int, ...]) -> Law:
-    """The law of n records.
+    """Return the law of n records.
 
     Raises:
         ValueError: see `Mechanism.law`; or its numbers are beyond double precision.
@@ -150,13 +150,13 @@ def law_of(mechanism: Any, n: int, shape: tuple[int, ...]) -> Law:
 def drafted(
     request: Request, n: int, record: jax.ShapeDtypeStruct, rows: int | None = None
 ) -> Callable[[Callable[[], Any]], Draft]:
-    """Make a release of n records ready: of what gives them, when they are drawn from, its draft.
+    """Prepare a release of n records; return a function from a reader of the records to the draft.
 
     Args:
         request: see there.
         n: number of records.
         record: the shape and type of one.
-        rows: as many records are given, of which those beyond n count nothing; for mechanisms and ways that take
+        rows: number of records given, of which those beyond n do not count; for mechanisms and ways that take
             weights.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Means of records that are written as vectors of bounded length: one law, of which families say only the encoding.
+"""Means of records that an `Encoding` turns into vectors of bounded length: one law for all of them.
 
 Noise is normal, in floating point or in integers on a grid (docs/mathematics.md, Theorem N).
 """
@@ -37,29 +37,29 @@ _LARGE_RECORD = 1024
 
 
 class Encoding(Pytree, abc.ABC):
-    """How a record becomes a vector of bounded length, and a vector a value; public.
+    """Public map from records to vectors of bounded length, and from vectors to values.
 
     A vector is an array (m,), or (k, m): k vectors, each with its own bound, budget and scale. A subclass is a frozen
     dataclass of public numbers, all of which are leaves of a pytree: programs serve all their values.
     `jaxgeodp.testing.check_encoding` tries what is said here.
 
     Attributes:
-        part: what each of k vectors is, for records; None where they are not told apart.
+        part: name of each of k vectors, for records; None if they are not distinguished.
     """
 
     part: ClassVar[str | None] = None
 
     @abc.abstractmethod
     def deviation(self, record: jax.Array) -> jax.Array:
-        """What one raw record deviates from the public centre, of any length: no other record is seen."""
+        """Return the deviation of one raw record from the public centre, of any length; no other record is seen."""
 
     @abc.abstractmethod
     def value(self, vectors: jax.Array) -> jax.Array:
-        """What is released for vectors (\\*any, \\*shape of a vector); finite for all that are."""
+        """Return the released values of vectors (\\*any, \\*shape of a vector); finite for finite vectors."""
 
     @abc.abstractmethod
     def vector(self, x: jax.Array) -> jax.Array:
-        """The vector of one value; it is needed for `Law.log_density` alone, which supposes one vector for each value.
+        """Return the vector of one value, for `Law.log_density` alone, which supposes one vector for each value.
 
         Raises:
             ValueError: several vectors have one value, so that there is no simple density.
@@ -74,31 +74,31 @@ class Encoding(Pytree, abc.ABC):
         """Return the bound of the length of a vector, or of each of k: () or (k,)."""
 
     def bounded(self, data: jax.Array) -> jax.Array:
-        """The deviations of raw records (n, \\*shape), brought into the bounds, each by itself.
+        """Return the deviations of raw records (n, \\*shape), each brought into the bounds by itself.
 
-        By default they are vectors, and shortened. What replaces it bounds those of any record.
+        By default they are vectors, and shortened. An override must bound those of any record.
         """
         return shortened(jax.vmap(self.deviation)(data), self.bounds(data.shape[1:]))
 
     def white(self, deviations: jax.Array) -> jax.Array:
-        """The vectors of what deviates (\\*any, \\*shape), by default the same; linear, so that it may be the mean."""
+        """Return the vectors of deviations (\\*any, \\*shape), by default the same; linear, as means go through it."""
         return deviations
 
     def each(self, scale: Any) -> Any:
-        """A parameter as it is given, as one number for all of k vectors or one for each: () or (k,)."""
+        """Return a parameter as one number for all of k vectors or one for each: () or (k,)."""
         return scale
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedLaw(Law, Pytree, leaves=("encoding", "mu", "scale"), outside=("told",)):
-    """The mean vector plus normal noise, as a value.
+    """Law of the mean vector plus normal noise, mapped to a value.
 
     Attributes:
         encoding: see there; its numbers may be traced, as ``scale`` may.
         record: shape of a record.
         n: number of records.
         mu: of each vector: () or (k,), as `Encoding.each` takes it.
-        scale: the same, of the noise; its theorem's is 2 bound/(n mu).
+        scale: of the noise, likewise; by its theorem 2 bound/(n mu).
         told: makes the terms.
         on_grid: the theorem of the release in integers, for records.
     """
@@ -162,7 +162,7 @@ def encoded_law(
     on_grid: str = "docs/mathematics.md, Theorem N",
     more: Callable[[], dict] | None = None,
 ) -> EncodedLaw:
-    """The law of n records, with sensitivity 2 bound/n and scale 2 bound/(n mu).
+    """Return the law of n records, with sensitivity 2 bound/n and scale 2 bound/(n mu).
 
     Args:
         mechanism: whose name, ``mu`` and guarantee the record has.
@@ -190,9 +190,9 @@ def encoded_law(
         name, guarantee = type(mechanism).__name__, mechanism.guarantee
         each, one = np.broadcast_arrays(encoding.each(strength), bounds)
         if not np.allclose(encoding.each(given), bounds, rtol=1e-9, atol=0.0):
-            raise InputError(f"{name}: the bounds that its record states are not those of its encoding.")
+            raise InputError(f"{name}: the bounds in its record differ from those of its encoding.")
         if not isinstance(guarantee, GaussianDP) or guarantee.mu < math.sqrt(np.sum(each**2)) * (1.0 - 1e-9):
-            raise InputError(f"{name}: its {one.size} vectors spend more than its guarantee {guarantee} says.")
+            raise InputError(f"{name}: its {one.size} vectors spend more than its guarantee {guarantee} states.")
         return Terms(
             mechanism=name,
             statistic=statistic,
@@ -211,7 +211,7 @@ def encoded_law(
 
 
 def checked_bounds(owner: str, encoding: Encoding, record: tuple[int, ...]) -> Any:
-    """The bounds of an encoding: one for each vector that it has.
+    """Return the bounds of an encoding: one for each vector that it has.
 
     Args:
         owner: whom a refusal names.
@@ -219,7 +219,7 @@ def checked_bounds(owner: str, encoding: Encoding, record: tuple[int, ...]) -> A
         record: shape of a record.
 
     Raises:
-        ValueError: another number of bounds, or vectors that are made longer after they were shortened.
+        ValueError: the number of bounds is wrong, or vectors may be made longer after they were shortened.
     """
     shape, bounds, kind = tuple(encoding.shape(record)), encoding.bounds(record), type(encoding)
     if len(shape) not in (1, 2) or np.shape(bounds) != shape[:-1]:
@@ -228,12 +228,14 @@ def checked_bounds(owner: str, encoding: Encoding, record: tuple[int, ...]) -> A
             "an array (m,) with one bound, or k vectors are one (k, m) with k bounds."
         )
     if kind.white is not Encoding.white and kind.bounded is Encoding.bounded:
-        raise InputError(f"{owner}: {kind.__name__} must say bounded, as it says white, which may make vectors longer.")
+        raise InputError(
+            f"{owner}: {kind.__name__} must define bounded, as it defines white, which may lengthen vectors."
+        )
     return bounds
 
 
 def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
-    """Vectors (..., m) no longer than the bound, or (..., k, m) than k bounds; one of no finite length becomes 0."""
+    """Return vectors (..., m) shortened to the bound, or (..., k, m) to k bounds; non-finite ones become 0."""
     squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
     usable = jnp.isfinite(squares)
     lengths: jax.Array = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))
@@ -244,7 +246,7 @@ def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedSums(Sums):
-    """Of vectors, each in the ball of integers.
+    """Sums of vectors, each in the ball of integers.
 
     Attributes:
         owner: whom a refusal names.
@@ -268,7 +270,7 @@ class EncodedSums(Sums):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class EncodedGrid(Integers):
-    """How an `EncodedLaw` is released in integers."""
+    """Release of an `EncodedLaw` in integers."""
 
     law: EncodedLaw
 
@@ -317,19 +319,19 @@ class EncodedGrid(Integers):
 
 
 def _like(scale, numbers):
-    """In the form of the law's scale, where that has room for them."""
+    """Return numbers in the form of the law's scale, if they fit into it."""
     if np.ndim(scale) == 0 and len(set(numbers.tolist())) == 1:
         return float(numbers[0])
     return numbers.reshape(np.shape(scale)) if np.size(scale) == len(numbers) else numbers
 
 
 def _to_each(scale):
-    """One scale for all, or one for each of k vectors (..., k, m)."""
+    """Return a scale that broadcasts over vectors: one for all, or one for each of k (..., k, m)."""
     return scale[..., None] if scale.ndim else scale
 
 
 def mean_of_bounded(encoding: Encoding, data: jax.Array) -> jax.Array:
-    """The mean of `Encoding.bounded` of records (n, \\*shape)."""
+    """Return the mean of `Encoding.bounded` of records (n, \\*shape)."""
 
     def together(data):
         return jnp.mean(encoding.bounded(data), axis=0)
@@ -352,7 +354,7 @@ def mean_of_bounded(encoding: Encoding, data: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames="num")
 def drawn_values(encoding, key, data, scale, num):
-    """Values of ``num`` draws, in blocks."""
+    """Return the values of ``num`` draws, in blocks."""
     mean = encoding.white(mean_of_bounded(encoding, data))
     width = _to_each(scale)
 

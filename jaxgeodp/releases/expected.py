@@ -1,4 +1,4 @@
-"""How far off a release may be, from public numbers alone: draws around reference records that everybody knows."""
+"""Expected error of a release from public numbers alone, by draws around public reference records."""
 
 import dataclasses
 import functools
@@ -31,10 +31,10 @@ _LEVEL = 0.95
 
 
 def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax.Array]:
-    """Public records that stand for n, and their Frechet mean, which is their median, too.
+    """Return public records that stand for n, and their Frechet mean, which is their median, too.
 
-    In random directions with a fixed seed, and in the opposite ones, around a point half of ``spread`` times the radius
-    away from the centre, as far as that from it, on a line at all distances up to that: means are rarely at the centre.
+    They lie around a point at half of ``spread`` times the radius from the centre, as means are rarely at the centre.
+    Directions are random with a fixed seed, each with its opposite; distances are that half, on a line all up to it.
     """
     count = _REFERENCES if ball.manifold.dim > 1 else _ON_A_LINE
     directions = np.random.default_rng(0).normal(size=(count // 2, ball.manifold.dim))
@@ -48,14 +48,14 @@ def reference_records(ball: GeodesicBall, spread: float) -> tuple[jax.Array, jax
 
 @functools.partial(jax.jit, static_argnames="manifold", compiler_options=COMPILED_SOON)
 def _reference_records(origin, length, directions, manifold):
-    """Few that stand for n, as a law depends on how they lie and on n, not on how many are alike; and their mean."""
+    """Return records and their mean; few stand for n, as a law depends on n and on how the records lie."""
     center = manifold.exp(origin, length * manifold.frame(origin)[0])
     frame = manifold.frame(center)
     return jax.vmap(lambda own: manifold.exp(center, length * manifold.combine(own, frame)))(directions), center
 
 
 def errors_of(law: PointLaw, records: jax.Array, center: jax.Array, draws: int, on_manifold: bool) -> jax.Array:
-    """Distances of draws from the statistic of records in the ball.
+    """Return the distances of draws from the statistic of records in the ball.
 
     Args:
         law: of the release.
@@ -82,10 +82,10 @@ def _distance(law, center, on_manifold, x) -> Any:
 
 
 def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
-    """How far a release of n records is expected to be from their statistic; of public numbers alone.
+    """Return the expected distance of a release of n records from their statistic, from public numbers alone.
 
-    Noise, and the bias of a mean of logarithms, for `reference_records`; not what clipping moves, which private records
-    decide, nor how far n people are from their population.
+    It covers noise and the bias of a mean of logarithms, for `reference_records`; neither clipping, which depends on
+    private records, nor how far n people are from their population.
 
     Args:
         mechanism: with a ball.
@@ -96,19 +96,27 @@ def expected_error(mechanism: Any, n: int, way: Way) -> ExpectedError:
         ValueError: no reference records are known for its data, or its values are not on the manifold; or see its law.
     """
     if isinstance(getattr(mechanism, "shape", None), Shape):
-        raise InputError(f"{type(mechanism).__name__}: with a shape the error depends on what it leaves out and clips.")
+        raise InputError(
+            f"{type(mechanism).__name__}: with a shape the expected error is not known, as it depends on the data "
+            "that the shape clips."
+        )
     if not isinstance(mechanism.summarised, FrechetMean | FrechetMedian | PowerMean):
-        raise InputError(f"{type(mechanism).__name__}: the expected error is known for means and medians in a ball.")
+        raise InputError(
+            f"{type(mechanism).__name__}: the expected error is known only for means and medians in a ball."
+        )
     with jax.enable_x64(True):
         home = dataclasses.replace(mechanism, ball=mechanism.ball.at_home)
         law = home.law(n)
         if not isinstance(law, PointLaw):
-            raise InputError(f"{type(mechanism).__name__}: no expected error is known of a release in steps.")
+            raise InputError(f"{type(mechanism).__name__}: the expected error is not known for a release in steps.")
         law.check()
         if isinstance(way, OnGrid | FromSums) and law.grid is not None:
             law = law.grid.continuous()
         records, center = reference_records(home.ball, SPREAD)
         errors = np.asarray(errors_of(law, records, center, DRAWS, True))
     if not np.all(np.isfinite(errors)):
-        raise InputError(f"{type(mechanism).__name__}: its values are not all points of {home.ball.manifold}.")
+        raise InputError(
+            f"{type(mechanism).__name__}: the expected error is not known, as its values need not be points of "
+            f"{home.ball.manifold}."
+        )
     return ExpectedError(float(errors.mean()), float(np.quantile(errors, _LEVEL)), _LEVEL)

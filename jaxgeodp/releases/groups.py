@@ -39,7 +39,7 @@ def release_groups(
     numerics: str = "idealized",
     more: dict | None = None,
 ) -> dict[Any, Release]:
-    """A private release for each group of records; together they promise what the mechanism does.
+    """Return a private release for each group of records; together they have the mechanism's guarantee.
 
     A record is in the group that its label names, and in none if that is no group. How many are in a group is private:
     each release has a count with noise, as under ``adjacency="add-remove"`` of `Mechanism.release`. A record more or
@@ -115,10 +115,13 @@ def release_groups(
 
 
 def _most_groups(owner, count, persons, groups_per_person):
-    """In how many groups the records are that neighbours do not share."""
+    """Return in how many groups the data of one record, or of one person, may be."""
     if persons is None:
         if groups_per_person is not None:
-            raise InputError(f"{owner}: groups_per_person is for persons; leave it out, or say whose each record is.")
+            raise InputError(
+                f"{owner}: groups_per_person needs persons, the person of each record; give it, or leave "
+                "groups_per_person out."
+            )
         return 1
     if groups_per_person is None:
         return count
@@ -127,10 +130,10 @@ def _most_groups(owner, count, persons, groups_per_person):
 
 
 def _one_each(mechanism, records, places, persons, most):
-    """The group of each person's record, (n + 1,), and what gives these records: one for each group that they are in.
+    """Return the group of each person's record, (n + 1,), and a function that gives these: one per person and group.
 
-    What a person has in more groups than ``most`` is in none (-1), as is what is left of the n + 1: the program that
-    makes them is compiled for a number of records alone.
+    Those of a person in more than ``most`` groups are in none (-1), as are the unused ones of the n + 1: the program
+    that makes them is compiled for the number of records alone.
     """
     name, n = type(mechanism).__name__, len(records)
     whose, _ = person_places(name, persons, n)
@@ -145,7 +148,7 @@ def _one_each(mechanism, records, places, persons, most):
 
 
 def memberships(whose, places, most):
-    """For each record that of its person in its group, from 0, n for none; and the group of each of these n + 1."""
+    """Return each record's index among the records per person and group, n for none; and the group of each."""
     n, count = len(whose), np.max(places, initial=0) + 1
     own, groups = np.full(n, n), np.full(n + 1, -1)
     listed = places >= 0
@@ -157,10 +160,10 @@ def memberships(whose, places, most):
 
 
 def _numbered(owner, groups):
-    """The place of each group."""
+    """Return the index of each group; refuse what are no names of groups."""
     listed = groups.ndim == 1 if isinstance(groups, np.ndarray) else isinstance(groups, Sequence)
     if not listed or isinstance(groups, str | bytes) or len(groups) == 0:
-        raise InputError(f"{owner}: groups must be the public names of one group or more.")
+        raise InputError(f"{owner}: groups must be the public names of at least one group.")
     numbers = {}
     for group in groups:
         if not isinstance(group, str | int | float | np.generic) or label_key(group) is None:
@@ -177,6 +180,6 @@ def _check_kinds(owner, labels, numbers):
     words = [isinstance(group, str) for group in numbers]
     if (kind in "iufb" and all(words)) or (kind == "U" and not any(words)) or kind == "S":
         raise InputError(
-            f"{owner}: labels are {kind_of_data(labels)}, but groups are {'words' if all(words) else 'numbers'}; "
-            "make them alike."
+            f"{owner}: labels are {kind_of_data(labels)}, but groups are {'words' if all(words) else 'numbers'}; use "
+            "one type for both."
         )

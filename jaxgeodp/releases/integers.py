@@ -18,7 +18,7 @@ SumsOf = Callable[[Any], np.ndarray]
 
 
 class Sums(abc.ABC):
-    """How records become integers that add up: those of all records are the sum of those of blocks, whatever n is.
+    """Map from records to integers that add up over blocks, whatever n is.
 
     Attributes:
         largest: no integer of a record is larger in absolute value.
@@ -32,7 +32,7 @@ class Sums(abc.ABC):
 
     @abc.abstractmethod
     def program(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
-        """What makes the integers of private records of this shape, (n, \\*shape of one), n at least 0; compiled.
+        """Return a compiled function from private records (n, \\*shape of one), n at least 0, to their integers.
 
         Raises:
             ValueError: it cannot be computed for such records.
@@ -40,7 +40,7 @@ class Sums(abc.ABC):
 
 
 class Noisy(NamedTuple):
-    """What becomes of integers; nothing can refuse it any more but the ledger."""
+    """Noise and post-processing of integers, checked: only the ledger can still refuse."""
 
     terms: Terms
     scale: Any
@@ -49,7 +49,7 @@ class Noisy(NamedTuple):
 
 
 class Integers(abc.ABC):
-    """How a law is released in integers, which do not depend on the order of the records; see `Law.grid`."""
+    """Release of a law in integers, which do not depend on the order of the records; see `Law.grid`."""
 
     @abc.abstractmethod
     def sums(self, shape: jax.ShapeDtypeStruct) -> SumsOf:
@@ -57,7 +57,7 @@ class Integers(abc.ABC):
 
     @abc.abstractmethod
     def noisy(self, shape: tuple[int, ...]) -> Noisy:
-        """The noise for n records of this shape each, and what follows.
+        """Return the noise and post-processing for n records of this shape each.
 
         Raises:
             ValueError: the law cannot be released in integers, or not for these numbers.
@@ -65,6 +65,6 @@ class Integers(abc.ABC):
 
     @final
     def __call__(self, shape: jax.ShapeDtypeStruct) -> Ready:
-        """The release for records of this shape, (n, \\*shape of one)."""
+        """Return the release for records of this shape, (n, \\*shape of one)."""
         noisy, sums = self.noisy(shape.shape[1:]), self.sums(shape)
         return Ready(noisy.terms, noisy.scale, noisy.note, lambda records: noisy.value(sums(records)), False)

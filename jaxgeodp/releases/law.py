@@ -1,4 +1,4 @@
-"""All that is public about one release of n records: what it draws from, and what is proven of it."""
+"""Laws of releases of n records: all that is public about what is drawn, and what is proven of it."""
 
 import abc
 import dataclasses
@@ -18,7 +18,7 @@ from jaxgeodp.samplers.rejection import Draws
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What a record says of a law; nothing of it enters a program, so that it causes no compilation.
+    """Entries of a release record about a law; none enters a program, so that they cause no compilation.
 
     Attributes:
         mechanism: its name, for records and messages.
@@ -30,7 +30,7 @@ class Terms:
         formula: how it is found, in words.
         theorem: why the guarantee holds, in words.
         sampler: name and exactness.
-        timing: what the running time tells.
+        timing: what the running time discloses.
         calibration: which of several sensitivities is used.
         promises: further entries of the record's guarantee.
         more: further entries of the record.
@@ -52,7 +52,7 @@ class Terms:
 
 
 class Ready(NamedTuple):
-    """A release that nothing can refuse any more, but the ledger."""
+    """Checked and compiled release, which only the ledger can still refuse."""
 
     terms: Terms
     scale: Any
@@ -62,14 +62,14 @@ class Ready(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A value, and what its record states in place of what was known before it was drawn."""
+    """Value plus the record entries known only after drawing."""
 
     value: Any
     entries: dict  #: of the record; made of released numbers alone
 
 
 class Home(NamedTuple):
-    """A law and its clipped records, carried to where the public centre is the origin, and the way back for values."""
+    """Law and clipped records, carried to where the public centre is the origin, and the way back for values."""
 
     law: Any
     records: Any
@@ -78,7 +78,7 @@ class Home(NamedTuple):
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 def without_derivatives(owner: str, draws):
-    """Draws that are accepted or found step by step: derivatives of the computation are not those of their law.
+    """Return the draws, and refuse to differentiate them: that would not give derivatives of their law.
 
     Raises:
         ValueError: if it is differentiated.
@@ -90,7 +90,7 @@ def without_derivatives(owner: str, draws):
 def _refuse_derivatives(owner, primals, tangents):
     raise InputError(
         f"{owner}.simulate: draws by rejection or in steps have no derivatives; differentiate `log_density`, put "
-        "jax.lax.stop_gradient around the arguments, or take a mechanism that adds noise to a vector (Wrapped..., "
+        "jax.lax.stop_gradient around the arguments, or use a mechanism that adds noise to a vector (Wrapped..., "
         "Tangent...)."
     )
 
@@ -122,7 +122,7 @@ class Law(abc.ABC):
     size: Any = None
 
     def check_ready(self, shape: jax.ShapeDtypeStruct) -> None:  # noqa: B027 - most have nothing to refuse
-        """Refuse what `ready` would for records of this shape, as far as nothing is compiled for it.
+        """Refuse what `ready` would refuse for records of this shape, without compiling anything.
 
         Raises:
             ValueError: see `ready`.
@@ -130,17 +130,17 @@ class Law(abc.ABC):
 
     @abc.abstractmethod
     def ready(self, shape: jax.ShapeDtypeStruct) -> Callable[[Any], Any]:
-        """What draws one value for records of this shape, in double precision, from the system's entropy.
+        """Return the compiled draw for records of this shape, in double precision, from the system's entropy.
 
         All that can be refused is refused here, and all is compiled, before the release is charged; no record is seen.
         """
 
     @abc.abstractmethod
     def simulate(self, key: jax.Array, records, num: int) -> jax.Array:
-        """``num`` independent draws, reproducible from ``key``; records as the domain gives them."""
+        """Return ``num`` independent draws, reproducible from ``key``; records as the domain gives them."""
 
     def released(self, value: Any) -> Any:
-        """What is drawn, as it is released; the same by default. Fails for none."""
+        """Return a drawn value as it is released; the same by default. It never fails."""
         return value
 
     def check_density(self) -> None:  # noqa: B027 - most have nothing to refuse
@@ -152,10 +152,10 @@ class Law(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, x, records) -> jax.Array:
-        """Unnormalised log density of a release at ``x``, minus infinity outside the support."""
+        """Return the unnormalised log density of a release at ``x``, minus infinity outside the support."""
 
     def padded(self, rows: int) -> Self:
-        """The law for arrays of ``rows`` records, of which the first n count and the others may be any points.
+        """Return the law for arrays of ``rows`` records, of which the first n count and the others may be any points.
 
         Laws of all n that are padded to the same rows are arguments of one program.
 
@@ -176,9 +176,7 @@ class Law(abc.ABC):
         """
         name = "Law" if self.terms is None else self.terms.mechanism
         if not isinstance(self, PointLaw) or not self.takes_weights:
-            raise InputError(
-                f"{name}.padded: only laws of means take rows that do not count; this one needs a program for each n."
-            )
+            raise InputError(f"{name}.padded: only laws of means can be padded; compile this one for each n.")
         if self.rows is None or self.weights is not None:
             raise InputError(f"{name}.padded: the law has weights, or is padded already; pad mechanism.law(n).")
         if isinstance(rows, bool | np.bool) or not isinstance(rows, int | np.integer) or rows < self.rows:
@@ -201,17 +199,17 @@ class Law(abc.ABC):
         name = "this law" if self.terms is None else f"{self.terms.mechanism}: this law"
         padded = getattr(self, "weights", None) is not None
         raise InputError(
-            f"{name} is that of arrays of {self.rows} records, got {records.shape[0]}; "
+            f"{name} is for arrays of {self.rows} records, got {records.shape[0]}; "
             + (
                 f"pad them to {self.rows} rows."
                 if padded
-                else f"make one by mechanism.law({records.shape[0]}), or law(n).padded(rows) for all n up to rows."
+                else f"create one with mechanism.law({records.shape[0]}), or law(n).padded(rows) for all n up to rows."
             )
         )
 
 
 class PointLaw(Law):
-    """A law of values near points of a ball, which replicates can share: they clip and average records themselves."""
+    """Law of values near points of a ball; clipping, averaging and drawing are apart, for use by replicates."""
 
     ball: GeodesicBall
     weights: Any  #: public, of the records, (n,), with sum 1; None for equal ones
@@ -224,17 +222,19 @@ class PointLaw(Law):
     def check_density(self):
         space = self.ball.manifold.of_values
         if space != self.ball.manifold:
-            raise InputError(f"log_density: no density on {space}: noise vectors of several lengths meet in a point.")
+            raise InputError(
+                f"log_density: there is no density on {space}, where several noise vectors lead to one point."
+            )
 
     @property
     def unsized(self) -> Self:
-        """The law, without weights, for records that stand for its n, as many as there are: one program for all n."""
+        """Return the law without weights, for any number of records that stand for its n: one program for all n."""
         return self._with(rows=None)
 
     @property
     @abc.abstractmethod
     def takes_weights(self) -> bool:
-        """Whether records may count differently."""
+        """Return whether records may have weights."""
 
     @abc.abstractmethod
     def check(self) -> None:
@@ -242,20 +242,20 @@ class PointLaw(Law):
 
     @abc.abstractmethod
     def clipped(self, data) -> jax.Array:
-        """The records that the theorems are about."""
+        """Return the records clipped as the theorems suppose."""
 
     @abc.abstractmethod
     def at_home(self, data) -> Home:
-        """This law and its clipped records at home: precision depends on the radius, not on the centre."""
+        """Return law and clipped records with the centre at the origin: precision then depends on the radius alone."""
 
     @abc.abstractmethod
     def center(self, points) -> jax.Array | None:
-        """The statistic of clipped records that draws are made around, if they are made around one."""
+        """Return the statistic of clipped records around which draws are made; None if there is none."""
 
     @abc.abstractmethod
     def draws(self, key: jax.Array, points, center, num: int, block: int | None) -> Draws:
-        """Draws for clipped records, which may be `WeightedRecords`; ``center`` is what `center` gives for them."""
+        """Return draws for clipped records, which may be `WeightedRecords`; ``center`` is that of `center`."""
 
     @abc.abstractmethod
     def as_point(self, value) -> tuple[Any, jax.Array]:
-        """The point of the manifold that a value stands for, and whether there is one."""
+        """Return the point of the manifold that a value stands for, and whether there is one."""

@@ -41,8 +41,8 @@ def check_numbers(terms: Terms, scale: Any, size: float | None = None) -> None:
             )
     if size is not None and np.min(scale) < _ROUNDINGS * np.finfo(np.float64).eps * size:
         raise InputError(
-            f"{terms.mechanism}: with n = {terms.n} a scale of {np.min(scale):.3g} is too small to be seen beside the "
-            f"rounding of numbers as large as {size:.3g}; lower the privacy parameter."
+            f"{terms.mechanism}: with n = {terms.n} a scale of {np.min(scale):.3g} is too small, below the rounding "
+            f"error of numbers as large as {size:.3g}; lower the privacy parameter."
         )
 
 

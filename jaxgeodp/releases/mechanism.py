@@ -50,16 +50,16 @@ class Mechanism(abc.ABC):
     @property
     @abc.abstractmethod
     def domain(self) -> Domain:
-        """Where records lie; public."""
+        """Return the public domain of the records."""
 
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee | NotProven:
-        """What one release promises."""
+        """Return the guarantee of one release."""
 
     @property
     def budget(self) -> PureDP | GaussianDP | None:
-        """Its one privacy parameter, a field "epsilon" or "mu"; None where there is none, or there are several."""
+        """Return the single privacy parameter, a field "epsilon" or "mu"; None if there is none, or several."""
         fields: Any = self
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(fields)}
         kinds = [(PureDP, given.get("epsilon")), (GaussianDP, given.get("mu"))]
@@ -68,9 +68,9 @@ class Mechanism(abc.ABC):
 
     @property
     def supports(self) -> frozenset[str]:
-        """The options that a release takes, words of `releases.drafts.OPTIONS`.
+        """Return the options that a release takes, words of `releases.drafts.OPTIONS`.
 
-        By default what its other properties tell; all that is not known to be right is refused.
+        By default they follow from its other properties; what is not known to be right is refused.
         """
         persons = {"persons"} if self.domain.has_summaries else set()
         weights = {"weights"} if isinstance(self.summarised, FrechetMean) else set()
@@ -79,12 +79,12 @@ class Mechanism(abc.ABC):
 
     @property
     def sums(self) -> Sums | None:
-        """How records become integers that add up, for `prepare`; None where no sum is released."""
+        """Return the map from records to integers that add up, for `prepare`; None if no sum is released."""
         return None
 
     @abc.abstractmethod
     def law(self, n: int, shape: tuple[int, ...] = ()) -> Law:
-        """All that is public about a release of n records: scale, support, theorem, sampler.
+        """Return all that is public about a release of n records: scale, support, theorem, sampler.
 
         Args:
             n: at least 2; 1 for `MetricLaplace`.
@@ -110,7 +110,7 @@ class Mechanism(abc.ABC):
         adjacency: str = ADJACENCY,
         weights: ArrayLike | None = None,
     ) -> Release:
-        """One private release, in double precision, with randomness from the operating system.
+        """Return one private release, in double precision, with randomness from the operating system.
 
         Which options a mechanism takes is in its `supports` (docs/reference/mechanisms.md has a table).
 
@@ -153,7 +153,7 @@ class Mechanism(abc.ABC):
 
     @final
     def prepare(self, block, *, persons: Labels | None = None) -> State:
-        """What a block of the records comes to in integers, to be merged with others by ``+`` and given to `finish`.
+        """Return the integers of a block of records, to be merged with others by ``+`` and given to `finish`.
 
         For laws that are sums of integers (docs/mathematics.md, Theorem N). The sum is the same whatever the blocks are
         and wherever they are prepared, as all are computed in blocks of one shape by programs of one version on one
@@ -167,7 +167,7 @@ class Mechanism(abc.ABC):
             The state of this block, as private as its records.
 
         Raises:
-            ValueError: see `release`; or nothing that is a sum is released.
+            ValueError: see `release`; or the mechanism releases no sum.
         """
         request = Request(self, FromSums(), unit="record" if persons is None else "person")
         name = type(self).__name__
@@ -176,7 +176,7 @@ class Mechanism(abc.ABC):
             request.check()
             sums: Any = self.sums
             if isinstance(block, RecordBlocks) and persons is not None:
-                raise InputError(f"{name}: persons and RecordBlocks do not go together; prepare block by block.")
+                raise InputError(f"{name}: persons and RecordBlocks cannot be combined; prepare block by block.")
             records = raw_blocks(self, block) if isinstance(block, RecordBlocks) else raw_records(self, block)
             n, read = len(records), lambda: records
             if persons is not None:
@@ -188,7 +188,7 @@ class Mechanism(abc.ABC):
 
     @final
     def finish(self, state: State, ledger: Ledger | None = None) -> Release:
-        """One private release of all records of a state, as `release` with ``numerics="grid"`` makes it.
+        """Return one private release of all records of a state, as `release` with ``numerics="grid"`` makes it.
 
         Args:
             state: what `prepare` gave, merged; all with this mechanism, with all its numbers.
@@ -205,7 +205,7 @@ class Mechanism(abc.ABC):
 
     @final
     def simulate(self, key: jax.Array, data, num: int) -> jax.Array:
-        """``num`` independent draws for research: reproducible from ``key``, hence not private.
+        """Return ``num`` independent draws for research: reproducible from ``key``, hence not private.
 
         Jit- and vmap-compatible; runs in the precision of ``data``.
 
@@ -232,7 +232,7 @@ class Mechanism(abc.ABC):
 
     @final
     def log_density(self, x, data) -> jax.Array:
-        """Unnormalised log density of a release at ``x``, minus infinity outside the support.
+        """Return the unnormalised log density of a release at ``x``, minus infinity outside the support.
 
         Args:
             x: a value. Batched by `jax.vmap`.
@@ -261,7 +261,7 @@ def finished(mechanism: Mechanism, state: State, ledger: Ledger | None = None, m
         Request(mechanism, FromSums()).check()
         sums: Any = mechanism.sums
         if not isinstance(state, State) or state.mechanism != digest_of_public(mechanism):
-            raise InputError(f"{name}: finish needs a state that this mechanism, with these numbers, has prepared.")
+            raise InputError(f"{name}: finish needs a state prepared by this mechanism with the same parameters.")
         record_count(state.n)  # of a file there may be any number
         raw_records(mechanism, np.zeros((1, *state.record)))
         check_sums(name, state, sums.shape(state.record), sums.largest)
@@ -277,7 +277,7 @@ def _check_known(mechanism: Mechanism) -> None:
 
 
 def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: Ledger | None = None) -> None:
-    """Raise what `finished` would for any n records of a shape, by public numbers and the ledger: before they are read.
+    """Raise what `finished` would raise for any n records of a shape, from public numbers and the ledger alone.
 
     Raises:
         ValueError: see `Mechanism.finish`.
@@ -290,7 +290,7 @@ def check_finish(mechanism: Mechanism, n: int, shape: tuple[int, ...], ledger: L
 
 
 def _check_budget(ready, adjacency, ledger):
-    """Refuse what the ledger would; of no records."""
+    """Refuse what the ledger would refuse, without any records."""
     if isinstance(ledger, Ledger):
         ledger.check(ready(lambda: None).guarantee, adjacency)
 
@@ -307,12 +307,12 @@ def release_in(
     finish: Finish = np.asarray,
     more: dict | None = None,
 ) -> Release:
-    """A release in any way; see `Mechanism.release`.
+    """Return a release made in any way; see `Mechanism.release`.
 
     Args:
         mechanism, data, ledger, persons, adjacency, weights: see there.
         way: of `releases.ways`: ``Idealized()``, ``FixedTime(delta)``, ``OnGrid()`` or ``ByChain(num_burnin)``.
-        finish: a post-processing of the value, which then is the value; it fails for no value.
+        finish: post-processing of the value, which is released in its place; it must not fail.
         more: further entries of the record, all of them public.
 
     Raises:
@@ -328,8 +328,8 @@ def release_in(
         if isinstance(data, RecordBlocks):
             if not isinstance(way, OnGrid) or persons is not None or adjacency == ADD_REMOVE:
                 raise InputError(
-                    f"{name}: RecordBlocks are for numerics='grid', without persons, weights or a private number of "
-                    "records."
+                    f"{name}: RecordBlocks are only for numerics='grid', without persons, weights or a private number "
+                    "of records."
                 )
             # Blocks are read once before the charge, which may take long: what else can be refused is refused first.
             one = raw_records(mechanism, np.zeros((1, *data.shape[1:]), data.dtype))
@@ -355,14 +355,14 @@ def release_in(
 
 @contextlib.contextmanager
 def releasing():
-    """The setting in which all releases are made: double precision, programs compiled ahead, the time of the start."""
+    """Set up the context of all releases: double precision, compiled programs, the time of the start."""
     # Compiled ahead whatever the setting is: without, functions would be run step by step after the charge.
     with work_begins(), jax.enable_x64(True), jax.disable_jit(False):
         yield
 
 
 def checked_again(mechanism: Any) -> None:
-    """Refuse what was rebuilt without checks, as `jax.tree.map` does, and is not what it would have been made.
+    """Refuse a mechanism that was rebuilt without checks, as by `jax.tree.map`, if they would refuse or change it.
 
     A mechanism is frozen, so that once is enough; what is rebuilt from its leaves is another object.
 
@@ -371,7 +371,7 @@ def checked_again(mechanism: Any) -> None:
     """
     name, parameters = type(mechanism).__name__, getattr(type(mechanism), "__dataclass_params__", None)
     if not isinstance(mechanism, Mechanism) or parameters is None or not parameters.frozen:
-        raise InputError(f"{name}: a release needs a mechanism that is a frozen dataclass.")
+        raise InputError(f"{name}: a mechanism that releases must be a frozen dataclass.")
     if vars(mechanism).get(_CHECKED):
         return
     kind: Any = type(mechanism)
@@ -385,5 +385,5 @@ def checked_again(mechanism: Any) -> None:
     if isinstance(mechanism, Pytree):
         pairs = zip(jax.tree.leaves(mechanism), jax.tree.leaves(made), strict=True)
         if not all(np.array_equal(own, other) for own, other in pairs):
-            raise InputError(f"{name}: it was rebuilt from other numbers without checks; make it anew.")
+            raise InputError(f"{name}: it was rebuilt from other values without checks; create it anew.")
     object.__setattr__(mechanism, _CHECKED, True)

@@ -30,7 +30,7 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def guarantee(self, strength: float) -> Guarantee:
-        """What noise of scale sensitivity/strength promises."""
+        """Return the guarantee of noise of scale sensitivity/strength."""
 
     @abc.abstractmethod
     def draw(self, key: jax.Array, num: int, dim: int, dtype) -> jax.Array:
@@ -38,7 +38,7 @@ class Noise(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, z: jax.Array) -> jax.Array:
-        """Unnormalised, of one vector."""
+        """Return the unnormalised log density of one vector."""
 
 
 class RotationInvariant(Noise):
@@ -46,25 +46,25 @@ class RotationInvariant(Noise):
 
     @abc.abstractmethod
     def reach(self, dim: int) -> float:
-        """A length that hardly a vector exceeds."""
+        """Return a length that hardly any noise vector exceeds."""
 
     @abc.abstractmethod
     def on_grid(self, dim: int, sensitivity: int, step: float, strength: float) -> tuple[grid.GridNoise, Guarantee]:
-        """The noise of integers that hides a change by ``sensitivity`` steps, and what it promises."""
+        """Return the integer noise for a change by ``sensitivity`` steps, and its guarantee."""
 
     @abc.abstractmethod
     def reach_on_grid(self, dim: int) -> float:
-        """`reach` of the noise of integers."""
+        """Return `reach` for the integer noise."""
 
     @property
     @abc.abstractmethod
     def continuous(self) -> Noise:
-        """The noise of real numbers that that of integers is like."""
+        """Return the real-valued noise that the integer noise approximates."""
 
     @property
     @abc.abstractmethod
     def discrete(self) -> Callable:
-        """Draws one integer; see `samplers.discrete`."""
+        """Return the sampler of one integer; see `samplers.discrete`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +75,11 @@ class Norm(RotationInvariant):
     theorem = "K-norm mechanism of the Euclidean norm (Hardt & Talwar 2010): scale = sensitivity/epsilon"
 
     def guarantee(self, strength):
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(strength)
 
     def draw(self, key, num, dim, dtype):
-        """A uniform direction times a Gamma(dim, 1) length."""
+        """Return uniform directions times Gamma(dim, 1) lengths."""
         direction_key, length_key = jax.random.split(key)
         normal = jax.random.normal(direction_key, (num, dim), dtype)
         # Gamma as dim exponentials (jax.random.gamma compiles for seconds).
@@ -91,25 +91,25 @@ class Norm(RotationInvariant):
         return -jnp.linalg.norm(z)
 
     def reach(self, dim):
-        """Six standard deviations above the mean length."""
+        """Return the mean length plus six standard deviations."""
         return dim + 6.0 * math.sqrt(dim)
 
     def on_grid(self, dim, sensitivity, step, strength):
-        """Discrete Laplace noise in every coordinate."""
+        """Return discrete Laplace noise in every coordinate."""
         return grid.laplace_noise(dim, sensitivity, step, strength), PureDP(strength)
 
     def reach_on_grid(self, dim):
-        """Independent Laplace coordinates have norms of about sqrt(2) dim."""
+        """Return twice `reach`: independent Laplace coordinates have norms of about sqrt(2) dim."""
         return 2.0 * self.reach(dim)
 
     @property
     def continuous(self):
-        """Independent coordinates."""
+        """Return independent Laplace coordinates."""
         return Coordinates()
 
     @property
     def discrete(self):
-        """`discrete_laplace`."""
+        """Return `discrete_laplace`."""
         return discrete_laplace
 
 
@@ -121,7 +121,7 @@ class Normal(RotationInvariant):
     theorem = "Gaussian mechanism (Dong, Roth & Su 2022, Theorem 1): scale = sensitivity/mu"
 
     def guarantee(self, strength):
-        """mu-GDP."""
+        """Return mu-GDP."""
         return GaussianDP(strength)
 
     @override
@@ -133,26 +133,26 @@ class Normal(RotationInvariant):
         return -0.5 * jnp.sum(z**2)
 
     def reach(self, dim):
-        """Six above the mean length."""
+        """Return sqrt(dim), about the mean length, plus six."""
         return math.sqrt(dim) + 6.0
 
     def on_grid(self, dim, sensitivity, step, strength):
-        """Discrete Gaussian noise: mu^2/2-zCDP."""
+        """Return discrete Gaussian noise: mu^2/2-zCDP."""
         noise = grid.gaussian_noise(sensitivity, step, strength)
         return noise, grid.zcdp([noise])
 
     def reach_on_grid(self, dim):
-        """The same."""
+        """Return `reach`, as in floating point."""
         return self.reach(dim)
 
     @property
     def continuous(self):
-        """The same."""
+        """Return the normal noise itself."""
         return self
 
     @property
     def discrete(self):
-        """`discrete_gaussian`."""
+        """Return `discrete_gaussian`."""
         return discrete_gaussian
 
 
@@ -164,7 +164,7 @@ class Coordinates(Noise):
     theorem = "Laplace mechanism (Dwork, McSherry, Nissim & Smith 2006): scale = sensitivity/epsilon, in the L1 norm"
 
     def guarantee(self, strength):
-        """epsilon-DP."""
+        """Return epsilon-DP."""
         return PureDP(strength)
 
     @override

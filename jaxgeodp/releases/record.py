@@ -1,4 +1,4 @@
-"""What the record of a release says beside its value: put together here, of public things alone (docs/record.md)."""
+"""Entries of a release record beside its value, from public things alone (docs/record.md)."""
 
 from jaxgeodp.checks import InputError
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
@@ -14,7 +14,7 @@ _ENTRIES = {
 
 
 def entries_of(ready: Ready, domain: dict, n: int, support: GeodesicBall | None) -> dict:
-    """What every record says of a release, but for value, guarantee and circumstances.
+    """Return the entries of every release record except value, guarantee and circumstances.
 
     Args:
         ready: the release.
@@ -40,7 +40,7 @@ def entries_of(ready: Ready, domain: dict, n: int, support: GeodesicBall | None)
 
 
 def entries_of_noise(ready: Ready, support: GeodesicBall | None) -> dict:
-    """Those of `entries_of` that are not the same wherever a release before has found its ball."""
+    """Return the entries of `entries_of` that depend on the ball found by an earlier release."""
     own = entries_of(ready, {}, ready.terms.n, support)
     return {name: own[name] for name in ("sensitivity", "scale", "support", "sampler")}
 
@@ -61,7 +61,7 @@ def entries_without_noise(why: str, calibration: str) -> dict:
 
 
 def further_entries(owner: str, law: dict | None, weights: Weights | None, call: dict, domain: dict) -> dict:
-    """What some records say: what the law, weights and the call add.
+    """Return the further entries that the law, weights and the call add to a record.
 
     Args:
         owner: whom a refusal names.

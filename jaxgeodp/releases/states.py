@@ -1,4 +1,4 @@
-"""Private states: what blocks of records come to in integers, to be added up anywhere and released once.
+"""Private states: integers of blocks of records, to be added up anywhere and released once.
 
 A state is as private as its records: it is made for a merge and a finish, not for eyes. Only integers leave a block, so
 that the order of merging, and what does the merging, cannot change a bit of the sum.
@@ -35,7 +35,7 @@ class State:
     """The integers of some blocks of records: private. `Mechanism.prepare` makes it, ``+`` merges two.
 
     Attributes:
-        mechanism: of which it is: a digest of all its public numbers.
+        mechanism: digest of all public numbers of the mechanism.
         record: shape of one record.
         n: number of records, or of persons.
         sums: an array of Python's integers.
@@ -52,16 +52,16 @@ class State:
 
     def __post_init__(self):
         if not isinstance(self.sums, np.ndarray) or not isinstance(self.mechanism, str) or self.unit not in UNITS:
-            raise InputError("State: needs the words and the array of sums that prepare gives.")
+            raise InputError("State: needs the words and the array of sums returned by prepare.")
         dims: Any = self.record
         whole = isinstance(dims, tuple) and all(type(m) is int and 0 <= m <= _MOST_NUMBERS for m in dims)
         if not whole or len(dims) > _MOST_DIMENSIONS or math.prod(dims) > _MOST_NUMBERS:
-            raise InputError("State: record must be the shape of one record.")
+            raise InputError("State: record must be the array shape of one record.")
         if type(self.n) is not int or self.n < 0:
-            raise InputError("State: n must be a whole number of records, at least 0.")
+            raise InputError("State: n must be an integer of at least 0, the number of records.")
         parts = self.parts if isinstance(self.parts, frozenset) else ()
         if not parts or not all(isinstance(part, str) and part for part in parts):
-            raise InputError("State: parts must be the names of the blocks that are in it.")
+            raise InputError("State: parts must be the names of the blocks that it contains.")
 
     @property
     def id(self) -> str:
@@ -69,7 +69,7 @@ class State:
         return hashlib.sha256("".join(sorted(self.parts)).encode()).hexdigest()
 
     def __add__(self, other: "State") -> "State":
-        """Both together.
+        """Return the merged state.
 
         Raises:
             ValueError: they are of other mechanisms or records, or a block is in both.
@@ -80,7 +80,7 @@ class State:
 
     @property
     def alike(self) -> tuple:
-        """What states must have in common to be merged."""
+        """Return what states must have in common to be merged."""
         return self.mechanism, self.record, self.unit, self.sums.shape
 
     def save(self, path) -> None:
@@ -95,7 +95,7 @@ class State:
         write_atomically(path, json.dumps(self.to_json()) + "\n", private=True)
 
     def to_json(self) -> dict:
-        """As a document: whole numbers as words, which any reader keeps."""
+        """Return a JSON document, with integers as strings, which any reader keeps exactly."""
         return {
             "title": _TITLE,
             "version": _VERSION,
@@ -110,7 +110,7 @@ class State:
 
     @classmethod
     def load(cls, path) -> "State":
-        """The state that `save` wrote.
+        """Return the state that `save` wrote.
 
         Raises:
             OSError: the file cannot be read.
@@ -122,11 +122,11 @@ class State:
                 raise ValueError("too long")
             return cls.from_json(json.loads(path.read_bytes()))
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise InputError(f"{path}: holds no state of jaxgeodp.") from None
+            raise InputError(f"{path}: is not a state of jaxgeodp.") from None
 
     @classmethod
     def from_json(cls, document: dict) -> "State":
-        """The state of `to_json`.
+        """Return the state of `to_json`.
 
         Raises:
             ValueError, KeyError, TypeError: another document.
@@ -142,7 +142,7 @@ class State:
 
 
 def merged(states: Any) -> State:
-    """All together, in any order.
+    """Return the merged state of all, in any order.
 
     Args:
         states: at least one, which `Mechanism.prepare` gave for one mechanism, with all its numbers.
@@ -155,22 +155,24 @@ def merged(states: Any) -> State:
     """
     states = list(states)
     if not states or not all(isinstance(state, State) for state in states):
-        raise InputError("State: there is none to merge.")
+        raise InputError("State: there are no states to merge; give at least one.")
     first = states[0]
     if any(state.alike != first.alike for state in states):
         raise InputError(
-            "State: these are of other mechanisms or records; prepare all blocks with one mechanism, with all its "
-            "numbers, and with persons all or none."
+            "State: the states differ in mechanism or records; prepare all blocks with the same mechanism and "
+            "parameters, and all or none with persons."
         )
     parts = frozenset().union(*(state.parts for state in states))
     if len(parts) < sum(len(state.parts) for state in states):
-        raise InputError("State: a block is in several, and would count twice; merge each state once.")
+        raise InputError(
+            "State: several states contain the same block, which would count twice; merge each state once."
+        )
     sums = functools.reduce(operator.add, (state.sums for state in states))
     return dataclasses.replace(first, n=sum(state.n for state in states), sums=sums, parts=parts)
 
 
 def check_sums(owner: str, state: State, shape: tuple[int, ...], largest: int) -> None:
-    """Refuse sums that no records have, by shape and size, before anything is charged.
+    """Refuse sums whose shape or size no records can have, before anything is charged.
 
     Args:
         owner: whom a refusal names.
@@ -184,16 +186,18 @@ def check_sums(owner: str, state: State, shape: tuple[int, ...], largest: int) -
     if state.sums.shape != shape or not all(isinstance(number, int | np.integer) for number in numbers):
         raise InputError(f"{owner}: a state needs whole numbers of shape {shape}, got {state.sums.shape}.")
     if max(map(abs, map(int, numbers)), default=0) > state.n * largest:
-        raise InputError(f"{owner}: no {state.n} records have the sums of this state, which must be damaged.")
+        raise InputError(
+            f"{owner}: no {state.n} records can have the sums of this state, which must be damaged; prepare it again."
+        )
 
 
 def new_part() -> str:
-    """A name that nothing else has."""
+    """Return a fresh random name."""
     return secrets.token_hex(16)
 
 
 def digest_of_public(thing: Any) -> str:
-    """SHA-256 of a frozen dataclass of numbers, words, arrays, tuples and such dataclasses: of all that is public.
+    """Return the SHA-256 of a public frozen dataclass of numbers, words, arrays, tuples and such dataclasses.
 
     Raises:
         ValueError: a field of another kind, of which equality cannot be told between machines.
@@ -231,5 +235,6 @@ def _words(thing):
         yield array.tobytes()
     else:
         raise InputError(
-            f"prepare: {type(thing).__name__} cannot be compared between machines; it must be public data."
+            f"prepare: {type(thing).__name__} cannot be compared between machines; all fields of a mechanism must be "
+            "plain public data."
         )

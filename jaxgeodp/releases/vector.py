@@ -30,7 +30,7 @@ TIMING = "the number of steps does not depend on the data"
 
 
 class Carried(NamedTuple):
-    """Where a vector is computed."""
+    """Ball and records where a vector is computed, and the ways there and back."""
 
     ball: GeodesicBall
     records: jax.Array  #: clipped
@@ -50,32 +50,32 @@ class Summary(abc.ABC):
             jax.tree_util.register_static(cls)
 
     def size(self, ball: GeodesicBall) -> Any:
-        """How long the vector of a record can be, in the units of the scale."""
+        """Return the largest length of a record's vector, in the units of the scale."""
         return ball.radius
 
     @abc.abstractmethod
     def clipped(self, ball: GeodesicBall, data) -> jax.Array:
-        """Raw records, each brought into the ball."""
+        """Return raw records, each brought into the ball."""
 
     @abc.abstractmethod
     def carried(self, ball: GeodesicBall, data) -> Carried:
-        """Ball and records where the vector is computed."""
+        """Return ball and records where the vector is computed."""
 
     @abc.abstractmethod
     def center(self, ball: GeodesicBall, points) -> jax.Array | None:
-        """The Frechet mean, where the vector is computed from it."""
+        """Return the Frechet mean; None if the vector is not computed from it."""
 
     @abc.abstractmethod
     def location(self, ball: GeodesicBall, points, center) -> jax.Array:
-        """The vector of clipped records, which may be `WeightedRecords`, and their ``center``."""
+        """Return the vector of clipped records, which may be `WeightedRecords`, and their ``center``."""
 
     @abc.abstractmethod
     def to_value(self, ball: GeodesicBall, vector) -> jax.Array:
-        """What is released for a vector."""
+        """Return the released value of a vector."""
 
     @abc.abstractmethod
     def to_vector(self, ball: GeodesicBall, x) -> tuple[jax.Array, jax.Array | float]:
-        """The vector of a value, and the log of the volume that `to_value` gives to a unit of vectors there."""
+        """Return the vector of a value, and the log of the volume that `to_value` gives to a unit of vectors there."""
 
     @abc.abstractmethod
     def as_point(self, ball: GeodesicBall, value) -> tuple[Any, jax.Array]:
@@ -83,7 +83,7 @@ class Summary(abc.ABC):
 
 
 def at_home(ball: GeodesicBall, data) -> Carried:
-    """`Summary.carried` where an isometry carries the centre to the origin."""
+    """Return `Summary.carried` for an isometry that carries the centre to the origin."""
     return Carried(ball.at_home, ball.clip_to_home(data), ball.to_home, ball.from_home)
 
 
@@ -126,7 +126,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         return None if self.on_grid is None or self.weights is not None else self.on_grid(self)
 
     def check(self):
-        """Nothing to refuse."""
+        """Accept all laws: there is nothing to refuse."""
 
     @override
     def ready(self, shape):
@@ -134,8 +134,8 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         value, center = program.out_info.shape[1:], np.shape(self.ball.center)
         if value != center:
             raise InputError(
-                f"{self.terms.mechanism}: its values have shape {value}, but the public centre, which stands for what "
-                f"cannot be computed, has {center}; let them agree."
+                f"{self.terms.mechanism}: its values have shape {value}, but the public centre, which replaces values "
+                f"that cannot be computed, has {center}; they must agree."
             )
         return lambda records: np.asarray(program(self, system_key(), records))[0]
 
@@ -145,7 +145,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         return called(_simulate, self, key, records, options=options_for(records, num), num=num)
 
     def log_density(self, x, records):
-        """With respect to the volume measure where the noise is on a manifold.
+        """Return the log density with respect to the volume measure, where the noise is on a manifold.
 
         Raises:
             ValueError: several noise vectors give the same value (positive curvature), or the value is projected.
@@ -206,7 +206,7 @@ def vector_law(
     ball: GeodesicBall | None = None,
     more: dict | None = None,
 ) -> VectorLaw:
-    """The law with the scale that the noise's theorem asks for.
+    """Return the law with the scale that the noise's theorem requires.
 
     Args:
         mechanism: with a ball; its name is for records and messages.

@@ -25,33 +25,35 @@ class Weights:
 
     @property
     def largest(self) -> float:
-        """The largest of them."""
+        """Return the largest weight."""
         return float(np.max(self.values))
 
     @property
     def described(self) -> dict:
-        """For a record."""
+        """Return the entry of a release record."""
         return {"weights": {"largest": self.largest, "sensitivity_of": self.count}}
 
     def of(self, law: Law) -> Law:
-        """The law, with these weights.
+        """Return the law, with these weights.
 
         Raises:
             ValueError: it is not one of points, or depends on the order of records.
         """
         if not weighs(law):
-            raise InputError(f"{law.terms.mechanism}: weights are for laws of points whose order does not matter.")
+            raise InputError(
+                f"{law.terms.mechanism}: weights need a law of points that does not depend on their order."
+            )
         assert dataclasses.is_dataclass(law)
         return dataclasses.replace(law, weights=self.values, rows=len(self.values))
 
 
 def weighs(law: Law) -> bool:
-    """Whether a law can have weights: it is one of points, and does not depend on the order of records."""
+    """Return whether a law can have weights: it is one of points, and does not depend on the order of records."""
     return isinstance(law, PointLaw) and dataclasses.is_dataclass(law) and not law.order_matters
 
 
 def checked_weights(owner: str, weights: Any, n: int) -> Weights:
-    """Weights of n records, as they are checked before anything is charged.
+    """Return the weights of n records, checked before anything is charged.
 
     Args:
         owner: whom a refusal names.
@@ -70,5 +72,8 @@ def checked_weights(owner: str, weights: Any, n: int) -> Weights:
     shares = values / np.max(values)  # the sum of which is not too large
     total = math.fsum(shares)
     if total < 2.0:
-        raise InputError(f"{owner}: one of the weights is more than half of their sum; a mean of such hides nobody.")
+        raise InputError(
+            f"{owner}: one of the weights is more than half of their sum, so the mean would disclose that record; "
+            "choose more equal weights."
+        )
     return Weights(shares / total, math.floor(total))

@@ -1,4 +1,4 @@
-"""Samplers: exact rejection from certified envelopes, matrix noise, Markov chains, and what NumPyro needs of them."""
+"""Samplers: exact rejection from certified envelopes, matrix noise, Markov chains, NumPyro support."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The first of several nested counts that reaches a threshold, where all of them and the threshold are noisy.
+"""Noisy threshold test: the first of several nested counts to reach a threshold, all with noise.
 
 N_1 <= ... <= N_m are integers, for instance the numbers of records within growing distances of a point. Z, Z_1, ...,
 Z_m are independent discrete Laplace noise, P(z) proportional to exp(-|z|/scale). What comes out is the first j with
@@ -17,7 +17,7 @@ from jaxgeodp.samplers.discrete import Below, discrete_laplace
 
 
 def first_above(counts: Sequence[int], threshold: int, scale: int, below: Below) -> int:
-    """The index of the first noisy count that reaches the noisy threshold, or the number of counts; exact, in integers.
+    """Return the index of the first noisy count at the noisy threshold, or the number of counts; exact.
 
     The counts are private: none of their values is refused, and the proof does not ask that they grow. All noises are
     drawn and all comparisons made, whatever comes out; the number of rejected trials inside `discrete_laplace` is
@@ -40,7 +40,7 @@ def first_above(counts: Sequence[int], threshold: int, scale: int, below: Below)
 
 
 def first_above_simulated(key: jax.Array, counts: jax.Array, threshold, scale) -> jax.Array:
-    """The law of `first_above` in floating point, for simulations and not for releases; works under jit and vmap.
+    """Simulate `first_above` in floating point, not for releases; works under jit and vmap.
 
     Noise is the difference of two geometric variables, each the integer part of an exponential one times the scale.
 

@@ -1,4 +1,4 @@
-"""How far a chain can be trusted: split R-hat and effective sample sizes, computed by NumPyro."""
+"""Convergence diagnostics of chains: split R-hat and effective sample sizes, computed by NumPyro."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from jaxgeodp.samplers.random_walk import Chains
 
 
 class Diagnostics(NamedTuple):
-    """The worst over the tangent coordinates and the log density (Vehtari et al. 2021)."""
+    """Worst values over the tangent coordinates and the log density (Vehtari et al. 2021)."""
 
     acceptance: float  #: mean over the chains
     r_hat: float  #: split R-hat of normalised ranks, also folded; above 1.01 the chains disagree
@@ -24,7 +24,7 @@ class Diagnostics(NamedTuple):
 
 
 def diagnose(manifold: Manifold, chains: Chains, base=None) -> Diagnostics:
-    """R-hat and effective sample sizes of `metropolis`.
+    """Return R-hat and effective sample sizes of `metropolis`.
 
     Args:
         manifold: of the points.

@@ -1,4 +1,4 @@
-"""Which way, and how far, a proposal may go from the centre c without leaving the ball B_R(p0).
+"""Directions and exit distances of proposals from the centre c within the ball B_R(p0).
 
 A geodesic from c that makes the angle theta with the direction of p0 leaves the ball no later than the same
 geodesic in the space of constant curvature k_max (triangle comparison). In high dimension nearly every
@@ -26,7 +26,7 @@ from jaxgeodp.samplers.envelope import RadialEnvelope, cell_of
 )
 @dataclasses.dataclass(frozen=True)
 class DirectionLaw:
-    """A piecewise-constant bound of the law of the angle to the direction ``towards`` the public centre."""
+    """A piecewise-constant bound on the law of the angle to ``towards``, the public centre's direction."""
 
     edges: jax.Array  # (cells + 1,), angles from 0 to pi
     log_bounds: jax.Array  # (cells,)
@@ -37,7 +37,7 @@ class DirectionLaw:
 
 
 def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> DirectionLaw:
-    """The law for proposals from ``center``, a point of the ball ``support``."""
+    """Return the law for proposals from ``center``, a point of the ball ``support``."""
     manifold = support.manifold
     tangent = manifold.log(center, jnp.asarray(support.center, center.dtype))
     offset = manifold.norm(center, tangent)
@@ -61,7 +61,7 @@ def direction_law(support: GeodesicBall, center, envelope: RadialEnvelope) -> Di
 
 
 def _orthogonal(manifold, center, tangent, unit):
-    """What is left of a tangent vector without its part along ``unit``, of length 1; twice, against rounding."""
+    """Return the normalised part of a tangent vector orthogonal to ``unit``; twice, against rounding."""
     for _ in range(2):
         tangent = tangent - manifold.inner(center, tangent, unit) * unit
         tangent = tangent / manifold.norm(center, tangent)
@@ -69,7 +69,7 @@ def _orthogonal(manifold, center, tangent, unit):
 
 
 def exit_distance(support: GeodesicBall, offset, angle):
-    """An upper bound of the distance at which a geodesic leaves the ball.
+    """Return an upper bound on the distance at which a geodesic leaves the ball.
 
     Args:
         offset: distance of its start from the centre of the ball (start inside the ball).
@@ -101,7 +101,7 @@ class Direction(NamedTuple):
 
 
 def propose_direction(key, manifold, center, law: DirectionLaw) -> Direction:
-    """A direction; the radial step accounts for the envelope mass up to the exit."""
+    """Draw a direction; the radial step accounts for the envelope mass up to the exit."""
     if law.across is None:
         uniform_key, normal_key = jax.random.split(key)
         which, where, further = jax.random.uniform(uniform_key, (3,), law.edges.dtype)

@@ -1,4 +1,4 @@
-"""Exact discrete noise, in integers alone, whose cost does not depend on the noise.
+"""Exact discrete noise in integer arithmetic, at a cost independent of the noise.
 
 No floating-point number occurs: the laws hold to the last bit if ``below(n)`` is uniform on 0, ..., n - 1. For releases
 that is `secrets.randbelow`, the generator of the operating system.
@@ -36,12 +36,12 @@ _ERROR = 16
 
 
 def bernoulli_exp(numerator: int, denominator: int, below: Below) -> bool:
-    """True with probability exp(-numerator/denominator), for a ratio that is not negative."""
+    """Return True with probability exp(-numerator/denominator), for a nonnegative ratio."""
     return _bernoulli_exp(numerator + _BASE * denominator, denominator, below)
 
 
 def is_below_exp(word: int, width: int, numerator: int, denominator: int, below: Below) -> bool:
-    """Whether a uniform number is below exp(-numerator/denominator), for a ratio from 0 to below 64.
+    """Return whether a uniform number is below exp(-numerator/denominator), for a ratio in [0, 64).
 
     Args:
         word: the first bits of the uniform number.
@@ -54,12 +54,12 @@ def is_below_exp(word: int, width: int, numerator: int, denominator: int, below:
 
 
 def exp_floor(numerator: int, denominator: int, width: int) -> int:
-    """An integer f with f <= exp(-numerator/denominator) 2^width < f + 2, for a ratio from 0 to below 64."""
+    """Return an integer f with f <= exp(-numerator/denominator) 2^width < f + 2, for a ratio in [0, 64)."""
     return _exp_floor(numerator + _BASE * denominator, denominator, width)
 
 
 def discrete_laplace(scale: int, below: Below) -> int:
-    """An integer x with probability proportional to exp(-|x|/scale).
+    """Draw an integer x with probability proportional to exp(-|x|/scale).
 
     Args:
         scale: an integer, at least 1.
@@ -75,7 +75,7 @@ def discrete_laplace(scale: int, below: Below) -> int:
 
 
 def discrete_gaussian(sigma: int, below: Below) -> int:
-    """An integer x with probability proportional to exp(-x^2/(2 sigma^2)).
+    """Draw an integer x with probability proportional to exp(-x^2/(2 sigma^2)).
 
     Args:
         sigma: an integer, at least 1.
@@ -109,7 +109,7 @@ def _signed(size, negative):
 
 
 def _lifted_size_and_sign(scale, below):
-    """|x| + 64 scale and whether x is negative, of discrete Laplace noise x.
+    """Return |x| + 64 scale and whether x is negative, for discrete Laplace noise x.
 
     One uniform integer holds what a trial needs: the remainder of |x| by the scale, the bits that accept it with
     probability exp(-remainder/scale), those of the quotient, and the sign.
@@ -125,7 +125,7 @@ def _lifted_size_and_sign(scale, below):
 
 
 def _bernoulli_exp(lifted, denominator, below):
-    """`bernoulli_exp` for the ratio lifted/denominator - 64."""
+    """Return `bernoulli_exp` for the ratio lifted/denominator - 64."""
     while lifted >= 2 * _BASE * denominator:  # as good as lost: one factor of e^-63 after the other
         if not _is_below_exp(below(1 << _WIDTH), 2 * _BASE - 1, 1, below):
             return False
@@ -134,7 +134,7 @@ def _bernoulli_exp(lifted, denominator, below):
 
 
 def _quotient(word, below):
-    """An integer that is at least k with probability e^-k: the number of k >= 1 with e^-k above a uniform number.
+    """Draw an integer that is at least k with probability e^-k: the number of k >= 1 with e^-k above a uniform.
 
     Args:
         word: the first bits of the uniform number.
@@ -156,7 +156,7 @@ def _quotient(word, below):
 
 
 def _is_below_exp(word, lifted, denominator, below, width=None):
-    """Whether a uniform number is below exp(64 - lifted/denominator), for a ratio in [64, 128).
+    """Return whether a uniform number is below exp(64 - lifted/denominator), for a ratio in [64, 128).
 
     Args:
         word: the first bits of the uniform number.
@@ -176,7 +176,7 @@ def _is_below_exp(word, lifted, denominator, below, width=None):
 
 
 def _exp_floor(lifted, denominator, width):
-    """An integer f with f <= exp(64 - lifted/denominator) 2^width < f + 2, for a ratio in [64, 128).
+    """Return an integer f with f <= exp(64 - lifted/denominator) 2^width < f + 2, for a ratio in [64, 128).
 
     Errors, in units of 2^-bits: 1 for the ratio; 3.1 for the series (its rest 1; its coefficients and products 1 each,
     of which only the last one is not made small by a factor below 2^-18); for each of 4 factors 1.01, and 1 for the
@@ -194,7 +194,7 @@ def _exp_floor(lifted, denominator, width):
 
 
 class _Exponentials(NamedTuple):
-    """Integers to compute exponentials with."""
+    """Integer constants of the exponential."""
 
     bits: int  #: behind the point
     coefficients: tuple[int, ...]  #: 1/k!, the last one first
@@ -216,7 +216,7 @@ def _exponentials(width):
 
 
 def _powers(place, bits):
-    """exp(-d 2^-place) 2^bits for d = 0, ..., 63, each at most 1.01 too small.
+    """Return exp(-d 2^-place) 2^bits for d = 0, ..., 63, each at most 1.01 too small.
 
     With 32 bits more: a series of fewer than ``bits`` + 32 terms, each 2 off at most, is off by 2 (bits + 33), and each
     of 63 products adds that and 1. Together that is less than 2^-11 of the last of ``bits`` for widths below 2^14:

@@ -1,4 +1,4 @@
-"""Exact discrete noise by the array: the laws of `samplers.discrete`, ten million integers a second and more.
+"""Exact discrete noise in arrays, with the laws of `samplers.discrete`, at ten million integers a second and more.
 
 An integer is drawn in three steps, from three words of 64 bits. Its size lies in one of the *bins* of 2^shift integers
 each, b 2^shift, ..., (b + 1) 2^shift - 1: which one is found by inversion, with the weight of a bin's least integer.
@@ -47,7 +47,7 @@ _DIGIT = 10
 
 
 def draws(law, scale: int, count: int, words: Words) -> np.ndarray:
-    """Independent integers from the law of `discrete_laplace` or `discrete_gaussian`.
+    """Return independent integers from the law of `discrete_laplace` or `discrete_gaussian`.
 
     Args:
         law: one of these two functions.
@@ -78,7 +78,7 @@ def draws(law, scale: int, count: int, words: Words) -> np.ndarray:
 
 
 class _Table(NamedTuple):
-    """What is public about a law."""
+    """Public constants of a law."""
 
     law: Callable
     scale: int
@@ -94,7 +94,7 @@ class _Table(NamedTuple):
 
 
 def _proposals(count, rejected):
-    """So many that fewer than ``count`` are accepted with a probability below 2^-100 (Bernstein's inequality)."""
+    """Return a number of proposals of which fewer than ``count`` pass with probability < 2^-100 (Bernstein)."""
     total = count
     while True:
         mean = rejected * total
@@ -108,7 +108,7 @@ def _proposals(count, rejected):
 
 
 def _accepted(table: _Table, count: int, words: Words) -> np.ndarray:
-    """The accepted ones of so many proposals, int64 or Python's integers."""
+    """Return the accepted ones of so many proposals, int64 or Python integers."""
     first, second = words(count), words(count)
     word = first >> (64 - table.width)
     bins, undecided = _bins(table, word)
@@ -141,7 +141,7 @@ def _cells(words, bits):
 
 
 def _bins(table, word):
-    """The bins of words, int64, and where words do not decide.
+    """Return the bins of words, int64, and which words do not decide.
 
     In each cell there is at most one floor near by; all others are on known sides.
     """
@@ -151,7 +151,7 @@ def _bins(table, word):
 
 
 def _exponential(table, bins, place):
-    """Integers f with f <= exp(-z) 2^64 < f + 32, z the exponent of a place.
+    """Return integers f with f <= exp(-z) 2^64 < f + 32, z the exponent of a place.
 
     Args:
         table: of the law.
@@ -176,7 +176,7 @@ def _exponential(table, bins, place):
 
 
 def _high(x, y):
-    """The upper 64 of 128 bits of products, at most 3 too small."""
+    """Return the upper 64 of 128 bits of products, at most 3 too small."""
     x1, x0, y1, y0 = x >> 32, x & _LOW, y >> 32, y & _LOW
     return x1 * y1 + (x1 * y0 >> 32) + (x0 * y1 >> 32)
 
@@ -185,7 +185,7 @@ def _high(x, y):
 
 
 def _settled(table, word, place, accepted, words):
-    """The size of a proposal, by more bits of its uniform numbers; None where it is rejected."""
+    """Return the size of a proposal, by more bits of its uniforms; None if it is rejected."""
     below = functools.partial(_below, words)
     width = table.width
     while True:
@@ -207,12 +207,12 @@ def _settled(table, word, place, accepted, words):
 
 
 def _below(words, power):
-    """A uniform integer below a power of 2."""
+    """Return a uniform integer below a power of 2."""
     return int.from_bytes(words((power.bit_length() + 62) // 64).tobytes(), "little") % power
 
 
 def _missing(law, scale, start, place):
-    """The exponent, as a ratio, by which a place in a bin is less probable than the start of the bin."""
+    """Return, as a ratio, the exponent by which a place in a bin is less probable than its start."""
     if law is discrete_gaussian:
         return place * (2 * start + place), 2 * scale * scale
     return place, scale
@@ -227,7 +227,7 @@ def _shift(scale):
 
 @functools.lru_cache(64)
 def _floors(law, scale, width):
-    """f with f <= P(b >= j) 2^width < f + 2, as Python's integers: from 0, the first one, to that of j = 1.
+    """Return Python integers f with f <= P(b >= j) 2^width < f + 2, ascending from 0 to that of j = 1.
 
     Weights are products, of at most k factors. All numbers are rounded down. In units of the last of width + 64 bits,
     a ratio of neighbours is 2 + 6 k off at most, a weight 3 k^2; what is left out, in which weights fall by a factor of
@@ -253,7 +253,7 @@ def _floors(law, scale, width):
 
 @functools.lru_cache(64)
 def _table(law, scale, width):
-    """With cells so small that nearly all of them hold one floor at most."""
+    """Build the table with cells so small that nearly all hold at most one floor."""
     shift, upwards = _shift(scale), _floors(law, scale, width)
     floors = np.array(upwards[::-1], np.uint64)
     # Bits of the mantissa; short words, of which the tests draw many, have no cells that are small enough.
@@ -276,7 +276,7 @@ def _table(law, scale, width):
 
 
 def _near(floors, width, bits):
-    """The bits, how many floors are above each cell, and the first word above all cells near more than one floor."""
+    """Return the bits, the floors above each cell, and the first word above all cells near several floors."""
     cells = np.arange(_cells(np.array([(1 << width) - 1], np.uint64), bits)[0] + 1)
     low, high = (_cells(ends, bits)[::-1] for ends in (floors, floors + 1))
     after = np.searchsorted(low, cells, "right")
@@ -289,7 +289,7 @@ def _near(floors, width, bits):
 
 @functools.cache
 def _exponentials():
-    """exp(-d 2^-10) and 1 - exp(-d 2^-20) for d < 1024, in units of 2^-64, each at most 1 off."""
+    """Return exp(-d 2^-10) and 1 - exp(-d 2^-20) for d < 1024, in units of 2^-64, each at most 1 off."""
 
     def floors(place):
         return np.array([exp_floor(d, 1 << place, 128) >> 64 for d in range(1 << _DIGIT)], np.uint64)

@@ -1,4 +1,4 @@
-"""The mechanisms' laws as NumPyro distributions, for models of which a private release is a part."""
+"""NumPyro distributions of the mechanisms' laws, for models that include a private release."""
 
 import math
 from typing import Any
@@ -66,7 +66,7 @@ class ManifoldLaplace(Distribution):
 
     @property
     def normalized(self) -> bool:
-        """Whether `log_prob` integrates to 1."""
+        """True if `log_prob` integrates to 1."""
         manifold = self.manifold
         lowest, highest = manifold.curvature_bounds
         # A cut locus that is no sphere, such as that of a torus, has no integral along one direction.
@@ -74,7 +74,7 @@ class ManifoldLaplace(Distribution):
         return (lowest == highest and round_) or manifold.complex_space_form
 
     def sample(self, key, sample_shape=()):
-        """Independent exact draws, shape (\\*sample_shape, \\*manifold.shape)."""
+        """Return independent exact draws, (\\*sample_shape, \\*manifold.shape)."""
         if key is None:
             raise InputError("ManifoldLaplace: sample needs a random key.")
         num = math.prod(sample_shape)
@@ -82,14 +82,14 @@ class ManifoldLaplace(Distribution):
         return draws.points.reshape(*sample_shape, *self.manifold.shape)
 
     def log_prob(self, value, intermediates=None):
-        """Log density with respect to the volume measure; there are no ``intermediates``."""
+        """Return the log density with respect to the volume measure; there are no ``intermediates``."""
         distance = jnp.vectorize(
             lambda x: self.manifold.dist(self.center, x), signature=f"({point_axes(self.manifold)})->()"
         )(value)
         return -distance / self.scale - (self._log_normalizer() if self.normalized else 0.0)
 
     def _log_normalizer(self):
-        """Area of the unit sphere times int exp(-t/scale) t^{d-1} |det d exp(t u)| dt, by Gauss-Legendre panels."""
+        """Return log of area(S^{d-1}) int exp(-t/scale) t^{d-1} |det d exp(t u)| dt, by Gauss-Legendre panels."""
         manifold, dim = self.manifold, self.manifold.dim
         reach = jnp.asarray(manifold.diameter, self.scale.dtype)
         rate = 1.0 / self.scale - manifold.volume_growth
@@ -106,7 +106,7 @@ class ManifoldLaplace(Distribution):
 
 
 class KNG(Distribution):
-    """The law of a `KNGMechanism` (or of any mechanism) for given data: exact draws, `log_prob` up to a constant.
+    """Law of a `KNGMechanism` (or any mechanism) for given data: exact draws, `log_prob` up to a constant.
 
     Args:
         mechanism: the public configuration.
@@ -130,12 +130,12 @@ class KNG(Distribution):
         return OnManifold(ball.manifold, jnp.asarray(ball.center))
 
     def sample(self, key, sample_shape=()):
-        """Independent exact draws, shape (\\*sample_shape, \\*shape)."""
+        """Return independent exact draws, (\\*sample_shape, \\*shape)."""
         draws = self.mechanism.simulate(key, self.data, math.prod(sample_shape))
         return draws.reshape(*sample_shape, *self.event_shape)
 
     def log_prob(self, value, intermediates=None):
-        """Log density up to a constant, minus infinity outside the mechanism's support; there are no intermediates."""
+        """Return the log density up to a constant; minus infinity outside the support. No intermediates."""
         density = jnp.vectorize(
             lambda x: self.mechanism.log_density(x, self.data),
             signature=f"({point_axes(self.mechanism.ball.manifold)})->()",

@@ -1,4 +1,4 @@
-"""A piecewise log-linear envelope of the radial law of an exact sampler.
+"""Piecewise log-linear envelope of the radial law of an exact sampler.
 
 In polar coordinates x = exp_c(t v) about the centre c, |v| = 1, the density exp(-psi(x)/sigma) becomes
 
@@ -30,7 +30,7 @@ _SMALL_KNOTS = 30
 )
 @dataclasses.dataclass(frozen=True)
 class RadialEnvelope:
-    """``heights[j] + slopes[j] (t - knots[j])`` bounds the log of the radial law on interval j.
+    """Bound ``heights[j] + slopes[j] (t - knots[j])`` of the log radial law on interval j.
 
     ``masses`` are the integrals of its exponential over the intervals, up to one common factor.
     """
@@ -42,14 +42,14 @@ class RadialEnvelope:
     cumulative: jax.Array  # (K + 1,): sums of the first masses
 
     def mass_below(self, t):
-        """The mass of the envelope on [0, t]."""
+        """Return the mass of the envelope on [0, t]."""
         j = cell_of(self.knots, t)
         width = jnp.clip(t - self.knots[j], 0.0, self.knots[j + 1] - self.knots[j])
         top = jnp.max(self.heights)
         return self.cumulative[j] + jnp.minimum(self.masses[j], _integral(self.heights[j] - top, self.slopes[j], width))
 
     def radius_at(self, mass):
-        """The t with ``mass_below(t) == mass``: inversion sampling for a uniform mass.
+        """Return t with ``mass_below(t) == mass``: inversion sampling for a uniform mass.
 
         Returns:
             t, and the envelope there (unnormalised log density).
@@ -61,12 +61,12 @@ class RadialEnvelope:
 
 
 def cell_of(edges, x):
-    """The j with edges[j] <= x < edges[j + 1], the first or last cell outside; by comparisons, as edges are few."""
+    """Return j with edges[j] <= x < edges[j + 1], clamped to the first and last cell; by comparisons."""
     return jnp.clip(jnp.sum(edges <= jnp.expand_dims(x, -1), axis=-1) - 1, 0, edges.shape[0] - 2)
 
 
 def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
-    """The envelope for psi >= growth(distance), density exp(-psi/scale), truncated at ``reach``.
+    """Return the envelope for psi >= growth(distance), density exp(-psi/scale), truncated at ``reach``.
 
     Args:
         growth: a slope m (psi >= m t), a concave function of the distance, or an object whose ``lines(lower, upper)``
@@ -103,19 +103,19 @@ def radial_envelope(manifold: Manifold, growth, scale, reach) -> RadialEnvelope:
 
 
 def as_function(growth) -> Callable:
-    """A growth by the distance: a function as it is, a slope as a linear one."""
+    """Return a growth as a function of distance; a number is a linear slope."""
     return growth if callable(growth) else (lambda t: growth * t)
 
 
 def _chords(growth, lower, upper):
-    """Lines below a slope or a concave function."""
+    """Return lines below a linear or concave function."""
     function = as_function(growth)
     value = function(lower)
     return value, (function(upper) - value) / (upper - lower)
 
 
 def _bulk(manifold, lines, scale, reach):
-    """A distance beyond which there is little mass."""
+    """Return a distance beyond which there is little mass."""
     unit = jnp.reshape(scale * 1e-3, 1)
     rate = lines(jnp.zeros_like(unit), unit)[1][0] / scale - manifold.volume_growth
     # On a bounded range any spacing is valid; on an unbounded one the tail starts where the law falls.
@@ -124,7 +124,7 @@ def _bulk(manifold, lines, scale, reach):
 
 
 def _knots(bulk, reach, count):
-    """``count`` even intervals where the radial law has its bulk, then a few up to the reach."""
+    """Return knots of ``count`` even intervals over the bulk of the law, then a few up to the reach."""
     even = jnp.minimum(reach, bulk)
     knots = even * jnp.arange(count + 1) / count
     ratio = jnp.where(jnp.isfinite(reach), reach / even, 2.0)
@@ -136,7 +136,7 @@ def _knots(bulk, reach, count):
 
 
 def _integral(height: jax.Array, slope: jax.Array, width: jax.Array) -> jax.Array:
-    """``int_0^width exp(height + slope t) dt``; infinite width needs a negative slope."""
+    """Return ``int_0^width exp(height + slope t) dt``; infinite width needs a negative slope."""
     finite = jnp.isfinite(width)
     safe_width = jnp.where(finite, width, 1.0)
     x = slope * safe_width
@@ -148,7 +148,7 @@ def _integral(height: jax.Array, slope: jax.Array, width: jax.Array) -> jax.Arra
 
 
 def _inverse_partial_mass(slope: jax.Array, width: jax.Array, fraction: jax.Array) -> jax.Array:
-    """The t with the given share below it."""
+    """Return the t below which the given share of the mass lies."""
     finite = jnp.isfinite(width)
     safe_width = jnp.where(finite, width, 1.0)
     size = jnp.abs(slope) * safe_width

@@ -57,12 +57,12 @@ class GeodesicMetropolis(MCMCKernel):
 
     @property
     def model(self):
-        """None: the kernel has a potential; a model's is that of `numpyro.infer.util.log_density`."""
+        """None: the kernel takes a potential, such as a model's `numpyro.infer.util.log_density`."""
         return None
 
     @property
     def sample_field(self) -> str:
-        """The field of a state that is the sample."""
+        """Name of the state's field that is the sample."""
         return "z"
 
     @override
@@ -95,7 +95,7 @@ class GeodesicMetropolis(MCMCKernel):
 
     # The base is read as giving one text, the empty one.
     def get_diagnostics_str(self, state) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Shown behind the progress bar."""
+        """Return the text shown behind the progress bar."""
         return f"step size {state.step_size:.2e}, acc. prob {state.mean_accept_prob:.2f}"
 
     def _begin(self, key, point, model_args, model_kwargs):
@@ -109,12 +109,12 @@ class GeodesicMetropolis(MCMCKernel):
 
 
 def _site_and_point(init_params):
-    """The name of the site, None where there is none, and the point or points."""
+    """Return the site's name, or None, and the point or points."""
     if not isinstance(init_params, dict):
         return None, init_params
     if len(init_params) != 1:
         raise InputError(
-            f"GeodesicMetropolis: moves one point, but init_params has {len(init_params)} sites; a Product manifold "
-            "has several points in one."
+            f"GeodesicMetropolis: samples one point, but init_params has {len(init_params)} sites; use a Product "
+            "manifold for several points."
         )
     return next(iter(init_params.items()))

@@ -1,4 +1,4 @@
-"""Geodesic random-walk Metropolis: many chains under one jit, for any log density on any manifold.
+"""Geodesic random-walk Metropolis: many chains in one program, for any log density on any manifold.
 
 A chain's law is only approximately its target: a release made this way is not pure DP. The proposal is
 y = exp_x(s z), z standard normal in an orthonormal frame of T_xM: symmetric, as the geodesic from y back to x has the
@@ -24,7 +24,7 @@ _DECAY = 0.6
 
 
 class Chains(NamedTuple):
-    """The result of `metropolis`; hand it to `samplers.diagnose`."""
+    """Result of `metropolis`, for `samplers.diagnose`."""
 
     points: jax.Array  #: (num_chains, num_samples, \*shape)
     log_density: jax.Array  #: (num_chains, num_samples), of the points
@@ -33,7 +33,7 @@ class Chains(NamedTuple):
 
 
 class WalkState(NamedTuple):
-    """One chain between two steps."""
+    """State of one chain between steps."""
 
     i: jax.Array  #: steps made
     z: jax.Array  #: the point
@@ -45,7 +45,7 @@ class WalkState(NamedTuple):
 
 
 def start(potential: Callable, key, point, step_size) -> WalkState:
-    """A chain at ``point``."""
+    """Return a chain at ``point``."""
     energy = potential(point)
     zero = jnp.zeros((), energy.dtype)
     return WalkState(jnp.int32(0), point, energy, zero, zero, jnp.asarray(step_size, energy.dtype), key)
@@ -54,7 +54,7 @@ def start(potential: Callable, key, point, step_size) -> WalkState:
 def step(
     manifold: Manifold, potential: Callable, state: WalkState, num_warmup: int | jax.Array, target: float
 ) -> WalkState:
-    """One move; the step size is adapted (Robbins-Monro) in the first ``num_warmup`` only."""
+    """Make one move; the step size is adapted (Robbins-Monro) in the first ``num_warmup`` moves only."""
     key, move_key, accept_key = jax.random.split(state.rng_key, 3)
     tangent = manifold.random_tangent(move_key, state.z)
     point = manifold.project(manifold.exp(state.z, (state.step_size * tangent).astype(state.z.dtype)))
@@ -80,7 +80,7 @@ def step(
 
 
 def target_acceptance(manifold: Manifold) -> float:
-    """What the step size is adapted to."""
+    """Return the acceptance rate to which the step size is adapted."""
     return _TARGET_IN_ONE_DIMENSION if manifold.dim == 1 else _TARGET
 
 
@@ -95,7 +95,7 @@ def metropolis(
     step_size: float = 0.1,
     num_chains: int = 4,
 ) -> Chains:
-    """Random-walk chains with respect to the volume measure; not exact, see `rejection_sample` where it applies.
+    """Run random-walk chains with respect to the volume measure; not exact, see `rejection_sample`.
 
     Args:
         key: JAX random key.

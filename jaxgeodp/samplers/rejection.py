@@ -34,7 +34,7 @@ _LARGEST_BLOCK = 16_384
 
 
 class Draws(NamedTuple):
-    """The result of `rejection_sample`."""
+    """Result of `rejection_sample`."""
 
     points: jax.Array  #: (num, \*shape); NaN where ``complete`` is False
     acceptance: jax.Array  #: share of the proposals that were accepted
@@ -42,14 +42,14 @@ class Draws(NamedTuple):
     complete: jax.Array  #: whether all draws were found within the proposal limit
 
     def mapped(self, function) -> "Draws":
-        """The same draws under a function of points; those that were not found stay NaN."""
+        """Return the draws under a function of points; missing ones stay NaN."""
         values = jax.vmap(function)(self.points)
         found = jnp.all(jnp.isfinite(self.points), axis=tuple(range(1, self.points.ndim)))
         return self._replace(points=jnp.where(found.reshape(-1, *(1,) * (values.ndim - 1)), values, jnp.nan))
 
 
 def first_complete(draw: Callable[[], Draws]):
-    """The first point of the first complete draws: giving up would be one more output, which no theorem covers.
+    """Return the first point of the first complete draws: giving up would be an uncovered extra output.
 
     How often ``draw`` is called depends on the data: for data at opposite ends of a large ball in high dimension it may
     take hours.
@@ -68,7 +68,7 @@ def first_complete(draw: Callable[[], Draws]):
 )
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """The proposal law: a radial envelope about a centre, and a law of directions if the support is a ball."""
+    """Proposal law: a radial envelope about a centre, and directions if the support is a ball."""
 
     manifold: Manifold
     center: jax.Array
@@ -77,7 +77,7 @@ class Proposal:
     support: GeodesicBall | None
 
     def draw(self, key) -> "Proposed":
-        """One proposal."""
+        """Draw one proposal."""
         manifold, center = self.manifold, self.center
         if self.direction is None or self.support is None:
             direction_key, radius_key = jax.random.split(key)
@@ -107,7 +107,7 @@ class Proposed(NamedTuple):
 
 
 def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBall | None) -> Proposal:
-    """The proposal for exp(-psi/scale) with psi >= growth(distance from ``center``); see `rejection_sample`."""
+    """Return the proposal for exp(-psi/scale) with psi >= growth(distance from ``center``)."""
     check_facts(manifold, support)
     if support is None:
         radial = radial_envelope(manifold, growth, scale, manifold.diameter)
@@ -121,7 +121,7 @@ def make_proposal(manifold: Manifold, center, growth, scale, support: GeodesicBa
 
 
 def check_facts(manifold, support):
-    """Fail closed: the proposals are right only on manifolds that say what is needed, and in convex balls."""
+    """Refuse manifolds that lack the facts needed for valid proposals, and balls that are not convex."""
     if not (math.isfinite(manifold.volume_growth) and manifold.injectivity_radius > 0):
         raise InputError(f"{manifold}: define its curvature_bounds and injectivity_radius to sample it.")
     if support is not None:
@@ -149,7 +149,7 @@ def rejection_sample(
     block: int | None = None,
     proposal_limit: int = _PROPOSAL_LIMIT,
 ) -> Draws:
-    """Independent exact draws from ``exp(log_density)`` with respect to the volume measure.
+    """Return independent exact draws from ``exp(log_density)`` with respect to the volume measure.
 
     By rejection from a radial envelope (docs/mathematics.md, section 6). The caller certifies
     ``log_density(x) <= -G(dist(center, x)) / scale`` on the support, where G is ``slope * t`` or, if ``slope`` is a
@@ -218,7 +218,7 @@ def rejection_sample(
 
 
 def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reach, count, block=1024):
-    """The first accepted of a fixed number of proposals, and whether there is one; work that no data can change.
+    """Return the first accepted of a fixed number of proposals, and whether one exists; constant work.
 
     Directions are uniform and distances at most ``reach``, so that the proposal law depends on data by ``center`` only.
 
@@ -244,7 +244,7 @@ def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reac
 
 
 def default_block(num: int, row_cost: int = 1) -> int:
-    """Proposals per round for ``num`` draws, when one evaluation of the target holds ``row_cost`` numbers.
+    """Return proposals per round for ``num`` draws, with ``row_cost`` numbers per target evaluation.
 
     Of many draws a little more than half, as two rounds are enough where nearly all are accepted; larger blocks keep
     more cores busy.
@@ -254,13 +254,13 @@ def default_block(num: int, row_cost: int = 1) -> int:
 
 
 def _log_uniforms(key, like):
-    """Logarithms of uniform numbers: at most a log ratio with the probability that it stands for."""
+    """Return logs of uniforms, below a log ratio with the ratio's probability."""
     # 1 - uniform lies in (0, 1]: a zero density is never accepted.
     return jnp.log1p(-jax.random.uniform(key, like.shape, like.dtype))
 
 
 def _collect(key, proposal, accepts, num, block, proposal_limit):
-    """Blocks of proposals; the accepted ones are written to the next free places, in order."""
+    """Run rounds of proposals; write accepted ones to the next free places, in order."""
     dtype = proposal.center.dtype
     shape = proposal.manifold.shape
     columns = (1,) * len(shape)

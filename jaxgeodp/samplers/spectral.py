@@ -1,4 +1,4 @@
-"""Random symmetric matrices by their norm, exactly and without rejection (docs/mathematics.md, Theorem X).
+"""Random symmetric matrices with norm-based densities, exact without rejection (docs/mathematics.md, Theorem X).
 
 Two densities on symmetric matrices of k rows, with respect to Lebesgue's measure of the entries on and above the
 diagonal, for noise on second moments:
@@ -24,7 +24,7 @@ from jaxgeodp.samplers.spectral_table import SpectralTable, spectral_table
 
 
 def nuclear_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Array:
-    """Independent symmetric matrices with the density exp(-|A|_*), the norm of d'Orsi & Novikov (2026).
+    """Return symmetric matrices of density exp(-|A|_*), the nuclear norm (d'Orsi & Novikov 2026).
 
     Args:
         key: JAX random key.
@@ -48,7 +48,7 @@ def nuclear_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax
 
 
 def hull_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Array:
-    """Independent symmetric matrices with the density exp(-max(tr A+, tr A-)), A+ and A- the signed parts of A.
+    """Return symmetric matrices of density exp(-max(tr A+, tr A-)), A+ and A- the signed parts of A.
 
     Args:
         key: JAX random key.
@@ -73,7 +73,7 @@ def hull_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Ar
 
 
 def hull_norm(matrix) -> jax.Array:
-    """max(tr A+, tr A-): the sum of the positive eigenvalues, or of the negative ones without their sign.
+    """Return max(tr A+, tr A-): the larger of the sums of positive and of absolute negative eigenvalues.
 
     Args:
         matrix: symmetric, (dim, dim).
@@ -89,7 +89,7 @@ def hull_norm(matrix) -> jax.Array:
 
 
 def hull_mean_square(dim: int) -> float:
-    """The expected squared Frobenius norm of `hull_noise`: of all entries of the matrix.
+    """Return the expected squared Frobenius norm of `hull_noise`.
 
     Args:
         dim: rows of a matrix, from 1 to `spectral_table.LARGEST`.
@@ -113,7 +113,7 @@ def hull_mean_square(dim: int) -> float:
 
 
 def _square_per_trace(shape, own, size):
-    """The mean of tr X^2/(tr X)^2 of X = L L', the part whose rows are ``own``; 0 where there are none."""
+    """Return E tr X^2/(tr X)^2 for X = L L', the part with rows ``own``; 0 if it is empty."""
     diagonal = np.where(own, shape, 0.0)
     before = np.cumsum(own, axis=1) - own  # rows of the part above
     squares = np.where(own, (shape + 0.5 * before) ** 2 + shape + 0.5 * before, 0.0)
@@ -146,7 +146,7 @@ def _hull(key, num, dim, dtype):
 
 
 def _random(key, num, count, table: SpectralTable, dtype):
-    """All that is random: (num, count) uniform in [0, 1), and the normal numbers of `_squares` and `_rotated`.
+    """Return uniforms in [0, 1), (num, count), and the normal numbers of `_squares` and `_rotated`.
 
     In two calls, as each takes a third of a second to compile.
     """
@@ -163,7 +163,7 @@ def _chosen(uniform, probabilities):
 
 
 def _squares(normal, table: SpectralTable, chosen):
-    """The rows of the first part, (num, dim), and L L' with L as `SpectralTable` says, (num, dim, dim)."""
+    """Return the rows of the first part, (num, dim), and L L' with L of `SpectralTable`, (num, dim, dim)."""
     dim = table.freedom.shape[1]
     first = jnp.arange(dim) < jnp.asarray(table.positive)[chosen][:, None]
     together = (first[:, :, None] == first[:, None, :]) & jnp.tri(dim, k=-1, dtype=bool)
@@ -189,7 +189,7 @@ def _traces(uniform, table: SpectralTable, chosen):
 
 
 def _rotated(normal, uniform, first, squares):
-    """H S H' with H a random rotation or reflection, S = L diag(1, ..., 1, -1, ..., -1) L' of a random sign."""
+    """Return H S H' with random orthogonal H, S = L diag(1, ..., 1, -1, ..., -1) L' of random sign."""
     dim = first.shape[1]
     orthogonal, triangular = jnp.linalg.qr(normal[:, :, dim : 2 * dim])
     turns = jnp.where(jnp.diagonal(triangular, axis1=1, axis2=2) < 0.0, -1.0, 1.0)

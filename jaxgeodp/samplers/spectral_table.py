@@ -1,4 +1,4 @@
-"""Of which simple laws the random matrices of `samplers.spectral` are a mixture: weights as exact fractions.
+"""Mixture of simple laws for the random matrices of `samplers.spectral`, with exact rational weights.
 
 Let x_1, ..., x_p be the positive eigenvalues of a symmetric matrix and -y_1, ..., -y_q the others. Then
 
@@ -30,7 +30,7 @@ _Partition = tuple[int, ...]
 
 
 class SpectralTable(NamedTuple):
-    """The laws L diag(1, ..., 1, -1, ..., -1) L' of which a random matrix is a mixture, but for a sign and a rotation.
+    """Mixture components L diag(1, ..., 1, -1, ..., -1) L' of a random matrix, up to sign and rotation.
 
     L is lower triangular with no entries below the diagonal where signs differ, those below it where they agree are
     normal of variance 1/2, and twice the square of one on it is a chi-square variable; all are independent.
@@ -45,7 +45,7 @@ class SpectralTable(NamedTuple):
 
 @functools.cache
 def spectral_table(dim: int) -> SpectralTable:
-    """The mixture for symmetric matrices of ``dim`` rows.
+    """Return the mixture for symmetric matrices of ``dim`` rows.
 
     Args:
         dim: from 1 to `LARGEST`.
@@ -70,7 +70,7 @@ def spectral_table(dim: int) -> SpectralTable:
 
 
 def product_in_zonal(p: int, q: int) -> dict[tuple[_Partition, _Partition], Fraction]:
-    """The numbers c(kappa, nu) that are not 0, of kappa with p parts up to q and nu with q parts up to p.
+    """Return the nonzero c(kappa, nu), for kappa with p parts up to q and nu with q parts up to p.
 
     Args:
         p: number of x, at most q.
@@ -89,7 +89,7 @@ def product_in_zonal(p: int, q: int) -> dict[tuple[_Partition, _Partition], Frac
 
 
 def zonal_at_one(kappa: _Partition) -> Fraction:
-    """P_kappa(1, ..., 1), with as many numbers as there are parts (Macdonald 1995, VI, 10.20)."""
+    """Return P_kappa(1, ..., 1), with one argument per part (Macdonald 1995, VI, 10.20)."""
     value = Fraction(1)
     for row, length in enumerate(kappa):
         for column in range(length):
@@ -100,7 +100,7 @@ def zonal_at_one(kappa: _Partition) -> Fraction:
 
 @functools.cache
 def _mass(kappa) -> Fraction:
-    """The integral of P_kappa(x) prod |x_i - x_j| exp(-sum x), but for len(kappa)! and powers of sqrt(pi)."""
+    """Return int P_kappa(x) prod |x_i - x_j| exp(-sum x), without len(kappa)! and powers of sqrt(pi)."""
     p = len(kappa)
     factors = [_gamma(row + 1) * _gamma(freedom) for row, freedom in enumerate(_freedom(kappa))]
     return math.prod(factors, start=zonal_at_one(kappa)) if p else Fraction(1)
@@ -118,13 +118,13 @@ def _gamma(twice: int) -> Fraction:
 
 
 def _normalized(weights) -> np.ndarray:
-    """Probabilities, each rounded twice."""
+    """Return probabilities, each rounded twice."""
     values = np.array([float(weight) for weight in weights])
     return values / math.fsum(values)
 
 
 def _partitions(degree: int, rows: int, longest: int):
-    """Those with so many parts, some of them 0, from the largest first part to the smallest."""
+    """Yield partitions with so many parts, zeros included, by decreasing first part."""
     if rows == 0:
         if degree == 0:
             yield ()
@@ -137,7 +137,7 @@ def _partitions(degree: int, rows: int, longest: int):
 
 
 def _in_monomials(parts: list[_Partition], ratio: int) -> list[list[Fraction]]:
-    """Jack polynomials of parameter 2/ratio in monomial symmetric functions: a row for each, triangular with 1.
+    """Return Jack polynomials of parameter 2/ratio in monomials: unitriangular rows.
 
     They are eigenfunctions of a differential operator, which gives a recursion from larger partitions to smaller ones
     (James 1968 for ratio = 1; Stanley 1989). All partitions of a number in a box are enough, as P_kappa has none in it
@@ -157,7 +157,7 @@ def _in_monomials(parts: list[_Partition], ratio: int) -> list[list[Fraction]]:
 
 
 def _raised(part, place) -> dict[int, int]:
-    """Where partitions are that come from one by moving t boxes from a part to one above it, with their weights."""
+    """Return the partitions that arise by moving t boxes from a part to one above it, with their weights."""
     found: dict[int, int] = {}
     for upper, lower in itertools.combinations(range(len(part)), 2):
         for boxes in range(1, part[lower] + 1):
@@ -171,7 +171,7 @@ def _raised(part, place) -> dict[int, int]:
 
 
 def _solved(row: list[Fraction], table: list[list[Fraction]]) -> list[Fraction]:
-    """z with z @ table = row, for a triangular table with 1 on its diagonal."""
+    """Return z with z @ table = row, for a unitriangular table."""
     left = list(row)
     for index, own in enumerate(table):
         if left[index]:

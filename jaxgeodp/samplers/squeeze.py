@@ -1,4 +1,4 @@
-"""Rejection that looks at the records only where bounds without them do not decide (docs/mathematics.md, section 6).
+"""Rejection with cheap bounds, which reads the records only where these do not decide (docs/mathematics.md, section 6).
 
 A proposal is accepted if its uniform number is below the ratio of target and envelope. Where a lower bound of that
 ratio is above the number, it is accepted, and where an upper bound is below, it is not, whatever the ratio is: the same
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True)
 class Squeeze:
-    """A log density, and bounds of it that are cheap.
+    """A log density, with cheap bounds.
 
     Args:
         log_density: ``x -> real``.
@@ -29,7 +29,7 @@ class Squeeze:
 
 
 def accepted(squeeze: Squeeze, log_uniforms, points, tangents, distances, log_limit) -> jax.Array:
-    """Whether each of a block of proposals is accepted: where ``log_uniforms <= log_density - log_limit``.
+    """Return which of a block of proposals are accepted: where ``log_uniforms <= log_density - log_limit``.
 
     Args:
         squeeze: of the target.

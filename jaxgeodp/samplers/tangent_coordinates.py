@@ -1,4 +1,4 @@
-"""Coordinates in which NumPyro's gradient-based samplers move on a manifold: those of the tangent space at a point."""
+"""Tangent-space coordinates in which NumPyro's gradient-based samplers move on a manifold."""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ from jaxgeodp.manifolds.manifold import Manifold, real_dtype
 
 
 class OnManifold(constraints._GreaterThan):
-    """Points of a manifold, to within 1e-6.
+    """Constraint: points of a manifold, to within 1e-6.
 
     NumPyro asks of half-lines and intervals alone whether their bounds depend on other sites, and only then maps draws
     with the bounds of their own trace. A base may be another site's value, too, and it is asked in those words: without
@@ -28,7 +28,7 @@ class OnManifold(constraints._GreaterThan):
         self.event_dim = len(manifold.shape)
 
     def __call__(self, x):
-        """Whether points belong."""
+        """Return whether points belong."""
         belongs = jnp.vectorize(
             lambda point: self.manifold.belongs(point, 1e-6), signature=f"({point_axes(self.manifold)})->()"
         )
@@ -38,18 +38,18 @@ class OnManifold(constraints._GreaterThan):
         return f"OnManifold({self.manifold})"
 
     def eq(self, other, static=False):
-        """Whether another is of the same manifold and base."""
+        """Return whether another constraint has the same manifold and base."""
         if not isinstance(other, OnManifold) or self.manifold != other.manifold:
             return False
         return np.array_equal(self.base, other.base) if static else jnp.array_equal(self.base, other.base)
 
     @property
     def lower_bound(self):
-        """What NumPyro asks for: the base, which is no number, and hence may depend on other sites."""
+        """The base, as NumPyro reads it; not a number, so it may depend on other sites."""
         return self.base
 
     def feasible_like(self, prototype):
-        """The base."""
+        """Return the base."""
         return jnp.broadcast_to(self.base, jnp.shape(prototype))
 
     def tree_flatten(self):
@@ -58,7 +58,7 @@ class OnManifold(constraints._GreaterThan):
 
 
 class TangentCoordinates(Transform):
-    """``x = exp_base(sum_i z_i e_i)`` for z in R^dim and an orthonormal frame e_i at the base.
+    """Transform ``x = exp_base(sum_i z_i e_i)`` of z in R^dim, with e_i an orthonormal frame at the base.
 
     A bijection where the injectivity radius is infinite; elsewhere of the vectors shorter than it, beyond which the
     density in z is 0 (`Manifold.log_det_exp` is minus infinity): points near the cut locus of the base, as the antipode
@@ -76,16 +76,16 @@ class TangentCoordinates(Transform):
 
     @property
     def domain(self):
-        """Vectors."""
+        """Real vectors."""
         return constraints.real_vector
 
     @property
     def codomain(self):
-        """The manifold."""
+        """Points of the manifold."""
         return OnManifold(self.manifold, self.base)
 
     def __call__(self, x):
-        """Points (\\*batch, \\*manifold.shape) of coordinates (\\*batch, dim)."""
+        """Return points (\\*batch, \\*manifold.shape) of coordinates (\\*batch, dim)."""
         manifold, frame = self.manifold, self.manifold.frame(self.base)
         points = jnp.vectorize(
             lambda z: manifold.project(manifold.exp(self.base, manifold.combine(z, frame))),
@@ -124,7 +124,7 @@ class TangentCoordinates(Transform):
 
 
 def point_axes(manifold: Manifold) -> str:
-    """Letters for the axes of a point, for `jnp.vectorize`."""
+    """Return letters for the axes of a point, for `jnp.vectorize`."""
     return ",".join("abc"[: len(manifold.shape)])
 
 

@@ -1,4 +1,4 @@
-"""Rejection that looks at a few records for each proposal, not at all of them (docs/mathematics.md, Theorem V; ours).
+"""Rejection that reads only a few records for each proposal (docs/mathematics.md, Theorem V; ours).
 
 The exponent of the target is a sum over records. Each record's part above a known lower bound lies between 0 and a
 known upper bound, so that the proposal may be accepted with the probability that a Poisson process of known rate, each
@@ -37,7 +37,7 @@ class Thinning:
 
 
 def accepted(key: jax.Array, thinning: Thinning, points, tangents, distances, log_limit) -> jax.Array:
-    """Whether each of a block of proposals is accepted: with probability exp(log density - log_limit).
+    """Return which of a block of proposals are accepted, with probability exp(log density - log_limit).
 
     A proposal at which a number is not finite is not.
 

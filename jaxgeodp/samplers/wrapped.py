@@ -1,4 +1,4 @@
-"""A normal vector of a tangent space, carried to the manifold by its exponential map."""
+"""Wrapped normal point: a normal tangent vector carried to the manifold by the exponential map."""
 
 import jax
 
@@ -6,7 +6,7 @@ from jaxgeodp.manifolds.manifold import Manifold
 
 
 def wrapped_point(manifold: Manifold, mean, frame, root, z) -> jax.Array:
-    """exp_mean of the vector with the coordinates ``root z`` in a frame.
+    """Return exp_mean of the vector with coordinates ``root z`` in a frame.
 
     Args:
         manifold: of the point.

@@ -1,4 +1,4 @@
-"""Normal vectors of a tangent space, carried to the manifold by its exponential map."""
+"""Wrapped normal law: normal tangent vectors carried to the manifold by the exponential map."""
 
 import math
 from typing import Any
@@ -62,11 +62,11 @@ class WrappedNormal(Distribution):
 
     @property
     def tail(self) -> jax.Array:
-        """A bound of the probability of vectors longer than the injectivity radius, by Chebyshev's inequality."""
+        """Bound the probability of vectors longer than the injectivity radius (Chebyshev)."""
         return jnp.minimum(jnp.sum(self.root**2) / self.manifold.injectivity_radius**2, 1.0)
 
     def sample(self, key, sample_shape=()):
-        """Independent draws, shape (\\*sample_shape, \\*manifold.shape); differentiable in the parameters."""
+        """Return independent draws, (\\*sample_shape, \\*manifold.shape); differentiable in the parameters."""
         if key is None:
             raise InputError("WrappedNormal: sample needs a random key.")
         normal = jax.random.normal(key, (math.prod(sample_shape), self.manifold.dim), self.root.dtype)
@@ -74,7 +74,7 @@ class WrappedNormal(Distribution):
         return points.reshape(*sample_shape, *self.manifold.shape)
 
     def log_prob(self, value, intermediates=None):
-        """Log density with respect to the volume measure; there are no ``intermediates``."""
+        """Return the log density with respect to the volume measure; there are no ``intermediates``."""
         return jnp.vectorize(self._log_density, signature=f"({point_axes(self.manifold)})->()")(value)
 
     def _point(self, z):

@@ -19,14 +19,14 @@ _USED = "used"
 
 @dataclasses.dataclass(frozen=True)
 class PublicSite:
-    """What a site tells all others: its name and its public key.
+    """Public part of a site's key, sent to all other sites: name and X25519 public key.
 
     Args:
         name: 1 to 60 letters, digits and _.-, a letter or digit first.
         key: 64 hexadecimal digits.
 
     Raises:
-        ValueError: they are not such.
+        ValueError: the name or the key is malformed.
     """
 
     name: str
@@ -39,7 +39,7 @@ class PublicSite:
             raise InputError(f"sites: the public key of {self.name} must be 64 hexadecimal digits.")
 
     def save(self, path) -> None:
-        """Write it, for the other sites.
+        """Write the public key to a file, for the other sites.
 
         Raises:
             OSError: the system cannot write it.
@@ -48,7 +48,7 @@ class PublicSite:
 
     @classmethod
     def load(cls, path) -> "PublicSite":
-        """What `save` wrote.
+        """Return the key that `save` wrote.
 
         Raises:
             OSError: the file cannot be read.
@@ -60,7 +60,7 @@ class PublicSite:
 
 @dataclasses.dataclass(frozen=True)
 class SiteKey:
-    """The secret key of a site. It masks one state: two with one key would tell how they differ.
+    """Secret key of a site, for masking one state: two states under one key would disclose how they differ.
 
     Args:
         name: of the site.
@@ -74,10 +74,10 @@ class SiteKey:
 
     @classmethod
     def new(cls, name: str) -> "SiteKey":
-        """A key from the operating system's generator.
+        """Return a new key from the operating system's generator.
 
         Raises:
-            ValueError: another name than a `PublicSite` may have, or the package ``cryptography`` is not installed.
+            ValueError: the name is not valid for a `PublicSite`, or the package ``cryptography`` is not installed.
         """
         key = cls(name, _curve().X25519PrivateKey.generate().private_bytes_raw().hex())
         key.public  # noqa: B018 - checks the name
@@ -85,19 +85,21 @@ class SiteKey:
 
     @property
     def public(self) -> PublicSite:
-        """What the others may know, the site's name and public key."""
+        """Return the site's name and public key, for the other sites."""
         return PublicSite(self.name, self._own.public_key().public_bytes_raw().hex())
 
     def shared_with(self, other: PublicSite) -> bytes:
-        """The secret, 32 bytes, that this site and another have in common.
+        """Return the X25519 shared secret (32 bytes) of this site and another.
 
         Raises:
-            ValueError: the other's key is no point of the curve that is fit for it.
+            ValueError: the other's public key cannot be used.
         """
         try:
             return self._own.exchange(_curve().X25519PublicKey.from_public_bytes(bytes.fromhex(other.key)))
         except ValueError:
-            raise InputError(f"sites: the public key of {other.name} is none that can be used.") from None
+            raise InputError(
+                f"sites: the public key of {other.name} is not usable; ask that site for another."
+            ) from None
 
     @property
     def _own(self):
@@ -106,7 +108,7 @@ class SiteKey:
         return _curve().X25519PrivateKey.from_private_bytes(bytes.fromhex(self.secret))
 
     def save(self, path) -> None:
-        """Write it for the eyes of the user only (mode 0600); a file that exists is left as it is.
+        """Write the key to a new file that only its owner may read (mode 0600).
 
         Raises:
             OSError: the file exists, or the system cannot write it.
@@ -116,7 +118,7 @@ class SiteKey:
 
     @classmethod
     def load(cls, path) -> "SiteKey":
-        """What `save` wrote.
+        """Return the key that `save` wrote.
 
         Raises:
             OSError: the file cannot be read.
@@ -125,8 +127,8 @@ class SiteKey:
         document = _document(path, _SECRET)
         if document.get("secret") == _USED:
             raise InputError(
-                f"{path}: this key has masked a state, and a second one would show how they differ; make new keys, and "
-                "let all sites prepare again."
+                f"{path}: this key has masked a state, and a second one would disclose their difference; create new "
+                "keys, and let all sites prepare again."
             )
         key = cls(document.get("name", ""), document.get("secret", ""))
         key.public  # noqa: B018 - checks
@@ -134,25 +136,25 @@ class SiteKey:
 
 
 def use_up(path) -> SiteKey:
-    """The key of a file, which is of use no more: of several that ask for it at once, one gets it.
+    """Return the key in a file and make the file unusable; of several concurrent callers, one gets the key.
 
     The file is renamed, which one process alone can do, overwritten, and replaced by one that says that it was used.
     (Disks and file systems may keep what was overwritten; a copy of the file is a second key.)
 
     Raises:
-        ValueError: see `SiteKey.load`; or the file has another name, too, under which it could be used again.
+        ValueError: see `SiteKey.load`; or the file is a link, or has a second name.
         OSError: see `SiteKey.load`; or another process has it.
     """
     path = pathlib.Path(path)
     if path.is_symlink() or path.stat().st_nlink > 1:
-        raise InputError(f"{path}: a key must be a file with one name, not a link to one.")
+        raise InputError(f"{path}: a key must be a file with a single name, not a symbolic or hard link.")
     claimed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     os.rename(path, claimed)
     try:
         key = SiteKey.load(claimed)
     except InputError:
         os.rename(claimed, path)
-        raise InputError(f"{path}: holds no {_SECRET}, or one that has been used.") from None
+        raise InputError(f"{path}: holds no {_SECRET}, or one that was used; create new keys.") from None
     except OSError:
         os.rename(claimed, path)
         raise

@@ -29,7 +29,7 @@ def listed_classes(owner: str, classes: Any) -> np.ndarray:
     words = [isinstance(label, str) for label in labels]
     valid = all(isinstance(label, str | int | float) and label == label for label in labels)
     if not labels or not valid or any(words) != all(words) or len(set(labels)) < len(labels):
-        raise InputError(f"{owner}: classes must be a list of words, or of numbers, each once.")
+        raise InputError(f"{owner}: classes must be a list of distinct words or distinct numbers.")
     labels.sort()
     array = np.array(labels)
     changed = [label for label, kept in zip(labels, array.tolist(), strict=True) if label != kept]

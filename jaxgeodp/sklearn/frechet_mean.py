@@ -108,7 +108,7 @@ class PrivateFrechetMean(BaseEstimator):
         return self
 
     def __sklearn_is_fitted__(self):
-        """Whether a mean was released."""
+        """Return whether a mean was released."""
         return hasattr(self, "mean_")
 
     @override
@@ -170,7 +170,7 @@ class PrivateCovarianceMean(BaseEstimator):
         return self
 
     def mean_of(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> np.ndarray:
-        """The private mean, as pyriemann calls a metric for means: ``MDM(metric={"mean": model.mean_of, ...})``.
+        """Return the private mean, as pyriemann calls a metric for means: ``MDM(metric={"mean": model.mean_of, ...})``.
 
         Such a classifier takes one mean for each class: their sizes and the labels are public then, and each call
         spends the budget, so that it counts as a fit for `RepeatedFitWarning`. `PrivateNearestMean` hides labels, too.
@@ -201,7 +201,7 @@ class PrivateCovarianceMean(BaseEstimator):
         return self.mean_
 
     def __sklearn_is_fitted__(self):
-        """Whether a mean was released."""
+        """Return whether a mean was released."""
         return hasattr(self, "mean_")
 
     @override

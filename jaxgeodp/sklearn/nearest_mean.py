@@ -108,7 +108,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         if self.radius is None:
             raise InputError(f"{name}: needs the radius of a public ball (and a center, unless it is the origin).")
         if self.classes_per_person is not None and persons is None:
-            raise InputError(f"{name}: classes_per_person is for persons; give fit whose each record is, persons=.")
+            raise InputError(f"{name}: classes_per_person needs persons; give fit the person of each record, persons=.")
         manifold, points = points_of(self, self.manifold, X, fits=True, least=0)
         own = mechanism_for(name, manifold, self.epsilon, self.mu, self.center, self.radius, self.mechanism)
         classes, labels, more = self._labels(name, y, len(points))
@@ -133,7 +133,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X: ArrayLike) -> np.ndarray:
-        """The label of the nearest mean, (n,); of a record that is no point, that of the first class.
+        """Return the label of the nearest mean, (n,); of a record that is no point, that of the first class.
 
         Args:
             X: (n, features) or (n, \\*shape), as for `fit`. Predictions of private records are as private as these.
@@ -142,7 +142,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
-        """(n, classes), in proportion to exp(-distance^2): a score, not a calibrated probability.
+        """Return scores (n, classes), in proportion to exp(-distance^2): not calibrated probabilities.
 
         The scores of a record that is no point are all equal.
 
@@ -155,7 +155,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
             return np.asarray(_scores(self.manifold_, self.means_, points))
 
     def _labels(self, name, y, n):
-        """The classes, sorted as scikit-learn supposes, the labels, and what records say of the classes."""
+        """Return the classes, sorted as scikit-learn supposes, the labels, and what records say of the classes."""
         if y is None:
             raise InputError(f"{name}: requires y to be passed, but the target y is None.")
         if self.classes is None:
@@ -167,7 +167,7 @@ class PrivateNearestMean(ClassifierMixin, BaseEstimator):
         return listed_classes(name, self.classes), labels, None
 
     def __sklearn_is_fitted__(self):
-        """Whether means were released."""
+        """Return whether means were released."""
         return hasattr(self, "means_")
 
     @override

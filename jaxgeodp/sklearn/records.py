@@ -1,4 +1,4 @@
-"""From what scikit-learn hands to an estimator to points of a manifold, and to the mechanism of its release."""
+"""Conversion of what scikit-learn hands to an estimator into points and the mechanism of a release."""
 
 import math
 from typing import Any
@@ -21,14 +21,14 @@ from jaxgeodp.releases.mechanism import Mechanism
 
 
 def least_records(adjacency: str) -> int:
-    """How many records a fit needs: a private number of them is no reason to refuse."""
+    """Return how many records a fit needs: a private number of them is no reason to refuse."""
     return 0 if adjacency == ADD_REMOVE else 2
 
 
 def points_of(
     estimator: BaseEstimator, manifold: Manifold | str, X: Any, fits: bool, least: int = 1
 ) -> tuple[Manifold, np.ndarray]:
-    """The manifold and its points (n, \\*shape).
+    """Return the manifold and its points (n, \\*shape).
 
     Args:
         estimator: which takes from the shape of X what it must not change.
@@ -58,7 +58,7 @@ def points_of(
 
 
 def _numbers(name, X) -> np.ndarray:
-    """An array of floats, of which only kind and shape may be refused."""
+    """Return an array of floats, of which only kind and shape may be refused."""
     if issparse(X):
         raise InputError(f"{name}: sparse data are not supported; use X.toarray().")
     table = np.ma.filled(X.astype(float), np.nan) if isinstance(X, np.ma.MaskedArray) else _as_array(name, X)
@@ -80,7 +80,7 @@ def _as_array(name, X):
     try:
         return np.asarray(X)
     except Exception as error:  # its words may hold a record
-        raise InputError(f"{name}: X is no array of numbers.") from error
+        raise InputError(f"{name}: X must be an array of numbers.") from error
 
 
 def _number(cell) -> float:
@@ -99,7 +99,7 @@ def mechanism_for(
     radius: float | None,
     mechanism: str,
 ) -> Mechanism:
-    """The mechanism that an estimator's parameters name; without a radius one that finds its ball.
+    """Return the mechanism that an estimator's parameters name; without a radius one that finds its ball.
 
     Raises:
         ValueError: the parameters do not go together; or see the mechanism.
@@ -107,7 +107,7 @@ def mechanism_for(
     parameter, strength = epsilon_or_mu(owner, epsilon, mu)
     if radius is None:
         if center is not None:
-            raise InputError(f"{owner}: a center needs a radius; leave both out to find a ball privately.")
+            raise InputError(f"{owner}: center needs radius; leave both out to find a ball privately.")
         return LocatedMechanism(manifold, mechanism, epsilon=epsilon, mu=mu)
     ball = GeodesicBall(manifold, manifold.origin if center is None else center, radius)
     if mechanism in MECHANISMS and MECHANISMS[mechanism].parameter != parameter:
@@ -116,7 +116,7 @@ def mechanism_for(
 
 
 def tagged(tags: Tags) -> Tags:
-    """What scikit-learn is told of a private estimator: draws differ, and no record is refused for what it is."""
+    """Return the tags of a private estimator: draws differ, and no record is refused for what it is."""
     tags.non_deterministic = True
     tags.input_tags.allow_nan = True
     tags.input_tags.three_d_array = True

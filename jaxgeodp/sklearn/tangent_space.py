@@ -76,7 +76,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def transform(self, X: ArrayLike) -> np.ndarray:
-        """Coordinates (n, dim) of records; NaN for one that is no point of the manifold.
+        """Return coordinates (n, dim) of records; NaN for one that is no point of the manifold.
 
         Args:
             X: (n, features) or (n, \\*shape), as for `fit`.
@@ -87,7 +87,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             return np.asarray(_coordinates(self.manifold_, self.mean_, self.frame_, points))
 
     def inverse_transform(self, X: ArrayLike) -> np.ndarray:
-        """The points (n, \\*shape) with coordinates (n, dim); shapes as landmarks (n, k, 2).
+        """Return the points (n, \\*shape) with coordinates (n, dim); shapes as landmarks (n, k, 2).
 
         Args:
             X: (n, dim), as `transform` gives them.
@@ -98,7 +98,7 @@ class PrivateTangentSpace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return np.stack([points.real, points.imag], axis=-1) if np.iscomplexobj(points) else points
 
     def __sklearn_is_fitted__(self):
-        """Whether a mean was released."""
+        """Return whether a mean was released."""
         return hasattr(self, "frame_")
 
     @override

@@ -69,8 +69,8 @@ def geodesic_regression(
     times = jnp.asarray(times)
     if times.shape != points.shape[:1] or times.dtype.kind not in "fiu":
         raise InputError(
-            f"geodesic_regression: times must be {len(points)} real numbers, one a point, got {times.dtype} of shape "
-            f"{times.shape}."
+            f"geodesic_regression: times must be {len(points)} real numbers, one per point, got {times.dtype} of "
+            f"shape {times.shape}."
         )
     if not isinstance(times, Tracer):
         known = np.asarray(times)

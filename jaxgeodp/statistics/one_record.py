@@ -73,9 +73,9 @@ def _check_trace(name, trace):
         primitive = equation.primitive
         if id(primitive) not in public:
             raise InputError(
-                f"{name} calls {primitive.name}, which may look at several records at a time, so that a bound per "
-                "record would mean nothing; write it with functions of jax.numpy and jax.lax, without callbacks, "
-                "foreign functions, collectives and custom_vmap."
+                f"{name} calls {primitive.name}, which may combine several records, so that no bound per record "
+                "holds; use functions of jax.numpy and jax.lax, without callbacks, foreign functions, collectives and "
+                "custom_vmap."
             )
         if equation.effects:
             raise InputError(f"{name} has side effects ({primitive.name}); it must be a pure function.")

@@ -29,7 +29,7 @@ _RELEASE_STEPS = 60
 
 
 def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | None = None) -> jax.Array:
-    """The Frechet (geometric) median: the minimiser of sum_i w_i dist(x, x_i); see `power_mean`.
+    """Return the Frechet (geometric) median: the minimiser of sum_i w_i dist(x, x_i); see `power_mean`.
 
     Args:
         manifold: of the points.
@@ -52,14 +52,14 @@ def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | N
 
 
 def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: ArrayLike | None = None) -> jax.Array:
-    """The minimiser of sum_i w_i dist(x, x_i)^power, differentiable in points and weights (implicit function theorem).
+    """Return the minimiser of sum_i w_i dist(x, x_i)^power, with derivatives by the implicit function theorem.
 
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
     and the data lie on one geodesic. For power < 2 a minimiser that is a datum moves with that datum alone. The
     derivative is NaN where it does not exist: a median between data on a line, power > 2 with all data at one point.
-    For power < 2 with several data at the minimiser, where it is not linear, it is the mean of their tangents. Second
-    derivatives are those of the other data where a datum is the minimiser: right for power > 3, elsewhere there are
-    none.
+    For power < 2 with several data at the minimiser, where the derivative is not linear, the mean of their tangents
+    is returned. Second derivatives are those of the other data where a datum is the minimiser: right for power > 3,
+    elsewhere there are none.
 
     Args:
         manifold: of the points.
@@ -83,7 +83,7 @@ def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: Arr
 
 
 def power_gradient(manifold: Manifold, x, points, weights, power: float) -> tuple[jax.Array, jax.Array]:
-    """``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and the distances (n,); a coincident point counts 0."""
+    """Return ``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and the distances; coincident points count 0."""
     distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
     apart = distances > _coincidence(points)
     factors = jnp.where(apart, jnp.where(apart, distances, 1.0) ** (power - 2.0), 0.0)
@@ -91,7 +91,7 @@ def power_gradient(manifold: Manifold, x, points, weights, power: float) -> tupl
 
 
 def power_mean_in_ball(ball: GeodesicBall, points, power: float) -> jax.Array:
-    """An approximate power mean of points in a ball, by a public number of steps from the centre."""
+    """Return an approximate power mean of points in a ball, by a public number of steps from the centre."""
     weights = equal_weights(points)
 
     def step(_, x):
@@ -105,7 +105,7 @@ def power_mean_in_ball(ball: GeodesicBall, points, power: float) -> jax.Array:
 def _weiszfeld(
     manifold: Manifold, power: float, x: jax.Array, points: jax.Array, weights: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Direction, step size and the length of the smallest subgradient at x."""
+    """Return direction, step size and the length of the smallest subgradient at x."""
     total, distances = power_gradient(manifold, x, points, weights, power)
     apart: jax.Array = distances > _coincidence(points)
     safe = jnp.where(apart, distances, 1.0)
@@ -154,9 +154,9 @@ def _minimizer(manifold, power, points, weights):
 
 
 def _nearest_if_median(manifold, x, points, weights):
-    """The datum nearest to x if it is the median: if the others pull less than its weight; else x.
+    """Return the datum nearest to x if it is the median, as the others pull at most with its weight; else x.
 
-    Near a datum convergence is slow.
+    Convergence near a datum is slow.
     """
     distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
     nearest = points[jnp.argmin(distances)]
@@ -184,7 +184,7 @@ def _minimizer_jvp(manifold, power, primals, tangents):
 
 @dataclasses.dataclass(frozen=True)
 class _OfPowerMean(Equation):
-    """Points, weights, and 1 where the minimiser is a datum, are the data."""
+    """Equation of a power mean; its data are points, weights, and 1 where the minimiser is a datum."""
 
     manifold: Manifold
     power: float
@@ -200,5 +200,5 @@ class _OfPowerMean(Equation):
 
 
 def _coincidence(points) -> np.floating:
-    """Distances below this are rounding."""
+    """Return the distance up to which points count as coincident."""
     return 64.0 * jnp.finfo(real_dtype(points)).eps

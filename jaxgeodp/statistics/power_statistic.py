@@ -19,31 +19,31 @@ from jaxgeodp.statistics.statistic import Equivariant
 
 # Beyond it the distances' powers leave the range of floating point before they mean anything.
 _LARGEST_POWER = 16.0
-# For Gibbs mechanisms: of smaller powers the minimum takes too long to find.
+# Least power for Gibbs mechanisms; with smaller ones the minimum takes too long to find.
 _LEAST_CONVEX = 1.5
 # Distances below 64 roundings of 1 count as 0, which is a hundred thousandth of this.
 _LEAST_RADIUS = 1e-9
-# Of proposals that are accepted.
+# Least share of proposals that are accepted.
 _LEAST_SHARE = 1e-4
 
 
 class _PowerStatistic(Equivariant):
-    """What power means and the median share; a subclass says the ``power``."""
+    """Base of power means and the Frechet median; a subclass sets ``power``."""
 
     power: float
     of_a_set = True
     supposes = False
 
     def loss(self, manifold: Manifold, x, datum):
-        """``dist^p/p``."""
+        """Return ``dist^p/p``."""
         return manifold.dist(x, datum) ** self.power / self.power
 
     def gradient(self, manifold, x, data):
-        """-(1/n) sum_i dist^{p-2} log_x(x_i); a datum at x counts 0."""
+        """Return -(1/n) sum_i dist^{p-2} log_x(x_i); a datum at x counts 0."""
         return -power_gradient(manifold, x, data, equal_weights(data), self.power)[0]
 
     def center(self, ball, data):
-        """The power mean after a public number of steps."""
+        """Return the power mean after a public number of steps."""
         return power_mean_in_ball(ball, data, self.power)
 
     @override
@@ -52,12 +52,12 @@ class _PowerStatistic(Equivariant):
         return power_growth(manifold, center, pull, data, farthest, self.power)
 
     def convexity(self, ball, distance):
-        """For 1.5 <= p <= 2: (p - 1) h_max s^{p-2} at the farthest that a record can be."""
+        """Return (p - 1) h_max s^{p-2} at the largest distance s of a record; refuse p outside 1.5 to 2."""
         self._check_convex(ball.manifold.dim)
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
 
     def outward_pull(self, ball, reach):
-        """None from the ball of the records on: all pull inwards."""
+        """Return 0 from the rim of the records' ball on, where all records pull inwards; else the general bound."""
         return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
@@ -71,12 +71,12 @@ class _PowerStatistic(Equivariant):
         share = (self.power - 1.0) ** (0.5 * (dim - 1))
         if not _LEAST_CONVEX <= self.power <= 2.0 or share < _LEAST_SHARE:
             raise InputError(
-                f"{self.description}: GibbsMechanism needs a loss that is convex enough, as for powers from 1.5 to 2 "
-                "(nearer to 2 in many dimensions), or SmoothedMedian."
+                f"{self.description}: GibbsMechanism needs a more convex loss: a power from 1.5 to 2 (closer to 2 in "
+                "many dimensions), or SmoothedMedian."
             )
 
     def _bend(self, s, curvature):
-        """Along the geodesic to a record s^{p-2} has the first factor, across the second; both are at most 1."""
+        """Return a lower bound of a loss's Hessian: s^{p-2} times p - 1 along the geodesic, h_max across; both <= 1."""
         return (self.power - 1.0) * h_max(s, curvature) * s ** (self.power - 2.0)
 
     def gradient_sensitivity(self, ball, n, support_radius, calibration) -> Sensitivity:
@@ -115,7 +115,7 @@ class PowerMean(_PowerStatistic):
 
     @property
     def description(self):
-        """With the power."""
+        """Return the name with the power."""
         return f"PowerMean(power={self.power:g})"
 
 

@@ -66,8 +66,8 @@ def explained(owner: str, manifold: Manifold, mean) -> jax.Array:
         smooth = np.all(np.isfinite(np.asarray(_slope_of_exp(manifold, jnp.asarray(manifold.origin, mean.dtype)))))
     if not smooth:
         raise InputError(
-            f"{owner}: exp of {manifold} has no finite derivative at the zero vector (a length in a denominator, or "
-            "its root, has none there); write it with jaxgeodp.manifolds.analytic (sinc_sqrt, safe_sqrt) and try "
+            f"{owner}: exp of {manifold} has no finite derivative at the zero vector (look for a division by a "
+            "length, or a root of one); write it with jaxgeodp.manifolds.analytic (sinc_sqrt, safe_sqrt) and try "
             "jaxgeodp.testing.check_manifold."
         )
     return mean
@@ -91,10 +91,10 @@ def _near(owner, manifold, points, place):
         index, deviation = map(np.asarray, _largest_deviation(manifold, points))
     place = place.format(index)
     if np.isnan(deviation):
-        raise InputError(f"{owner}: {place} is no point of {manifold}, nor can it be projected; leave it out.")
+        raise InputError(f"{owner}: {place} is not a point of {manifold} and cannot be projected; leave it out.")
     if deviation > limit:
         raise InputError(
-            f"{owner}: {place} is no point of {manifold}: its relative deviation is {deviation:.3g}, above "
+            f"{owner}: {place} is not a point of {manifold}: its relative deviation is {deviation:.3g}, above "
             f"{limit:.3g}; project first, by manifold.project (many points by jax.vmap)."
         )
     return np.ones(points.shape[0], bool)

@@ -19,7 +19,7 @@ from jaxgeodp.statistics.statistic import Equivariant
 
 # Steps of a release: a public number. The result is only the centre of an envelope, which need not be exact.
 _STEPS = 60
-# Of widths.
+# Range of widths.
 _SMALLEST, _LARGEST = 1e-30, 1e30
 # In units of the ball's radius: of smaller ones the minimum takes too long to find; and where records lie at two ends
 # of the ball about (width^2/(s^2 + width^2))^((d-1)/2) of the proposals are accepted, s being 2 radii at most.
@@ -57,7 +57,7 @@ class SmoothedMedian(Equivariant):
 
     @property
     def description(self):
-        """With the width."""
+        """Return the name with the width."""
         return f"SmoothedMedian(width={self.width:g})"
 
     def loss(self, manifold: Manifold, x, datum):
@@ -65,17 +65,17 @@ class SmoothedMedian(Equivariant):
         return jnp.sqrt(manifold.squared_dist(x, datum) + self.width**2)
 
     def gradient(self, manifold, x, data):
-        """-(1/n) sum_i log_x(x_i)/sqrt(dist^2 + width^2)."""
+        """Return -(1/n) sum_i log_x(x_i)/sqrt(dist^2 + width^2)."""
         return -self._pull(manifold, x, data)[0]
 
     def _pull(self, manifold, x, data):
-        """Minus the gradient, and the sum of the weights of the logarithms."""
+        """Return minus the gradient, and the sum of the weights of the logarithms."""
         squares = jax.vmap(lambda y: manifold.squared_dist(x, y))(data)
         weights = equal_weights(data) / jnp.sqrt(squares + self.width**2)
         return manifold.log_moments(x, data, weights)[0], jnp.sum(weights)
 
     def center(self, ball, data):
-        """The minimiser, nearly: means with the weights of the last one, a public number of times."""
+        """Return an approximate minimiser, after a public number of reweighted mean steps."""
         manifold = ball.manifold
 
         def step(_, x):
@@ -85,13 +85,13 @@ class SmoothedMedian(Equivariant):
         return jax.lax.fori_loop(0, _STEPS, step, jnp.asarray(ball.center, data.dtype))
 
     def gradient_sensitivity(self, ball: GeodesicBall, n, support_radius, calibration) -> Sensitivity:
-        """Two records pull with s/sqrt(s^2 + width^2) each, at most, at the largest distance s."""
+        """Return 2/n times the largest pull of a record, s/sqrt(s^2 + width^2) at the largest distance s."""
         farthest = support_radius + ball.radius
         value = 2.0 / (n * math.hypot(1.0, self.width / farthest))
         return Sensitivity(value, "2 s/(n sqrt(s^2 + eta^2)) (docs/mathematics.md, section 17)")
 
     def convexity(self, ball: GeodesicBall, distance):
-        """At the farthest that a record can be; for widths that are not too small for draws to be found."""
+        """Return the bound at the largest distance of a record; refuse widths too small for drawing."""
         if not isinstance(ball.radius, Tracer):
             least = _least_width(ball.manifold.dim) * ball.radius
             if self.width < least:
@@ -102,7 +102,7 @@ class SmoothedMedian(Equivariant):
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
 
     def outward_pull(self, ball, reach):
-        """None from the ball of the records on: all pull inwards."""
+        """Return 0 from the rim of the records' ball on, where all records pull inwards; else the general bound."""
         return 0.0 if reach >= ball.radius else super().outward_pull(ball, reach)
 
     def hessian_growth(self, manifold, center, data, farthest, pull):
@@ -112,12 +112,12 @@ class SmoothedMedian(Equivariant):
         return RadialGrowth(distances, farthest, lambda s: self._bend(s, highest), pull)
 
     def gradient_growth(self, manifold, center, data, farthest):
-        """The Hessian's bound, integrated."""
+        """Return the growth of the gradient: the Hessian's lower bound, integrated."""
         pull = manifold.norm(center, self.gradient(manifold, center, data))
         return self.hessian_growth(manifold, center, data, farthest, pull)
 
     def _bend(self, s, curvature):
-        """Along the geodesic to a record it is 1/sqrt times the first factor, across times the second; both below 1."""
+        """Return a lower bound of a loss's Hessian: its factors along and across the geodesic are both at most 1."""
         square = s**2 + self.width**2
         return self.width**2 / square * h_max(s, curvature) / square**0.5
 

@@ -88,7 +88,7 @@ class Statistic(abc.ABC):
         Raises:
             ValueError: none is known, as by default.
         """
-        raise InputError(f"{self.description}: no bound of the minimiser's sensitivity is known; use KNGMechanism.")
+        raise InputError(f"{self.description}: the sensitivity of its minimiser is not known; use KNGMechanism.")
 
     @property
     def description(self) -> str:
@@ -147,7 +147,10 @@ class Statistic(abc.ABC):
         Raises:
             ValueError: none is known.
         """
-        raise InputError(f"{self.description}: no bound of its Hessian is known, which GibbsMechanism needs.")
+        raise InputError(
+            f"{self.description}: GibbsMechanism needs a bound of its Hessian, which is not known; use another "
+            "mechanism."
+        )
 
     def largest_hessian(self, ball: GeodesicBall, reach: float) -> Any:
         """An upper bound of the Hessian of F for clipped data within ``reach`` of the ball's centre; None: unknown.

@@ -14,12 +14,12 @@ BATCH = 24
 
 
 def random_points(manifold: Manifold, dtype: str, num: int, seed: int = 0):
-    """(num, *shape) random points in the given precision: NumPy arrays, whose parts and multiples compile nothing."""
+    """Return (num, *shape) random points in the given precision, as NumPy arrays, whose parts compile nothing."""
     return np.asarray(_random_points(manifold, _dtype(manifold, dtype), max(num, BATCH), seed))[:num]
 
 
 def random_tangents(manifold: Manifold, points, seed: int = 1):
-    """Random tangent vectors of length 1 at ``points`` (num, *shape), as NumPy arrays."""
+    """Return random tangent vectors of length 1 at ``points`` (num, *shape), as NumPy arrays."""
     num = points.shape[0]
     points = np.concatenate([points, np.broadcast_to(points[:1], (max(BATCH - num, 0), *manifold.shape))])
     return np.asarray(_random_tangents(manifold, points, seed))[:num]
@@ -39,7 +39,7 @@ def _random_tangents(manifold, points, seed):
 
 
 def longest(manifold: Manifold) -> float:
-    """The tangent length up to which the laws are tried: well inside the injectivity radius."""
+    """Return the tangent length up to which the laws are tried: well inside the injectivity radius."""
     known = manifold.injectivity_radius
     return min(0.6 * known, _LONGEST) if known > 0 else 1.0
 

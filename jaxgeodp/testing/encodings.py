@@ -69,7 +69,7 @@ def _check(encoding, record):
 
 
 def _hostile(middle):
-    """Records (9, \\*shape): near the middle, far out, one with a NaN, one of huge numbers, one of infinities."""
+    """Return records (9, \\*shape): near the middle, far, one with a NaN, one of huge numbers, one of infinities."""
     rng, ones = np.random.default_rng(0), (1,) * middle.ndim
     scales = np.geomspace(1e-3, 1e6, 6).reshape(-1, *ones)
     data = middle + scales * rng.normal(size=(6, *middle.shape))

@@ -1,4 +1,4 @@
-"""How a broken law is told."""
+"""Error messages of broken laws."""
 
 import contextlib
 from collections.abc import Iterator

@@ -11,7 +11,7 @@ from jaxgeodp.manifolds import Manifold
 from jaxgeodp.testing.laws import of_law
 from jaxgeodp.testing.manifold_laws import LAWS
 
-# Seconds, after which somebody waits.
+# Seconds after which progress is shown.
 PATIENCE = 2.0
 
 

@@ -219,7 +219,7 @@ def privacy_loss(mechanism):
 
 
 def common_masses(mechanism, density, draws, data) -> list[tuple[str, float, float]]:
-    """Names of transformations, and means and standard errors of what vanishes in expectation; see the law."""
+    """Return names of transformations, means and standard errors of what vanishes in expectation; see the law."""
     to_coordinates, to_value, log_volume, limit = _chart(mechanism, draws)
     z = np.asarray(jax.vmap(to_coordinates)(draws))
     pilot, z = z[:_BLOCK], z[_BLOCK:]
@@ -260,7 +260,7 @@ def common_masses(mechanism, density, draws, data) -> list[tuple[str, float, flo
 
 
 def _log_density(mechanism, n) -> Callable | None:
-    """``(points (m, *shape), data) -> (m,)``; None where the mechanism says that it has no simple density."""
+    """Return ``(points (m, *shape), data) -> (m,)``; None where the mechanism says that it has no simple density."""
     manifold = mechanism.ball.manifold
     data = jnp.asarray(ordinary_records(statistic_of(mechanism), mechanism.ball, n))
     point = points_at(mechanism.ball, np.zeros((1, manifold.dim)))[0]
@@ -296,7 +296,7 @@ def _densities(itself, points, data):
 
 
 def _chart(mechanism, draws) -> tuple[Callable, Callable, Callable, float]:
-    """Coordinates of a value, their inverse, its log volume, and the length up to which they are right.
+    """Return coordinates of a value, their inverse, its log volume, and the length up to which they are right.
 
     Of the tangent space at the public centre; of the linear span of the draws where these are off the manifold.
     """
@@ -335,7 +335,7 @@ def _unflat(row, like):
 
 
 def _losses(mechanism, density, data, neighbour):
-    """log p(x; D) - log p(x; D') at draws from D and from D', and by how much all of them may be wrong."""
+    """Return log p(x; D) - log p(x; D') at draws from D and from D', and by how much all of them may be wrong."""
     pair, ratios = (data, neighbour), []
     for seed, drawn in enumerate(pair):
         draws = mechanism.simulate(jax.random.key(10 + seed), drawn, _DRAWS)
@@ -358,7 +358,7 @@ def _losses(mechanism, density, data, neighbour):
 
 
 def _check_losses(guarantee, name, own, other, margin):
-    """The losses at draws of the law that they favour, and at draws of the other."""
+    """Check the losses at draws of the law that they favour, and at draws of the other."""
     if isinstance(guarantee, PureDP):
         largest = max(float(np.max(own)), float(np.max(other)))
         assert largest <= guarantee.epsilon + margin, (
@@ -375,7 +375,7 @@ def _check_losses(guarantee, name, own, other, margin):
 
 
 def _pairs(guarantee) -> Sequence[tuple[float, float]]:
-    """Pairs (epsilon, delta) that a guarantee implies."""
+    """Return pairs (epsilon, delta) that a guarantee implies."""
     if isinstance(guarantee, ApproximateDP):
         return [(guarantee.epsilon, guarantee.delta)]
     if isinstance(guarantee, GaussianDP):

@@ -15,7 +15,7 @@ from jaxgeodp.privacy import adversarial_neighbours
 
 
 def points_at(ball: GeodesicBall, coordinates) -> jax.Array:
-    """Points at tangent coordinates (num, dim) of the centre, in units of the radius; in double precision."""
+    """Return points at tangent coordinates (num, dim) of the centre, in units of the radius; in double precision."""
     with jax.enable_x64(True):
         return _points_at(ball, jnp.asarray(coordinates))
 
@@ -33,14 +33,14 @@ def _points_at(ball, coordinates):
 
 
 def unit_vectors(dim: int, num: int, seed: int) -> np.ndarray:
-    """(num, dim) directions: the axes to both sides first, then random ones."""
+    """Return (num, dim) directions: the axes to both sides first, then random ones."""
     axes = np.concatenate([np.eye(dim), -np.eye(dim)])[:num]
     normal = np.random.default_rng(seed).normal(size=(num - len(axes), dim))
     return np.concatenate([axes, normal / np.linalg.norm(normal, axis=1, keepdims=True)])
 
 
 def has_points(statistic, ball: GeodesicBall) -> bool:
-    """Whether records are points that are clipped into the ball: where nothing else is said, they are."""
+    """Return whether records are points that are clipped into the ball: where nothing else is said, they are."""
     if statistic is None:
         return True
     if tuple(statistic.datum_shape(ball.manifold)) != tuple(ball.manifold.shape):
@@ -51,12 +51,12 @@ def has_points(statistic, ball: GeodesicBall) -> bool:
 
 
 def clipped(statistic, ball: GeodesicBall, data) -> jax.Array:
-    """Records as the theorems see them."""
+    """Return the records clipped as the theorems suppose."""
     return ball.clip(data) if statistic is None else statistic.clip(ball, jnp.asarray(data))
 
 
 def ordinary_records(statistic, ball: GeodesicBall, num: int, seed: int = 0) -> np.ndarray:
-    """(num, \\*datum_shape) records within the ball, more of them to one side; normal numbers in another shape."""
+    """Return (num, \\*datum_shape) records within the ball, more to one side; normal numbers in another shape."""
     random = np.random.default_rng(seed)
     if not has_points(statistic, ball):
         return random.normal(size=(num, *statistic.datum_shape(ball.manifold)))
@@ -67,7 +67,7 @@ def ordinary_records(statistic, ball: GeodesicBall, num: int, seed: int = 0) -> 
 
 
 def neighbours(statistic, ball: GeodesicBall, n: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Name -> pair of data sets that differ in the last record, which jumps as far as it can."""
+    """Return name -> pair of data sets that differ in the last record, which jumps as far as it can."""
     if has_points(statistic, ball):
         return adversarial_neighbours(ball, n)
     data = ordinary_records(statistic, ball, n + 1)
@@ -80,7 +80,7 @@ def neighbours(statistic, ball: GeodesicBall, n: int) -> dict[str, tuple[np.ndar
 
 
 def hostile_records(statistic, ball: GeodesicBall) -> dict[str, np.ndarray]:
-    """Name -> one record, of those that a file can hold: at the rim, outside, extreme, and none at all."""
+    """Return name -> one record, of those that a file can hold: at the rim, outside, extreme, and none at all."""
     if has_points(statistic, ball):
         quiet = np.asarray(ball.center)
         ends = points_at(ball, np.eye(ball.manifold.dim)[0] * np.array([[1.0], [-1.0], [1.5]]))

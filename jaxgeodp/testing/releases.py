@@ -30,7 +30,7 @@ _DRAWN = ("value", "steps", "created")
 
 
 def statistic_of(mechanism):
-    """The statistic that says what records are; None where it is not said, as they are points of the manifold."""
+    """Return the statistic that says what records are; None where they are points of the manifold."""
     match mechanism:
         case object(summarised=Statistic() as statistic):
             return statistic
@@ -38,7 +38,7 @@ def statistic_of(mechanism):
 
 
 def enough(mechanism) -> int:
-    """The fewest records of a few numbers for which a mechanism exists and can be drawn from.
+    """Return the fewest records of a few numbers for which a mechanism exists and can be drawn from.
 
     Raises:
         ValueError: there are none; the refusal of the largest number.
@@ -154,7 +154,7 @@ RELEASE_LAWS: dict[str, Callable] = {
 
 
 def kolmogorov_distance(first, second) -> float:
-    """The largest difference of two empirical distribution functions."""
+    """Return the largest difference of two empirical distribution functions."""
     both = np.sort(np.concatenate([first, second]))
     shares = [np.searchsorted(np.sort(sample), both, side="right") / len(sample) for sample in (first, second)]
     return float(np.max(np.abs(shares[0] - shares[1])))
@@ -168,7 +168,7 @@ def _try(mechanism, n):
 
 
 def _outcome(mechanism, data) -> str:
-    """What everybody can see of a release but its value."""
+    """Return what everybody can see of a release but its value."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

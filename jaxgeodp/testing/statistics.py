@@ -277,7 +277,7 @@ STATISTIC_LAWS: dict[str, Callable[[Statistic, GeodesicBall], None]] = {
 
 
 def _points(ball, num):
-    """Points of the ball."""
+    """Return points of the ball."""
     return jnp.asarray(ordinary_records(None, ball, num, seed=3))
 
 
@@ -286,7 +286,7 @@ def _clipped(statistic, ball, num, seed=0):
 
 
 def _one_by_one(data):
-    """Arrays of one record each, cut without a program for every place."""
+    """Return arrays of one record each, cut without a program for every place."""
     return [jnp.asarray(record[None]) for record in np.asarray(data)]
 
 
@@ -295,7 +295,7 @@ def _hostile(statistic, ball):
 
 
 def _data_sets(statistic, ball):
-    """Name -> clipped records: ordinary ones, and those that strain means."""
+    """Return name -> clipped records: ordinary ones, and those that strain means."""
     strained = {
         name: statistic.clip(ball, jnp.asarray(end)) for name, (_, end) in neighbours(statistic, ball, _N).items()
     }
@@ -303,7 +303,7 @@ def _data_sets(statistic, ball):
 
 
 def _support_radii(statistic, ball):
-    """The ball's radius, and a larger one if the sensitivity is known there."""
+    """Return the ball's radius, and a larger one if the sensitivity is known there."""
     larger = 0.5 * (ball.radius + min(largest_support(ball), 2.0 * ball.radius))
     try:
         statistic.gradient_sensitivity(ball, 2, larger, "tight")
@@ -373,7 +373,7 @@ def _largest_change(statistic, ball):
 
 
 def _values(growth: Any, knots, lengths) -> jax.Array:
-    """A growth bound at ``lengths``, in whichever form it comes."""
+    """Return a growth bound at ``lengths``, in whichever form it comes."""
     if hasattr(growth, "lines"):
         values, slopes = growth.lines(knots[:-1], knots[1:])
         cell = jnp.clip(jnp.searchsorted(knots, lengths, side="right") - 1, 0, len(knots) - 2)
@@ -383,7 +383,7 @@ def _values(growth: Any, knots, lengths) -> jax.Array:
 
 
 def _minimizer(statistic, ball, data):
-    """The minimiser; None where a statistic says that it has none."""
+    """Return the minimiser; None where a statistic says that it has none."""
     try:
         return statistic.minimizer(ball, data)
     except InputError:
@@ -391,7 +391,7 @@ def _minimizer(statistic, ball, data):
 
 
 def _close(actual, expected):
-    """Up to rounding at the size of the largest number; what is not finite in both counts as equal."""
+    """Return whether arrays agree up to rounding at the size of the largest number; non-finite ones agree."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     known = np.isfinite(expected)
     if not np.array_equal(known, np.isfinite(actual)):

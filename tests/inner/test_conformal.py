@@ -355,7 +355,7 @@ def test_moebius_center_puts_landmarks_in_place():
         (5, 2, "nose must be a vertex number from 0 to 4, got 5"),
         (0, -1, "up must be a vertex number from 0 to 4, got -1"),
         (0.5, 1, "nose must be a vertex number"),
-        (3, 3, "lie at the same place"),
+        (3, 3, "coincide"),
         (4, 1, "vertex 4 lies on the boundary"),
     ],
 )

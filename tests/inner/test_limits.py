@@ -29,7 +29,7 @@ from jaxgeodp.privacy.release import Draft, make_release
 from jaxgeodp.samplers.envelope import radial_envelope
 
 LINE = Euclidean(1)
-_LIMITS = "beyond double precision|noise of integers|too small|too large|between 1e-30|from 1e-30|rho must be a finite"
+_LIMITS = "beyond double precision|integer noise|too small|too large|between 1e-30|from 1e-30|rho must be a finite"
 
 
 def _ball(radius, manifold=LINE):

@@ -69,7 +69,7 @@ ours.def_abstract_eval(lambda x: x)
 
 def test_what_looks_at_other_records_is_refused():
     for loss, words in (
-        (spying, "calls custom_vmap_call, which may look at several records"),
+        (spying, "calls custom_vmap_call, which may combine several records"),
         (calling, "calls pure_callback, which"),
         (noisy, "random keys of type key<rbg>"),
         (lambda x, d: jax.jit(jax.checkpoint(spying))(x, d), "custom_vmap_call"),

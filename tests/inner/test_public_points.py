@@ -43,19 +43,19 @@ def test_points_off_the_manifold_are_named_with_their_deviation(statistic):
     around = BASIS + np.array([0, 0, 5.0])  # their "mean" was the south pole
     for points, index, deviation in ((5 * BASIS, 0, "0.8"), (np.stack([BASIS[0], 3 * BASIS[1]]), 1, "0.667")):
         with pytest.raises(
-            InputError, match=rf"points\[{index}\] is no point of Sphere.*{deviation}, above 1e-05; proj"
+            InputError, match=rf"points\[{index}\] is not a point of Sphere.*{deviation}, above 1e-05; proj"
         ):
             statistic(SPHERE, points)
-    with pytest.raises(InputError, match=r"points\[2\] is no point"):
+    with pytest.raises(InputError, match=r"points\[2\] is not a point"):
         statistic(SPHERE, around)
 
 
 def test_the_point_given_as_the_mean_is_checked_too():
-    with pytest.raises(InputError, match=r"certified_distance: mean is no point of Sphere.*0.5, above"):
+    with pytest.raises(InputError, match=r"certified_distance: mean is not a point of Sphere.*0.5, above"):
         certified_distance(SPHERE, 2 * BASIS[0], BASIS)
     with pytest.raises(InputError, match="certified_distance: mean must have shape"):
         certified_distance(SPHERE, BASIS, BASIS)
-    with pytest.raises(InputError, match=r"certified_distance: points\[0\] is no point"):
+    with pytest.raises(InputError, match=r"certified_distance: points\[0\] is not a point"):
         certified_distance(SPHERE, BASIS[0], 2 * BASIS)
 
 
@@ -67,12 +67,12 @@ def test_points_pass_in_both_precisions_and_others_do_not(manifold):
         assert np.all(np.isfinite(check(manifold, points)[1]))
     bad = np.stack([x, x])
     bad[1].flat[0] = np.nan
-    with pytest.raises(InputError, match=r"points\[1\] is no point of .*, nor can it be projected"):
+    with pytest.raises(InputError, match=r"points\[1\] is not a point of .* and cannot be projected"):
         check(manifold, bad)
     if not isinstance(manifold, Euclidean):
         bad[1] = x
         bad[1].flat[1] += 1e-3 * np.max(np.abs(x))
-        with pytest.raises(InputError, match=r"points\[1\] is no point of .*project first"):
+        with pytest.raises(InputError, match=r"points\[1\] is not a point of .*project first"):
             check(manifold, bad)
         np.testing.assert_array_equal(np.isnan(jax.jit(lambda p: check(manifold, p)[1])(bad)), [False, True])
 
@@ -107,7 +107,7 @@ def test_under_jit_it_is_nan_and_a_constant_is_still_checked():
     assert np.all(np.isnan(jax.jit(lambda x: checked_point("test", "x", SPHERE, x))(2 * BASIS[0])))
     constant, far = jnp.asarray(BASIS), jnp.asarray(5 * BASIS)
     assert jax.jit(lambda t: t * check(SPHERE, constant)[1][0])(2.0) == 2.0
-    with pytest.raises(InputError, match="is no point"):
+    with pytest.raises(InputError, match="is not a point"):
         jax.jit(lambda t: t * check(SPHERE, far)[1][0])(2.0)
 
 
@@ -188,7 +188,7 @@ def test_landmarks_count_as_shapes():
             frechet_mean(shapes, other)
     with pytest.raises(InputError, match="project first"):
         frechet_mean(shapes, QUADRILATERALS[..., 0])
-    with pytest.raises(InputError, match=r"points\[1\] is no point .* nor can it be projected"):
+    with pytest.raises(InputError, match=r"points\[1\] is not a point .* and cannot be projected"):
         frechet_mean(shapes, np.stack([QUADRILATERALS[0], np.ones((4, 2))]))
 
 

@@ -88,7 +88,7 @@ def reproduce(run: Run) -> None:
 
 
 def _pointwise(run, study, surface):
-    """Errors and one draw of noise on every point, by setting and mu; "paper" reads the ranges off the data."""
+    """Return errors and one noise draw of pointwise noise, by setting and mu; "paper" has ranges from the data."""
     points = study.private.points
     mean = points.mean(axis=0)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -110,7 +110,7 @@ def _pointwise(run, study, surface):
 
 
 def _radial(study):
-    """Mechanisms by setting; "paper" takes its bound from the data, which is why it is not private."""
+    """Return mechanisms by setting; "paper" takes its bound from the data, so it is not private."""
     template, curves = study.template.curves, study.private.curves
     total = float(np.sqrt(len(template)) * np.linalg.norm(_MU))
     raw = np.sqrt(np.mean(curves**2, axis=2)).max(axis=(0, 1))
@@ -144,7 +144,7 @@ def _seconds_of_release(mechanism, curves):
 
 
 def _seconds_of_a_face(study):
-    """Of one face, alone in this process; registration with its compilation."""
+    """Time one face, alone in this process; registration includes compilation."""
     generator = study.generator
     points = study.private.points[0]
     start = time.perf_counter()
@@ -216,7 +216,7 @@ def _claim_of_a_surface(run, whole, curves):
 
 
 def _claim_of_data(run, study, setting, design_for):
-    """From which n on a release is nearer to the mean of n people than what was known before."""
+    """Add claims on the n from which a release is nearer to the mean of n people than public knowledge."""
     template, reference, curves = study.template.curves, study.reference.curves, study.private.curves
     total = float(np.sqrt(len(template)) * np.linalg.norm(_MU))
     name_of = "a surface, first n" if setting == "a surface" else "radial curves, tight, designed, first n"

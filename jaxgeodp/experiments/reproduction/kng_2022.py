@@ -68,7 +68,7 @@ def reproduce(run: Run) -> None:
 
 
 def _cells(run, data, setting, replicates):
-    """The four (three) mechanisms of Fig. 1 in one setting, for all n."""
+    """Return the mechanisms of Fig. 1 in one setting, for all n."""
     ball, cells = data.ball, []
     curved = ball.manifold.curvature_bounds[1] > 0
     for n in run.sizes:
@@ -93,7 +93,7 @@ def _cells(run, data, setting, replicates):
 
 
 def _lines(run, cells):
-    """Lines of (n, mean Euclidean distance) by mechanism."""
+    """Return lines of (n, mean Euclidean distance) by mechanism."""
     lines = {}
     for cell, row in zip(cells, run.errors(cells), strict=True):
         lines.setdefault(cell.name, []).append((cell.n, row["euclidean"]))
@@ -155,7 +155,7 @@ def _claim_matrices(run, setting, lines):
 
 
 def _rate_cells(run, sphere, setting):
-    """Cells along n, epsilon and the dimension, with what they vary."""
+    """Return cells along n, epsilon and the dimension, with the varied quantity."""
 
     def cell(data, n, epsilon):
         return Cell("KNG", setting, KNGMechanism(data.ball, epsilon, calibration=setting), data, n, _FOR_RATES)
@@ -168,7 +168,7 @@ def _rate_cells(run, sphere, setting):
 
 
 def _claim_rates(run, sphere):
-    """K3: exponents of E distance^2 in n, epsilon and the dimension."""
+    """Add the claims K3: exponents of E distance^2 in n, epsilon and the dimension."""
     for setting in _PROVEN:
         cells = _rate_cells(run, sphere, setting)
         rows = run.errors([cell for cell, _ in cells])
@@ -204,7 +204,7 @@ def _slope(points) -> Estimate:
 
 
 def _claim_chains(run, sphere):
-    """Their chain as printed, against exact draws of the law that it is meant for."""
+    """Add the claims on their chain as printed, against exact draws of its target law."""
     n, replicates = 100, run.count(_CHAINS)
     ball = sphere.ball
     mechanism = KNGMechanism(ball, 1.0, calibration="paper")

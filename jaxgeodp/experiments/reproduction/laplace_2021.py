@@ -56,7 +56,7 @@ def reproduce(run: Run) -> None:
 
 
 def _sensitivities(run, name, data):
-    """L1: how far one redrawn record moves the mean, against the bounds."""
+    """Add the claims L1: how far one redrawn record moves the mean, against the bounds."""
     ball, replicates = data.ball, run.count(_REPLICATES)
     key = jax.random.fold_in(jax.random.key(run.seed), 1)
     moved = {}
@@ -89,7 +89,7 @@ def _sensitivities(run, name, data):
 
 @functools.partial(jax.jit, static_argnums=3)
 def _moved(data: Generator, keys: jax.Array, n: jax.Array, size: int):
-    """Distances between the means of data sets that differ in one record."""
+    """Return distances between the means of data sets that differ in one record."""
     manifold = data.ball.manifold
 
     def one(key):
@@ -115,7 +115,7 @@ def _sensitivity_figure(sizes, changes):
 
 
 def _utility(run, data):
-    """Errors by setting and n, on the manifold and in the ambient space."""
+    """Return errors by setting and n, on the manifold and in the ambient space."""
     ball, cells = data.ball, {}
     curved = ball.manifold.curvature_bounds[1] > 0
     for n in run.sizes:

@@ -1,4 +1,4 @@
-"""What a reproduction collects: claims with verdicts, figures, and the numbers behind them."""
+"""Results of a reproduction: claims with verdicts, figures, and the numbers behind them."""
 
 import csv
 import dataclasses
@@ -48,7 +48,7 @@ class Estimate:
         return f"{self.mean:.4g} ± {2 * self.error:.1g}"
 
     def scaled(self, factor: float) -> "Estimate":
-        """The same in other units."""
+        """Return the estimate in other units."""
         return Estimate(self.mean * factor, self.error * abs(factor))
 
 
@@ -77,22 +77,22 @@ class Cell(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Manifold and label, which also names the stream of noise."""
+        """Manifold and label, which name the noise stream."""
         return str(self.data.ball.manifold), f"{self.name}, {self.setting}, n={self.n}, {self.mechanism.epsilon:g}"
 
     def program(self):
-        """Equal for cells that share a compiled program."""
+        """Return a key shared by cells with the same compiled program."""
         return jax.tree.structure((self.law().unsized, self.data))
 
     def law(self) -> PointLaw:
-        """The mechanism's, with the scale of this cell."""
+        """Return the mechanism's law with the scale of this cell."""
         law = self.mechanism.law(self.n)
         return law if self.scale is None else dataclasses.replace(law, scale=self.scale)
 
 
 @dataclasses.dataclass
 class Run:
-    """A reproduction under way.
+    """A reproduction in progress.
 
     Args:
         quick: few replicates, to see that it works; verdicts then mean little.
@@ -109,12 +109,12 @@ class Run:
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def count(self, full: int) -> int:
-        """Replicates: the paper's number, or a thirtieth of it."""
+        """Return the number of replicates: the paper's, or a thirtieth of it."""
         return max(20, full // 30) if self.quick else full
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of records."""
+        """Return the numbers of records."""
         return (20, 30, 40, 100) if self.quick else (20, 30, 40, 60, 80, 100, 120)
 
     def claim(self, *fields: str) -> None:
@@ -122,7 +122,7 @@ class Run:
         self.claims.append(Claim(*fields))
 
     def errors(self, cells: Iterable["Cell"]) -> list[dict[str, Any]]:
-        """Mean errors of cells over replicates, each remembered as a row of numbers.csv.
+        """Return mean errors of cells over replicates; record each as a row of numbers.csv.
 
         Cells that need the same program follow each other in one thread; programs are compiled side by side.
         """
@@ -167,7 +167,7 @@ class Run:
         }
 
     def write(self, folder: pathlib.Path, name: str, seconds: float) -> None:
-        """claims.md, claims.csv, numbers.csv, config.json and the figures."""
+        """Write claims.md, claims.csv, numbers.csv, config.json and the figures."""
         folder.mkdir(parents=True, exist_ok=True)
         for title, figure in self.figures.items():
             picture = io.BytesIO()
@@ -189,7 +189,7 @@ class Run:
         write_atomically(folder / "config.json", json.dumps(config, indent=1))
 
     def table(self) -> str:
-        """The claims as a Markdown table."""
+        """Return the claims as a Markdown table."""
         lines = ["| id | claim | setting | found (± 2 SE) | verdict | why |", "|---|---|---|---|---|---|"]
         for claim in self.claims:
             lines.append("| " + " | ".join(dataclasses.astuple(claim)) + " |")
@@ -197,14 +197,14 @@ class Run:
 
 
 def compare(smaller: Estimate, larger: Estimate) -> str:
-    """Whether one mean is below another, beyond three standard errors of the difference."""
+    """Return the verdict on whether one mean is below another, by three standard errors of the difference."""
     gap = larger.mean - smaller.mean
     margin = 3.0 * math.hypot(smaller.error, larger.error)
     return HOLDS if gap > margin else FAILS if gap < -margin else OPEN
 
 
 def within(estimate: Estimate, least: float, most: float) -> str:
-    """Whether a mean lies between two numbers, beyond three standard errors either way."""
+    """Return the verdict on whether a mean lies between two numbers, by three standard errors."""
     low, high = estimate.mean - 3.0 * estimate.error, estimate.mean + 3.0 * estimate.error
     if least <= low and high <= most:
         return HOLDS
@@ -212,7 +212,7 @@ def within(estimate: Estimate, least: float, most: float) -> str:
 
 
 def by_sizes(sizes, verdicts) -> str:
-    """One verdict for all numbers of records, or which has which."""
+    """Return one verdict for all numbers of records, or the verdict of each."""
     verdicts = list(verdicts)
     if len(set(verdicts)) == 1:
         return verdicts[0]
@@ -231,13 +231,13 @@ def ratio(a: Estimate, b: Estimate) -> Estimate:
 
 
 def all_of(verdicts) -> str:
-    """The verdict on several at once."""
+    """Return the joint verdict of several."""
     verdicts = list(verdicts)
     return FAILS if FAILS in verdicts else OPEN if OPEN in verdicts else HOLDS
 
 
 def line_figure(panels):
-    """Panels of mean errors against n: (title, label of the y axis, {mechanism: [(n, Estimate)]})."""
+    """Return panels of mean errors against n: (title, y label, {mechanism: [(n, Estimate)]})."""
     figure = matplotlib.figure.Figure(figsize=(5.2 * len(panels), 3.9), layout="constrained")
     for axis, (title, label, lines) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels, strict=True):
         for name, points in lines.items():

@@ -17,12 +17,12 @@ from jaxgeodp.statistics.frechet_mean import mean_in_ball
 
 
 def sphere_data(dim: int = 2) -> PolarData:
-    """Polar data in the cap of radius pi/8 (supplement 2.4.1 of Soto et al. 2022)."""
+    """Return polar data in the cap of radius pi/8 (supplement 2.4.1 of Soto et al. 2022)."""
     return PolarData(GeodesicBall(Sphere(dim), Sphere(dim).origin, math.pi / 8))
 
 
 def matrix_data() -> WishartData:
-    """Wishart matrices within 1.5 of the identity (supplement 2.3.1)."""
+    """Return Wishart matrices within 1.5 of the identity (supplement 2.3.1)."""
     return WishartData(GeodesicBall(SPD(2), SPD(2).origin, 1.5))
 
 
@@ -58,15 +58,15 @@ class EmbeddedFrechetMean(AmbientVector):
     """The Frechet mean as a vector of the ambient space."""
 
     def center(self, ball, points):
-        """The mean."""
+        """Return the Fréchet mean."""
         return mean_in_ball(ball, points)
 
     def location(self, ball, points, center):
-        """The mean."""
+        """Return the Fréchet mean in the ambient space."""
         return from_center(ball, center)
 
 
 def laplace_at_radius(ball: GeodesicBall, n: int, epsilon: float) -> float:
-    """2r(2 - h)/(n h epsilon) with h at r, as Soto et al. 2022 print it for KNG, instead of at 2r."""
+    """Return 2r(2 - h)/(n h epsilon) with h at r, as Soto et al. 2022 print it for KNG, instead of at 2r."""
     h = h_max(ball.radius, ball.manifold.curvature_bounds[1])
     return 2.0 * ball.radius * (2.0 - h) / (h * n * epsilon)

@@ -1,4 +1,4 @@
-"""The shapes of Soto et al. 2022 (Figs. 2, 3; supplement 2.5), claims S1-S2, on outlines in place of their brains."""
+"""Shapes of Soto et al. 2022 (Figs. 2, 3; supplement 2.5), claims S1-S2, on outlines instead of brains."""
 
 import functools
 import itertools
@@ -49,7 +49,7 @@ def reproduce(run: Run) -> None:
 
 
 def _draws(run, setting, ball, points, mean, count):
-    """Private means by name."""
+    """Return private means by name."""
     keys = jax.random.split(jax.random.fold_in(jax.random.key(run.seed), 7), 5)
     run.say(f"shapes, {setting}: KNG")
     values = {"KNG": KNGMechanism(ball, EPSILON, calibration=setting).simulate(keys[0], points, count)}
@@ -66,7 +66,7 @@ def _draws(run, setting, ball, points, mean, count):
 
 @functools.partial(jax.jit, static_argnums=3)
 def _as_printed(key, points, mean, count):
-    """Supplement 2.5.2: every coordinate of the mean gets Laplace noise of scale 4 r_j k/(n epsilon).
+    """Return the mean with Laplace noise of scale 4 r_j k/(n epsilon) on each coordinate (supplement 2.5.2).
 
     r_j is the largest deviation of coordinate j from the mean in these very data, which is why it is not private.
     """
@@ -130,7 +130,7 @@ def _claim(run, claim, setting, distance, count):
 
 
 def _figure(points, mean, pose, draws, title):
-    """Data and mean on the left, six private means in a row for each mechanism and setting."""
+    """Draw data and mean on the left, and rows of six private means by mechanism and setting."""
     rows = list(draws)
     figure = matplotlib.figure.Figure(figsize=(13, 1.25 * len(rows) + 0.6), layout="constrained")
     axes = figure.subplots(len(rows), 8)

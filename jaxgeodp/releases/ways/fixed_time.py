@@ -76,7 +76,7 @@ def _promised(terms, delta):
         return terms.guarantee.to_approximate(0.5 * delta).epsilon, 0.5 * delta
     if isinstance(terms.guarantee, PureDP):
         return terms.guarantee.epsilon, delta
-    raise InputError(f"{terms.mechanism}: delta is for what is proven.")
+    raise InputError(f"{terms.mechanism}: delta needs a proven guarantee in epsilon or mu.")
 
 
 def proposals_needed(law: DensityLaw, log_eta: float) -> int:

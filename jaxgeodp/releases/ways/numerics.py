@@ -34,7 +34,9 @@ class OnGrid(Way):
     def ready(self, law, shape):
         ready = law.grid(shape)
         if ready.order_matters:
-            raise InputError(f"{law.terms.mechanism}: integers that depend on the order of records are not released.")
+            raise InputError(
+                f"{law.terms.mechanism}: numerics='grid' needs sums that do not depend on the order of records."
+            )
         return ready
 
 
@@ -65,5 +67,5 @@ def way_of(owner: str, delta: float, numerics: str) -> Way:
     if delta == 0.0:
         return _NUMERICS[numerics]
     if numerics != "idealized":
-        raise InputError(f"{owner}: delta and numerics='{numerics}' are two ways of releasing; choose one.")
+        raise InputError(f"{owner}: delta and numerics='{numerics}' exclude each other; give only one of them.")
     return FixedTime(delta)
