@@ -64,6 +64,7 @@ html_title = f"jaxgeodp {version}"
 html_extra_path = ["site"]
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(pathlib.Path(__file__).with_name("templates") / "search_order.js")
 templates_path = ["templates"]
 html_sidebars = {"**": ["all-pages"]}
 html_show_sourcelink = False

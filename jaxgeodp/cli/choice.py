@@ -76,7 +76,7 @@ class Choice:
 
     @property
     def parameter(self) -> str:
-        """Return which privacy parameter is given: ``epsilon`` or ``mu``."""
+        """Return which privacy parameter is given, ``epsilon`` or ``mu``."""
         return "epsilon" if self.mu is None else "mu"
 
     @property

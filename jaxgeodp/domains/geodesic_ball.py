@@ -101,7 +101,7 @@ class GeodesicBall:
 
     @property
     def satisfies_assumption(self) -> bool:
-        """Return whether Assumption 1 holds: whether the radius is below `jaxgeodp.domains.assumption_limit`."""
+        """Return whether Assumption 1 holds, that is, the radius is below `jaxgeodp.domains.assumption_limit`."""
         return self.radius < assumption_limit(self.manifold)
 
     @property

@@ -117,7 +117,7 @@ class SyntheticFaces:
 
     @property
     def nasion(self) -> int:
-        """Vertex number of the nasion, the root of the nose: the second landmark, which fixes "up"."""
+        """Vertex number of the nasion, the root of the nose; the second landmark, which fixes "up"."""
         return _nasion(self.rings)
 
     @property

@@ -93,7 +93,7 @@ class Kernel(Pytree, abc.ABC, leaves=("length_scale", "smoothness")):
     @property
     @abc.abstractmethod
     def extent(self) -> float:
-        """Length of the domain: 2 pi for closed curves, 1 for open ones."""
+        """Length of the domain, 2 pi for closed curves, 1 for open ones."""
 
     # What follows ------------------------------------------------------------------------------------
 

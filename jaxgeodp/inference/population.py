@@ -68,7 +68,7 @@ class Population:
 
     @property
     def most_variance(self) -> float:
-        """Return a bound that the variance hardly exceeds: two standard deviations more, at most ``bound``.
+        """Return a bound that the variance hardly exceeds, two standard deviations more, at most ``bound``.
 
         The true variance is no more than ``bound``, so that it is held as often as without that: in .953 to 1 of 300
         sets of 150 records in a small ball (docs/inference.md).
@@ -199,7 +199,7 @@ class PrincipalGeodesics:
 
     @property
     def hidden(self) -> np.ndarray:
-        """Return which geodesics noise hides, (dim,): their intervals reach 0, their directions may be noise alone."""
+        """Return which geodesics noise hides, (dim,); their intervals reach 0, their directions may be noise alone."""
         return self.intervals[:, 0] <= 0.0
 
     @property

@@ -100,7 +100,7 @@ class AdaptiveLaw(Law, Pytree, leaves=("numbers", "strength", "mean", "whole", "
 
     @property
     def in_integers(self) -> "AdaptiveLaw":
-        """Return the law of the grid release at mu: one release of all records is then the mean of their logarithms."""
+        """Return the law of the grid release at mu; one release of all records is then the mean of their logarithms."""
         sums = isinstance(self.whole.summary, MeanOfVectors)
         return self if sums else dataclasses.replace(self, whole=self.mean)
 

@@ -228,7 +228,7 @@ class PointLaw(Law):
 
     @property
     def unsized(self) -> Self:
-        """Return the law without weights, for any number of records that stand for its n: one program for all n."""
+        """Return the law without weights, for any number of records that stand for its n; one program for all n."""
         return self._with(rows=None)
 
     @property

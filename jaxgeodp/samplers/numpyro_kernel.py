@@ -57,7 +57,7 @@ class GeodesicMetropolis(MCMCKernel):
 
     @property
     def model(self):
-        """None: the kernel takes a potential, such as a model's `numpyro.infer.util.log_density`."""
+        """Return None, as the kernel takes a potential, such as a model's `numpyro.infer.util.log_density`."""
         return None
 
     @property

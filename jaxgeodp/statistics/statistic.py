@@ -58,7 +58,7 @@ class Statistic(abc.ABC):
 
     @property
     def order_matters(self) -> bool:
-        """Whether the order of the records may matter: a method of all of them is one's own, and no `of_a_set` is said.
+        """Return whether the order of records may matter, as a method of all records is overridden without `of_a_set`.
 
         The records are then drawn from in a secret random order (docs/mathematics.md, Theorem O2).
         """

@@ -41,7 +41,7 @@ class EmbeddedMean(BallMechanism):
 
     @property
     def guarantee(self):
-        """Return `NotProven`: no privacy guarantee is proven."""
+        """Return `NotProven`, as no privacy guarantee is proven."""
         return NotProven("the sensitivity used is that of the arithmetic mean")
 
     def law(self, n, shape=()):
