@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import pytest
+from resumed import Resumed
 
 # Compiling is most of the time; before JAX starts, and not where other flags are set. The lowest level of code
 # generation halves it; so do the plain emitters of loops; and one piece of code a program, instead of many for further
@@ -62,6 +63,14 @@ LONGEST = (
 
 def pytest_addoption(parser):
     parser.addoption("--exhaustive", action="store_true", help="also the repetitions on further manifolds")
+    parser.addoption(
+        "--resume", metavar="FILE", help="run what FILE does not say has passed with this code; note there"
+    )
+
+
+def pytest_configure(config):
+    if path := config.getoption("--resume"):
+        config.pluginmanager.register(Resumed(config, pathlib.Path(path)))
 
 
 def pytest_collection_modifyitems(config, items):
