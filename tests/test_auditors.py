@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from strategies import exhaustive
 
-from benchmarks.audit import auditors, outside, recorded
+from benchmarks.audit import auditors, cells, outside, recorded
 from benchmarks.audit.planted import DISK, N, planted
 from benchmarks.compare import published
 from jaxgeodp import KNGMechanism, TangentLaplace
@@ -95,7 +95,7 @@ def test_rounds_that_depend_on_records_are_counted():
 
 def only(name, monkeypatch):
     """The tables are of one mistake and one pair."""
-    cell = next(cell for cell in auditors.mistakes() if cell.name == name)
+    cell = next(cell for cell in cells.mistakes() if cell.name == name)
     monkeypatch.setattr(auditors, "compared", list)
     monkeypatch.setattr(auditors, "cells", list)
     monkeypatch.setattr(auditors, "mistakes", lambda: [cell._replace(pairs={"edge": cell.pairs["edge"]})])
@@ -103,8 +103,8 @@ def only(name, monkeypatch):
 
 @pytest.mark.exhaustive
 def test_the_tables_have_all_mechanisms_and_mistakes():
-    assert set(MECHANISMS) <= {cell.name for cell in auditors.cells()}
-    assert set(PLANTED) < {cell.name for cell in auditors.mistakes()}
+    assert set(MECHANISMS) <= {cell.name for cell in cells.cells()}
+    assert set(PLANTED) < {cell.name for cell in cells.mistakes()}
 
 
 def test_the_status_says_whether_all_mistakes_are_found(monkeypatch, capsys):
@@ -134,7 +134,7 @@ def test_a_loop_that_a_right_sampler_has_finds_no_mistake(monkeypatch, capsys):
 
 
 def test_several_additions_of_noise_use_a_budget_together():
-    cell = next(cell for cell in auditors.mistakes() if cell.name == "all of the budget twice")
+    cell = next(cell for cell in cells.mistakes() if cell.name == "all of the budget twice")
     found, _, findings = auditors.noise_recorder(cell, [])
     assert not findings and found.value == pytest.approx(2.0, rel=0.03) and found.broken
     assert recorded.together([0.6, 0.8], "gaussian") == pytest.approx(1.0)
@@ -143,7 +143,7 @@ def test_several_additions_of_noise_use_a_budget_together():
 @pytest.mark.parametrize("name", ["wrapped-gaussian", *exhaustive("gaussian")])
 def test_noise_that_is_a_fifth_too_small_is_recorded(name):
     """Of a density that claims mu = 1, and of integers that claim rho = 1/2."""
-    (cell,) = (cell for cell in auditors.too_strong() if cell.name.startswith(name))
+    (cell,) = (cell for cell in cells.too_strong() if cell.name.startswith(name))
     pair = cell.pairs["edge"]
     samples = [] if cell.grid else [auditors.sampled(cell, 20_000, *pair)]
     found, _, _ = auditors.noise_recorder(cell._replace(pairs={"edge": pair}), samples)
