@@ -1,6 +1,6 @@
 """Lower bounds on epsilon or mu of every mechanism, and of mistakes planted in them, by drawing from them.
 
-python -m benchmarks.audit.audit [--draws 2000000]
+    python -m benchmarks.audit.audit [--draws 2000000]
 """
 
 import argparse

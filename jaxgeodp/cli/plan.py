@@ -120,8 +120,8 @@ def plan(
     if mu is not None:
         weaker = GaussianDP(mu).to_approximate(_DELTA)
         say(
-            f"mu = {mu:g} is another promise than epsilon = {mu:g}, and in the tails a weaker one: what follows from "
-            f"it is epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
+            f"mu = {mu:g} and epsilon = {mu:g} are different guarantees, and mu is weaker in the tails: it implies "
+            f"epsilon = {weaker.epsilon:.3g} but for a probability of {_DELTA:g}."
         )
     for parameter, strength in {"epsilon": epsilon, "mu": mu}.items():
         found = None if strength is None else plan_in_steps(public, n, **_named(parameter, strength))
