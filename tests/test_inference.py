@@ -664,7 +664,7 @@ def test_a_file_becomes_records_and_a_report(tmp_path, monkeypatch):
     compared = run("compare", "out", "other")
     assert compared.exit_code == 0 and f"of {N} and {N} records" in compared.output, compared.output
     assert float(compared.output.split("p-value:")[1].split()[0]) > 0.001
-    for folder, words in (("out", "one description"), ("out/mean.json", "is a file")):
+    for folder, words in (("out", "the same description"), ("out/mean.json", "is a file")):
         refused = run("compare", "out", folder)
         assert refused.exit_code == 2 and words in " ".join(refused.output.split()), refused.output
     assert run("compare", "out", "nowhere").exit_code == 1

@@ -628,7 +628,7 @@ def test_a_release_without_a_ball(tmp_path):
     assert done.exit_code == 0, done.output
     record = json.loads((tmp_path / "release.json").read_text())
     assert len(record["stages"]) == 7 and record["guarantee"]["rho"] == 0.5
-    assert "found privately" in done.output and "No expected error is stated" in " ".join(done.output.split())
+    assert "that was found" in done.output and "No expected error is stated" in " ".join(done.output.split())
     for more, words in (
         (["--epsilon", "1", "--center", "auto"], "must be given together"),
         (["--epsilon", "1", "--radius", "auto", "--center", "origin"], "must be given together"),

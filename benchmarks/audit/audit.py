@@ -1,6 +1,8 @@
 """Lower bounds on epsilon or mu of every mechanism, and of mistakes planted in them, by drawing from them.
 
     python -m benchmarks.audit.audit [--draws 2000000]
+
+Prints a table in Markdown: for each mechanism the worst pair of neighbours. A bound is wrong with probability 1e-6.
 """
 
 import argparse

@@ -1,6 +1,8 @@
 """What exact noise on a grid costs: error of releases and time, grid against idealized numerics.
 
-python -m benchmarks.measure.grid
+    python -m benchmarks.measure.grid
+
+Prints tables in Markdown; errors are root mean squares over releases.
 """
 
 import math

@@ -71,7 +71,7 @@ class RadialGrowth:
     def lines(self, lower, upper):
         """Return values at ``lower`` and slopes of lines below |grad F|, on consecutive intervals from 0.
 
-        All are 0 if the bound is not positive at the farthest distance, as it holds only then.
+        All are 0 unless the bound is positive at the farthest distance: it is a bound only then.
         """
         known = self.bound(jnp.asarray(self.farthest)) > 0.0
         slopes = jnp.where(known, self.slope(upper), 0.0)

@@ -49,7 +49,7 @@ class NormalizerBound:
 
 
 def normalizer_bound(ball: "GeodesicBall | _PublicRadius", support_radius: float) -> NormalizerBound | None:
-    """Return the constants for a support of radius R > r (infinite on Euclidean space); None if nothing is proven."""
+    """Return the constants for a support radius R > r, or infinite in Euclidean space; None if nothing is proven."""
     manifold, r = ball.manifold, ball.radius
     lowest, highest = manifold.curvature_bounds
     if math.isinf(support_radius):

@@ -73,7 +73,7 @@ def _is_private(folder: pathlib.Path) -> bool:
 
 
 def _forget_the_oldest(folder: pathlib.Path) -> None:
-    """Delete the oldest programs if there are too many: each number of records and version has its own."""
+    """Delete the oldest programs if all take too much space: each number of records and version has its own."""
     found = []
     for parent, _, names in os.walk(folder):
         for path in (os.path.join(parent, name) for name in names):

@@ -44,7 +44,7 @@ def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]
 
 
 def units(owner: str, domain: Domain, records: Any, persons: Labels, least: int = 2) -> tuple[int, Callable]:
-    """Return the number of persons, at least ``least``, and a function that gives one record of each."""
+    """Return the number of persons, refusing fewer than ``least``, and a function that gives one record of each."""
     places, count = person_places(owner, persons, len(records))
     if count < least:
         raise InputError(f"{owner}: needs at least {least} persons, got {count}.")

@@ -97,7 +97,7 @@ class Description:
 
     @functools.cached_property
     def against_center(self) -> AgainstCenter:
-        """Return whether the mean lies outside the ball, and whether the ball's centre is expected to be nearer."""
+        """Return whether the released mean lies outside the ball, and whether the ball's centre is expected nearer."""
         return against_center(self.manifold, self.mean, self.public["parameter"])
 
     @functools.cached_property

@@ -44,7 +44,7 @@ class _Search(NamedTuple):
 
 
 def unclipped(population: Population, ball: GeodesicBall) -> Population:
-    """Return the population with ``law``, ``clipped`` and ``wider``; unchanged if the mean lies outside the ball.
+    """Return the population with ``law``, ``clipped`` and ``wider``; unchanged if the mean lies outside.
 
     Args:
         population: fitted to moments of clipped records.

@@ -166,7 +166,7 @@ class Hyperbolic(Manifold):
         return self.project(self.radius * jnp.concatenate([moved[None], y + (moved - along) * axis]))
 
     def _along(self, center):
-        """Return the centre's spatial coordinates for R = 1: their direction (0 at the origin) and length."""
+        """Return the centre's spatial coordinates for R = 1, their direction (0 at the origin) and their length."""
         start = center[1:] / self.radius
         length = jnp.sqrt(jnp.sum(start**2))
         return start, start / jnp.where(length > 0, length, 1.0), length

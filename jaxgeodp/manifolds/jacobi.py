@@ -34,7 +34,7 @@ class _Sweep(NamedTuple):
 
 
 def eigen_of_many(matrices: jax.Array) -> Eigen:
-    """Return eigenvalues and eigenvectors of positive definite matrices (n, k, k); NaN where one is not definite."""
+    """Return eigenvalues and eigenvectors of positive definite matrices (n, k, k); NaN where not positive definite."""
     count, size = matrices.shape[:2]
     if count <= 2 * _CHUNK:
         return _eigen(matrices)

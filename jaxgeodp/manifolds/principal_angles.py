@@ -184,7 +184,7 @@ def _polar_factor(cosines):
 
 
 def _eigenpairs(a):
-    """Return eigenvalues, clipped at 0, and eigenvectors of a semidefinite matrix; closed forms up to size 2."""
+    """Return eigenvalues, clipped at 0, and eigenvectors of a positive semidefinite matrix; closed up to size 2."""
     if a.shape[0] == 1:
         values, vectors = a[0], jnp.ones_like(a)
     elif a.shape[0] == 2:

@@ -230,7 +230,7 @@ class Product(Manifold):
 
     @operation
     def log_moments(self, base, points, weights) -> tuple[jax.Array, jax.Array]:
-        """Return the factors' vectors, joined, and the sum of their squares."""
+        """Return the factors' weighted sums of logarithms, joined, and the sum of their weighted squared distances."""
         each = zip(self.manifolds, self.split(base), self.split(points), strict=True)
         totals, squares = zip(*(factor.log_moments(b, x, weights) for factor, b, x in each), strict=True)
         return self.join(*totals), _sum(list(squares))
@@ -273,7 +273,7 @@ class Product(Manifold):
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """Return the factors' gradients; conjugates, as JAX's complex gradient is conjugate to the real one."""
+        """Return the factors' gradients, of complex factors from the conjugate, as JAX's is conjugate to the real one."""
         parts = zip(self.manifolds, self.split(p), self.split(g), strict=True)
         return self.join(*(factor.riemannian_from_ambient(own, jnp.conj(slope)) for factor, own, slope in parts))
 

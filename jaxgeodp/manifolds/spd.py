@@ -158,7 +158,7 @@ class SPD(Manifold):
     def mean_hessian(self, base, points, weights) -> jax.Array:
         """Return the Hessian, in closed form above size 2; see `spectral.mean_hessian`.
 
-        ``frame(base)`` is the whitened basis.
+        ``frame(base)`` is the symmetric basis, once whitened at the base.
         """
         if self.size == 2:
             return super().mean_hessian(base, points, weights)

@@ -28,7 +28,7 @@ def matrix_exp(a):
 
 
 def matrix_sqrt(a):
-    """Return the root of a definite 2 x 2 matrix, ``(A + sqrt(det) I)/sqrt(tr + 2 sqrt(det))``."""
+    """Return the square root of a positive definite 2 x 2 matrix, ``(A + sqrt(det) I)/sqrt(tr + 2 sqrt(det))``."""
     root = jnp.sqrt(a[0, 0] * a[1, 1] - a[0, 1] ** 2)
     return (a + root * _identity(a)) / jnp.sqrt(a[0, 0] + a[1, 1] + 2.0 * root)
 

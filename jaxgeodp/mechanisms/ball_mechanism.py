@@ -66,7 +66,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @functools.cached_property
     def domain(self) -> PointsInBall:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Return the domain of the statistic, which are points, (n, \\*shape of a point), or other data."""
+        """Return the domain of the statistic: of points, (n, \\*shape of a point), or of other data."""
         statistic, manifold = self.summarised, self.ball.manifold
         shape = manifold.shape if isinstance(statistic, FrechetMean) else statistic.datum_shape(manifold)
         others = isinstance(statistic, ConvexRisk | EmpiricalRisk) and statistic.shape is not None
@@ -74,7 +74,7 @@ class BallMechanism(Mechanism, Pytree, leaves=("ball", "epsilon", "mu")):
 
     @property
     def summarised(self) -> Any:
-        """Return the field "statistic", or the Frechet mean if there is none."""
+        """Return the field "statistic", or the Frechet mean if there is no such field."""
         return vars(self).get("statistic", FrechetMean())
 
     def sensitivity(self, n: int) -> float:

@@ -114,5 +114,5 @@ class LandmarkMean(Summary):
         return jnp.concatenate([x.real, x.imag]), 0.0
 
     def as_point(self, ball, value):
-        """Return the configuration's shape, and whether there is one: a configuration is a shape up to its size."""
+        """Return the configuration's shape, and True: a configuration is a shape up to its size."""
         return ball.manifold.project(value), jnp.asarray(True)

@@ -141,7 +141,7 @@ class _Once:
 
 
 def _applicable(manifold, strengths, names) -> list[tuple[str, NamedMechanism, float]]:
-    """Return the registry entries that suit the manifold, each with its privacy parameter."""
+    """Return the registry entries that suit the manifold and whose privacy parameter is given, each with it."""
     return [
         (name, entry, strengths[entry.parameter])
         for name, entry in MECHANISMS.items()

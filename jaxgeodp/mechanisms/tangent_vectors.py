@@ -69,7 +69,7 @@ class TangentSummary(Summary):
         return vector, log_volume + manifold.log_det_exp(center, tangent)
 
     def as_point(self, ball, value):
-        """Return the value itself, and whether there is one."""
+        """Return the value itself, and True."""
         return value, jnp.asarray(True)
 
 

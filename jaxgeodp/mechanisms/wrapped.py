@@ -133,7 +133,7 @@ def _is_sum(ball):
 
 
 def mean_on_grid(law: VectorLaw) -> Steps:
-    """Return the mean's vector, computed in passes and rounded: twice by half a step in every coordinate."""
+    """Return the mean's vector, computed in passes and rounded: for two neighbours half a step a coordinate each."""
     manifold = law.ball.manifold
     step = law.terms.sensitivity / grid.STEPS
     moved = math.ceil((grid.STEPS + math.sqrt(manifold.dim)) * (1.0 + 1e-12))

@@ -84,8 +84,8 @@ class Membership:
         place: index of the record that the first summary exposes most, from 0.
         population: what the attacker is supposed to know, in words.
         draws: data sets that were simulated for each of the two laws.
-        audits: one for each mechanism: an attacker who knows all other records asks whether the most exposed record
-        is there or the population's mean.
+        audits: one for each mechanism that tells the two data sets apart: an attacker who knows all other records asks whether the most exposed record
+            is there or the population's mean.
         left_out: number of invalid records, which are left out.
     """
 
@@ -255,7 +255,7 @@ def _theory(published, law, n, points, key) -> tuple[np.ndarray, NormalScores]:
 
 
 def _influences(parts: tuple[Part, ...], records, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the published numbers and their derivatives in each record's share, mixed with the first ``count``."""
+    """Return derivatives of the published numbers by each record's share, mixed with the first ``count``; and these."""
     weights = jnp.where(jnp.arange(len(records)) < count, 1.0 / count, 0.0)
     found = []
     for part in parts:

@@ -260,7 +260,7 @@ class Draft:
 
     Attributes:
         draw: returns a value, with entropy from the operating system, and the draft for its record: this one, or one
-        with what an earlier part of the draw has disclosed. It returns whatever the records are.
+            with what an earlier part of the draw has disclosed. Whatever the records are, it returns.
         fallback: released in place of a value that is not finite; an array of its shape, or a number.
         guarantee: what is promised.
         theorem: why it holds.

@@ -244,7 +244,7 @@ def _together(count: PureDP, value: Guarantee, idealized: Guarantee) -> Guarante
 
 
 def _check(request, number, record):
-    """Refuse what a release of so many records would refuse, without compiling anything."""
+    """Refuse what a release of so many records would refuse, as far as that needs no compilation."""
     law = law_of(request.mechanism, number, record.shape)
     if isinstance(request.way, OnGrid):
         return

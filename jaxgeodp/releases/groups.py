@@ -148,7 +148,7 @@ def _one_each(mechanism, records, places, persons, most):
 
 
 def memberships(whose, places, most):
-    """Return each record's index among the records per person and group, n for none; and the group of each."""
+    """Return each record's index among those per person and group, n for none; and the groups of these, (n + 1,)."""
     n, count = len(whose), np.max(places, initial=0) + 1
     own, groups = np.full(n, n), np.full(n + 1, -1)
     listed = places >= 0

@@ -122,7 +122,7 @@ class Law(abc.ABC):
     size: Any = None
 
     def check_ready(self, shape: jax.ShapeDtypeStruct) -> None:  # noqa: B027 - most have nothing to refuse
-        """Refuse what `ready` would refuse for records of this shape, without compiling anything.
+        """Refuse what `ready` would refuse for records of this shape, as far as that needs no compilation.
 
         Raises:
             ValueError: see `ready`.

@@ -145,7 +145,7 @@ class VectorLaw(PointLaw, Pytree, leaves=("summary", "ball", "scale", "weights")
         return called(_simulate, self, key, records, options=options_for(records, num), num=num)
 
     def log_density(self, x, records):
-        """Return the log density with respect to the volume measure, where the noise is on a manifold.
+        """Return the unnormalised log density; where the noise is on a manifold, with respect to the volume measure.
 
         Raises:
             ValueError: several noise vectors give the same value (positive curvature), or the value is projected.

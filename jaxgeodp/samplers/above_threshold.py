@@ -17,7 +17,7 @@ from jaxgeodp.samplers.discrete import Below, discrete_laplace
 
 
 def first_above(counts: Sequence[int], threshold: int, scale: int, below: Below) -> int:
-    """Return the index of the first noisy count at the noisy threshold, or the number of counts; exact.
+    """Return the index of the first noisy count that reaches the noisy threshold, or the number of counts; exact.
 
     The counts are private: none of their values is refused, and the proof does not ask that they grow. All noises are
     drawn and all comparisons made, whatever comes out; the number of rejected trials inside `discrete_laplace` is

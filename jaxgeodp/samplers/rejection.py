@@ -218,7 +218,7 @@ def rejection_sample(
 
 
 def first_of_fixed_number(key, manifold, log_target, center, growth, scale, reach, count, block=1024):
-    """Return the first accepted of a fixed number of proposals, and whether one exists; constant work.
+    """Return the first accepted of a fixed number of proposals, and whether one exists; no data change the work.
 
     Directions are uniform and distances at most ``reach``, so that the proposal law depends on data by ``center`` only.
 

@@ -24,7 +24,7 @@ from jaxgeodp.samplers.spectral_table import SpectralTable, spectral_table
 
 
 def nuclear_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Array:
-    """Return symmetric matrices of density exp(-|A|_*), the nuclear norm (d'Orsi & Novikov 2026).
+    """Return independent symmetric matrices of density exp(-|A|_*), the nuclear norm (d'Orsi & Novikov 2026).
 
     Args:
         key: JAX random key.
@@ -48,7 +48,7 @@ def nuclear_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax
 
 
 def hull_noise(key: jax.Array, num: int, dim: int, dtype: Any = float) -> jax.Array:
-    """Return symmetric matrices of density exp(-max(tr A+, tr A-)), A+ and A- the signed parts of A.
+    """Return independent symmetric matrices of density exp(-max(tr A+, tr A-)), A+ and A- the signed parts of A.
 
     Args:
         key: JAX random key.

@@ -157,7 +157,7 @@ def _in_monomials(parts: list[_Partition], ratio: int) -> list[list[Fraction]]:
 
 
 def _raised(part, place) -> dict[int, int]:
-    """Return the partitions that arise by moving t boxes from a part to one above it, with their weights."""
+    """Return the indices of partitions that arise by moving t boxes from a part to one above it, and their weights."""
     found: dict[int, int] = {}
     for upper, lower in itertools.combinations(range(len(part)), 2):
         for boxes in range(1, part[lower] + 1):

@@ -98,7 +98,7 @@ class MaskedState:
 
 
 def session_of(state: State, sites: Iterable[PublicSite], public: dict | None = None) -> str:
-    """Return a digest of sites, keys and mechanism, which sites compare before they send anything.
+    """Return a digest of sites, keys, mechanism and shapes, which sites compare before they send anything.
 
     It discloses nothing about the records. Where it differs, someone has another list of sites, another key, or another
     mechanism.
@@ -150,7 +150,7 @@ def masked(state: State, key: SiteKey, sites: Sequence[PublicSite], public: dict
         key: of the site; it masks one state, and this process refuses a second one.
         sites: all of them, at least two, this one among them; in any order.
         public: the purpose, such as how to build the mechanism, in words and numbers of JSON; identical at all
-        sites.
+            sites.
 
     Returns:
         The masked state, for the party that combines.

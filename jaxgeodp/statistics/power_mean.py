@@ -52,13 +52,13 @@ def frechet_median(manifold: Manifold, points: ArrayLike, weights: ArrayLike | N
 
 
 def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: ArrayLike | None = None) -> jax.Array:
-    """Return the minimiser of sum_i w_i dist(x, x_i)^power, with derivatives by the implicit function theorem.
+    """Return the minimiser of sum_i w_i dist(x, x_i)^power, differentiable in points and weights (implicitly).
 
     The data should lie in a ball that satisfies Assumption 1 (see `GeodesicBall`), where it is unique unless power = 1
     and the data lie on one geodesic. For power < 2 a minimiser that is a datum moves with that datum alone. The
     derivative is NaN where it does not exist: a median between data on a line, power > 2 with all data at one point.
-    For power < 2 with several data at the minimiser, where the derivative is not linear, the mean of their tangents
-    is returned. Second derivatives are those of the other data where a datum is the minimiser: right for power > 3,
+    For power < 2 with several data at the minimiser, where the derivative is not linear, it is the mean of their
+    tangents. Second derivatives are those of the other data where a datum is the minimiser: right for power > 3,
     elsewhere there are none.
 
     Args:
@@ -83,7 +83,7 @@ def power_mean(manifold: Manifold, points: ArrayLike, power: float, weights: Arr
 
 
 def power_gradient(manifold: Manifold, x, points, weights, power: float) -> tuple[jax.Array, jax.Array]:
-    """Return ``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and the distances; coincident points count 0."""
+    """Return ``sum_i w_i dist^{p-2} log_x(x_i)``, minus the gradient, and distances (n,); coincident points count 0."""
     distances = jax.vmap(lambda y: manifold.dist(x, y))(points)
     apart = distances > _coincidence(points)
     factors = jnp.where(apart, jnp.where(apart, distances, 1.0) ** (power - 2.0), 0.0)

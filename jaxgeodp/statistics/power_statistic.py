@@ -52,7 +52,11 @@ class _PowerStatistic(Equivariant):
         return power_growth(manifold, center, pull, data, farthest, self.power)
 
     def convexity(self, ball, distance):
-        """Return (p - 1) h_max s^{p-2} at the largest distance s of a record; refuse p outside 1.5 to 2."""
+        """Return (p - 1) h_max s^{p-2} at the largest distance s of a record.
+
+        Raises:
+            ValueError: p is outside 1.5 to 2, or too far below 2 for so many dimensions.
+        """
         self._check_convex(ball.manifold.dim)
         return self._bend(distance + ball.radius, ball.manifold.curvature_bounds[1])
 
