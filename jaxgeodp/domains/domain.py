@@ -53,4 +53,4 @@ class Domain(abc.ABC):
 
     @abc.abstractmethod
     def fallback(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a public record of this shape, released where no value can be computed; see `Law.fallback`."""
+        """Return a public record of this shape, released in place of no value unless there is a `Law.fallback`."""

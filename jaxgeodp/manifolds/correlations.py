@@ -103,7 +103,7 @@ class Correlations(FlatMatrices):
     @operation
     @override
     def admissible(self, x) -> jax.Array:
-        """Return whether x is finite, symmetric to rounding, of unit diagonal to 1e-6 and of eigenvalue ratio >= 1e-10."""
+        """Return whether x is finite, symmetric to rounding, of unit diagonal to 1e-6, eigenvalue ratio >= 1e-10."""
         usual = SPD(self.size).admissible(x) & jnp.all(jnp.abs(jnp.diag(x) - 1.0) <= _OF_DIAGONAL)
         values = jnp.linalg.eigvalsh(jnp.where(usual, 0.5 * (x + x.T), jnp.eye(self.size, dtype=x.dtype)))
         return usual & (values[0] >= max(_SINGULAR, float(jnp.finfo(x.dtype).eps)) * values[-1])

@@ -335,7 +335,7 @@ class Manifold(abc.ABC):
     # Home -------------------------------------------------------------------------------------------
 
     def home(self, center) -> jax.Array:
-        """Return the point to which `to_home` carries ``center``: itself by default, the origin on this library's homogeneous ones."""
+        """Return where `to_home` carries ``center``: itself by default, the origin on our homogeneous manifolds."""
         return center
 
     def to_home(self, center, point) -> jax.Array:

@@ -273,7 +273,7 @@ class Product(Manifold):
 
     @operation
     def riemannian_from_ambient(self, p, g) -> jax.Array:
-        """Return the factors' gradients, of complex factors from the conjugate, as JAX's is conjugate to the real one."""
+        """Return the factors' gradients; complex factors get the conjugate, as JAX's is conjugate to the real one."""
         parts = zip(self.manifolds, self.split(p), self.split(g), strict=True)
         return self.join(*(factor.riemannian_from_ambient(own, jnp.conj(slope)) for factor, own, slope in parts))
 

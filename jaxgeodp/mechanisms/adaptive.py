@@ -125,7 +125,7 @@ class AdaptiveMechanism(ShapedMechanism):
         return AdaptiveLaw(rule, numbers, n, strength, pure, _bare(mean), _bare(whole), reach, terms)
 
     def _laws(self, n, strength, tangent) -> tuple[VectorLaw, VectorLaw, float]:
-        """Return the law of mean vectors, that of one release with all of the budget, and the largest length of vectors."""
+        """Return the law of mean vectors, that of one release with all of the budget, and the vectors' bound."""
         ball = self.ball
         mean = tangent(ball, strength).law(n)
         if self.shape is not None:

@@ -159,7 +159,7 @@ class HalfSquare:
         return 0.5 * t**2
 
     def lines(self, lower, upper):
-        """Return values at ``lower`` and slopes of tangents, at the middle of narrow intervals or near the start of wide ones."""
+        """Return values at ``lower`` and slopes of tangents, which touch at or before the middle of intervals."""
         touch = jnp.minimum(0.5 * (lower + upper), lower + self.bulk / 48.0)
         return touch * (lower - 0.5 * touch), touch
 

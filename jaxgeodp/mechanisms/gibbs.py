@@ -225,7 +225,9 @@ class GibbsMechanism(BallMechanism):
         return own._replace(rate=rate, error=self._expected(own.barrier, end, rate) if roomy else math.inf)
 
     def _with_ridge(self, own: Candidate) -> Candidate:
-        """Return the candidate with the lambda of least d/k + lambda t^2/2: it bounds the risk, the minimiser at distance t.
+        """Return the candidate with the lambda of least d/k + lambda t^2/2: a bound of the expected risk.
+
+        t is the distance of the minimiser from the centre.
 
         0 is among those that are tried. With a negative convexity or Ricci curvature lambda must exceed what makes up
         for them.

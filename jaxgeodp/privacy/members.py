@@ -84,8 +84,8 @@ class Membership:
         place: index of the record that the first summary exposes most, from 0.
         population: what the attacker is supposed to know, in words.
         draws: data sets that were simulated for each of the two laws.
-        audits: one for each mechanism that tells the two data sets apart: an attacker who knows all other records asks whether the most exposed record
-            is there or the population's mean.
+        audits: one for each mechanism, none if the two data sets are equal: an attacker who knows all other records
+            asks whether the most exposed record is there or the population's mean.
         left_out: number of invalid records, which are left out.
     """
 

@@ -235,7 +235,7 @@ def checked_bounds(owner: str, encoding: Encoding, record: tuple[int, ...]) -> A
 
 
 def shortened(vectors: jax.Array, bound: Any) -> jax.Array:
-    """Return vectors (..., m) shortened to the bound, or (..., k, m) to k bounds; those of no finite length become 0."""
+    """Return vectors (..., m) shortened to the bound, or (..., k, m) to k bounds; those without finite length are 0."""
     squares = jnp.sum(vectors**2, axis=-1, keepdims=True)
     usable = jnp.isfinite(squares)
     lengths: jax.Array = jnp.sqrt(jnp.where(usable & (squares > 0), squares, 1.0))

@@ -91,7 +91,7 @@ class SmoothedMedian(Equivariant):
         return Sensitivity(value, "2 s/(n sqrt(s^2 + eta^2)) (docs/mathematics.md, section 17)")
 
     def convexity(self, ball: GeodesicBall, distance):
-        """Return the least Hessian of a loss at the largest distance of a record; refuse widths too small for drawing."""
+        """Return the bound of a loss's Hessian at a record's largest distance; refuse widths too small for drawing."""
         if not isinstance(ball.radius, Tracer):
             least = _least_width(ball.manifold.dim) * ball.radius
             if self.width < least:
@@ -117,7 +117,10 @@ class SmoothedMedian(Equivariant):
         return self.hessian_growth(manifold, center, data, farthest, pull)
 
     def _bend(self, s, curvature):
-        """Return a lower bound of a loss's Hessian: 1/sqrt(s^2 + width^2) times factors along and across, both at most 1."""
+        """Return a lower bound of a loss's Hessian.
+
+        Along and across the geodesic to a record it is 1/sqrt(s^2 + width^2) times a factor, both at most 1.
+        """
         square = s**2 + self.width**2
         return self.width**2 / square * h_max(s, curvature) / square**0.5
 
