@@ -70,8 +70,8 @@ def parts_of(manifold: Manifold) -> tuple[Part, ...]:
     factors = factors_of(manifold)
     if len(factors) < 2 or not all(_is_open(factor) or factor.extrinsic_radius is not None for factor in factors):
         raise InputError(
-            f"LocatedMechanism: cannot find a centre on {manifold}, which has positive curvature and no extrinsic "
-            "vectors (Manifold.extrinsic): give a public ball."
+            f"LocatedMechanism: cannot find a centre on {manifold}, which is bounded and has no extrinsic vectors "
+            "(Manifold.extrinsic); give a public ball."
         )
     kinds = [tuple(place for place, own in enumerate(factors) if _is_open(own) is kind) for kind in (True, False)]
     return tuple(Part(manifold, places) for places in kinds)

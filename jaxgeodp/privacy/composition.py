@@ -53,7 +53,7 @@ def compose(guarantees: Sequence[Guarantee], delta: float | None = None) -> Guar
     guarantees = list(guarantees)
     for guarantee in guarantees:
         if not isinstance(guarantee, Guarantee):
-            raise InputError(f"compose: {guarantee!r} is not a proven guarantee; leave it out.")
+            raise InputError(f"compose: {guarantee!r} is not a proven guarantee, so nothing is proven of the sum.")
     if not guarantees:
         raise InputError("compose: needs at least one guarantee.")
     if delta is not None:
