@@ -19,7 +19,10 @@ import sys
 import tempfile
 
 import pytest
-from resumed import Resumed
+from resumed import ROOT, Resumed
+
+# Tests import benchmarks; last, so that the package is the one that is installed.
+sys.path.append(str(ROOT))
 
 # Compiling is most of the time; before JAX starts, and not where other flags are set. The lowest level of code
 # generation halves it; so do the plain emitters of loops; and one piece of code a program, instead of many for further

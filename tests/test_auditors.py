@@ -103,7 +103,9 @@ def only(name, monkeypatch):
 
 @pytest.mark.exhaustive
 def test_the_tables_have_all_mechanisms_and_mistakes():
-    assert set(MECHANISMS) <= {cell.name for cell in cells.cells()}
+    names = {cell.name for cell in cells.cells()}
+    assert set(MECHANISMS) <= names
+    assert {"tangent, with a shape", "adaptive (mu)", "describe (epsilon)", "search (mu)", "JointGaussian"} <= names
     assert set(PLANTED) < {cell.name for cell in cells.mistakes()}
 
 

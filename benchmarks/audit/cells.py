@@ -11,11 +11,13 @@ from benchmarks.audit.audited import (
     Described,
     DividedByNTwice,
     HalfTheScale,
+    HalfTheSecondMoment,
     InFixedTime,
     OnTheGrid,
     Points,
     RadiusFromTheData,
     ReusedKey,
+    TwiceTheBudget,
     about_a_cluster,
     at_right_angles,
 )
@@ -240,8 +242,23 @@ def mistakes():
         return radius.simulate(key, data, FEW)
 
     yield from too_strong()
+    yield from unnamed_mistakes()
     pair = {"one outlier": (alone, other)}
     yield Cell("radius from the data", "planted", "S²", radius, pair, _own(radius.log_density), program, mistake=True)
+
+
+def unnamed_mistakes():
+    """Mistakes in what the registry does not name: budgets spent twice by parts, and half of a scale."""
+    twice = TwiceTheBudget(AdaptiveMechanism(LINE, mu=STRENGTH))
+    about = {"about a cluster": about_a_cluster(LINE, MANY)}
+    yield _drawn("steps with twice the budget", "planted", "R", twice, about)._replace(mistake=True)
+    parts = Described(LINE, 5, (1.0, 1.0, 1.0), mu=STRENGTH)
+    ends = adversarial_neighbours(LINE, 5)
+    yield _drawn("describe, each part with all of mu", "planted", "R", parts, ends, parts.score)._replace(mistake=True)
+    half = HalfTheSecondMoment(SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, TangentCovariance(), epsilon=STRENGTH))
+    around = {"at right angles": at_right_angles(HYPERBOLIC, 5)}
+    cell = _drawn("hull noise of half the scale", "planted", "H²", half, around, _ratio(half))
+    yield cell._replace(mistake=True)
 
 
 def too_strong():

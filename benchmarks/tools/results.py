@@ -112,7 +112,7 @@ def files_of(script: Script) -> list[str]:
     """The files whose functions a small run calls."""
     if script.processes:
         package = (str(path.relative_to(ROOT)) for path in ROOT.glob("jaxgeodp/**/*.py"))
-        return sorted([*package, script.path, "benchmarks/tools/timing.py"])
+        return sorted([*package, script.path, "benchmarks/tools/profiled.py", "benchmarks/tools/timing.py"])
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "files.json"
         command = [sys.executable, "-m", "benchmarks.tools.results", "watch", script.name, str(out)]

@@ -134,7 +134,7 @@ class Description:
         folder, created = pathlib.Path(folder), self.mean.record["created"]
         texts = {folder / name: text for name, text in self.files.items()}
         if not overwrite and (taken := [path for path in texts if path.exists()]):
-            raise FileExistsError(f"{taken[0]} exists; say overwrite=True.")
+            raise FileExistsError(f"{taken[0]} exists; give overwrite=True to replace it.")
         sizes = {path: len(text.encode()) for path, text in texts.items()}
         with folder_for(folder, created), all_reserved(sizes, replace=overwrite, changed=created) as write:
             for path, text in texts.items():

@@ -56,7 +56,7 @@ def dp_event(guarantee: Guarantee | NotProven):
         return dp_accounting.ZCDpEvent(guarantee.rho)
     if isinstance(guarantee, ApproximateDP):
         return dp_accounting.UnsupportedDpEvent()
-    raise TypeError(f"dp_event: {guarantee!r} is no guarantee; nothing follows from it.")
+    raise TypeError(f"dp_event: {guarantee!r} is not a guarantee, so nothing follows from it.")
 
 
 def loss_distribution(guarantee: Guarantee):
