@@ -317,7 +317,7 @@ def check_costs(own, n):
             draw = plan.draws > 0 and part.open
             assert plan.draws in (0, plan.rounds)
             cost += times * (
-                Fraction(plan.drawn.epsilon)
+                Fraction(written(plan.drawn.epsilon))
                 if draw
                 else Fraction(math.isqrt(part.vector_length * moved_by**2), noise.scale)
             )
@@ -328,7 +328,7 @@ def check_costs(own, n):
         for part, noise, times in zip(plan.parts, plan.centers, centers, strict=True):
             draws = plan.draws if part.open else 0
             assert plan.draws in (0, plan.rounds)
-            cost += draws * Fraction(plan.drawn.mu) ** 2 / 2
+            cost += draws * Fraction(square(written(plan.drawn.mu))) / 2
             cost += (times - draws) * Fraction(moved_by**2, 2 * noise.scale**2)
         assert cost + Fraction(square(written(plan.rest))) / 2 <= Fraction(square(written(strength))) / 2
         assert plan.rest**2 > 0.55 * strength**2
@@ -488,7 +488,7 @@ def test_the_noise_that_is_drawn_is_the_noise_that_is_paid_for(space, budget, mo
             assert least <= stage["scale"] < 1.2 * least and stage["epsilon" if pure else "mu"] == strength
             assert ("Reimherr" if pure else "Theorem P") in stage["theorem"]
             assert "2 r/n" in stage["sensitivity"]["formula"]
-            cost += Fraction(strength) if pure else Fraction(strength) ** 2 / 2
+            cost += Fraction(written(strength)) if pure else Fraction(square(written(strength))) / 2
             continue
         assert stage["scale"] == scale
         if "epsilon" in budget:

@@ -96,6 +96,21 @@ def test_the_release_is_of_persons():
     assert float(jnp.max(jnp.abs(mechanism.release(records).value - release.value))) > 1e-3
 
 
+def test_records_in_integers_say_what_is_supposed_of_persons():
+    mechanism = TangentLaplace(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), 1.0)
+    points = np.tile([0.0, 0.0, 1.0], (len(LABELS), 1))
+    ways = {
+        "grid": {"numerics": "grid", "persons": LABELS},
+        "real": {"persons": LABELS},
+        "records": {"numerics": "grid"},
+    }
+    notes = {name: mechanism.release(points, **way).record["numerics"]["note"] for name, way in ways.items()}
+    assert "supposed: the last bits of a person's mean" in notes["grid"]
+    assert not any("last bits of a person" in notes[name] for name in ("real", "records"))
+    state = mechanism.prepare(points, persons=LABELS)
+    assert "supposed: the last bits" in mechanism.finish(state).record["numerics"]["note"]
+
+
 def test_a_person_moves_the_release_by_the_sensitivity_for_persons_at_most():
     """Somebody with most of the records is replaced: a record-level scale would not cover it."""
     ball = ball_on(Sphere(2), 0.4)

@@ -202,7 +202,8 @@ def _scheduled(manifold, parts, domains, promise, shares, drawn, n, rounds, gene
     draw_promise = PureDP(own) if pure else GaussianDP(own)
     for part, noise in zip(parts, centers, strict=True):
         cost = center_cost(part, noise)
-        draw = Fraction(own) if pure else Fraction(own) ** 2 / 2
+        # What a stage states is its decimal number: that is charged.
+        draw = Fraction(written(own)) if pure else Fraction(square(written(own))) / 2
         spent += rounds * (max(cost, draw) if drawn or not pure else cost) if part.open else cost
     if pure:
         rest, guarantee = float_below(whole - spent), PureDP(float_above(spent))
