@@ -133,10 +133,11 @@ def test_groups_charged_once_under_replace_one_are_found():
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 12), st.randoms())
 def test_one_record_more_changes_one_place_at_most(n, at, places, random):
     at = min(at, n)
-    records, priorities = np.arange(1.0, n + 1.0)[:, None], np.array([random.random() for _ in range(n)])
+    # No two are equal: an order is a uniform permutation.
+    records, (own, *priorities) = np.arange(1.0, n + 1.0)[:, None], random.sample(range(1000), n + 1)
     more, slots = np.insert(records, at, 99.0, axis=0), np.array(random.sample(range(places), places))
     one = in_places(records, np.argsort(priorities), slots)[:, 0]
-    other = in_places(more, np.argsort(np.insert(priorities, at, random.random())), slots)[:, 0]
+    other = in_places(more, np.argsort(np.insert(priorities, at, own)), slots)[:, 0]
     assert len(one) == len(other) == places
     one, other = (sorted(np.nan_to_num(values).tolist()) for values in (one, other))
     gone, come = list(one), []
