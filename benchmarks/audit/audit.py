@@ -2,7 +2,7 @@
 
     python -m benchmarks.audit.audit [--draws 2000000]
 
-Prints a table in Markdown: for each mechanism the worst pair of neighbours. A bound is wrong with probability 1e-6.
+Prints a table in Markdown: for each mechanism the worst pair of neighbours. A bound errs with probability 1e-6 at most.
 """
 
 import argparse
