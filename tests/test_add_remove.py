@@ -383,17 +383,22 @@ def test_persons_of_groups_are_summarised_after_the_charge_by_one_program(tmp_pa
     order, shapes = [], []
     original, charge = PointsInBall.of_persons, Ledger.charge
 
-    def watched(self, owner, shape, count):
-        shapes.append((shape.shape, count))
-        summaries = original(self, owner, shape, count)
-        return lambda *given: (order.append("records"), summaries(*given))[1]
+    def watched(self, owner, shape):
+        summaries = original(self, owner, shape)
+
+        def seen(records, places, count):
+            order.append("records")
+            shapes.append((records.shape, count))
+            return summaries(records, places, count)
+
+        return seen
 
     monkeypatch.setattr(PointsInBall, "of_persons", watched)
     monkeypatch.setattr(Ledger, "charge", lambda *given, **more: (order.append("charge"), charge(*given, **more))[1])
     ledgers = [Ledger(tmp_path / "budget.db", PureDP(2.5), own) for own in ("one", "other")]
     for ledger, adjacency, whose in zip(ledgers, ("add-remove", "replace-one"), (WHOSE, ["a"] * 8), strict=True):
         release_groups(MECHANISM, points(8), WHERE, [0, 1, 2], ledger, persons=whose, adjacency=adjacency)
-    assert order == ["charge", "records"] * 2 and shapes == [((9, 1), 9)] * 2
+    assert order == ["charge", "records"] * 2 and shapes == [((8, 1), 9)] * 2
     release_groups(MECHANISM, [], [], [0, 1, 2], persons=[])
     accounts, entries = contents(ledgers[0].path)
     assert [account.spent["epsilon"] for account in accounts] == pytest.approx([1.0, 1.0])

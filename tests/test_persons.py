@@ -29,8 +29,8 @@ from jaxgeodp import (
     frechet_mean,
 )
 from jaxgeodp.cli import app
-from jaxgeodp.domains import persons
-from jaxgeodp.domains.persons import frechet_means, person_places
+from jaxgeodp.compiling import like
+from jaxgeodp.domains.persons import averages, frechet_means, person_places
 from jaxgeodp.domains.points_in_ball import PointsInBall
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.pictures import page_of
@@ -47,6 +47,11 @@ def points_in(ball, n, seed=0):
     return _points_in(ball.manifold, n, jnp.asarray(ball.center), 0.9 * ball.radius, seed)
 
 
+def means_of(ball, records, labels, count):
+    """One record a person, by the program of releases."""
+    return frechet_means("persons", ball, like(records))(records, np.asarray(labels), count)
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _points_in(manifold, n, origin, reach, seed):
     keys = jax.random.split(jax.random.key(seed), n)
@@ -58,13 +63,13 @@ def _points_in(manifold, n, origin, reach, seed):
 def test_a_person_becomes_the_mean_of_his_records_and_of_no_others(manifold):
     ball = ball_on(manifold)
     records = points_in(ball, len(LABELS))
-    found = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    found = means_of(ball, records, LABELS, 4)
     for person in range(4):
         own = jnp.asarray(LABELS == person, float)  # weights: one program for any number of records
         np.testing.assert_allclose(manifold.dist(found[person], frechet_mean(manifold, records, own)), 0.0, atol=1e-9)
     # All of one person's records replaced, some by what is no record: the others' stay what they were, to the last bit.
     other = records.at[np.flatnonzero(LABELS == 1)].set(jnp.nan).at[2].set(1e300)
-    again = frechet_means(ball, other, jnp.asarray(LABELS), 4)
+    again = means_of(ball, other, LABELS, 4)
     np.testing.assert_array_equal(np.delete(again, 1, axis=0), np.delete(found, 1, axis=0))
     assert bool(jnp.all(jnp.isfinite(again))) and float(jnp.max(jnp.abs(again[1] - found[1]))) > 0
 
@@ -74,7 +79,7 @@ def test_means_lie_in_large_balls_and_about_far_centres():
     center = manifold.exp(jnp.asarray(manifold.origin), jnp.array([0.0, 8.0, 0.0]))
     ball = GeodesicBall(manifold, center, 6.0)
     records = points_in(ball, len(LABELS), 3)
-    means = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    means = means_of(ball, records, LABELS, 4)
     distances = jax.vmap(lambda x: manifold.dist(center, x))(means)
     assert bool(jnp.all(distances <= 6.0))
 
@@ -88,27 +93,12 @@ def test_the_release_is_of_persons():
     assert release.record["guarantee"]["adjacency"] == "replace-one (all of a person)"
     assert "when one person is replaced" in page_of(release.record, "0")
     assert release.record["scale"] == mechanism.scale(4) > mechanism.scale(10)
-    means = frechet_means(ball, records, jnp.asarray(LABELS), 4)
+    means = means_of(ball, records, LABELS, 4)
     expected = mechanism.release(means)
     np.testing.assert_allclose(release.value, expected.value, atol=1e-7)
     assert "unit" not in expected.record
     # Persons count once: not the mean of records.
     assert float(jnp.max(jnp.abs(mechanism.release(records).value - release.value))) > 1e-3
-
-
-def test_records_in_integers_say_what_is_supposed_of_persons():
-    mechanism = TangentLaplace(GeodesicBall(Sphere(2), [0.0, 0.0, 1.0], 0.5), 1.0)
-    points = np.tile([0.0, 0.0, 1.0], (len(LABELS), 1))
-    ways = {
-        "grid": {"numerics": "grid", "persons": LABELS},
-        "real": {"persons": LABELS},
-        "records": {"numerics": "grid"},
-    }
-    notes = {name: mechanism.release(points, **way).record["numerics"]["note"] for name, way in ways.items()}
-    assert "supposed: the last bits of a person's mean" in notes["grid"]
-    assert not any("last bits of a person" in notes[name] for name in ("real", "records"))
-    state = mechanism.prepare(points, persons=LABELS)
-    assert "supposed: the last bits" in mechanism.finish(state).record["numerics"]["note"]
 
 
 def test_a_person_moves_the_release_by_the_sensitivity_for_persons_at_most():
@@ -225,14 +215,47 @@ def test_a_curve_that_is_no_curve_counts_as_the_template():
     assert np.all(np.isfinite(mechanism.release(bad, persons=LABELS).value))
 
 
-def test_many_records_are_worked_on_in_blocks(monkeypatch):
+def moved_by_others(summaries, records, labels, far):
+    """Which persons' records change a bit if person 0 has other records, more of them, and other places."""
+    count, rest = labels.max() + 1, labels != 0
+    plain = summaries(records, labels, count)
+    own = np.concatenate([far, records[rest], far, far]), np.concatenate([[0], labels[rest], [0, 0]])
+    alone = [summaries(records[labels == k], np.zeros(np.sum(labels == k), int), 1)[0] for k in range(1, count)]
+    others = [summaries(*own, count)[1:], np.stack(alone)]
+    return sum(not np.array_equal(found, plain[1:]) for found in others)
+
+
+@pytest.mark.parametrize("manifold", [*SPACES[:2], *exhaustive(*SPACES[2:])], ids=name)
+def test_the_number_of_anothers_records_moves_no_bit(manifold):
+    """Programs of one shape, one record after the other: section 14 of the mathematics."""
+    ball = ball_on(manifold)
+    records = np.asarray(points_in(ball, 61))
+    labels = np.random.default_rng(2).permutation(np.arange(61) % 7)
+    found = frechet_means("persons", ball, like(records))
+    assert moved_by_others(found, records, labels, records[:1] * np.nan) == 0
+
+
+def test_sums_that_hang_on_others_are_found():
+    records = np.random.default_rng(3).normal(size=(61, 3, 8))
+    labels = np.random.default_rng(2).permutation(np.arange(61) % 7)
+    far = np.full((1, 3, 8), 1e6)
+    assert moved_by_others(averages(np.zeros((3, 8))), records, labels, far) == 0
+
+    def planted(values, places, count):
+        """Differences of sums over all."""
+        order = np.argsort(places, kind="stable")
+        ends, sizes = np.cumsum(np.bincount(places, minlength=count)), np.bincount(places, minlength=count)
+        sums = np.concatenate([np.zeros((1, 3, 8)), np.cumsum(values[order], axis=0)])
+        return (sums[ends] - sums[ends - sizes]) / sizes[:, None, None]
+
+    assert moved_by_others(planted, records, labels, far) > 0
+
+
+def test_many_records_are_worked_on_in_blocks():
     ball = ball_on(Sphere(2))
     records, labels = points_in(ball, 2500), np.arange(2500) % 7
-    whole = frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7)
-    monkeypatch.setattr(persons, "BLOCK", 1)  # 1024 records at a time
-    np.testing.assert_allclose(frechet_means.__wrapped__(ball, records, jnp.asarray(labels), 7), whole, atol=1e-12)
     own = frechet_mean(Sphere(2), records[labels == 3])
-    np.testing.assert_allclose(whole[3], own, atol=1e-9)
+    np.testing.assert_allclose(means_of(ball, records, labels, 7)[3], own, atol=1e-9)
 
 
 def test_persons_are_for_points_and_curves():

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from jaxgeodp import SPD, GeodesicBall, LaplaceMechanism, PlanarShapes, TangentLaplace, frechet_mean
+from jaxgeodp.compiling import like
 from jaxgeodp.datasets import digit_covariances, digit_outlines, template_covariance, template_outline
 from jaxgeodp.domains.persons import frechet_means, person_places
 
@@ -35,7 +36,7 @@ def table(name, ball, records, whose):
     """Errors for a data set, by epsilon."""
     places, count = person_places("persons", whose, len(records))
     most = int(np.bincount(places).max())
-    persons = frechet_means(ball, records, places, count)
+    persons = frechet_means("persons", ball, like(records))(records, places, count)
     mean = frechet_mean(ball.manifold, ball.clip(records))
     apart = float(ball.manifold.dist(mean, frechet_mean(ball.manifold, persons)))
     fewest = np.bincount(places).min()

@@ -8,7 +8,7 @@ import numpy as np
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.near_template import real_numbers
-from jaxgeodp.domains.persons import averages_ahead
+from jaxgeodp.domains.persons import averages
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.nested_lists import plain_number, to_lists
 
@@ -44,9 +44,9 @@ class CurveBall(Domain):
             )
         return real_numbers(data)
 
-    def of_persons(self, owner, shape, count):
+    def of_persons(self, owner, shape):
         """Return a function that gives each person's mean curves; see `averages`."""
-        return averages_ahead(owner, shape, self.fallback(shape.shape[1:]), count)
+        return averages(self.fallback(shape.shape[1:]))
 
     def described(self, shape):
         """Return the numbers of curves and samples, template and norm bound, for a record."""

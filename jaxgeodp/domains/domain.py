@@ -9,8 +9,8 @@ import numpy as np
 
 from jaxgeodp.checks import InputError
 
-#: Of the records (n, \\*shape) and the person of each, from 0, (n,): one record a person (count, \\*shape).
-Summaries = Callable[[jax.Array, np.ndarray], jax.Array]
+#: Of the records (n, \\*shape), the person of each, from 0, (n,), and their number: one record a person, NumPy's.
+Summaries = Callable[[Any, np.ndarray, int], np.ndarray]
 
 
 class Domain(abc.ABC):
@@ -30,15 +30,15 @@ class Domain(abc.ABC):
             ValueError: another shape or kind of data.
         """
 
-    def of_persons(self, owner: str, shape: jax.ShapeDtypeStruct, count: int) -> Summaries:
+    def of_persons(self, owner: str, shape: jax.ShapeDtypeStruct) -> Summaries:
         """Return a function that makes one record per person, of that person's records alone; it never fails.
 
-        All that can be refused is refused here, and all is compiled; no record is seen.
+        All that can be refused is refused here, and all is compiled; no record is seen. What a person's record is
+        depends on no other person's records, not even in its last bits.
 
         Args:
             owner: whom a refusal names.
-            shape: of the records.
-            count: how many persons there are.
+            shape: of the records; their number does not matter.
 
         Raises:
             ValueError: no such summary is known for these records.

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from jaxgeodp.checks import InputError, many
 from jaxgeodp.domains.domain import Domain
-from jaxgeodp.domains.persons import averages_ahead
+from jaxgeodp.domains.persons import averages
 from jaxgeodp.domains.records import host_array, is_numeric, kind_of_data
 from jaxgeodp.nested_lists import to_lists
 
@@ -40,9 +40,9 @@ class NearTemplate(Domain):
             )
         return real_numbers(data)
 
-    def of_persons(self, owner, shape, count):
+    def of_persons(self, owner, shape):
         """Return a function that gives the mean of each person's records, before anything bounds them."""
-        return averages_ahead(owner, shape, self.template, count)
+        return averages(self.template)
 
     @override
     def described(self, shape):

@@ -5,10 +5,9 @@ import dataclasses
 import jax
 import numpy as np
 
-from jaxgeodp.compiling import compiled_ahead
 from jaxgeodp.domains.domain import Domain
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
-from jaxgeodp.domains.persons import frechet_means, places_like
+from jaxgeodp.domains.persons import frechet_means
 from jaxgeodp.domains.records import host_array, records_of_shape
 from jaxgeodp.manifolds.described import describe
 from jaxgeodp.nested_lists import to_lists
@@ -38,10 +37,9 @@ class PointsInBall(Domain):
             data = manifold.as_points(data)
         return records_of_shape(owner, data, self.shape, manifold.dtype_kind, f"on {manifold}")
 
-    def of_persons(self, owner, shape, count):
+    def of_persons(self, owner, shape):
         """Return a function that gives each person's Frechet mean."""
-        program = compiled_ahead(owner, frechet_means, self.ball, shape, places_like(shape), count=count)
-        return lambda records, places: program(self.ball, records, places)
+        return frechet_means(owner, self.ball, shape)
 
     def described(self, shape):
         """Return manifold, centre and radius, for a record."""

@@ -40,12 +40,6 @@ OPTIONS = {
     "and of an AdaptiveMechanism with mu, SearchInRounds prepares stages",
 }
 
-# Beside Theorem N, which is for vectors that follow from one record.
-_OF_PERSONS = (
-    "supposed: the last bits of a person's mean do not depend on how many records others have (docs/mathematics.md, "
-    "section 14)"
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Request:
@@ -181,7 +175,6 @@ def drafted(
         law.check_rows(taken)
     ready = way.ready(law, taken)
     in_integers = isinstance(way, OnGrid | FromSums)
-    supposed = _OF_PERSONS if in_integers and request.unit != "record" else ""
     check_numbers(ready.terms, ready.scale, None if in_integers else law.size)
     terms, entries = ready.terms, entries_of(ready, described, n, law.support)
     fallback = domain.fallback(shape) if (own := law.fallback) is None else own
@@ -201,7 +194,7 @@ def drafted(
             guarantee=terms.guarantee,
             theorem=terms.theorem,
             entries=entries,
-            note="; ".join(filter(None, (ready.note, supposed))),
+            note=ready.note,
             promises=(terms.promises or {}) | {"adjacency": request.neighbours},
             more=more,
             expected=functools.partial(expected_error, mechanism, number, way),

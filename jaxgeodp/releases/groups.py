@@ -22,7 +22,6 @@ from jaxgeodp.releases.add_remove import hidden_count
 from jaxgeodp.releases.drafts import Request, raw_records
 from jaxgeodp.releases.mechanism import Mechanism, checked_again, releasing
 from jaxgeodp.releases.ways import FixedTime, way_of
-from jaxgeodp.traced_programs import keeping_none
 
 
 def release_groups(
@@ -132,18 +131,15 @@ def _most_groups(owner, count, persons, groups_per_person):
 def _one_each(mechanism, records, places, persons, most):
     """Return the group of each person's record, (n + 1,), and a function that gives these: one per person and group.
 
-    Those of a person in more than ``most`` groups are in none (-1), as are the unused ones of the n + 1: the program
-    that makes them is compiled for the number of records alone.
+    Those of a person in more than ``most`` groups are in none (-1), as are the unused ones of the n + 1: how long it
+    takes to make them depends on the number of records alone.
     """
     name, n = type(mechanism).__name__, len(records)
     whose, _ = person_places(name, persons, n)
     own, groups = memberships(whose, places, most)
-    # One record more, of nobody, as there may be none.
-    padded = np.concatenate([records, np.full((1, *records.shape[1:]), np.nan, records.dtype)])
-    with keeping_none():  # n is private
-        summaries = mechanism.domain.of_persons(name, like(padded), n + 1)
+    summaries = mechanism.domain.of_persons(name, like(records))
     # For all groups at once; read only after the charge.
-    read = functools.cache(lambda: np.asarray(summaries(padded, np.append(own, n))))
+    read = functools.cache(lambda: summaries(records, own, n + 1))
     return groups, read
 
 

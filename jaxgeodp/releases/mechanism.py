@@ -24,7 +24,7 @@ from jaxgeodp.privacy.ledger import Ledger
 from jaxgeodp.privacy.release import Release, make_release
 from jaxgeodp.pytrees import Pytree
 from jaxgeodp.releases.add_remove import hidden_count
-from jaxgeodp.releases.drafts import Finish, Request, drafted, raw_blocks, raw_records
+from jaxgeodp.releases.drafts import Finish, Request, drafted, in_random_order, raw_blocks, raw_records
 from jaxgeodp.releases.integers import Sums
 from jaxgeodp.releases.law import Law
 from jaxgeodp.releases.states import State, check_sums, digest_of_public, new_part
@@ -180,7 +180,7 @@ class Mechanism(abc.ABC):
             records = raw_blocks(self, block) if isinstance(block, RecordBlocks) else raw_records(self, block)
             n, read = len(records), lambda: records
             if persons is not None:
-                n, read = units(name, self.domain, records, persons, least=0)
+                n, read = _one_each(name, self.domain, records, persons, least=0)
             shape = jax.ShapeDtypeStruct((n, *records.shape[1:]), records.dtype)
             program = sums.program(shape)
             parts = frozenset([new_part()])
@@ -347,10 +347,16 @@ def release_in(
             return make_release(draft, ledger, holds_for)
         n, read = len(records), lambda: records
         if persons is not None:
-            n, read = units(name, mechanism.domain, records, persons)
+            n, read = _one_each(name, mechanism.domain, records, persons, least=2)
         if weights is not None:
             request = dataclasses.replace(request, weights=checked_weights(name, weights, n))
         return make_release(drafted(request, n, record)(read), ledger)
+
+
+def _one_each(owner, domain, records, persons, least):
+    """Return `units`, in random order: at which place of the data a person comes first hangs on others' records."""
+    n, read = units(owner, domain, records, persons, least)
+    return n, lambda: in_random_order(read())
 
 
 @contextlib.contextmanager
