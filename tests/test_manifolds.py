@@ -105,7 +105,8 @@ def test_transport_agrees_with_the_pole_ladder(manifold):
     p = a_point(manifold, 5)
     q = manifold.exp(p, a_tangent(manifold, p, 1, 0.5 * reach(manifold)))
     v = a_tangent(manifold, p, 2, 1.0)
-    np.testing.assert_allclose(manifold.transport(p, q, v), Manifold.transport(manifold, p, q, v), atol=1e-8)
+    accuracy = 5e-6 if isinstance(manifold, Shapes3D) else 1e-8  # the ladder's, where space is not symmetric
+    np.testing.assert_allclose(manifold.transport(p, q, v), Manifold.transport(manifold, p, q, v), atol=accuracy)
 
 
 @one_of_each_kind
