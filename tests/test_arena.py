@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from scipy.stats import chi, gamma, ks_2samp, kstest, laplace, trim_mean
 
 import jaxgeodp as jgd
-from benchmarks.compare import arena, arena_steps, rivals
+from benchmarks.compare import arena, rivals
+from benchmarks.compare import arena_cells as cells
 from benchmarks.compare import arena_covariances as covariances
 from benchmarks.compare import arena_descents as descents
 from benchmarks.compare import arena_means as means
@@ -263,7 +264,7 @@ def test_noise_of_symmetric_matrices_is_the_same_along_all_directions():
 @pytest.mark.parametrize("factor", [1.0, 1.2])
 def test_normal_noise_of_means_has_the_scale_of_a_record(factor):
     """In R^3, 100 records in radius .5: a record moves their mean by 2 r/n, and gradients clipped at c r by 2 c r/n."""
-    cell = means.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
+    cell = cells.Points(jgd.Euclidean(3), 0.5, 100, "mu", 0.8 * factor)
 
     def descent(budget, *schedule):
         return descents.descent(cell.ball, data, budget, cell.strength, schedule, keys)
@@ -292,7 +293,7 @@ def test_normal_noise_of_means_has_the_scale_of_a_record(factor):
 @pytest.mark.parametrize(("size", "radius"), [(2, 0.3), (2, 1.5), (3, 1.5), (2, 4.0)])
 def test_no_two_matrices_of_a_ball_are_farther_apart(size, radius):
     """By ascent over commuting pairs in opposite order and over any: never above the bound, and within 6 % of it."""
-    cell = means.Points(jgd.SPD(size), radius, 100, "mu", 1.0)
+    cell = cells.Points(jgd.SPD(size), radius, 100, "mu", 1.0)
     bound = means.ambient_diameter(cell)
     rows, columns = np.triu_indices(size)
 
@@ -321,6 +322,17 @@ def test_arena_says_who_wins(monkeypatch, capsys):
     assert "no contest" in printed  # ours of the second compile too much
     for name in ("CoinPress", "Amin et al.", "DP-RGD", "WrappedGaussian", "Where we lose"):
         assert name in printed
+
+
+@pytest.mark.exhaustive
+def test_steps_meet_tuned_steps():
+    """One cell: who supposes symmetry is nearer than who does not, and that nearer than one release."""
+    names = ("WrappedGaussian", "AdaptiveMechanism", "AdaptiveMechanism, symmetric")
+    cell = cells.Points(jgd.SPD(2), 1.5, 500, "mu", 1.0, data_set=1)
+    found = {own.method.split(",")[0]: own.distance[0] for own in means.scores(cell, 40, names=names[:2])}
+    found |= {own.method: own.distance[0] for own in means.scores(cell, 40, names=names[2:])}
+    once, steps, symmetric = (found[name] for name in names)
+    assert 0.7 * found[means.LIMIT] < min(found["DP-RGD"], symmetric) and symmetric < steps < once
 
 
 def test_a_loss_is_called_one():
@@ -358,13 +370,3 @@ def test_standard_errors_of_means_without_tails():
     np.testing.assert_allclose(means, kept.mean(axis=1))
     assert stated.mean() == pytest.approx(means.std(), rel=0.04)
     assert (kept.std(axis=1) / np.sqrt(80)).mean() < 0.8 * means.std()
-
-
-@pytest.mark.exhaustive
-def test_steps_meet_tuned_steps(monkeypatch, capsys):
-    """One cell: who supposes symmetry is nearer than who does not, and that nearer than one release."""
-    monkeypatch.setattr(sys, "argv", ["arena_steps.py", "--quick"])
-    arena_steps.main()
-    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| SPD(2)"))
-    once, two, limit, steps, symmetric, *ratios = (float(cell) for cell in row.split("|")[2:-1])
-    assert 0.7 * limit < min(two, symmetric) and symmetric < steps < once and ratios[0] > ratios[1]

@@ -1,89 +1,57 @@
-"""The first part of the arena: Frechet means of records on SPD matrices and spheres, with a public ball or none."""
+"""The first part of the arena: Frechet means of records on a manifold, with a public ball or none."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import jaxgeodp as jgd
+from benchmarks.compare.arena_cells import Given, Points
 from benchmarks.compare.arena_descents import AT_THE_CENTRE, NAMES, descent, schedules
-from benchmarks.compare.arena_scores import BUDGETS, Score, best_setting, mean_of, scored
+from benchmarks.compare.arena_scores import Score, best_setting, mean_of, scored
 from jaxgeodp.experiments.paper_chains import paper_chain
 
-_PILOTS = 200  # draws by which settings are chosen
+_PILOTS = 50  # draws by which settings are chosen
+_CLIPS = 60  # that the limit is the least of
+_ALL_SETTINGS = 20  # dimensions up to which descent chooses from all schedules, then from those of two steps
 
 SEARCH = "LocatedMechanism (told no ball)"
 AMBIENT = "ambient"
+LIMIT = "limit: the best clip about the mean itself"
 
 
-class Points(NamedTuple):
-    """A cell: n records on a manifold, in a public ball about the origin.
-
-    By default they fill only a part of it, about a point half a radius off the centre; if ``wide`` all of it.
-    """
-
-    space: Any
-    radius: float
-    n: int
-    budget: str  # "mu" or "epsilon"
-    strength: float
-    wide: bool = False
-
-    def __str__(self):
-        name = f"SPD({self.space.size})" if isinstance(self.space, jgd.SPD) else f"S^{self.space.dim}"
-        filled = ", filled" if self.wide else ""
-        return f"{name}, r = {self.radius:.3g}{filled}, n = {self.n}, {BUDGETS[self.budget]} = {self.strength:g}"
-
-    @property
-    def ball(self) -> jgd.GeodesicBall:
-        """The public ball."""
-        return jgd.GeodesicBall(self.space, self.space.origin, self.radius)
-
-
-def records(cell: Points, data_set: int = 0) -> jax.Array:
-    """Normal in a tangent space half a radius from the centre, .35 radii wide, clipped into the ball.
-
-    If wide, in that of the centre, 1 radius wide, so that many lie on the sphere around the ball. ``data_set`` says
-    which of many.
-    """
-    space, origin = cell.space, jnp.asarray(cell.space.origin)
-    direction = space.random_tangent(jax.random.key(9 + 100 * data_set), origin)
-    middle = space.exp(origin, (0.0 if cell.wide else 0.5) * cell.radius / space.norm(origin, direction) * direction)
-    spread = (1.0 if cell.wide else 0.35) * cell.radius / np.sqrt(space.dim)
-
-    def record(key):
-        return space.project(space.exp(middle, spread * space.random_tangent(key, middle)))
-
-    return jax.jit(lambda keys: cell.ball.clip(jax.vmap(record)(keys)))(
-        jax.random.split(jax.random.key(1 + 100 * data_set), cell.n)
-    )
-
-
-def scores(cell: Points, draws: int, *, chains: int = 0, names: tuple[str, ...] | None = None) -> list[Score]:
+def scores(cell: Points | Given, draws: int, *, chains: int = 0, names: tuple[str, ...] | None = None) -> list[Score]:
     """All who enter, on one data set; ``chains`` says how many chains of the papers, ``names`` which entries."""
-    data = records(cell)
+    data = cell.records
     truth = jgd.frechet_mean(cell.space, data)
     found = []
-    for place, (name, (ours, mechanism)) in enumerate(entries(cell).items()):
+    for place, (name, (ours, made)) in enumerate((entries(cell) | shaped(cell)).items()):
         if names is not None and name not in names:
             continue
         key = jax.random.fold_in(jax.random.key(2), place)  # the same law of another scale would err alike
         try:
-            found.append(judged(cell, name, ours, mechanism.simulate(key, data, draws), truth))
+            found.append(judged(cell, name, ours, made().simulate(key, data, draws), truth))
         except ValueError:
             continue  # no such law for this n: refused from public numbers alone
     found += without_noise(cell, data, truth)
     found += descents(cell, data, truth, draws)
-    if cell.budget == "mu":
+    found.append(Score(cell, LIMIT, None, (limit(cell, data, truth), 0.0)))
+    if cell.budget == "mu" and has_ambient(cell):
         values = ambient_normal(cell, data, draws)
         found.append(judged(cell, f"{AMBIENT} normal noise", False, values, truth))
-    elif chains:
+    elif chains and isinstance(cell.space, jgd.Sphere | jgd.SPD):
         name = "sphere" if isinstance(cell.space, jgd.Sphere) else "matrices"
         mechanism = jgd.KNGMechanism(cell.ball, cell.strength, calibration="paper")
         ran = paper_chain(jax.random.key(4), name, mechanism, data, 1, chains, thin=1)
         found.append(judged(cell, "chain of the 2022 paper (KNG)", None, ran.points[:, 0], truth))
     return found
+
+
+def has_ambient(cell) -> bool:
+    """Whether the arithmetic mean of records is a rival: vectors and matrices, not shapes."""
+    return isinstance(cell.space, jgd.SPD | jgd.Sphere | jgd.Euclidean)
 
 
 def judged(cell, name, ours, values, truth) -> Score:
@@ -99,48 +67,82 @@ def judged(cell, name, ours, values, truth) -> Score:
     return Score(cell, name, ours, mean_of(distances))
 
 
-def entries(cell: Points) -> dict[str, tuple[bool | None, Any]]:
-    """Mechanisms of this package that enter, and whether law or scale are ours; others' have their calibration.
+def entries(cell: Points | Given) -> dict[str, tuple[bool, Callable]]:
+    """What makes each mechanism of this package that enters, and whether law or scale are ours; others' have theirs.
 
     Noise that is wrapped by exp has been published for curvature that is nowhere positive (Exponential-Wrapped
     Mechanisms, ICLR 2026), and is ours only where it is.
     """
     ball, strength, matrices = cell.ball, cell.strength, isinstance(cell.space, jgd.SPD)
-    domain = {"domain": 4.0} if matrices else {}
-    located = jgd.LocatedMechanism(cell.space, **{cell.budget: strength}, **domain)
+    domain = {"domain": max(4.0, 2.0 * cell.radius)} if matrices else {}
+    located = partial(jgd.LocatedMechanism, cell.space, **{cell.budget: strength}, **domain)
     # Where curvature is positive, the sensitivity of the 2021 theorem, which the later papers use, is larger than ours.
     theorem = jgd.LaplaceMechanism(ball, 1.0, calibration="theorem")
     larger = theorem.sensitivity(cell.n) / jgd.LaplaceMechanism(ball, 1.0).sensitivity(cell.n)
-    # Its scale is that of twice the radius of an ambient ball.
-    wider = 2.0 * cell.space.ambient_radius(ball.center, ball.radius) / ambient_diameter(cell)
     if cell.budget == "mu":
         found = {
-            "RiemannianGaussian": (True, jgd.RiemannianGaussian(ball, strength)),
-            "GibbsMechanism": (True, jgd.GibbsMechanism(ball, strength)),
-            "WrappedGaussian": (not matrices, jgd.WrappedGaussian(ball, strength)),
+            "RiemannianGaussian": (True, partial(jgd.RiemannianGaussian, ball, strength)),
+            "GibbsMechanism": (True, partial(jgd.GibbsMechanism, ball, strength)),
+            "WrappedGaussian": (not matrices, partial(jgd.WrappedGaussian, ball, strength)),
         }
         if larger > 1.0 + 1e-9:
             # Their scale for the larger sensitivity is, but for 1 %, ours for mu that is as much smaller.
             name = "Riemannian Gaussian of Jiang et al., sensitivity of 2021"
-            found[name] = (False, jgd.RiemannianGaussian(ball, strength / larger))
+            found[name] = (False, partial(jgd.RiemannianGaussian, ball, strength / larger))
     else:
         found = {
-            "LaplaceMechanism, tight": (True, jgd.LaplaceMechanism(ball, strength)),
-            "KNGMechanism, tight": (True, jgd.KNGMechanism(ball, strength)),
-            "Laplace of the 2021 paper": (False, jgd.LaplaceMechanism(ball, strength, calibration="theorem")),
-            "KNG of the 2022 paper, exact draws": (False, jgd.KNGMechanism(ball, strength, calibration="theorem")),
-            "WrappedLaplace": (not matrices, jgd.WrappedLaplace(ball, strength)),
-            "tangent Laplace at the centre": (False, jgd.TangentLaplace(ball, strength)),
-            f"{AMBIENT} Laplace": (False, jgd.EuclideanLaplace(ball, strength * wider, project=not matrices)),
+            "LaplaceMechanism, tight": (True, partial(jgd.LaplaceMechanism, ball, strength)),
+            "KNGMechanism, tight": (True, partial(jgd.KNGMechanism, ball, strength)),
+            "Laplace of the 2021 paper": (False, partial(jgd.LaplaceMechanism, ball, strength, calibration="theorem")),
+            "KNG of the 2022 paper, exact draws": (
+                False,
+                partial(jgd.KNGMechanism, ball, strength, calibration="theorem"),
+            ),
+            "WrappedLaplace": (not matrices, partial(jgd.WrappedLaplace, ball, strength)),
+            "tangent Laplace at the centre": (False, partial(jgd.TangentLaplace, ball, strength)),
         }
+        if has_ambient(cell):
+            # Its scale is that of twice the radius of an ambient ball.
+            wider = 2.0 * cell.space.ambient_radius(ball.center, ball.radius) / ambient_diameter(cell)
+            own = partial(jgd.EuclideanLaplace, ball, strength * wider, project=not matrices)
+            found[f"{AMBIENT} Laplace"] = (False, own)
     if matrices:
         # About the identity both metrics have the same balls.
         flat = jgd.GeodesicBall(jgd.LogEuclidean(cell.space.size), cell.space.origin, cell.radius)
         law = jgd.WrappedGaussian if cell.budget == "mu" else jgd.TangentLaplace
-        found["log-Euclidean mean and noise"] = (False, law(flat, strength))
+        found["log-Euclidean mean and noise"] = (False, partial(law, flat, strength))
     for name, symmetric in (("AdaptiveMechanism", False), ("AdaptiveMechanism, symmetric", True)):
-        found[name] = (True, jgd.AdaptiveMechanism(ball, **{cell.budget: strength}, symmetric=symmetric))
+        found[name] = (True, partial(jgd.AdaptiveMechanism, ball, **{cell.budget: strength}, symmetric=symmetric))
     return found | {SEARCH: (True, located)}
+
+
+def shaped(cell: Points | Given) -> dict[str, tuple[bool, Callable]]:
+    """Noise with a shape from what is public, in one release and in steps; normal records have none."""
+    found = {}
+    for name, shape in cell.shapes().items():
+        once = jgd.TangentGaussian if cell.budget == "mu" else jgd.TangentLaplace
+        steps = partial(jgd.AdaptiveMechanism, cell.ball, **{cell.budget: cell.strength}, shape=shape)
+        found[f"shape: {name}"] = (True, partial(once, cell.ball, cell.strength, shape))
+        found[f"shape: {name}, in steps"] = (True, steps)
+    return found
+
+
+def limit(cell: Points | Given, data, truth) -> float:
+    """Of the mean of logarithms at the truth, shortened to the best clip, plus noise, over how much it moves."""
+    space, dim = cell.space, cell.space.dim
+    frame = space.frame(truth)
+    logs = np.asarray(jax.vmap(lambda x: space.coordinates(truth, space.log(truth, x), frame))(data))
+    lengths, draws = np.linalg.norm(logs, axis=1), np.random.default_rng(0)
+    noise = draws.normal(size=(4000, dim))
+    if cell.budget == "epsilon":
+        noise *= draws.gamma(dim, size=(4000, 1)) / np.linalg.norm(noise, axis=1, keepdims=True)
+    least = np.inf
+    for clip in np.geomspace(0.05, 2.0, _CLIPS) * cell.radius:
+        mean = np.mean(logs * np.minimum(1.0, clip / lengths)[:, None], axis=0)
+        slope = np.mean(np.where(lengths < clip, 1.0, (1.0 - 1.0 / dim) * clip / lengths))
+        values = mean + 2.0 * clip / (cell.n * cell.strength) * noise
+        least = min(least, float(np.mean(np.linalg.norm(values, axis=1))) / max(slope, 1e-9))
+    return least
 
 
 def without_noise(cell, data, truth) -> list[Score]:
@@ -150,8 +152,9 @@ def without_noise(cell, data, truth) -> list[Score]:
         "mean of logarithms at the centre": space.exp(
             center, jnp.mean(jax.vmap(lambda x: space.log(center, x))(data), axis=0)
         ),
-        f"{AMBIENT} mean": space.project(jnp.mean(data, axis=0)),
     }
+    if has_ambient(cell):
+        found[f"{AMBIENT} mean"] = space.project(jnp.mean(data, axis=0))
     return [judged(cell, f"{name}, no noise", None, jnp.stack([value] * 2), truth) for name, value in found.items()]
 
 
@@ -194,6 +197,8 @@ def descents(cell, data, truth, draws) -> list[Score]:
         return judged(cell, name, False, descent(cell.ball, data, cell.budget, cell.strength, schedule, keys), truth)
 
     settings = schedules(cell.budget)
+    if cell.space.dim > _ALL_SETTINGS:
+        settings = {name: own for name, own in settings.items() if "then" in name}
     name = f"{NAMES[cell.budget]}, best of {len(settings)}"
     tried = {setting: scored_with(name, schedule, few) for setting, schedule in settings.items()}
     found = [best_setting(tried, lambda own: scored_with(f"{name} [{own}]", settings[own], many))]

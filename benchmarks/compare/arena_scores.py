@@ -69,6 +69,26 @@ def best_setting(tried: dict[str, Score], judge: Callable[[str], Score]) -> Scor
     return found[chosen["distance"]]._replace(**others)
 
 
+def pooled(data_sets: Sequence[Sequence[Score]]) -> list[Score]:
+    """Means over several data sets, of all methods that have entered each; settings are named where they are one."""
+    by_name = [{own.method.split(" [")[0]: own for own in scores} for scores in data_sets]
+    found = []
+    for name, first in by_name[0].items():
+        if not all(name in own for own in by_name):
+            continue
+        each = [own[name] for own in by_name]
+        errors = {kind: _pooled([getattr(own, kind) for own in each]) for kind in ERRORS if getattr(first, kind)}
+        tail = tuple(map(float, np.mean([own.tail for own in each], axis=0))) if first.tail else None
+        same = len({own.method for own in each}) == 1
+        found.append(first._replace(method=first.method if same else name, tail=tail, **errors))
+    return found
+
+
+def _pooled(pairs):
+    means, deviations = np.array(pairs).T
+    return float(np.mean(means)), float(np.linalg.norm(deviations) / len(means))
+
+
 def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:
     """That with the least error, among ours or among the others."""
     entered = [own for own in scores if own.ours is ours and getattr(own, error) is not None]
