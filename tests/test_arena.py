@@ -370,3 +370,23 @@ def test_standard_errors_of_means_without_tails():
     np.testing.assert_allclose(means, kept.mean(axis=1))
     assert stated.mean() == pytest.approx(means.std(), rel=0.04)
     assert (kept.std(axis=1) / np.sqrt(80)).mean() < 0.8 * means.std()
+
+
+def test_what_is_kept_is_read_again(tmp_path):
+    one = scores.Score("cell", "a", True, (1.2, 0.01), each=np.array([1.0, 1.4]), tail=(1.1, 1.4))
+    other = scores.Score("cell", "b [2; 0.5]", False, (1.3, 0.02), (2.0, 0.1), (0.3, 0.1))
+    arena.keep(tmp_path / "kept", [one, other], 3.2)
+    again = arena.kept(tmp_path / "kept")["cell"]
+    assert again[1] == other and again[0]._replace(each=None) == one._replace(each=None)
+    np.testing.assert_array_equal(again[0].each, one.each)
+    assert arena.kept(tmp_path / "none") == {}
+
+
+def test_data_sets_are_averaged_where_a_method_has_entered_all():
+    def entered(*rows):
+        return [scores.Score("cell", name, True, pair) for name, pair in rows]
+
+    pooled = scores.pooled(
+        [entered(("a [1]", (1.0, 0.3)), ("b", (2.0, 0.1))), entered(("a [2]", (3.0, 0.4)), ("c", (9.0, 0.1)))]
+    )
+    assert [(own.method, own.distance) for own in pooled] == [("a", (2.0, 0.25))]
