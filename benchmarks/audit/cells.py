@@ -41,6 +41,7 @@ from jaxgeodp import (
 from jaxgeodp.checks import InputError
 from jaxgeodp.functional import FunctionalGaussianMechanism, PeriodicKernel
 from jaxgeodp.inference import SpreadMechanism, TangentCovariance
+from jaxgeodp.inference.geodesic_fit import STATISTICS, standing
 from jaxgeodp.mechanisms.names import MECHANISMS
 from jaxgeodp.privacy import adversarial_neighbours
 from jaxgeodp.releases.vector import VectorLaw
@@ -108,7 +109,7 @@ def cells():
 
 
 def unnamed():
-    """What the registry does not name: shapes, steps, searches, descriptions, second moments and mean faces."""
+    """What the registry does not name: shapes, steps, searches, descriptions, regressions, moments and mean faces."""
     frame = np.asarray(HYPERBOLIC.manifold.frame(HYPERBOLIC.center))
     shape = Shape(HYPERBOLIC.center, [0.8 * frame[0], 0.2 * frame[1]], 1.0)
     pairs = adversarial_neighbours(HYPERBOLIC, N)
@@ -129,6 +130,11 @@ def unnamed():
     spread = SpreadMechanism(HYPERBOLIC, HYPERBOLIC.center, TangentCovariance(), epsilon=STRENGTH)
     around = {"at right angles": at_right_angles(HYPERBOLIC, 5)}
     yield _drawn("second moment, hull noise", "idealized", "H²", spread, around, _ratio(spread))
+    records = np.stack([np.linspace(0.0, 1.0, N), np.zeros(N)], axis=1)  # times and places
+    ends = {"at the end": tuple(np.concatenate([records[:-1], [[1.0, own]]]) for own in (1.0, -1.0))}
+    for parameter, statistic in STATISTICS.items():
+        fitted = SpreadMechanism(LINE, standing(LINE), statistic, **{parameter: STRENGTH})
+        yield _drawn(f"regression, one round ({parameter})", "idealized", "R", fitted, ends, _ratio(fitted))
     for budget in ({"mu": 3.0}, {"epsilon": 8.0}):
         search = LocatedMechanism(LINE.manifold, "auto", domain=10.0, **budget)
         ends = GeodesicBall(LINE.manifold, LINE.center, search.reach)

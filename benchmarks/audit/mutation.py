@@ -38,7 +38,7 @@ import pytest
 from benchmarks.audit.mutants import Mutant, sample
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("jaxgeodp/privacy", "jaxgeodp/bounds", "jaxgeodp/releases")
+PARTS = tuple(f"jaxgeodp/{part}" for part in ("privacy", "bounds", "releases", "mechanisms", "locating"))
 #: Seconds of tests, as measured once, that one mutant gets, and how many tests at most.
 PATIENCE, MOST_TESTS = 40.0, 80
 #: Seconds in which tests of one file begin that are measured; and what a mutant gets beyond the time of its tests.
