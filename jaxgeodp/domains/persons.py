@@ -6,6 +6,7 @@ record hangs on that person's records to the last bit: the same instructions are
 or after, and sums are made in the order of the person's records.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,14 +15,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxgeodp.blocks import padded, rows_at_once
 from jaxgeodp.checks import InputError
-from jaxgeodp.compiling import compiled_in_blocks, like
+from jaxgeodp.compiling import compiled_ahead, like, refused_in_words
 from jaxgeodp.domains.domain import Domain, Summaries
 from jaxgeodp.domains.geodesic_ball import GeodesicBall
 from jaxgeodp.domains.labels import Labels, label_keys
 
 # Steps of steepest descent at most, and how far from the mean they may end, in units of the first distance.
 _MOST_STEPS, _NEAR = 100, 1e-13
+# For `compiled_ahead`: these programs run in each step.
+_OFTEN = 10**6
 
 
 def person_places(owner: str, persons: Labels, n: int) -> tuple[np.ndarray, int]:
@@ -70,7 +74,7 @@ def averages(fallback: np.ndarray) -> Summaries:
         records = np.asarray(records)
         public = np.asarray(fallback, records.dtype)
         with np.errstate(all="ignore"):
-            own = _sums(np.where(_finite(records), records, public), places, count)
+            own = _sums([np.where(_finite(records), records, public)], places, count, records[:1].sum(axis=0))
             found = own / _sizes(places, count, records.ndim)
             return np.where(_finite(found), found, public)
 
@@ -90,67 +94,98 @@ def frechet_means(owner: str, ball: GeodesicBall, shape: jax.ShapeDtypeStruct) -
     Raises:
         ValueError: it cannot be computed for such records.
     """
-    record = jax.ShapeDtypeStruct((1, *shape.shape[1:]), shape.dtype)
-    point = jax.eval_shape(_clipped, ball, record)
-    pair = jax.ShapeDtypeStruct((1, 2, *point.shape[1:]), point.dtype)
-    clipped = compiled_in_blocks(owner, _clipped, ball, record)
-    logs = compiled_in_blocks(owner, _logs, ball, pair)
-    moved = compiled_in_blocks(owner, _moved, ball, pair)
-    back = compiled_in_blocks(owner, _back, ball, point)
+    record = jax.ShapeDtypeStruct(shape.shape[1:], shape.dtype)
+    with refused_in_words(owner):
+        point = jax.eval_shape(_clipped, ball, record)
     start = np.asarray(ball.at_home.center, point.dtype)
-    rate, steps = _descent(ball)
-
-    def of_all(program, data):
-        return np.concatenate(list(program(ball, data)))
+    clipped = _one_by_one(owner, _clipped, ball, record)
+    logs = _one_by_one(owner, _log, ball, point, point)
+    moved = _one_by_one(owner, _moved, ball, point, point)
+    back = _one_by_one(owner, _back, ball, point)
+    length, steps = _descent(ball)
 
     def means(records, places, count):
-        points = of_all(clipped, np.asarray(records))
+        points = np.concatenate(list(clipped(np.asarray(records))))
         found = np.broadcast_to(start, (count, *start.shape))
-        factors = rate / _sizes(places, count, found.ndim)
+        factors = length / _sizes(places, count, found.ndim)
         for _ in range(steps):
-            sums = _sums(of_all(logs, np.stack([found[places], points], axis=1)), places, count)
-            found = of_all(moved, np.stack([found, (factors * sums).astype(point.dtype)], axis=1))
-        return of_all(back, found)
+            sums = _sums(logs(found[places], points), places, count, point)
+            with np.errstate(all="ignore"):  # a warning would speak of the data
+                found = np.concatenate(list(moved(found, (factors * sums).astype(point.dtype))))
+        return np.concatenate(list(back(found)))
 
     return means
 
 
-# One record after the other: by arrays, the last bits of a result may hang on its place among the others.
+def _one_by_one(owner, function, ball, *arguments):
+    """Compile a function of the ball and of one of each argument; return one of arrays, which yields blocks of results.
+
+    Blocks have one shape, and in them a loop runs the same instructions for one after the other, as often as there are:
+    by arrays, the last bits of a result may hang on its place among the others.
+
+    Args:
+        owner: whom a refusal names.
+        function: of the ball and one of each.
+        ball: public.
+        arguments: shapes and types of one of each.
+    """
+    rows = rows_at_once(arguments[0].shape)
+    blocks = [jax.ShapeDtypeStruct((rows, *own.shape), own.dtype) for own in arguments]
+    count = jax.ShapeDtypeStruct((), np.int32)
+    program = compiled_ahead(owner, _in_turn, ball, blocks, count, passes=_OFTEN, of_one=function)
+
+    def results(*arrays):
+        for start in range(0, max(len(arrays[0]), 1), rows):
+            given = [own[start : start + rows] for own in arrays]
+            block = [padded(np.ascontiguousarray(own), rows) for own in given]
+            yield np.asarray(program(ball, block, np.int32(len(given[0]))))[: len(given[0])]
+
+    return results
 
 
-@jax.jit
-def _clipped(ball, records):
-    return jax.lax.map(ball.clip_to_home, records)
+@functools.partial(jax.jit, static_argnames="of_one")
+def _in_turn(ball, blocks, count, of_one):
+    first = (block[0] for block in blocks)
+    result = jax.eval_shape(of_one, ball, *first)
+
+    def one(j, found):
+        given = (jax.lax.dynamic_index_in_dim(block, j, keepdims=False) for block in blocks)
+        return jax.lax.dynamic_update_index_in_dim(found, of_one(ball, *given), j, 0)
+
+    return jax.lax.fori_loop(0, count, one, jnp.zeros((len(blocks[0]), *result.shape), result.dtype))
 
 
-@jax.jit
-def _logs(ball, pairs):
-    """Return logarithms of second points at first ones."""
-    return jax.lax.map(lambda pair: ball.manifold.log(*pair), pairs)
+def _clipped(ball, record):
+    return ball.clip_to_home(record)
 
 
-@jax.jit
-def _moved(ball, pairs):
-    """Return first points moved by second ones, which are tangent vectors; unchanged where that is no point."""
-    manifold = ball.manifold
-
-    def one(pair):
-        point = manifold.project(manifold.exp(*pair))
-        return jnp.where(jnp.all(jnp.isfinite(point)), point, pair[0])
-
-    return jax.lax.map(one, pairs)
+def _log(ball, mean, point):
+    return _like(ball.manifold.log(mean, point), mean)
 
 
-@jax.jit
-def _back(ball, points):
-    return jax.lax.map(ball.from_home, points)
+def _moved(ball, mean, direction):
+    """Return a point moved along a tangent vector; unchanged where that is no point."""
+    point = _like(ball.manifold.project(ball.manifold.exp(mean, direction)), mean)
+    return jnp.where(jnp.all(jnp.isfinite(point)), point, mean)
+
+
+def _back(ball, point):
+    return ball.from_home(point)
+
+
+def _like(array, other):
+    """Return an array in another one's type; refuse another shape while the program is traced."""
+    if array.shape != other.shape:
+        raise ValueError(f"a result has shape {array.shape} in place of {other.shape}")
+    return array.astype(other.dtype)
 
 
 def _descent(ball) -> tuple[float, int]:
     """Return the length of a step in units of the mean of logarithms, and how many there are."""
     least_curvature, most_curvature = ball.manifold.curvature_bounds
-    below, above = (2.0 * ball.radius * math.sqrt(max(0.0, own)) for own in (-least_curvature, most_curvature))
-    # Eigenvalues of the Hessian are between these (docs/mathematics.md, section 1).
+    below = ball.radius * math.sqrt(max(0.0, -least_curvature))
+    above = 2.0 * ball.radius * math.sqrt(max(0.0, most_curvature))
+    # Eigenvalues of the Hessian are between these (docs/mathematics.md, Proposition 1).
     largest = below / math.tanh(below) if below > 0.0 else 1.0
     least = above / math.tan(above) if 0.0 < above < 0.5 * math.pi else float(above == 0.0)
     left = 1.0 - least / largest
@@ -158,10 +193,12 @@ def _descent(ball) -> tuple[float, int]:
     return 1.0 / largest, min(steps, _MOST_STEPS)
 
 
-def _sums(values, places, count):
-    """Return the sum of each person's values, one after the other."""
-    total = np.zeros((count, *values.shape[1:]), values.dtype)
-    np.add.at(total, places, values)
+def _sums(blocks, places, count, one):
+    """Return the sum of each person's values, one after the other, of all blocks."""
+    total, start = np.zeros((count, *one.shape), one.dtype), 0
+    for values in blocks:
+        np.add.at(total, places[start : start + len(values)], values)
+        start += len(values)
     return total
 
 
