@@ -346,7 +346,8 @@ def test_a_loss_is_called_one():
     frobenius = [one._replace(frobenius=one.distance) for one in found[:2]]
     assert scores.by_frobenius(frobenius).startswith("more: a 1.2000") and not scores.by_frobenius(found)
     table = scores.table([found]).splitlines()
-    assert "ours: a | 1.2000 ± 0.0100" in table[2] and "**1.0000 ± 0.0100**" in table[3] and "no rival" in table[4]
+    assert "ours: a | 1.2000" in table[2] and "**1.0000**" in table[3] and "no rival" in table[4]
+    assert scores.overview([found]).splitlines()[-1] == "| cell | a | 1.2000 | b | 1.0000 | 1.20 |  |"
 
 
 def test_errors_about_the_same_data_are_compared_one_by_one():

@@ -29,7 +29,7 @@ from benchmarks.compare.arena_covariances import Vectors
 from benchmarks.compare.arena_covariances import scores as covariance_scores
 from benchmarks.compare.arena_means import SEARCH
 from benchmarks.compare.arena_means import scores as mean_scores
-from benchmarks.compare.arena_scores import HEADER, Score, by_frobenius, pooled, rows, table, verdict
+from benchmarks.compare.arena_scores import HEADER, Score, by_frobenius, overview, pooled, rows, table, verdict
 from benchmarks.tools.timing import print_machine, print_table
 
 CAP = np.pi / 8
@@ -106,6 +106,7 @@ def summary(found) -> None:
     _print_losses([(str(scores[0].cell), verdict(scores)) for scores in told])
     for kind in dict.fromkeys(_kind(scores) for scores in found):
         print("\n" + table([scores for scores in found if _kind(scores) == kind]))
+    print("\n" + overview(found))
     print("\nEverybody's least error:\n")
     print("\n".join(f"- {cell}. {text}" for cell, text in verdicts))
     print("\nBy Frobenius error ours is:\n")

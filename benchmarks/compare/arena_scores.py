@@ -134,15 +134,30 @@ def rows(scores: Sequence[Score]) -> list[list[str]]:
     ]
 
 
+def overview(found: Sequence[Sequence[Score]]) -> str:
+    """Of all cells, in Markdown: the best of ours and of theirs, and which part of an error no method can avoid."""
+    lines = ["| cell | ours, best | error | theirs, best | error | ratio | limit |", "|---|---|---|---|---|---|---|"]
+    for scores in found:
+        own, other = best(scores, True), best(scores, False)
+        if own is None or other is None:
+            continue
+        word, ratio = verdict(scores).partition(":")[0], own.distance[0] / other.distance[0]
+        least = next((f"{one.distance[0]:.4f}" for one in scores if one.method.startswith("limit")), "")
+        said = f"{ratio:.2f}" + (", even" if word == "even" else "")
+        pairs = [f"{one.method} | {one.distance[0]:.4f}" for one in (own, other)]
+        lines.append(f"| {scores[0].cell} | {' | '.join(pairs)} | {said} | {least} |")
+    return "\n".join(lines)
+
+
 def table(found: Sequence[Sequence[Score]]) -> str:
-    """Of several cells, in Markdown: a row a method, distances with standard errors, the least of each in bold."""
+    """Of several cells, in Markdown: a row a method, distances, the least of each cell in bold."""
     methods: dict[tuple[str, bool | None], list[str]] = {}
     for place, scores in enumerate(found):
         entered = [own for own in scores if own.ours is not None]
         least = min(own.distance[0] for own in entered)
         for own in scores:
             cells = methods.setdefault((own.method.split(" [")[0], own.ours), [""] * len(found))
-            text = _digits(own.distance)
+            text = f"{own.distance[0]:.4f}"
             cells[place] = f"**{text}**" if own.ours is not None and own.distance[0] == least else text
     lines = ["| | " + " | ".join(str(scores[0].cell) for scores in found) + " |", "|---" * (len(found) + 1) + "|"]
     order = {True: 0, False: 1, None: 2}
