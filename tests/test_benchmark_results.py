@@ -110,5 +110,6 @@ def test_names_of_no_benchmark_are_refused(monkeypatch):
 def test_a_small_run_is_watched(tmp_path):
     files = results.files_of(results.SCRIPTS["kernels"])
     assert {"benchmarks/compare/kernels.py", "benchmarks/tools/timing.py", "jaxgeodp/manifolds/sphere.py"} <= set(files)
-    assert not any(file.startswith(("jaxgeodp/privacy/", "jaxgeodp/cli/")) for file in files)
+    # What is imported in the run counts, too: bodies of classes are run.
+    assert not any(file.startswith("jaxgeodp/cli/") for file in files)
     assert json.dumps(files) and all(pathlib.PurePosixPath(file).suffix == ".py" for file in files)

@@ -405,7 +405,7 @@ def test_draws_are_found_fast_and_scatter_as_the_hessian_says(space):
     ball, n = ball_on(space), 2000
     data = cap(space, jnp.asarray(space.origin), 0.8 * ball.radius, 40, 0)
     law = GibbsMechanism(ball, 1.0).law(n)
-    draws = law.simulated(jax.random.key(0), data, 400)
+    draws = law.unsized.simulated(jax.random.key(0), data, 400)
     assert bool(draws.complete) and float(draws.acceptance) > 0.6
     center = law.center(law.clipped(data))
     lengths = np.asarray(jax.jit(jax.vmap(lambda x: space.squared_dist(center, x)))(draws.points))

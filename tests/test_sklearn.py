@@ -35,6 +35,9 @@ from jaxgeodp.sklearn.repeated_fits import WARNED
 QUIET = {"mu": 1e8, "radius": 10.0}
 # A private number of records leaves some out at random, however little noise there is.
 CELLS = {"check_dtype_object": "a cell that is no number is replaced, and not told of"}
+WEIGHTED = CELLS | {
+    "check_sample_weight_equivalence_on_dense_data": "a weight of 0 is refused: how many count is public"
+}
 LEFT_OUT = CELLS | dict.fromkeys(
     ("check_fit_idempotent", "check_supervised_y_2d", "check_classifier_data_not_an_array"),
     "records are left out at random",
@@ -47,7 +50,7 @@ LEFT_OUT = CELLS | dict.fromkeys(
     [
         (PrivateNearestMean("euclidean", **QUIET), LEFT_OUT),
         *exhaustive(
-            (PrivateTangentSpace("euclidean", **QUIET), CELLS), (PrivateFrechetMean("euclidean", **QUIET), CELLS)
+            (PrivateTangentSpace("euclidean", **QUIET), CELLS), (PrivateFrechetMean("euclidean", **QUIET), WEIGHTED)
         ),
     ],
     ids=lambda own: type(own).__name__,
@@ -542,5 +545,5 @@ def test_a_mean_has_public_weights():
     model = PrivateFrechetMean("euclidean", epsilon=1e6, radius=2.0, center=[0.0, 0.0])
     assert model.fit(records, sample_weight=weights).mean_[0] == pytest.approx(0.25, abs=1e-3)
     assert model.release_.record["weights"]["largest"] == pytest.approx(3 / 200)
-    with pytest.raises(ValueError, match="one finite positive number for each record"):
+    with pytest.raises(ValueError, match="one finite number above zero for each record"):
         model.fit(records, sample_weight=weights[1:])

@@ -145,11 +145,11 @@ def test_the_record_says_the_largest_weight(tmp_path):
     assert record["n"] == 5 and record["weights"] == {"largest": 0.4, "sensitivity_of": 2}
     assert record["scale"] == mechanism.scale(2)
     for data_of, weights, words in (
-        (data, WEIGHTS[:4], "one finite positive"),
-        (data, [1, 1, 1, 1, -1], "one finite positive"),
-        (data, [1, 1, 1, 1, 0], "one finite positive"),
-        (data, [1, 1, 1, 1, math.inf], "one finite positive"),
-        (data, ["a"] * 5, "one finite positive"),
+        (data, WEIGHTS[:4], "one finite number above zero"),
+        (data, [1, 1, 1, 1, -1], "one finite number above zero"),
+        (data, [1, 1, 1, 1, 0], "one finite number above zero"),
+        (data, [1, 1, 1, 1, math.inf], "one finite number above zero"),
+        (data, ["a"] * 5, "one finite number above zero"),
         (data, [1, 1, 1, 1, 9], "more than half"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -195,4 +195,4 @@ def test_weights_on_the_command_line(tmp_path):
     assert record["expected_error"]["mean"] == stated.mean
     (tmp_path / "weights.csv").write_text("1\n2\n")
     done = CliRunner().invoke(app, [*words, "--overwrite"])
-    assert done.exit_code == 2 and "one finite positive number for each record" in " ".join(done.output.split())
+    assert done.exit_code == 2 and "one finite number above zero for each record" in " ".join(done.output.split())

@@ -68,7 +68,7 @@ def checked_weights(owner: str, weights: Any, n: int) -> Weights:
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (n,) or not np.all(np.isfinite(values) & (values > 0.0)):
-        raise InputError(f"{owner}: weights must be one finite positive number for each record, without a header.")
+        raise InputError(f"{owner}: weights must be one finite number above zero for each record, without a header.")
     shares = values / np.max(values)  # the sum of which is not too large
     total = math.fsum(shares)
     if total < 2.0:
