@@ -135,7 +135,7 @@ def rows(scores: Sequence[Score]) -> list[list[str]]:
 
 
 def overview(found: Sequence[Sequence[Score]]) -> str:
-    """Of all cells, in Markdown: the best of ours and of theirs, and which part of an error no method can avoid."""
+    """Of all cells, in Markdown: the best of ours and of theirs, and the error of `arena_means.limit`."""
     lines = ["| cell | ours, best | error | theirs, best | error | ratio | limit |", "|---|---|---|---|---|---|---|"]
     for scores in found:
         own, other = best(scores, True), best(scores, False)
