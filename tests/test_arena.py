@@ -390,4 +390,4 @@ def test_data_sets_are_averaged_where_a_method_has_entered_all():
     pooled = scores.pooled(
         [entered(("a [1]", (1.0, 0.3)), ("b", (2.0, 0.1))), entered(("a [2]", (3.0, 0.4)), ("c", (9.0, 0.1)))]
     )
-    assert [(own.method, own.distance) for own in pooled] == [("a", (2.0, 0.25))]
+    assert [(own.method, own.distance) for own in pooled] == [("a", (2.0, 0.35))]

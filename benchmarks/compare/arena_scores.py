@@ -70,7 +70,10 @@ def best_setting(tried: dict[str, Score], judge: Callable[[str], Score]) -> Scor
 
 
 def pooled(data_sets: Sequence[Sequence[Score]]) -> list[Score]:
-    """Means over several data sets, of all methods that have entered each; settings are named where they are one."""
+    """Means over several data sets, of all methods that have entered each; settings are named where they are one.
+
+    Data sets have the same random keys: the standard error of an average is taken to be the average one.
+    """
     by_name = [{own.method.split(" [")[0]: own for own in scores} for scores in data_sets]
     found = []
     for name, first in by_name[0].items():
@@ -85,8 +88,8 @@ def pooled(data_sets: Sequence[Sequence[Score]]) -> list[Score]:
 
 
 def _pooled(pairs):
-    means, deviations = np.array(pairs).T
-    return float(np.mean(means)), float(np.linalg.norm(deviations) / len(means))
+    mean, deviation = np.mean(pairs, axis=0)
+    return float(mean), float(deviation)
 
 
 def best(scores: Sequence[Score], ours: bool, error: str = "distance") -> Score | None:
